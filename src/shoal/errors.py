@@ -1,0 +1,44 @@
+"""Every exception that Shoal raises on purpose, with its exit code.
+
+A message says what was expected, what was found and what to do next. It never holds a
+cell of the original table: name the column and the number of rows instead.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class ShoalError(Exception):
+    """Base of all errors that a caller may want to catch."""
+
+    exit_code = 70
+
+
+class InputError(ShoalError):
+    """The table, the policy or an argument cannot be used as it is: the user's move."""
+
+    exit_code = 2
+
+
+class ClaimViolationError(ShoalError):
+    """A required promise cannot be kept, or a check failed: nothing is released."""
+
+    exit_code = 3
+
+
+class InternalError(ShoalError):
+    """A guarantee that should hold by construction does not: our bug."""
+
+    exit_code = 70
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Suggest the closest known name, as a sentence that can be appended to an error.
+
+    >>> did_you_mean("incme", ["age", "income"])
+    " Did you mean 'income'?"
+    >>> did_you_mean("shoe size", ["age", "income"])
+    ''
+    """
+    close = get_close_matches(name, list(known), n=1)
+    return f" Did you mean '{close[0]}'?" if close else ""
