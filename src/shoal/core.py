@@ -5,11 +5,14 @@ computed on the released table, an `Estimate` was measured and has an interval. 
 `shoal.release` attaches claims to a release.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from html import escape
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +71,199 @@ class Transform(StrEnum):
     SQRT = "sqrt"
 
 
+@dataclass(frozen=True)
+class Taxonomy:
+    """A tree of categories: one path a leaf, leaf first, root last.
+
+    >>> tree = Taxonomy((("Lyon", "South", "all"), ("Lille", "North", "all")))
+    >>> tree.leaves
+    ('Lyon', 'Lille')
+    """
+
+    paths: tuple[tuple[str, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not self.paths or any(len(path) < 2 for path in self.paths):
+            raise InputError("A taxonomy needs rows of at least two cells: a leaf and the root.")
+        if len({path[-1] for path in self.paths}) > 1:
+            raise InputError("A taxonomy must end every row in the same root; it has several.")
+        if len(set(self.leaves)) < len(self.leaves):
+            raise InputError("A taxonomy must list each leaf once; a leaf is there twice.")
+        parents: dict[str, str] = {}
+        for path in self.paths:
+            # A node may be written twice in a row: ARX pads short branches so.
+            for child, parent in pairwise(path):
+                if child != parent and parents.setdefault(child, parent) != parent:
+                    raise InputError(f"A taxonomy must be a tree; '{child}' has two parents.")
+        if self.root in parents:
+            raise InputError(f"A taxonomy must be a tree; its root '{self.root}' has a parent.")
+        inner = {node for path in self.paths for node in path[1:] if node != path[0]}
+        if inner.intersection(self.leaves):
+            raise InputError("A taxonomy must be a tree; a leaf is also an inner node.")
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """The categories that records hold, in the order of the file."""
+        return tuple(path[0] for path in self.paths)
+
+    @property
+    def root(self) -> str:
+        """The category that covers all."""
+        return self.paths[0][-1]
+
+    def edges(self) -> NDArray[np.int64]:
+        """Which edges lie between each leaf and the root.
+
+        Returns:
+            One row a leaf with the numbers of its edges, 0..e-1, padded with -1. The path
+            between two leaves runs over the edges that exactly one of them has.
+        """
+        numbers: dict[str, int] = {}
+        rows = [
+            [
+                numbers.setdefault(child, len(numbers))
+                for child, parent in pairwise(path)
+                if child != parent
+            ]
+            for path in self.paths
+        ]
+        edges = np.full((len(rows), max(map(len, rows))), -1, dtype=np.int64)
+        for row, numbered in enumerate(rows):
+            edges[row, : len(numbered)] = numbered
+        return edges
+
+
+@dataclass(frozen=True)
+class Column:
+    """What the policy says about one column of the table."""
+
+    name: str
+    role: Role
+    kind: Kind | None = None
+    bounds: tuple[Decimal | date, Decimal | date] | None = None
+    categories: tuple[str, ...] | None = None
+    observed: bool = False
+    taxonomy: Taxonomy | None = None
+    transform: Transform | None = None
+    public: bool = False
+    unit: bool = False
+    household: bool = False
+    weight: bool = False
+    stratum: bool = False
+    step: Decimal | None = None
+    top: Decimal | date | str | None = None
+    bottom: Decimal | date | str | None = None
+    missing: tuple[str, ...] = ()
+    recode: Mapping[str, str] | None = None
+    date_format: str | None = None
+
+    @property
+    def levels(self) -> tuple[str, ...] | None:
+        """The categories that the policy declares, in their order, if it does."""
+        return self.taxonomy.leaves if self.taxonomy else self.categories
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table, in the order of the policy."""
+
+    columns: tuple[Column, ...]
+
+    def __getitem__(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All column names."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """The columns that a release may hold: all but the identifiers."""
+        return tuple(c.name for c in self.columns if c.role is not Role.IDENTIFIER)
+
+    def with_role(self, role: Role) -> tuple[str, ...]:
+        """Names of the columns with a role."""
+        return tuple(column.name for column in self.columns if column.role is role)
+
+    def flagged(self, flag: str) -> str | None:
+        """Name of the column that carries a flag such as `unit` or `weight`, if one does."""
+        return next((column.name for column in self.columns if getattr(column, flag)), None)
+
+
+@dataclass(frozen=True)
+class KAnonymity:
+    """Every combination of released values in `columns` is shared by at least k records."""
+
+    name: ClassVar[str] = "k-anonymity"
+    k: int
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.k}-anonymity of {' + '.join(self.columns)}"
+
+
+Guarantee = KAnonymity
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A promise, with how far it is known to be true and why.
+
+    Attributes:
+        basis: the reason, or for a refuted claim the counterexample, in plain words.
+        assumes: what must hold outside the table for the claim to mean what it says.
+        source: where the proof is published; "ours" if it is our own.
+    """
+
+    guarantee: Guarantee
+    status: Status
+    basis: str
+    assumes: tuple[str, ...]
+    source: str
+    release_form: ReleaseForm
+
+
+@dataclass(frozen=True)
+class Check:
+    """A guarantee recomputed on a released table.
+
+    Attributes:
+        achieved: the best parameter for which the guarantee holds, e.g. the smallest class.
+        witness: the group of records that decides: its size, and row numbers from 1 in the
+            table that was checked, never cells.
+        remarks: further facts computed on the same table.
+    """
+
+    guarantee: Guarantee
+    holds: bool
+    achieved: int
+    witness: Mapping[str, Any]
+    remarks: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a steward decided: the columns, the method, and the promises required.
+
+    Attributes:
+        required: guarantees by name with their parameter, as written in `[require]`.
+        document: the policy as plain JSON values, `[context]` aside; it is published.
+        digest: SHA-256 of the document and of the files that it names.
+    """
+
+    schema: Schema
+    method: str
+    parameters: Mapping[str, Any]
+    columns: tuple[str, ...] | None
+    release_form: ReleaseForm | None
+    required: Mapping[str, Any]
+    reading: Mapping[str, str]
+    context: Mapping[str, str]
+    document: Mapping[str, Any]
+    digest: str
+
+
 @dataclass(frozen=True, eq=False)
 class Partition:
     """Every record in exactly one group.
@@ -104,3 +300,37 @@ class Partition:
 
     def __hash__(self) -> int:
         return hash(self.labels.tobytes())
+
+
+@dataclass(frozen=True)
+class Release:
+    """A protected table and all that may be said about it. It never holds the original.
+
+    Attributes:
+        data: the table, of the type that was handed in.
+        spendings: the ledger entries of a release that spends epsilon; none so far.
+        manifest: the same facts as plain JSON values, as published in `manifest.json`.
+        labels: variable and value labels that came with the file, for the released columns.
+    """
+
+    data: Any
+    claims: tuple[Claim, ...]
+    checks: tuple[Check, ...]
+    spendings: tuple[Any, ...]
+    manifest: Mapping[str, Any]
+    labels: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        rows, columns = self.data.shape
+        lines = [f"Release of {rows:,} rows x {columns} columns by {self.manifest['method']}"]
+        lines += [f"  claim  {claim.status.value:<11} {claim.guarantee}" for claim in self.claims]
+        lines += [f"  not claimed  {text}" for text in self.manifest["not_claimed"]]
+        lines += [
+            f"  check  {'holds' if check.holds else 'FAILS':<11} {check.guarantee}"
+            f" (achieved {check.achieved})"
+            for check in self.checks
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"

@@ -1,0 +1,51 @@
+# Two commands on a fresh clone: `make demo` and `make test`. See CONTRIBUTING.md.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: setup setup-dev demo test lint bench docs requirements clean
+
+# A stamp holds the digest of what was installed, so that a second run is quick and a changed
+# requirements file is noticed.
+setup: $(VENV)/core.stamp
+setup-dev: $(VENV)/dev.stamp
+
+$(VENV)/core.stamp: requirements/core.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --require-hashes -r requirements/core.txt
+	$(PIP) install --no-deps --no-build-isolation -e .
+	touch $@
+
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/core.stamp
+	$(PIP) install --require-hashes -r requirements/dev.txt
+	touch $@
+
+demo: setup
+	$(BIN)/shoal demo --out demo
+
+lint: setup-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+test: lint
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: setup-dev
+	$(BIN)/python bench/pipeline.py
+
+docs: setup-dev
+	$(BIN)/mkdocs build --strict
+
+# For maintainers, after a change of dependencies; needs uv on the path.
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-header --no-emit-index-url --no-emit-find-links
+requirements:
+	$(COMPILE) pyproject.toml requirements/build.in -o requirements/core.txt
+	$(COMPILE) --all-extras -c requirements/core.txt pyproject.toml requirements/build.in \
+		-o requirements/dev.txt
+
+clean:
+	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis site

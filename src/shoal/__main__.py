@@ -1,0 +1,5 @@
+"""Run the command line as `python -m shoal`."""
+
+from shoal.cli import main
+
+main()

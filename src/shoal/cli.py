@@ -1,0 +1,208 @@
+"""The command line: parse, call one function, print.
+
+Heavy imports stand inside the commands, so that `shoal --help` is quick. Results go to
+stdout; progress and errors to stderr. Exit codes: 0 done; 2 the user's move; 3 a required
+promise cannot be kept or a check failed; 70 our bug.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from shoal.core import Progress
+
+app = typer.Typer(
+    help="Protect tables of people for publication, and say exactly what the result promises.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+Data = Annotated[Path, typer.Argument(help="CSV, Parquet, Arrow, SPSS, Stata or SAS file.")]
+PolicyFile = Annotated[Path, typer.Option("--policy", help="The policy, a TOML file.")]
+Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
+Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
+
+
+def main() -> None:
+    """Start the command line."""
+    app()
+
+
+@app.command()
+def init(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Where to write the policy.")] = Path("policy.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+) -> None:
+    """Look at a table and write a commented policy for you to correct."""
+    with _door():
+        from shoal import io
+        from shoal.draft import draft
+        from shoal.publish import write_text
+
+        with _progress() as progress:
+            progress("reading the file", 0, 1)
+            raw = io.read(data, delimiter=delimiter, encoding=encoding)
+            text = draft(raw, source=data.name)
+        write_text(out, text, force=force)
+        typer.echo(f"Wrote {out}. Correct its guesses, then: "
+                   f"shoal protect {data} --policy {out} --out release")  # fmt: skip
+
+
+@app.command()
+def protect(
+    data: Data,
+    policy: PolicyFile,
+    out: Annotated[Path, typer.Option(help="Folder for what may be published.")],
+    form: Annotated[str, typer.Option("--format", help="parquet, csv, sav or dta.")] = "parquet",
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing release.")] = False,
+    keep_order: Annotated[
+        bool,
+        typer.Option("--keep-order", help="Keep the rows in order (release form row-aligned)."),
+    ] = False,
+    guard_formulas: Annotated[
+        bool, typer.Option("--guard-formulas", help="Disarm CSV cells that spreadsheets would run.")
+    ] = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+) -> None:
+    """Protect a table as its policy says; write the release, its manifest and reports."""
+    with _door():
+        from shoal import publish
+
+        with _progress() as progress:
+            published = publish.protect(
+                data,
+                policy,
+                out,
+                form=form,
+                force=force,
+                keep_order=keep_order,
+                guard_formulas=guard_formulas,
+                delimiter=delimiter,
+                encoding=encoding,
+                progress=progress,
+            )
+        typer.echo(repr(published.release))
+        for note in published.notes:
+            typer.echo(f"  note  {note}")
+        typer.echo(f"To publish: {published.folder}  Confidential: {published.internal}")
+
+
+@app.command()
+def check(
+    released: Data,
+    policy: PolicyFile,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+) -> None:
+    """Recompute what a policy requires on any released table, whoever made it."""
+    with _door():
+        from shoal import io, release
+        from shoal.report import terminal
+
+        raw = io.read(released, delimiter=delimiter, encoding=encoding)
+        checks = release.check(raw.frame, policy)
+        typer.echo(terminal.checks_json(checks) if as_json else terminal.checks_text(checks))
+        if not all(check.holds for check in checks):
+            raise typer.Exit(3)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder to work in.")] = Path("demo"),
+) -> None:
+    """Protect the shipped sample of invented people, step by step."""
+    with _door():
+        from shoal import demo as story
+
+        with _progress() as progress:
+            shown = story.run(out, say=typer.echo, progress=progress)
+        typer.echo(f"Read {shown.published.folder / 'report.html'} in a browser; the officer's "
+                   f"report is {shown.published.internal / 'report.html'}.")  # fmt: skip
+
+
+@app.command()
+def methods() -> None:
+    """List every method with its parameters, what it promises, and its reference."""
+    with _door():
+        from shoal.report import terminal
+
+        typer.echo(terminal.methods_text())
+
+
+@app.command()
+def schema() -> None:
+    """Print a JSON schema of the policy file, for editors."""
+    with _door():
+        import json
+
+        from shoal.policy import json_schema
+
+        typer.echo(json.dumps(json_schema(), indent=2))
+
+
+@contextmanager
+def _door() -> Iterator[None]:
+    """Turn errors into one sentence and an exit code; never show a message we did not write."""
+    from shoal.errors import ShoalError
+
+    try:
+        yield
+    except ShoalError as error:
+        typer.echo(f"shoal: {error}", err=True)
+        raise typer.Exit(error.exit_code) from None
+    except (typer.Exit, typer.Abort, KeyboardInterrupt):
+        raise
+    except Exception as error:  # noqa: BLE001 (the last resort; its message may quote a cell)
+        place = _place(error)
+        typer.echo(
+            f"shoal: a bug of Shoal: {type(error).__name__} at {place}. Please report this line; "
+            "its message is withheld, because it may quote your data.",
+            err=True,
+        )
+        raise typer.Exit(70) from None
+
+
+def _place(error: Exception) -> str:
+    """Name the last of our own lines that the error came through."""
+    from traceback import extract_tb
+
+    ours = [frame for frame in extract_tb(error.__traceback__) if "shoal" in frame.filename]
+    return f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "an unknown place"
+
+
+@contextmanager
+def _progress() -> "Iterator[Progress]":
+    """Show a bar on stderr while something runs, where stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _stage, _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
+                          TimeElapsedColumn(), TimeRemainingColumn()]  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def report(stage: str, done: int, total: int) -> None:
+            bar.update(task, description=stage, completed=done, total=total if done else None)
+
+        yield report

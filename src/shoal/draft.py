@@ -1,0 +1,152 @@
+"""Draft a policy from a look at the table: guesses for a steward to correct.
+
+Roles and kinds are guessed from names and values, each with the reason beside it. Bounds are
+left for the steward to state, because limits read off the data are not public. Categories are
+copied, marked `observed = true`, for the steward to confirm.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+
+import polars as pl
+
+from shoal import policy
+from shoal.core import Kind, Role
+from shoal.errors import InputError
+from shoal.intake import parse_numbers
+from shoal.io import Raw
+
+MOST_CATEGORIES = 50
+"""Above this many distinct values, categories are not copied."""
+
+_IDENTIFIER = (
+    "id", "ids", "name", "names", "surname", "firstname", "lastname", "ssn", "nino", "email",
+    "phone", "mobile", "address", "person", "patient", "passport", "iban", "account",
+    "household", "number", "nr", "no",
+)  # fmt: skip
+"""Whole words of a column's name that read like an identifier."""
+_CONFIDENTIAL = (
+    "income", "salary", "wage", "tax", "revenue", "earn", "wealth", "debt", "condition",
+    "diagnos", "disease", "illness", "icd", "health", "drug", "religion", "vote", "offence",
+    "gain", "loss", "score",
+)  # fmt: skip
+"""Beginnings of words that read confidential."""
+_QUASI = (
+    "age", "sex", "gender", "birth", "region", "district", "zip", "post", "city", "town",
+    "county", "state", "country", "nation", "race", "ethnic", "education", "school", "marital",
+    "married", "relationship", "family", "occupation", "job", "work", "hours",
+)  # fmt: skip
+"""Beginnings of words that others may know about a person."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What was made of a column, and why."""
+
+    role: Role
+    kind: Kind
+    reason: str
+    categories: tuple[str, ...] = ()
+    flag: str = ""
+
+
+def draft(raw: Raw, *, source: str) -> str:
+    """Write a commented policy for a table, as TOML text.
+
+    Args:
+        raw: the table.
+        source: the file's name, for the heading.
+
+    Returns:
+        A policy that loads as it is. It protects with MDAV at k = 5; every line of it is the
+        steward's to check.
+    """
+    frame = raw.frame
+    if frame.height == 0:
+        raise InputError("The table has a header but no rows; expected one row a person.")
+    lines = [
+        f"# Drafted by `shoal init` from {source}: {frame.height:,} rows.",
+        "# Every role and kind below is a guess. Read each line and correct it.",
+        "# Roles: identifier (dropped), quasi-identifier (an attacker may know it),",
+        "#        confidential (must not be learnt), other (released as it is).",
+        "version = 1",
+        "",
+        "[columns]",
+    ]
+    lines += [line for name in frame.columns for line in _lines(frame[name])]
+    lines += [
+        "",
+        "[protect]",
+        'method = "mdav"  # `shoal methods` lists the others',
+        "k = 5",
+    ]
+    text = "\n".join(lines) + "\n"
+    policy.loads(text, where="the drafted policy")
+    return text
+
+
+def guess(series: pl.Series) -> Guess:
+    """Guess role and kind of a column from its name and its values."""
+    words = [word for word in re.split(r"[\W_\d]+", series.name.lower()) if word]
+    present = series.drop_nulls()
+    distinct = present.n_unique()
+    kind, categories = _kind(present, distinct)
+    if any(word in _IDENTIFIER for word in words):
+        return Guess(Role.IDENTIFIER, kind, "its name reads like an identifier")
+    if kind is not Kind.NUMERIC and present.len() > 20 and distinct > 0.9 * present.len():
+        return Guess(Role.IDENTIFIER, kind, "nearly every value occurs once")
+    if any(word.endswith(("weight", "wgt")) for word in words):
+        return Guess(Role.OTHER, kind, "its name reads like a sampling weight", flag="weight")
+    if any(word.startswith(_CONFIDENTIAL) for word in words):
+        return Guess(Role.CONFIDENTIAL, kind, "its name reads confidential", categories)
+    if any(word.startswith(_QUASI) for word in words):
+        return Guess(Role.QUASI_IDENTIFIER, kind, "others may know it", categories)
+    reason = "not recognised, so taken as known to an attacker"
+    return Guess(Role.QUASI_IDENTIFIER, kind, reason, categories)
+
+
+def _kind(present: pl.Series, distinct: int) -> tuple[Kind, tuple[str, ...]]:
+    if present.dtype.is_numeric():
+        return Kind.NUMERIC, ()
+    if present.dtype.is_temporal():
+        return Kind.DATE, ()
+    text = present.cast(pl.String)
+    if text.len() and parse_numbers(text, decimal=None).null_count() == 0:
+        return Kind.NUMERIC, ()
+    if text.len() and text.str.to_date("%Y-%m-%d", strict=False).null_count() == 0:
+        return Kind.DATE, ()
+    few = 0 < distinct <= MOST_CATEGORIES
+    return Kind.NOMINAL, tuple(sorted(text.unique().to_list())) if few else ()
+
+
+def _lines(series: pl.Series) -> list[str]:
+    made = guess(series)
+    counts = f"{series.null_count():,} missing, {series.drop_nulls().n_unique():,} distinct"
+    lines = [f"# {_comment(series.name)}: {counts}; {made.reason}."]
+    if made.kind in {Kind.NUMERIC, Kind.DATE} and made.role is not Role.IDENTIFIER:
+        lines.append("#   State its public limits: bounds = [low, high]")
+    if made.kind is Kind.NOMINAL and made.role is not Role.IDENTIFIER:
+        advice = "confirm that these categories are public" if made.categories else (
+            "name a taxonomy or the categories"
+        )  # fmt: skip
+        lines.append(f'#   Nominal: {advice}; if they have an order, say kind = "ordinal".')
+    fields = [f'role = "{made.role}"']
+    if made.role is not Role.IDENTIFIER:
+        fields.append(f'kind = "{made.kind}"')
+    if made.flag and made.kind is Kind.NUMERIC:
+        fields.append(f"{made.flag} = true")
+    if made.categories:
+        fields.append(f"categories = [{', '.join(map(_quoted, made.categories))}]")
+        fields.append("observed = true")
+    value = f'"{made.role}"' if len(fields) == 1 else f"{{ {', '.join(fields)} }}"
+    return [*lines, f"{_quoted(series.name)} = {value}"]
+
+
+def _comment(name: str) -> str:
+    return re.sub(r"[\x00-\x1f\x7f]", " ", name)
+
+
+def _quoted(text: str) -> str:
+    """Write text as a TOML basic string; JSON's escapes are TOML's, but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

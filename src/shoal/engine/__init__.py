@@ -1,0 +1,1 @@
+"""Where work runs. An engine moves data and holds no privacy logic."""

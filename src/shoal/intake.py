@@ -1,0 +1,261 @@
+"""Bring a frame to the types that its policy states, or say what does not fit.
+
+The policy's own steps happen here: missing marks, recoding, top and bottom coding, rounding.
+What does not fit is an error that names the column and counts the rows; it never shows a cell.
+"""
+
+import math
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+
+from shoal.core import Column, Kind, Role, Schema
+from shoal.errors import InputError, did_you_mean
+from shoal.table import Table
+
+
+def adopt(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None) -> Table:
+    """Fit a frame to a schema, or say which column does not fit and in how many rows.
+
+    Args:
+        frame: columns of any type; text is parsed as the column's kind says.
+        schema: every column of the frame, and no other.
+        decimal: the decimal mark of numbers in text; found out where not given.
+    """
+    _check_names(frame, schema)
+    if frame.height == 0:
+        raise InputError("The table has a header but no rows; expected one row a person.")
+    _check_unit(frame, schema)
+    kept = [name for name in frame.columns if schema[name].role is not Role.IDENTIFIER]
+    if not kept:
+        raise InputError("Every column is an identifier, so that nothing is left to release.")
+    typed = [_typed(frame[name], schema[name], decimal) for name in kept]
+    columns = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
+    dtypes = {name: frame.schema[name] for name in kept}
+    return Table(pl.DataFrame(typed), Schema(columns), dtypes)
+
+
+def _check_names(frame: pl.DataFrame, schema: Schema) -> None:
+    for name in frame.columns:
+        if name not in schema.names:
+            guess = did_you_mean(name, set(schema.names) - set(frame.columns))
+            raise InputError(
+                f"The data has a column '{name}' that the policy does not name.{guess} "
+                f'Add a line under [columns], for example: "{name}" = "identifier"'
+            )
+    for name in schema.names:
+        if name not in frame.columns:
+            guess = did_you_mean(name, set(frame.columns) - set(schema.names))
+            raise InputError(
+                f"The policy names a column '{name}' that the data lacks.{guess} "
+                "Remove the line or correct the name."
+            )
+
+
+def _check_unit(frame: pl.DataFrame, schema: Schema) -> None:
+    """Every promise so far counts rows as persons, so that a person must have one row."""
+    name = schema.flagged("unit")
+    if name is None:
+        return
+    unit = frame[name]
+    if unit.null_count():
+        raise InputError(f"Column '{name}' is the unit; {unit.null_count():,} rows lack it.")
+    extra = unit.len() - unit.n_unique()
+    if extra:
+        raise InputError(
+            f"Column '{name}' is the unit: expected one row a person, found {extra:,} more rows "
+            "than persons. Bring the table to one row a person first."
+        )
+
+
+def _typed(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
+    if series.dtype.is_nested() or series.dtype in {pl.Object, pl.Binary}:
+        raise InputError(f"Column '{column.name}' holds nested values; expected one value a cell.")
+    series = _marked_missing(series, column)
+    if column.kind is None:
+        return series
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        return _categorical(series, column)
+    return _date(series, column) if column.kind is Kind.DATE else _numeric(series, column, decimal)
+
+
+def _marked_missing(series: pl.Series, column: Column) -> pl.Series:
+    if not column.missing:
+        return series
+    if series.dtype.is_numeric():
+        marks = [float(mark) for mark in column.missing if _is_number(mark)]
+        values = series.cast(pl.Float64)
+        hit = values.is_in([mark for mark in marks if not math.isnan(mark)])
+        if any(map(math.isnan, marks)):
+            hit |= values.is_nan()
+    else:
+        hit = series.cast(pl.String).is_in(list(column.missing))
+    return series.set(hit.fill_null(value=False), None)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _numeric(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
+    if series.dtype == pl.String:
+        values = parse_numbers(series, decimal=decimal)
+    elif series.dtype.is_numeric() or series.dtype == pl.Boolean:
+        whole = series.dtype.is_integer() or series.dtype == pl.Boolean
+        values = series.cast(pl.Int64 if whole else pl.Float64, strict=False)
+    else:
+        raise InputError(
+            f"Column '{column.name}' is numeric by the policy; expected numbers, found "
+            f"{series.dtype}."
+        )
+    _refuse(
+        values.null_count() - series.null_count(),
+        column,
+        "cells that are no numbers; correct them, list them under 'missing', or state the "
+        "decimal mark under [reading]",
+    )
+    if values.dtype == pl.Float64:
+        bad = int((~values.is_finite()).sum())
+        _refuse(bad, column, "NaN or infinite values; leave missing cells empty, or list them "
+                "under 'missing'")  # fmt: skip
+    _check_bounds(values, column)
+    values = _coded(values, column, _float(column.bottom), _float(column.top))
+    return _rounded(values, column.step) if column.step else values
+
+
+def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
+    """Read numbers from text: as integers if all are, with a decimal comma if that fits."""
+    if decimal == ",":
+        return parse_numbers(series.str.replace(",", ".", literal=True), decimal=".")
+    for dtype in (pl.Int64, pl.Float64):
+        values = series.cast(dtype, strict=False)
+        if values.null_count() == series.null_count():
+            return values
+    # "1,234" may be a thousand: a comma is taken for a decimal mark only where some number
+    # has other than three digits behind it.
+    if decimal is None and not series.str.contains(".", literal=True).any():
+        swapped = parse_numbers(series, decimal=",")
+        plain = series.str.contains(r",(\d{1,2}|\d{4,})$").any()
+        if plain and swapped.null_count() == series.null_count():
+            return swapped
+    return values
+
+
+def _rounded(values: pl.Series, step: Decimal) -> pl.Series:
+    """Round to multiples of a step, half to even, exactly for steps such as 0.1."""
+    if step == step.to_integral_value() and values.dtype == pl.Int64:
+        return ((values / int(step)).round(mode="half_to_even") * int(step)).cast(pl.Int64)
+    numerator, denominator = step.as_integer_ratio()
+    return (values * denominator / numerator).round(mode="half_to_even") * numerator / denominator
+
+
+def _date(series: pl.Series, column: Column) -> pl.Series:
+    if series.dtype == pl.String:
+        values = _parsed_date(series, column.date_format)
+    elif series.dtype == pl.Date or isinstance(series.dtype, pl.Datetime):
+        values = series if series.dtype == pl.Date else _naive(series).cast(pl.Datetime("us"))
+    else:
+        raise InputError(
+            f"Column '{column.name}' is a date by the policy; expected dates, found {series.dtype}."
+        )
+    _refuse(
+        values.null_count() - series.null_count(),
+        column,
+        "cells that are no dates of the form "
+        f"{column.date_format or '%Y-%m-%d'}; state the form with 'format'",
+    )
+    _check_bounds(values, column)
+    return _coded(values, column, column.bottom, column.top)
+
+
+def _naive(series: pl.Series) -> pl.Series:
+    """Write times with a zone as times in UTC."""
+    zoned = isinstance(series.dtype, pl.Datetime) and series.dtype.time_zone
+    return series.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if zoned else series
+
+
+def _parsed_date(series: pl.Series, form: str | None) -> pl.Series:
+    values = series.str.to_date(form or "%Y-%m-%d", strict=False)
+    if form is None and values.null_count() > series.null_count():
+        times = series.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us", strict=False)
+        values = times if times.null_count() < values.null_count() else values
+    return values
+
+
+def _check_bounds(values: pl.Series, column: Column) -> None:
+    if column.bounds is None:
+        return
+    low, high = (_float(bound) for bound in column.bounds)
+    outside = int((~values.is_between(low, high)).sum())
+    _refuse(outside, column, f"values outside the bounds {_range(column)}; widen the bounds, or "
+            "correct the rows (top and bottom coding come after this check)")  # fmt: skip
+
+
+def _range(column: Column) -> str:
+    low, high = column.bounds or ("", "")
+    return f"[{low}, {high}]"
+
+
+def _float(value: Decimal | date | str | None) -> Any:
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def _coded(values: pl.Series, column: Column, bottom: Any, top: Any) -> pl.Series:
+    if bottom is None and top is None:
+        return values
+    if values.dtype == pl.Int64 and all(
+        limit is None or float(limit).is_integer() for limit in (bottom, top)
+    ):
+        bottom, top = (None if limit is None else int(limit) for limit in (bottom, top))
+    elif values.dtype == pl.Int64:
+        values = values.cast(pl.Float64)
+    elif isinstance(values.dtype, pl.Datetime):
+        bottom, top = (
+            None if limit is None else datetime(limit.year, limit.month, limit.day)  # noqa: DTZ001
+            for limit in (bottom, top)
+        )
+    return values.clip(bottom, top).alias(column.name)
+
+
+def _categorical(series: pl.Series, column: Column) -> pl.Series:
+    text = _as_text(series)
+    if column.recode:
+        text = text.replace({old: new or None for old, new in column.recode.items()})
+    levels = column.levels
+    if levels is None:
+        levels = tuple(sorted(text.drop_nulls().unique().to_list()))
+    values = text.cast(pl.Enum(levels), strict=False)
+    what = "taxonomy" if column.taxonomy else "categories"
+    _refuse(
+        values.null_count() - text.null_count(),
+        column,
+        f"values that its {what} lack; add them, or list them under 'missing' or 'recode'",
+    )
+    if column.top is None and column.bottom is None:
+        return values
+    order = pl.Series(levels, dtype=pl.Enum(levels))
+    low = levels.index(str(column.bottom)) if column.bottom is not None else 0
+    high = levels.index(str(column.top)) if column.top is not None else len(levels) - 1
+    return order.gather(values.to_physical().cast(pl.Int64).clip(low, high).cast(pl.UInt32)).alias(
+        column.name
+    )
+
+
+def _as_text(series: pl.Series) -> pl.Series:
+    """Write categories as text: whole numbers without a point, truth values in lower case."""
+    if series.dtype.is_float():
+        present = series.drop_nulls()
+        if (present.is_finite() & (present == present.round())).all():
+            series = series.cast(pl.Int64)
+    return series.cast(pl.String)
+
+
+def _refuse(rows: int, column: Column, what: str) -> None:
+    if rows:
+        raise InputError(f"Column '{column.name}' has {rows:,} {what}.")

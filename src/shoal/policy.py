@@ -1,0 +1,424 @@
+"""The policy file: TOML in, a frozen `Policy` out.
+
+The shape, the columns, their roles and kinds are checked here. Methods and their parameters
+are checked by `shoal.release.plan`, still before any data is read. Numbers with a point are
+read as decimals, so that 0.1 means one tenth.
+"""
+
+import csv
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from shoal.core import Column, Kind, Policy, ReleaseForm, Role, Schema, Taxonomy, Transform
+from shoal.errors import InputError, did_you_mean
+
+FLAGS = ("unit", "household", "weight", "stratum")
+"""Column keys that at most one column may carry."""
+
+
+def load(source: Policy | Mapping[str, Any] | str | Path) -> Policy:
+    """Read and check a policy.
+
+    Args:
+        source: a path to a TOML file, the same content as a mapping, or a `Policy`, which is
+            returned as it is. Files that the policy names are looked for beside the policy
+            file; for a mapping, in the working folder.
+    """
+    if isinstance(source, Policy):
+        return source
+    if isinstance(source, Mapping):
+        return _build(_decimals(source), folder=Path(), where="policy")
+    path = Path(source)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"Cannot read the policy '{path}': {_reason(error)}.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"The policy '{path}' must be UTF-8 text; it is not.") from None
+    return loads(text, folder=path.parent, where=path.name)
+
+
+def loads(text: str, *, folder: Path = Path(), where: str = "policy") -> Policy:
+    """Read and check a policy given as TOML text; see `load`."""
+    try:
+        content = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{where} is not valid TOML: {error}.") from None
+    return _build(content, folder=folder, where=where)
+
+
+def json_schema() -> dict[str, Any]:
+    """Describe the policy file as a JSON schema, for editors that complete and check TOML."""
+    schema = PolicySpec.model_json_schema(mode="validation", by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def sentence(error: ValidationError, where: str) -> str:
+    """Turn pydantic's account of a wrong value into one sentence: expected, found, where."""
+    first, *others = error.errors(include_url=False)
+    more = f" ({len(others)} more of this sort.)" if others else ""
+    return f"{where}, {_place(first)}: {_expected(first)}{more}"
+
+
+class _Spec(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
+
+
+def _text(value: object) -> object:
+    """Write a category as text, the way a CSV file would hold it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | Decimal | date) else value
+
+
+def _number(value: object) -> object:
+    return Decimal(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _pair(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _from_role(value: object) -> object:
+    return {"role": value} if isinstance(value, str) else value
+
+
+def choice(kind: type[StrEnum]) -> BeforeValidator:
+    """Let a strict model take an enumeration as text, and name the choices otherwise."""
+
+    def convert(value: object) -> object:
+        known = [member.value for member in kind]
+        if value not in known:
+            guess = did_you_mean(str(value), known)
+            _fail(f"expected one of {', '.join(known)}, found '{value}'.{guess}")
+        return kind(str(value))
+
+    return BeforeValidator(convert, json_schema_input_type=kind)
+
+
+Category = Annotated[str, BeforeValidator(_text, json_schema_input_type=str | int | bool)]
+Number = Annotated[Decimal, BeforeValidator(_number, json_schema_input_type=float)]
+
+
+class ColumnSpec(_Spec):
+    """One column: its role, and what its values may be."""
+
+    role: Annotated[Role, choice(Role)] = Field(description="What an attacker may do with it.")
+    kind: Annotated[Kind, choice(Kind)] | None = Field(
+        None, description="Which arithmetic it allows; optional for identifiers and others."
+    )
+    bounds: (
+        Annotated[
+            tuple[Number | date, Number | date],
+            BeforeValidator(_pair, json_schema_input_type=list[float | date]),
+        ]
+        | None
+    ) = Field(None, description="Smallest and largest value that can occur, publicly known.")
+    categories: list[Category] | None = Field(
+        None, min_length=1, description="All values that can occur; in order for an ordinal."
+    )
+    observed: bool = Field(
+        default=False, description="The categories were copied from the data, not stated."
+    )
+    taxonomy: str | None = Field(None, description="CSV file: one row a leaf, root last.")
+    transform: Annotated[Transform, choice(Transform)] | None = Field(
+        None, description="Scale on which distances between numbers are taken."
+    )
+    public: bool = Field(default=False, description="The values are public knowledge.")
+    unit: bool = Field(default=False, description="The column numbers the persons.")
+    household: bool = Field(default=False, description="The column numbers the households.")
+    weight: bool = Field(default=False, description="The column is the sampling weight.")
+    stratum: bool = Field(default=False, description="The column is the sampling stratum.")
+    step: Annotated[Number, Field(gt=0)] | None = Field(
+        None, description="Round to multiples of this before any method."
+    )
+    top: Number | date | Category | None = Field(None, description="Values above become this.")
+    bottom: Number | date | Category | None = Field(None, description="Values below become this.")
+    missing: list[Category] = Field(
+        default_factory=list, description="Cells that mean missing, beside the empty one."
+    )
+    recode: str | None = Field(None, description="CSV file: value, new value.")
+    format: str | None = Field(None, description="How dates are written, e.g. %d/%m/%Y.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        named = {name for name in type(self).model_fields if getattr(self, name)}
+        if self.kind is None:
+            if self.role in {Role.QUASI_IDENTIFIER, Role.CONFIDENTIAL}:
+                _fail(f"expected a kind ({', '.join(Kind)}) for a {self.role} column, found none.")
+            if self.weight:
+                _fail('expected kind = "numeric" for a weight, found none.')
+        allowed = {
+            "bounds": {Kind.NUMERIC, Kind.DATE},
+            "categories": {Kind.ORDINAL, Kind.NOMINAL},
+            "taxonomy": {Kind.NOMINAL},
+            "transform": {Kind.NUMERIC},
+            "step": {Kind.NUMERIC},
+            "weight": {Kind.NUMERIC},
+            "top": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
+            "bottom": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
+            "recode": {Kind.ORDINAL, Kind.NOMINAL},
+            "format": {Kind.DATE},
+        }
+        for key in named & allowed.keys():
+            if self.kind not in allowed[key]:
+                kinds = " or ".join(sorted(allowed[key]))
+                _fail(f"expected '{key}' on a {kinds} column only, found it on '{self.kind}'.")
+        self._check_levels()
+        self._check_limits()
+        return self
+
+    def _check_levels(self) -> None:
+        if self.kind is Kind.ORDINAL and self.categories is None:
+            _fail("expected 'categories', in order, for an ordinal column, found none.")
+        if self.categories and self.taxonomy:
+            _fail("expected 'categories' or 'taxonomy', found both.")
+        if self.categories and len(set(self.categories)) < len(self.categories):
+            _fail("expected each category once, found one twice.")
+        if self.observed and not self.categories:
+            _fail("expected 'observed' beside 'categories', found no categories.")
+        if self.kind is Kind.ORDINAL:
+            for key in ("top", "bottom"):
+                value = getattr(self, key)
+                if value is not None and str(value) not in (self.categories or ()):
+                    _fail(f"expected '{key}' to be one of the categories, found '{value}'.")
+
+    def _check_limits(self) -> None:
+        if self.kind in {Kind.NUMERIC, Kind.DATE}:
+            wanted = Decimal if self.kind is Kind.NUMERIC else date
+            for value in (*(self.bounds or ()), self.top, self.bottom):
+                if value is not None and not isinstance(value, wanted):
+                    _fail(f"expected bounds, top and bottom of kind {self.kind}, found '{value}'.")
+            if self.bounds and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
+                _fail(f"expected bounds from low to high, found {list(map(str, self.bounds))}.")
+
+
+class ProtectSpec(_Spec):
+    """The method, what it protects, and its parameters."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    method: str = Field(description="Name of a method; `shoal methods` lists them.")
+    columns: list[str] | None = Field(
+        None, min_length=1, description="What is protected; the method has a default."
+    )
+    release_form: Annotated[ReleaseForm, choice(ReleaseForm)] | None = Field(
+        None, description="How the rows of the release relate to the original's."
+    )
+
+
+class RequireSpec(_Spec):
+    """Promises that the release must keep, or nothing is written."""
+
+    k_anonymity: Annotated[PositiveInt, Field(ge=2)] | None = Field(None, alias="k-anonymity")
+
+
+class ReadingSpec(_Spec):
+    """How the data file is written, where that cannot be found out."""
+
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    encoding: str | None = None
+    decimal: Annotated[str, Field(pattern=r"^[.,]$")] | None = None
+
+
+class ContextSpec(_Spec):
+    """For the officer's report; never published with the release."""
+
+    recipient: str | None = None
+    environment: str | None = None
+    purpose: str | None = None
+    legal_basis: str | None = None
+    earlier_releases: str | None = None
+    approver: str | None = None
+
+
+class PolicySpec(_Spec):
+    """A Shoal policy."""
+
+    version: Annotated[int, Field(ge=1, le=1)]
+    columns: dict[
+        str,
+        Annotated[
+            ColumnSpec, BeforeValidator(_from_role, json_schema_input_type=Role | ColumnSpec)
+        ],
+    ] = Field(min_length=1)
+    protect: ProtectSpec
+    require: RequireSpec = Field(default_factory=lambda: RequireSpec.model_validate({}))
+    reading: ReadingSpec = Field(default_factory=ReadingSpec)
+    context: ContextSpec = Field(default_factory=ContextSpec)
+
+    @model_validator(mode="after")
+    def _flags_once(self) -> Self:
+        for flag in FLAGS:
+            names = [name for name, spec in self.columns.items() if getattr(spec, flag)]
+            if len(names) > 1:
+                _fail(f"expected at most one column with '{flag}', found {', '.join(names)}.")
+        for name in self.protect.columns or ():
+            if name not in self.columns:
+                guess = did_you_mean(name, self.columns)
+                _fail(f"expected [protect] columns that [columns] names, found '{name}'.{guess}")
+            if self.columns[name].role is Role.IDENTIFIER:
+                _fail(f"expected columns that are released, found the identifier '{name}'.")
+            if self.columns[name].kind is None:
+                _fail(f"expected a kind for the protected column '{name}', found none.")
+        return self
+
+
+def _fail(text: str) -> None:
+    # Braces would be read as a template.
+    raise PydanticCustomError("shoal", "{text}", {"text": text})
+
+
+def _build(content: Mapping[str, Any], *, folder: Path, where: str) -> Policy:
+    try:
+        spec = PolicySpec.model_validate(content)
+    except ValidationError as error:
+        raise InputError(sentence(error, where)) from None
+    files: dict[str, str] = {}
+    columns = tuple(_column(name, c, folder, files) for name, c in spec.columns.items())
+    document = _document(spec, files)
+    text = json.dumps(document, sort_keys=True, ensure_ascii=False)
+    protect = spec.protect
+    return Policy(
+        schema=Schema(columns),
+        method=protect.method,
+        parameters=dict(protect.model_extra or {}),
+        columns=tuple(protect.columns) if protect.columns else None,
+        release_form=protect.release_form,
+        required=spec.require.model_dump(by_alias=True, exclude_none=True),
+        reading=spec.reading.model_dump(exclude_none=True),
+        context=spec.context.model_dump(exclude_none=True),
+        document=document,
+        digest=hashlib.sha256(text.encode()).hexdigest(),
+    )
+
+
+def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
+    """Write the policy as plain values that may be published.
+
+    The context is for the officer. Categories that were only observed are read off the
+    data, so that they stay out too.
+    """
+    plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude={"context"})
+    for name, column in spec.columns.items():
+        if column.observed:
+            del plain["columns"][name]["categories"]
+    document: dict[str, Any] = _plain(plain)
+    return {**document, "files": dict(files)} if files else document
+
+
+def _column(name: str, spec: ColumnSpec, folder: Path, files: dict[str, str]) -> Column:
+    """Read the files that a column names; record their digests in `files`."""
+    values = {field: getattr(spec, field) for field in type(spec).model_fields}
+    values["date_format"] = values.pop("format")
+    values["missing"] = tuple(spec.missing)
+    if spec.categories:
+        values["categories"] = tuple(spec.categories)
+    if spec.taxonomy:
+        rows = _read_rows(folder / spec.taxonomy, files)
+        try:
+            values["taxonomy"] = Taxonomy(tuple(map(tuple, rows)))
+        except InputError as error:
+            raise InputError(f"Column '{name}', taxonomy '{spec.taxonomy}': {error}") from None
+    if spec.recode:
+        pairs = _read_rows(folder / spec.recode, files)
+        if any(len(pair) != 2 for pair in pairs) or len({p[0] for p in pairs}) < len(pairs):
+            raise InputError(
+                f"Column '{name}', recode '{spec.recode}': expected two cells a row, a value and "
+                "its new value, each value once."
+            )
+        values["recode"] = dict(pairs)
+    return Column(name=name, **values)
+
+
+def _read_rows(path: Path, files: dict[str, str]) -> list[list[str]]:
+    try:
+        raw = path.read_bytes()
+        text = raw.decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(
+            f"Cannot read '{path.name}', named by the policy: {_reason(error)}."
+        ) from None
+    except UnicodeDecodeError:
+        raise InputError(f"'{path.name}', named by the policy, must be UTF-8 text.") from None
+    files[path.name] = hashlib.sha256(raw).hexdigest()
+    lines = text.splitlines()
+    delimiter = ";" if lines and ";" in lines[0] else ","
+    rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter)]
+    return [row for row in rows if any(row)]
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or "unknown reason").lower()
+
+
+def _decimals(value: Any) -> Any:
+    """Read a mapping's floats as the decimals that they print as, as for TOML."""
+    if isinstance(value, float):
+        return Decimal(repr(value))
+    if isinstance(value, Mapping):
+        return {key: _decimals(item) for key, item in value.items()}
+    return [_decimals(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _plain(value: Any) -> Any:
+    """Write a value as JSON can hold it."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, StrEnum):
+        return value.value
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _place(error: ErrorDetails) -> str:
+    # Behind the second part, pydantic mixes the names of tried types into the path.
+    head, tail = error["loc"][:2], error["loc"][2:]
+    parts = [*head, *(p for p in tail if isinstance(p, int) or p in ColumnSpec.model_fields)]
+    return ".".join(map(str, parts)) or "top level"
+
+
+def _expected(error: ErrorDetails) -> str:
+    kind, found = error["type"], error["input"]
+    if kind == "shoal":
+        return str(error["msg"])
+    name = str(error["loc"][-1]) if error["loc"] else ""
+    if kind == "extra_forbidden":
+        return f"unknown key '{name}'.{did_you_mean(name, _known_keys(error))}"
+    if kind == "missing":
+        return f"expected a value for '{name}', found none."
+    text = error["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    shown = f"'{found}'" if isinstance(found, str | int | Decimal) else f"a {type(found).__name__}"
+    return f"expected {text[:1].lower()}{text[1:]}, found {shown}."
+
+
+def _known_keys(error: ErrorDetails) -> list[str]:
+    section = str(error["loc"][0]) if len(error["loc"]) > 1 else ""
+    models: dict[str, type[BaseModel]] = {
+        "columns": ColumnSpec,
+        "require": RequireSpec,
+        "reading": ReadingSpec,
+        "context": ContextSpec,
+    }
+    return [f.alias or name for name, f in models.get(section, PolicySpec).model_fields.items()]

@@ -1,0 +1,195 @@
+"""Run, render and write: from files to two folders, all or nothing.
+
+`DIR` holds only what may be published; `DIR.internal` holds what compares the release with
+the original. Both are written beside their place under a temporary name, flushed to disk and
+renamed, so that a crash leaves either nothing or a whole release.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shoal import io, release
+from shoal.core import Progress, Release, silent
+from shoal.errors import InputError
+from shoal.report import html
+
+INTERNAL_SUFFIX = ".internal"
+
+
+@dataclass(frozen=True)
+class Published:
+    """Where a release was written, and what it is."""
+
+    folder: Path
+    internal: Path
+    release: Release
+    figures: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+def protect(
+    data: Path,
+    policy: Path,
+    out: Path,
+    *,
+    form: str = "parquet",
+    force: bool = False,
+    keep_order: bool = False,
+    guard_formulas: bool = False,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    progress: Progress = silent,
+) -> Published:
+    """Protect a file as a policy says and write the release.
+
+    Args:
+        data: the table; see `shoal.io.read`.
+        policy: the policy file.
+        out: the folder to write; `out.internal` is written beside it.
+        form: parquet, csv, sav or dta.
+        force: replace an existing release.
+        keep_order: release row i in place of row i.
+        guard_formulas: put an apostrophe before CSV text that a spreadsheet would run.
+        delimiter: of a CSV file, where it cannot be found out.
+        encoding: of a CSV file, where it cannot be found out.
+        progress: called with the stage and how far it is.
+    """
+    if form not in io.FORMATS:
+        raise InputError(f"Expected a format among {', '.join(io.FORMATS)}, found '{form}'.")
+    if guard_formulas and form != "csv":
+        raise InputError("--guard-formulas is for CSV releases; expected --format csv.")
+    planned = release.plan(policy, keep_order=keep_order)
+    internal = out.with_name(out.name + INTERNAL_SUFFIX)
+    for folder in (out, internal):
+        _check_place(folder, force=force)
+    progress("reading the file", 0, 1)
+    reading = planned.policy.reading
+    raw = io.read(
+        data,
+        delimiter=delimiter or reading.get("delimiter"),
+        encoding=encoding or reading.get("encoding"),
+    )
+    done = release.run(planned, raw, progress=progress)
+    progress("writing", 0, 1)
+    with _writing(out) as public, _writing(internal) as private:
+        table = public / f"release.{form}"
+        io.write(done.release.data, table, labels=done.release.labels,
+                 guard_formulas=guard_formulas)  # fmt: skip
+        manifest = {
+            **done.release.manifest,
+            "guard_formulas": guard_formulas,
+            "files": {table.name: {"sha256": _digest(table), "bytes": table.stat().st_size}},
+        }
+        _dump(public / "manifest.json", manifest)
+        (public / "report.html").write_text(html.public_report(manifest), encoding="utf-8")
+        _dump(private / "figures.json", {"confidential": html.CONFIDENTIAL, **done.figures})
+        officer = html.internal_report(manifest, done.figures, planned.policy.context)
+        (private / "report.html").write_text(officer, encoding="utf-8")
+        public.chmod(0o755)  # the internal one keeps 0700, as it was made
+        _swap([(private, internal), (public, out)])
+    return Published(out, internal, done.release, dict(done.figures), planned.notes)
+
+
+def write_text(path: Path, text: str, *, force: bool) -> None:
+    """Write a text file, all or nothing; an existing file only if forced."""
+    if path.is_dir():
+        raise InputError(f"Expected a file to write, found the folder '{path}'.")
+    if path.exists() and not force:
+        raise InputError(f"'{path}' exists already. Choose another --out, or add --force.")
+    with _writing(path) as folder:
+        new = folder / path.name
+        new.write_text(text, encoding="utf-8")
+        _flush(folder)
+        new.replace(path)
+
+
+def _check_place(folder: Path, *, force: bool) -> None:
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if not folder.is_dir() or folder.is_symlink():
+        raise InputError(f"Cannot write the folder '{folder}': a file of that name exists.")
+    if not any(folder.iterdir()):
+        return
+    if not force:
+        raise InputError(
+            f"'{folder}' exists already. Choose another --out, or add --force to replace it."
+        )
+    if not any((folder / name).exists() for name in ("manifest.json", "figures.json")):
+        raise InputError(f"'{folder}' is no release of Shoal, so that --force does not replace it.")
+
+
+@contextmanager
+def _writing(target: Path) -> Iterator[Path]:
+    """Give a temporary folder beside the target, and remove it whatever happens."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise _cannot_write(target, error) from None
+    try:
+        yield temporary
+    except OSError as error:
+        raise _cannot_write(target, error) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _cannot_write(target: Path, error: OSError) -> InputError:
+    reason = (error.strerror or "the disk refuses it").lower()
+    return InputError(f"Cannot write '{target}': {reason}. Nothing was written.")
+
+
+def _swap(moves: list[tuple[Path, Path]]) -> None:
+    """Put new folders in place of old ones; if one cannot be, put all back."""
+    for new, _ in moves:
+        _flush(new)
+    undo: list[tuple[Path, Path]] = []
+    try:
+        for new, target in moves:
+            if target.exists():
+                old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
+                target.rename(old / target.name)
+                undo.append((old / target.name, target))
+            new.rename(target)
+            undo.append((target, new))
+    except OSError:
+        for moved, back in reversed(undo):
+            moved.rename(back)
+        raise
+    finally:
+        for _, target in moves:
+            _flush_folder(target.parent)
+            for old in target.parent.glob(f".{target.name}.old.*"):
+                shutil.rmtree(old, ignore_errors=True)
+
+
+def _flush(folder: Path) -> None:
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    _flush_folder(folder)
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _dump(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,60 @@
+"""What the command line prints: checks and methods, as text or JSON."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from shoal.core import Check, Column, Kind, Role, Schema
+from shoal.methods import REGISTRY, Method, Setting
+
+
+def checks_text(checks: Iterable[Check]) -> str:
+    """One paragraph a check, the group that decides by its row numbers."""
+    lines = []
+    for check in checks:
+        verdict = "holds" if check.holds else "FAILS"
+        lines.append(f"{verdict}: {check.guarantee}")
+        rows = ", ".join(map(str, check.witness.get("rows", [])))
+        where = f", for example rows {rows}" if rows else ""
+        lines.append(f"  smallest group: {check.witness['size']} records{where}")
+        for name, value in check.remarks.items():
+            lines.append(f"  {name.replace('_', ' ')}: {value:,}")
+    return "\n".join(lines)
+
+
+def checks_json(checks: Iterable[Check]) -> str:
+    """The same as JSON, in the shape of the manifest."""
+    plain = [
+        {**asdict(check), "guarantee": {"name": check.guarantee.name, **asdict(check.guarantee)}}
+        for check in checks
+    ]
+    return json.dumps({"holds": all(check["holds"] for check in plain), "checks": plain}, indent=2)
+
+
+def methods_text() -> str:
+    """Every registered method: what it does, its parameters, forms and reference."""
+    paragraphs = []
+    for method in REGISTRY.values():
+        lines = [method.name, f"  {method.summary}"]
+        for name, field in method.parameters.model_fields.items():
+            default = "required" if field.is_required() else f"default {field.get_default()}"
+            lines.append(f"  {name}: {field.description} ({default})")
+        lines.append(f"  release forms: {', '.join(method.forms)}")
+        lines += [f"  {line}" for line in _promises(method)]
+        lines.append(f"  reference: {method.reference}")
+        paragraphs.append("\n".join(lines))
+    return "\n\n".join(paragraphs)
+
+
+def _promises(method: Method[Any]) -> list[str]:
+    """What a method claims for two columns a and b, in each of its release forms."""
+    columns = tuple(Column(name, Role.QUASI_IDENTIFIER, Kind.NUMERIC) for name in "ab")
+    parameters = method.parameters.model_validate(dict(method.example))
+    given = ", ".join(f"{name} = {value}" for name, value in method.example.items())
+    lines = [f"promises, for two columns a and b with {given}:"]
+    for form in method.forms:
+        setting = Setting(Schema(columns), ("a", "b"), parameters, form)
+        claims = [f"{claim.guarantee} ({claim.status})" for claim in method.claims(setting)]
+        lines.append(f"  {form}: {'; '.join(claims)}")
+    return [*lines, *(f"  {text}" for text in method.not_claimed(setting))]

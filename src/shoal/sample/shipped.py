@@ -1,0 +1,54 @@
+"""The sample that lies in the package: 10,000 people, their policy and their taxonomies."""
+
+import csv
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from shoal.sample.generator import people
+from shoal.sample.world import taxonomies
+
+ROWS: Final = 10_000
+SEED: Final = 1927
+
+
+def folder() -> Path:
+    """Return the folder of the shipped files.
+
+    It holds people.parquet, people.toml (a policy for it) and the taxonomies region.csv,
+    occupation.csv and condition.csv that the policy names.
+
+    >>> (folder() / "people.toml").is_file()
+    True
+    """
+    return Path(__file__).parent / "files"
+
+
+def load() -> pl.DataFrame:
+    """Read the shipped table, people(10_000, seed=1927).
+
+    >>> load().shape
+    (10000, 15)
+    """
+    return pl.read_parquet(folder() / "people.parquet")
+
+
+def regenerate(target: Path | None = None) -> None:
+    """Write people.parquet and the taxonomies again, as after a change of the generator.
+
+    A test compares the shipped files with the generator, so they cannot drift apart
+    unnoticed. The policy people.toml is written by hand and left alone. From a clone:
+
+        python -c "from shoal import sample; sample.regenerate()"
+
+    Args:
+        target: folder to write to; by default the package's own, `folder()`.
+    """
+    target = folder() if target is None else target
+    people(ROWS, SEED).write_parquet(
+        target / "people.parquet", compression="zstd", compression_level=19, statistics=False
+    )
+    for column, rows in taxonomies().items():
+        with (target / f"{column}.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)

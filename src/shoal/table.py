@@ -1,0 +1,194 @@
+"""A table that fits its schema, and the Euclidean matrix that algorithms see."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core import Column, Kind, Schema, Transform
+
+MISSING_DISTANCE = 2.0
+"""How far a missing cell lies from the column's mean, in standard deviations, off the axis."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Typed columns and their schema.
+
+    Attributes:
+        frame: numbers as integers or floats, dates as dates, ordinal and nominal columns as
+            enumerations in the order of their levels, everything else as it came.
+        schema: the columns of the frame, identifiers left out, in the order of the policy.
+        dtypes: the types that the columns came in, so that they can leave in the same.
+    """
+
+    frame: pl.DataFrame
+    schema: Schema
+    dtypes: Mapping[str, pl.DataType]
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    def levels(self, name: str) -> tuple[str, ...]:
+        """Categories of an ordinal or nominal column, in order."""
+        return tuple(cast("pl.Enum", self.frame.schema[name]).categories)
+
+    def codes(self, name: str) -> NDArray[np.int64]:
+        """An ordinal or nominal column as positions in its levels, -1 where missing."""
+        physical = self.frame[name].to_physical().cast(pl.Int64)
+        return physical.fill_null(-1).to_numpy()
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """A numeric or date column as floats, NaN where missing; dates in days."""
+        series = self.frame[name]
+        if self.schema[name].kind is Kind.DATE:
+            unit = 1.0 if series.dtype == pl.Date else 86_400e6
+            series = series.to_physical().cast(pl.Float64) / unit
+        return series.cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+    def missing(self, name: str) -> NDArray[np.bool_]:
+        """Where a column has no value."""
+        return self.frame[name].is_null().to_numpy()
+
+    def is_integer(self, name: str) -> bool:
+        """Whether a numeric column holds whole numbers by its type."""
+        return self.frame.schema[name].is_integer()
+
+    def with_codes(self, name: str, codes: NDArray[np.int64]) -> "Table":
+        """Replace an ordinal or nominal column, given positions in its levels."""
+        physical = pl.Series(name, codes, dtype=pl.Int64)
+        present = physical.set(physical < 0, None)
+        levels = pl.Series(self.levels(name), dtype=self.frame.schema[name])
+        return self._with(levels.gather(present.cast(pl.UInt32)).alias(name))
+
+    def with_numbers(
+        self, name: str, values: NDArray[np.float64], *, integers: bool = False
+    ) -> "Table":
+        """Replace a numeric or date column, NaN where missing.
+
+        Dates are rounded to the day, or to the microsecond where the column has times. With
+        `integers`, a column of whole numbers stays one: values are rounded, half to even.
+        """
+        series = pl.Series(name, values, dtype=pl.Float64, nan_to_null=True)
+        dtype = self.frame.schema[name]
+        if self.schema[name].kind is Kind.DATE:
+            unit = 1.0 if dtype == pl.Date else 86_400e6
+            physical = pl.Int32 if dtype == pl.Date else pl.Int64
+            series = (series * unit).round(mode="half_to_even").cast(physical).cast(dtype)
+        elif integers and dtype.is_integer():
+            series = series.round(mode="half_to_even").cast(pl.Int64)
+        return self._with(series)
+
+    def _with(self, series: pl.Series) -> "Table":
+        return replace(self, frame=self.frame.with_columns(series))
+
+    def take(self, order: NDArray[np.int64]) -> "Table":
+        """Rows in another order, or some of them."""
+        return replace(self, frame=self.frame[order])
+
+    def canonical_order(self) -> NDArray[np.int64]:
+        """Sort the rows by all columns in schema order, missing first.
+
+        Rows that are equal in every column are interchangeable, so that whatever is computed
+        on the sorted rows does not depend on the order of the file.
+        """
+        order = self.frame.select(pl.arg_sort_by(list(self.schema.names), nulls_last=False))
+        return order.to_series().cast(pl.Int64).to_numpy()
+
+    def publishable(self) -> pl.DataFrame:
+        """The frame with the columns back in the types that they came in, where they fit."""
+        return pl.DataFrame(
+            [_as_it_came(self.frame[name], dtype) for name, dtype in self.dtypes.items()]
+        )
+
+    def matrix(self, columns: Sequence[str]) -> NDArray[np.float64]:
+        """Place mixed records in one Euclidean space, for the k-anonymity methods.
+
+        Each column adds variance 1, as standardised numbers do, so that none dominates.
+        Numbers, dates and ordinal ranks take one axis: (x - mean) / sd. A nominal takes one
+        axis for each edge of its taxonomy, so that squared distance is path length; a flat
+        nominal is a star. A missing number lies at the mean, two standard deviations off
+        the axis; a missing nominal is one more leaf at the root.
+
+        The scale is read off the data, which no claim of differential privacy survives.
+        """
+        blocks = [self._block(self.schema[name]) for name in columns]
+        return np.ascontiguousarray(np.hstack(blocks))
+
+    def _block(self, column: Column) -> NDArray[np.float64]:
+        if column.kind is Kind.NOMINAL:
+            return _edges_block(self.codes(column.name), leaf_edges(self, column.name))
+        if column.kind is Kind.ORDINAL:
+            values = self.codes(column.name).astype(np.float64)
+            values[values < 0] = np.nan
+        else:
+            values = _transformed(self.numbers(column.name), column.transform)
+        return _axis_block(values)
+
+
+def leaf_edges(table: Table, name: str) -> NDArray[np.int64]:
+    """Edges between each level of a nominal column and the root, padded with -1.
+
+    A column without a taxonomy is a star: one edge a level.
+    """
+    taxonomy = table.schema[name].taxonomy
+    if taxonomy:
+        return taxonomy.edges()
+    return np.arange(len(table.levels(name)), dtype=np.int64)[:, None]
+
+
+def _axis_block(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    gone = np.isnan(values)
+    present = values[~gone]
+    if present.size == 0:
+        return np.zeros((values.size, 1))
+    centre, spread = present.mean(), present.std()
+    axis = np.where(gone, 0.0, (values - centre) / (spread or 1.0))
+    if not gone.any():
+        return axis[:, None]
+    return np.column_stack([axis, np.where(gone, MISSING_DISTANCE, 0.0)])
+
+
+def _edges_block(codes: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.float64]:
+    count = int(edges.max()) + 1
+    table = np.zeros((len(edges) + 1, count + 1))
+    leaf, step = np.nonzero(edges >= 0)
+    table[leaf, edges[leaf, step]] = 1.0
+    table[-1, count] = 1.0  # a missing cell has code -1: the last row, an edge of its own
+    shares = np.bincount(codes % len(table), minlength=len(table)) / max(codes.size, 1)
+    means = shares @ table
+    spread = float(shares @ ((table - means) ** 2).sum(axis=1))
+    # An edge that all records share, or none has, adds nothing to any distance.
+    used = (means > 0) & (means < 1)
+    if not used.any():
+        return np.zeros((codes.size, 1))
+    block: NDArray[np.float64] = (table[:, used] / np.sqrt(spread))[codes]
+    return block
+
+
+def _transformed(values: NDArray[np.float64], transform: Transform | None) -> NDArray[np.float64]:
+    if transform is Transform.LOG:
+        return np.sign(values) * np.log1p(np.abs(values))
+    if transform is Transform.SQRT:
+        return np.sign(values) * np.sqrt(np.abs(values))
+    return values
+
+
+def _as_it_came(series: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """Give a column back the type that it came in, where the released values still fit it."""
+    if series.dtype == dtype:
+        return series
+    if isinstance(series.dtype, pl.Enum):
+        series = series.cast(pl.String)
+        if dtype == pl.Boolean:
+            return series == "true"
+    elif isinstance(dtype, pl.Datetime) and dtype.time_zone:
+        series = series.dt.replace_time_zone("UTC").dt.convert_time_zone(dtype.time_zone)
+    elif dtype == pl.String or (dtype.is_integer() and series.dtype.is_float()):
+        # Text that was parsed, or whole numbers that were averaged: the new type stays.
+        return series
+    back = series.cast(dtype, strict=False)
+    return back if back.null_count() == series.null_count() else series
