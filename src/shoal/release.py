@@ -206,11 +206,11 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
 def check_frame(frame: pl.DataFrame, guarantee: KAnonymity) -> Check:
     """Recompute a guarantee on a frame, cells compared as they are."""
     keys = list(guarantee.columns)
-    if len(keys) == 1 and frame.schema[keys[0]].is_float() and not frame[keys[0]].null_count():
+    if len(keys) == 1 and frame.schema[keys[0]].is_float():
         # One numeric column, as individual ranking promises: sorting beats hashing.
-        achieved = smallest_run(frame[keys[0]].to_numpy())
-        if achieved >= guarantee.k:
-            return Check(guarantee, holds=True, achieved=achieved, witness={"size": achieved})
+        quick = _check_column(frame[keys[0]], guarantee)
+        if quick.holds:
+            return quick
     classes = frame.group_by(keys).len("records")
     achieved = int(classes["records"].min())  # type: ignore[arg-type]  # never empty
     smallest = classes.filter(pl.col("records") == achieved).sort(keys, nulls_last=True)[:1]
@@ -231,6 +231,16 @@ def check_frame(frame: pl.DataFrame, guarantee: KAnonymity) -> Check:
         witness={"size": achieved, "rows": rows.head(WITNESS_ROWS).to_list()},
         remarks=remarks,
     )
+
+
+def _check_column(series: pl.Series, guarantee: KAnonymity) -> Check:
+    """Recompute k of one column of floats; without naming the rows of the smallest class."""
+    present = series.drop_nulls()
+    gone = series.null_count()
+    rarest = smallest_run(present.to_numpy()) if present.len() else gone
+    achieved = min(rarest, gone) if gone else rarest
+    remarks = {"k_if_missing_matches_anything": min(rarest + gone, series.len())} if gone else {}
+    return Check(guarantee, achieved >= guarantee.k, achieved, {"size": achieved}, remarks)
 
 
 def _dense(series: pl.Series) -> NDArray[np.int64]:
@@ -286,12 +296,15 @@ def _cannot(planned: Plan, guarantee: Guarantee) -> str:
         and any(_covers(claim, guarantee) for claim in _claims_with(method, planned, guarantee))
     ]
     unprotected = [name for name in guarantee.columns if name not in planned.setting.columns]
+    wide = [
+        c.guarantee for c in planned.claims if set(c.guarantee.columns) >= set(guarantee.columns)
+    ]
     if unprotected:
         why = f"[protect] columns leaves out {', '.join(unprotected)}"
-    elif planned.not_claimed:
-        why = planned.not_claimed[0].rstrip(".")
+    elif wide:
+        why = f"it promises {wide[0]}; raise its k to {guarantee.k}"
     else:
-        why = f"it promises {'; '.join(str(claim.guarantee) for claim in planned.claims)}"
+        why = " ".join(planned.not_claimed).rstrip(".")
     offer = f" Nearest that can: {', '.join(able)}." if able else ""
     return (
         f"The policy requires {guarantee}, and method '{planned.method.name}' as set up cannot "
@@ -416,7 +429,7 @@ def _figures(outcome: local.Outcome, setting: Setting[Any]) -> dict[str, Any]:
 def _unique_rows(frame: pl.DataFrame, keys: list[str]) -> int | None:
     if not keys:
         return None
-    return int((frame.group_by(keys).len("records")["records"] == 1).sum())
+    return int(frame.select(keys).is_unique().sum())
 
 
 def _column_figures(before: Table, after: Table, name: str) -> dict[str, Any]:

@@ -15,8 +15,10 @@ def sse_over_sst(original: NDArray[np.float64], released: NDArray[np.float64]) -
     >>> sse_over_sst(np.array([1.0, 3.0]), np.array([2.0, 2.0]))
     1.0
     """
-    both = ~(np.isnan(original) | np.isnan(released))
-    x, y = original[both], released[both]
+    x, y = original, released
+    gone = np.isnan(x) | np.isnan(y)
+    if gone.any():
+        x, y = x[~gone], y[~gone]
     sse = float(((x - y) ** 2).sum())
     sst = float(((x - x.mean()) ** 2).sum()) if x.size else 0.0
     if sst == 0.0:

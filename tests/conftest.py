@@ -1,0 +1,57 @@
+"""Shared by all tests: the reference data, small tables, and hypothesis' profile."""
+
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "shoal", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("shoal")
+
+ROOT = Path(__file__).parent.parent
+DATA = Path(os.environ.get("SHOAL_DATA", ROOT.parent / "shared" / "data"))
+
+
+@pytest.fixture
+def reference():
+    """Read a reference table by name, or skip by that name where the folder is absent."""
+
+    def read(name):
+        path = DATA / f"{name}.csv"
+        if not path.exists():
+            pytest.skip(f"needs the reference table {name}.csv in SHOAL_DATA")
+        return pl.read_csv(path)
+
+    return read
+
+
+@pytest.fixture
+def people():
+    """Twelve invented people, with ties and a missing cell."""
+    return pl.DataFrame(
+        {
+            "name": [f"person {i}" for i in range(12)],
+            "age": [23, 25, 25, 31, 33, 38, 41, 47, 47, 52, 60, 71],
+            "region": ["north", "south", "north", "south"] * 3,
+            "income": [12, 18, 18, 25, 31, None, 40, 44, 52, 61, 75, 90],
+        }
+    )
+
+
+@pytest.fixture
+def policy():
+    """A policy for `people`, as a mapping that a test may change."""
+    return {
+        "version": 1,
+        "columns": {
+            "name": "identifier",
+            "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 110]},
+            "region": {"role": "quasi-identifier", "kind": "nominal"},
+            "income": {"role": "confidential", "kind": "numeric"},
+        },
+        "protect": {"method": "mdav", "k": 3},
+    }

@@ -1,0 +1,159 @@
+import hashlib
+import json
+import os
+import stat
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+
+from shoal import publish
+from shoal.errors import InputError
+
+POLICY = """
+version = 1
+[columns]
+name = "identifier"
+age = { role = "quasi-identifier", kind = "numeric" }
+region = { role = "quasi-identifier", kind = "nominal" }
+income = { role = "confidential", kind = "numeric" }
+[protect]
+method = "mdav"
+k = 3
+[context]
+approver = "Officer Canary"
+"""
+
+
+@pytest.fixture
+def files(tmp_path, people):
+    people.write_csv(tmp_path / "people.csv")
+    (tmp_path / "policy.toml").write_text(POLICY)
+    return tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "out"
+
+
+def listing(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_two_folders_are_written_and_nothing_else(files, tmp_path):
+    published = publish.protect(*files)
+
+    assert listing(published.folder) == ["manifest.json", "release.parquet", "report.html"]
+    assert listing(published.internal) == ["figures.json", "report.html"]
+    assert listing(tmp_path) == ["out", "out.internal", "people.csv", "policy.toml"]
+    assert stat.S_IMODE(published.internal.stat().st_mode) == 0o700
+    assert stat.S_IMODE(published.folder.stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "sav", "dta"])
+def test_the_manifest_has_the_digest_of_the_release(files, form):
+    published = publish.protect(*files, form=form)
+
+    manifest = json.loads((published.folder / "manifest.json").read_text())
+
+    content = (published.folder / f"release.{form}").read_bytes()
+    facts = manifest["files"][f"release.{form}"]
+    assert facts == {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+
+
+def test_what_compares_with_the_original_stays_out_of_the_public_folder(files):
+    published = publish.protect(*files, form="csv")
+
+    public = "".join(path.read_text() for path in published.folder.iterdir())
+    internal = (published.internal / "report.html").read_text()
+
+    for secret in ("person 1", "Officer Canary", "SSE", "unique_on_quasi_identifiers"):
+        assert secret not in public
+    assert "CONFIDENTIAL" in internal
+    assert "Officer Canary" in internal
+    assert (
+        "CONFIDENTIAL"
+        in json.loads((published.internal / "figures.json").read_text())["confidential"]
+    )
+
+
+def test_an_existing_release_is_replaced_only_by_force(files):
+    published = publish.protect(*files)
+    first = (published.folder / "manifest.json").read_bytes()
+
+    with pytest.raises(InputError, match="--force"):
+        publish.protect(*files)
+    assert (published.folder / "manifest.json").read_bytes() == first
+
+    publish.protect(*files, form="csv", force=True)
+    assert listing(published.folder) == ["manifest.json", "release.csv", "report.html"]
+
+
+def test_force_never_replaces_a_folder_that_is_no_release(files):
+    out = files[2]
+    out.mkdir()
+    (out / "thesis.txt").write_text("years of work")
+
+    with pytest.raises(InputError, match="no release of Shoal"):
+        publish.protect(*files, force=True)
+
+    assert listing(out) == ["thesis.txt"]
+
+
+def test_a_plan_that_cannot_be_kept_stops_before_the_data_is_read(files):
+    files[0].unlink()
+    files[1].write_text(POLICY.replace("k = 3", "k = 3\n[require]\nk-anonymity = 4"))
+
+    with pytest.raises(Exception, match="4-anonymity") as stopped:
+        publish.protect(*files)
+
+    assert stopped.type.__name__ == "ClaimViolationError"
+
+
+def test_a_failed_swap_puts_everything_back(files, tmp_path):
+    publish.protect(*files)
+    before = (tmp_path / "out" / "manifest.json").read_bytes()
+    new = tmp_path / "new"
+    new.mkdir()
+
+    with pytest.raises(OSError, match="No such file"):
+        publish._swap([(new, tmp_path / "out.internal"), (tmp_path / "gone", tmp_path / "out")])
+
+    assert (tmp_path / "out" / "manifest.json").read_bytes() == before
+    assert listing(tmp_path / "out.internal") == ["figures.json", "report.html"]
+    assert not [name for name in listing(tmp_path) if ".old." in name]
+
+
+def test_a_full_disk_leaves_nothing_behind(files, tmp_path):
+    """The limit on file size stands in for a full disk: writing fails in the middle."""
+    program = (
+        "import resource, signal, sys\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "from shoal.cli import app\n"
+        "from shoal import publish\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "sys.argv[0] = 'shoal'\n"
+        "app()\n"
+    )
+    data, policy, out = map(str, files)
+    done = subprocess.run(
+        [sys.executable, "-c", program, "protect", data, "--policy", policy, "--out", out],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+    )
+
+    assert done.returncode == 2, done.stderr
+    assert "Cannot write" in done.stderr
+    assert "Nothing was written" in done.stderr
+    assert listing(tmp_path) == ["people.csv", "policy.toml"]
+
+
+def test_csv_cells_that_a_spreadsheet_would_run_are_guarded_on_request(files):
+    data, policy, out = files
+    frame = pl.read_csv(data).with_columns(region=pl.lit("=1+1"))
+    frame.write_csv(data)
+
+    published = publish.protect(data, policy, out, form="csv", guard_formulas=True)
+
+    released = pl.read_csv(published.folder / "release.csv")
+    assert released["region"].unique().to_list() == ["'=1+1"]
+    assert json.loads((published.folder / "manifest.json").read_text())["guard_formulas"]
