@@ -18,8 +18,8 @@ CONFIDENTIAL = "CONFIDENTIAL: computed from the original table; not for publicat
 
 STATUS_WORDS = {
     "proved": "proved",
-    "conditional": "true under the assumptions listed",
-    "unproven": "no proof known to us",
+    "conditional": "conditional: true if the assumptions below hold",
+    "unproven": "unproven: no proof is known to us",
     "refuted": "refuted: a counterexample exists",
 }
 
