@@ -1,0 +1,182 @@
+"""Compiled pieces that the exact searches share: distance, heap, centroid, shell.
+
+The arithmetic is that of `_scale`. Kernels take arrays and scalars only, by position.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.partition._compile import kernel
+from shoal.partition._scale import HALF_WORD
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+NOBODY = -1
+
+
+@kernel
+def distance(Z: Floats, i: int, q: Floats) -> float:
+    """Squared distance of record i to the point q, in column order."""
+    total = 0.0
+    for j in range(q.size):
+        t = Z[i, j] - q[j]
+        total += t * t
+    return total
+
+
+@kernel
+def gap(a: Floats, b: Floats) -> float:
+    """Squared distance between two points."""
+    total = 0.0
+    for j in range(a.size):
+        t = a[j] - b[j]
+        total += t * t
+    return total
+
+
+@kernel
+def push(far: Floats, who: Ints, size: int, room: int, distance: float, i: int) -> int:
+    """Keep the `room` smallest (distance, index) pairs in a max-heap; return its size."""
+    if size < room:
+        at = size
+        while at > 0:
+            above = (at - 1) >> 1
+            if far[above] > distance or (far[above] == distance and who[above] > i):
+                break
+            far[at] = far[above]
+            who[at] = who[above]
+            at = above
+        far[at] = distance
+        who[at] = i
+        return size + 1
+    if distance > far[0] or (distance == far[0] and i > who[0]):
+        return size
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= room:
+            break
+        other = child + 1
+        if other < room and (
+            far[other] > far[child] or (far[other] == far[child] and who[other] > who[child])
+        ):
+            child = other
+        if distance > far[child] or (distance == far[child] and i > who[child]):
+            break
+        far[at] = far[child]
+        who[at] = who[child]
+        at = child
+    far[at] = distance
+    who[at] = i
+    return size
+
+
+@kernel
+def total_live(Z: Floats, labels: Ints, high: Ints, low: Ints) -> int:
+    """Fill the fixed-point sums over the records without a label; return their number."""
+    high[:] = 0
+    low[:] = 0
+    m = 0
+    for i in range(Z.shape[0]):
+        if labels[i] < 0:
+            m += 1
+            count(Z, i, 1, high, low)
+    return m
+
+
+@kernel
+def count(Z: Floats, i: int, sign: int, high: Ints, low: Ints) -> None:
+    """Add record i to the fixed-point sums, or take it away (sign = -1)."""
+    for j in range(Z.shape[1]):
+        scaled = Z[i, j] * HALF_WORD
+        whole = np.floor(scaled)
+        high[j] += sign * np.int64(whole)
+        low[j] += sign * np.int64(np.floor((scaled - whole) * HALF_WORD))
+
+
+@kernel
+def centroid(high: Ints, low: Ints, m: int, c: Floats) -> None:
+    """Write the mean of m records, given their fixed-point sums, to c."""
+    for j in range(c.size):
+        c[j] = (np.float64(high[j]) + np.float64(low[j]) / HALF_WORD) / m / HALF_WORD
+
+
+@kernel
+def outer_shell(Z: Floats, live: Ints, m: int, c: Floats) -> tuple[Floats, Ints, float]:
+    """List the records farthest from c, outermost first.
+
+    At least 256 records or a twentieth of all are listed. Returns their radii, their
+    indices, and a radius that nobody outside the list exceeds (-1 if all are listed).
+    """
+    radius = np.empty(m)
+    top = 0.0
+    for a in range(m):
+        radius[a] = np.sqrt(distance(Z, live[a], c))
+        top = max(top, radius[a])
+    bins = 2048
+    per_bin = bins / top if top > 0.0 else 0.0
+    if per_bin == np.inf:
+        per_bin = 0.0
+    histogram = np.zeros(bins + 2, np.int64)
+    for a in range(m):
+        histogram[int(radius[a] * per_bin)] += 1
+    want = max(256, m // 20)
+    edge = bins + 1
+    listed = 0
+    while edge > 0 and listed < want:
+        edge -= 1
+        listed += histogram[edge]
+    radii = np.empty(listed)
+    who = np.empty(listed, np.int64)
+    inner = -1.0
+    at = 0
+    for a in range(m):
+        if int(radius[a] * per_bin) >= edge:
+            radii[at] = -radius[a]
+            who[at] = live[a]
+            at += 1
+        else:
+            inner = max(inner, radius[a])
+    order = np.argsort(radii)
+    return -radii[order], who[order], inner
+
+
+@kernel
+def farthest_in_shell(
+    Z: Floats,
+    labels: Ints,
+    radii: Floats,
+    who: Ints,
+    inner: float,
+    head: int,
+    moved: float,
+    q: Floats,
+) -> tuple[int, int]:
+    """Find the live record farthest from q, which lies `moved` from the shell's centre.
+
+    A record at radius v is at most v + moved from q, so that a short scan from the outer
+    end decides. Returns the record, or NOBODY where the list ended too soon, and the
+    number of places read.
+    """
+    # Radii, `moved` and the root below carry rounding errors of a few units in the last
+    # place, which for up to a thousand columns stay far below this relative margin.
+    moved = moved * (1.0 + 1e-12)
+    best = -1.0
+    safe = -1.0
+    found = NOBODY
+    at = head
+    while at < who.size:
+        if radii[at] * (1.0 + 1e-12) + moved < safe:
+            return found, at - head
+        i = who[at]
+        if labels[i] < 0:
+            far = distance(Z, i, q)
+            if far > best or (far == best and i < found):
+                best = far
+                found = i
+                safe = np.sqrt(far) * (1.0 - 1e-12)
+        at += 1
+    if inner >= 0.0 and inner * (1.0 + 1e-12) + moved >= safe:
+        return NOBODY, at - head
+    return found, at - head
