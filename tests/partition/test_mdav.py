@@ -4,8 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from shoal.core import silent
 from shoal.errors import InputError
 from shoal.partition import mdav
+from shoal.partition._scale import unit_scaled
+from shoal.partition.mdav import _rounds
 
 SHAPE = "X must be a matrix of records by columns, with at least one column; found the shape "
 CENSUS_4 = ["FICA", "FEDTAX", "INTVAL", "POTHVAL"]
@@ -107,6 +110,17 @@ def test_every_table_gets_the_partition_of_the_definition(table):
     partition = mdav(X, k)
 
     np.testing.assert_array_equal(partition.labels, mdav_twin(X, k))
+
+
+@settings(max_examples=200, deadline=None)
+@given(tables(), st.sampled_from([1, 4, 64]), st.sampled_from([0.0, 0.1, 1e9]))
+def test_a_tree_given_up_early_late_or_never_gives_the_same_partition(table, leaf, tree_while):
+    X, k = table
+    Z = unit_scaled(X)
+
+    labels = _rounds(Z, k, silent, tree_from=2, tree_while=tree_while, leaf=leaf)
+
+    np.testing.assert_array_equal(labels, mdav_twin(X, k))
 
 
 @settings(max_examples=50, deadline=None)

@@ -67,7 +67,7 @@ def brute_rounds(Z: Floats, k: int, labels: Ints, g: int, rounds: int) -> int:
             r, places = farthest_in_shell(Z, labels, radii, outer, inner, head, moved, c)
             read += places
         if r == NOBODY:
-            radii, outer, inner = outer_shell(Z, who, m, c)
+            radii, outer, inner = outer_shell(Z, labels, m, c)
             centre[:] = c
             head = 0
             r, read = farthest_in_shell(Z, labels, radii, outer, inner, head, 0.0, c)
