@@ -4,13 +4,10 @@ The arithmetic is that of `_scale`. Kernels take arrays and scalars only, by pos
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.partition._compile import kernel
+from shoal.partition._input import Floats, Ints
 from shoal.partition._scale import HALF_WORD
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NOBODY = -1
 

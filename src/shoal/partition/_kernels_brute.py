@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.partition._compile import kernel, vector_kernel
+from shoal.partition._input import Floats, Ints
 from shoal.partition._kernels import (
     NOBODY,
-    Floats,
-    Ints,
     centroid,
     count,
     distance,

@@ -4,8 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.core import Partition, Progress, silent
-from shoal.partition._input import group_size, matrix
-from shoal.partition._kernels import Floats, Ints
+from shoal.partition._input import Floats, Ints, group_size, matrix
 from shoal.partition._kernels_brute import brute_rounds
 from shoal.partition._kernels_tree import plant, tree_rounds
 from shoal.partition._scale import unit_scaled
