@@ -5,6 +5,8 @@ Every function breaks ties by the lowest index, leaves its input as it is and ra
 """
 
 from shoal.partition.mdav import mdav
+from shoal.partition.mu_approx import mu_approx
 from shoal.partition.univariate import individual_ranking, individual_rankings
+from shoal.partition.vmdav import vmdav
 
-__all__ = ["individual_ranking", "individual_rankings", "mdav"]
+__all__ = ["individual_ranking", "individual_rankings", "mdav", "mu_approx", "vmdav"]

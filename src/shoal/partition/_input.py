@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.errors import InputError
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 def matrix(X: ArrayLike, name: str = "X") -> Floats:

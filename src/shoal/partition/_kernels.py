@@ -4,13 +4,10 @@ The arithmetic is that of `_scale`. Kernels take arrays and scalars only, by pos
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.partition._compile import kernel
+from shoal.partition._input import Floats, Ints
 from shoal.partition._scale import HALF_WORD
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NOBODY = -1
 
@@ -103,21 +100,25 @@ def centroid(high: Ints, low: Ints, m: int, c: Floats) -> None:
 
 
 @kernel
-def outer_shell(Z: Floats, live: Ints, m: int, c: Floats) -> tuple[Floats, Ints, float]:
-    """List the records farthest from c, outermost first.
+def outer_shell(Z: Floats, labels: Ints, m: int, c: Floats) -> tuple[Floats, Ints, float]:
+    """List the live records farthest from c, outermost first.
 
-    At least 256 records or a twentieth of all are listed. Returns their radii, their
+    At least 256 records or a twentieth of all m are listed. Returns their radii, their
     indices, and a radius that nobody outside the list exceeds (-1 if all are listed).
     """
     radius = np.empty(m)
+    live = np.empty(m, np.int64)
     top = 0.0
-    for a in range(m):
-        radius[a] = np.sqrt(distance(Z, live[a], c))
-        top = max(top, radius[a])
+    at = 0
+    for i in range(Z.shape[0]):
+        if labels[i] < 0:
+            live[at] = i
+            radius[at] = np.sqrt(distance(Z, i, c))
+            top = max(top, radius[at])
+            at += 1
     bins = 2048
-    per_bin = bins / top if top > 0.0 else 0.0
-    if per_bin == np.inf:
-        per_bin = 0.0
+    # Where all radii are next to nothing one bin holds them all.
+    per_bin = bins / top if top > 1e-150 else 0.0
     histogram = np.zeros(bins + 2, np.int64)
     for a in range(m):
         histogram[int(radius[a] * per_bin)] += 1
@@ -160,8 +161,9 @@ def farthest_in_shell(
     number of places read.
     """
     # Radii, `moved` and the root below carry rounding errors of a few units in the last
-    # place, which for up to a thousand columns stay far below this relative margin.
-    moved = moved * (1.0 + 1e-12)
+    # place, which for up to a thousand columns stay below this relative margin, and lose
+    # squares below the least float, which stay below this absolute one.
+    moved = moved * (1.0 + 1e-12) + 1e-150
     best = -1.0
     safe = -1.0
     found = NOBODY

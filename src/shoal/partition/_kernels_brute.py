@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.partition._compile import kernel, vector_kernel
+from shoal.partition._input import Floats, Ints
 from shoal.partition._kernels import (
     NOBODY,
-    Floats,
-    Ints,
     centroid,
     count,
     distance,
@@ -67,7 +66,7 @@ def brute_rounds(Z: Floats, k: int, labels: Ints, g: int, rounds: int) -> int:
             r, places = farthest_in_shell(Z, labels, radii, outer, inner, head, moved, c)
             read += places
         if r == NOBODY:
-            radii, outer, inner = outer_shell(Z, who, m, c)
+            radii, outer, inner = outer_shell(Z, labels, m, c)
             centre[:] = c
             head = 0
             r, read = farthest_in_shell(Z, labels, radii, outer, inner, head, 0.0, c)

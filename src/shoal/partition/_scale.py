@@ -17,7 +17,7 @@ the largest magnitude in the table do not enter the centroid; they do enter dist
 
 import numpy as np
 
-from shoal.partition._input import Floats
+from shoal.partition._input import Floats, Ints
 
 HALF_WORD = 2.0**31
 
@@ -35,3 +35,46 @@ def unit_scaled(X: Floats) -> Floats:
     # frexp gives [1/2, 1): an exact power of two may come up to 1 itself.
     shift = int(exponent) - int(mantissa == 0.5)
     return np.ldexp(X, -shift)
+
+
+def centroids(Z: Floats, labels: Ints, g: int) -> Floats:
+    """Means of the groups 0..g-1 of unit-scaled records, by the fixed-point sums.
+
+    Records with a negative label count nowhere.
+
+    >>> centroids(np.array([[0.25], [0.75], [1.0]]), np.array([0, 0, 1]), 2)
+    array([[0.5],
+           [1. ]])
+    """
+    inside = labels >= 0
+    groups = labels[inside]
+    scaled = Z[inside] * HALF_WORD
+    whole = np.floor(scaled)
+    high = np.zeros((g, Z.shape[1]), np.int64)
+    low = np.zeros((g, Z.shape[1]), np.int64)
+    np.add.at(high, groups, whole.astype(np.int64))
+    np.add.at(low, groups, np.floor((scaled - whole) * HALF_WORD).astype(np.int64))
+    size = np.bincount(groups, minlength=g)[:, None]
+    return (high.astype(np.float64) + low / HALF_WORD) / size / HALF_WORD
+
+
+def squared_distances(Z: Floats, q: Floats) -> Floats:
+    """Squared distances of all records to the point q, in column order.
+
+    >>> squared_distances(np.array([[0.0, 1.0], [1.0, 1.0]]), np.array([0.0, 0.0]))
+    array([1., 2.])
+    """
+    total: Floats = (Z[:, 0] - q[0]) ** 2
+    for j in range(1, Z.shape[1]):
+        total += (Z[:, j] - q[j]) ** 2
+    return total
+
+
+def within_squares(Z: Floats, labels: Ints) -> float:
+    """Sum of the squared distances of records to the mean of their group.
+
+    >>> within_squares(np.array([[0.0], [1.0], [1.0]]), np.array([0, 0, 1]))
+    0.5
+    """
+    means = centroids(Z, labels, int(labels.max()) + 1)
+    return float(np.sum((Z - means[labels]) ** 2))

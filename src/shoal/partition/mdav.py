@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.core import Partition, Progress, silent
-from shoal.partition._input import group_size, matrix
+from shoal.partition._input import Floats, Ints, group_size, matrix
 from shoal.partition._kernels_brute import brute_rounds
+from shoal.partition._kernels_tree import plant, tree_rounds
 from shoal.partition._scale import unit_scaled
 
 
@@ -26,6 +27,9 @@ def mdav(X: ArrayLike, k: int, *, progress: Progress = silent) -> Partition:
     partition is exactly that of the definition in the arithmetic of `_scale`, whatever
     path was taken.
 
+    Cost: about n^1.2 over a kd-tree where few columns carry the spread, n^2 / k otherwise;
+    the path is chosen on the run. Memory O(n d).
+
     Not promised: the least possible sum of squares, which is NP-hard to find, and
     anything about a table with one record changed: groups may then differ everywhere.
 
@@ -43,14 +47,51 @@ def mdav(X: ArrayLike, k: int, *, progress: Progress = silent) -> Partition:
     array([0, 0, 1, 1])
     """
     X = matrix(X)
-    n = len(X)
-    k = group_size(k, n)
-    Z = unit_scaled(X)
-    labels = np.full(n, -1, np.int64)
-    g = 0
-    while n - g * k >= 2 * k:
-        g = brute_rounds(Z, k, labels, g, max(200, (n - g * k) // (20 * k)))
-        progress("mdav", g * k, n)
-    labels[labels < 0] = g
-    progress("mdav", n, n)
+    k = group_size(k, len(X))
+    labels = _rounds(unit_scaled(X), k, progress)
     return Partition(labels)
+
+
+def _rounds(
+    Z: Floats,
+    k: int,
+    progress: Progress,
+    *,
+    tree_from: int = 4096,
+    tree_while: float = 0.25,
+    leaf: int = 64,
+) -> Ints:
+    """Run the rounds, over a tree where that pays, and return the labels.
+
+    A tree is tried from `tree_from` records on and kept while its searches look at less
+    than `tree_while` of the records for each group: beyond that, looking at all of them
+    in float32 was measured to be as fast. Whenever half of the records have left, the
+    rest is copied together and a new tree is planted.
+    """
+    n = len(Z)
+    labels = np.full(n, -1, np.int64)
+    rest = np.arange(n)
+    g = 0
+    rounds = 64
+    while len(rest) >= 2 * k:
+        own = np.full(len(rest), -1, np.int64)
+        tree = plant(Z, leaf, Z.mean(axis=0)) if len(rest) >= tree_from else None
+        while n - g * k >= max(2 * k, len(rest) / 2):
+            live = n - g * k
+            if tree is None:
+                g = brute_rounds(Z, k, own, g, rounds)
+            else:
+                before = g
+                g, work = tree_rounds(Z, k, own, g, rounds, tree)
+                if work > tree_while * live * (g - before):
+                    tree = None
+                    tree_from = n + 1
+            progress("mdav", g * k, n)
+            rounds = max(64, live // (16 * k))
+        labels[rest] = own
+        left = own < 0
+        rest = rest[left]
+        Z = Z[left]
+    labels[rest] = g
+    progress("mdav", n, n)
+    return labels

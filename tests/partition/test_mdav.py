@@ -1,0 +1,252 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from shoal.core import silent
+from shoal.errors import InputError
+from shoal.partition import mdav
+from shoal.partition._scale import unit_scaled
+from shoal.partition.mdav import _rounds
+
+SHAPE = "X must be a matrix of records by columns, with at least one column; found the shape "
+CENSUS_4 = ["FICA", "FEDTAX", "INTVAL", "POTHVAL"]
+CENSUS_13 = [
+    *("AFNLWGT", "AGI", "EMCONTRB", "FEDTAX", "PTOTVAL", "STATETAX", "TAXINC", "POTHVAL"),
+    *("INTVAL", "PEARNVAL", "FICA", "WSALVAL", "ERNVAL"),
+]
+EIA_4 = ["RESREVENUE", "RESSALES", "TOTREVENUE", "TOTSALES"]
+EIA_11 = [
+    *("UTILITYID", "RESREVENUE", "RESSALES", "COMREVENUE", "COMSALES", "INDREVENUE"),
+    *("INDSALES", "OTHREVENUE", "OTHRSALES", "TOTREVENUE", "TOTSALES"),
+]
+
+
+def loss(X, labels):
+    """100 SSE / SST of a partition."""
+    means = np.zeros((labels.max() + 1, X.shape[1]))
+    np.add.at(means, labels, X)
+    means /= np.bincount(labels)[:, None]
+    return 100 * ((X - means[labels]) ** 2).sum() / ((X - X.mean(axis=0)) ** 2).sum()
+
+
+def mdav_twin(X, k):
+    """MDAV by its definition, in the documented arithmetic, one numpy pass a step."""
+    X = np.asarray(X, float)
+    top = np.abs(X).max()
+    exponent = np.frexp(top)[1] - (np.frexp(top)[0] == 0.5)
+    Z = np.ldexp(X, -int(exponent))
+    high = np.floor(Z * 2.0**31)
+    low = np.floor((Z * 2.0**31 - high) * 2.0**31).astype(np.int64)
+    high = high.astype(np.int64)
+
+    def distances(rest, q):
+        total = (Z[rest, 0] - q[0]) ** 2
+        for j in range(1, Z.shape[1]):
+            total += (Z[rest, j] - q[j]) ** 2
+        return total
+
+    def mean(rest):
+        high_sum = high[rest].sum(axis=0).astype(float)
+        return (high_sum + low[rest].sum(axis=0) / 2.0**31) / len(rest) / 2.0**31
+
+    def group(rest, at):
+        others = np.delete(rest, at)
+        far = distances(others, Z[rest[at]])
+        edge = np.partition(far, k - 2)[k - 2]
+        inside = np.flatnonzero(far < edge)
+        ties = np.flatnonzero(far == edge)[: k - 1 - len(inside)]
+        members = np.concatenate([inside, ties])
+        return [rest[at], *others[members]], np.delete(others, members)
+
+    rest = np.arange(len(Z))
+    labels = np.full(len(Z), -1)
+    g = 0
+    while len(rest) >= 2 * k:
+        two = len(rest) >= 3 * k
+        at = int(np.argmax(distances(rest, mean(rest))))
+        r = rest[at]
+        members, rest = group(rest, at)
+        labels[members] = g
+        g += 1
+        if not two:
+            break
+        members, rest = group(rest, int(np.argmax(distances(rest, Z[r]))))
+        labels[members] = g
+        g += 1
+    labels[rest] = g
+    return labels
+
+
+@st.composite
+def tables(draw, most=300, columns=6):
+    """Tables with ties: small integers, constant columns, copies, odd magnitudes."""
+    k = draw(st.integers(2, 12))
+    n = draw(st.integers(k, most))
+    d = draw(st.integers(1, columns))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    kind = draw(st.sampled_from(["normal", "grid", "copies", "heavy", "offset", "constant"]))
+    X = rng.normal(size=(n, d))
+    if kind == "grid":
+        X = rng.integers(0, draw(st.integers(1, 5)) + 1, size=(n, d)).astype(float)
+    elif kind == "copies":
+        X = X[rng.integers(0, max(1, n // 10), size=n)]
+    elif kind == "heavy":
+        X = rng.standard_cauchy(size=(n, d)) ** 3
+    elif kind == "offset":
+        X = 1e9 + rng.integers(0, 9, size=(n, d)) * 2.0**-20
+    elif kind == "constant":
+        X[:, :] = X[0]
+        X[:, 0] = rng.integers(0, 3, size=n)
+    return X * draw(st.sampled_from([1.0, 0.1, 1e-300, 1e300 / max(1.0, np.abs(X).max())])), k
+
+
+@settings(max_examples=300, deadline=None)
+@given(tables())
+def test_every_table_gets_the_partition_of_the_definition(table):
+    X, k = table
+
+    partition = mdav(X, k)
+
+    np.testing.assert_array_equal(partition.labels, mdav_twin(X, k))
+
+
+@settings(max_examples=200, deadline=None)
+@given(tables(), st.sampled_from([1, 4, 64]), st.sampled_from([0.0, 0.1, 1e9]))
+def test_a_tree_given_up_early_late_or_never_gives_the_same_partition(table, leaf, tree_while):
+    X, k = table
+    Z = unit_scaled(X)
+
+    labels = _rounds(Z, k, silent, tree_from=2, tree_while=tree_while, leaf=leaf)
+
+    np.testing.assert_array_equal(labels, mdav_twin(X, k))
+
+
+@settings(max_examples=50, deadline=None)
+@given(arrays(np.float64, (12, 2), elements=st.floats(allow_nan=False, allow_infinity=False)))
+def test_any_finite_numbers_are_grouped(X):
+    partition = mdav(X, 3)
+
+    assert partition.sizes.tolist() == [3, 3, 3, 3]
+    np.testing.assert_array_equal(partition.labels, mdav_twin(X, 3))
+
+
+@settings(max_examples=50, deadline=None)
+@given(tables())
+def test_all_groups_have_k_records_but_the_last_which_has_fewer_than_2k(table):
+    X, k = table
+
+    sizes = mdav(X, k).sizes
+
+    assert (sizes[:-1] == k).all()
+    assert k <= sizes[-1] < 2 * k
+
+
+@settings(max_examples=25, deadline=None)
+@given(tables(), st.sampled_from([2.0**-40, 2.0, 2.0**70]))
+def test_a_change_of_unit_by_a_power_of_two_changes_nothing(table, factor):
+    X, k = table
+    X = np.ldexp(X, -int(np.frexp(np.abs(X).max())[1]))
+
+    assert mdav(X * factor, k) == mdav(X, k)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "columns", "losses"),
+    [
+        ("census.csv", CENSUS_13, {3: 5.6922, 4: 7.4947, 5: 9.0884, 10: 14.1559}),
+        ("eia.csv", EIA_11, {3: 0.4829, 4: 0.6713, 5: 1.6667, 10: 3.8397}),
+        ("census.csv", CENSUS_4, {3: 2.4765, 4: 3.6651, 5: 4.6363, 10: 8.3307}),
+        ("eia.csv", EIA_4, {3: 0.2173, 4: 0.3490, 5: 0.4552, 10: 0.8799}),
+    ],
+    ids=["census-13", "eia-11", "census-4", "eia-4"],
+)
+def test_the_published_losses_are_met_to_four_decimals(reference, name, columns, losses):
+    X = reference(name, columns)
+
+    found = {k: round(loss(X, mdav(X, k).labels), 4) for k in losses}
+
+    assert found == losses
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda X: X.astype(np.float32).astype(float).astype(np.float32),
+        np.asfortranarray,
+        lambda X: np.repeat(X, 2, axis=0)[::2],
+        lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+        lambda X: np.round(X).astype(np.int16),
+        lambda X: X.tolist(),
+    ],
+    ids=["float32", "fortran", "strided-rows", "strided-columns", "integers", "lists"],
+)
+def test_every_layout_and_number_type_is_grouped_alike_and_left_alone(change):
+    X = change(np.random.default_rng(1).normal(size=(90, 3)) * 100)
+    before = np.array(X)
+    if isinstance(X, np.ndarray):
+        X.flags.writeable = False
+
+    partition = mdav(X, 4)
+
+    np.testing.assert_array_equal(partition.labels, mdav_twin(before, 4))
+    np.testing.assert_array_equal(np.array(X), before)
+
+
+def test_a_single_column_is_not_overwritten():
+    x = np.random.default_rng(2).normal(size=(500, 1))
+    before = x.copy()
+
+    mdav(x, 3)
+
+    np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize(
+    ("X", "k", "message"),
+    [
+        (np.zeros((3, 2)), 5, "Cannot form one cluster of k=5 from 3 records."),
+        (np.zeros((0, 2)), 2, "Cannot form one cluster of k=2 from 0 records."),
+        (np.zeros((9, 2)), 1, "k must be at least 2, or groups hide nobody; found 1."),
+        (np.zeros((9, 2)), 2.5, "k must be a whole number of at least 2; found a float."),
+        (
+            np.zeros(9),
+            2,
+            SHAPE + "(9,).",
+        ),
+        (
+            np.zeros((9, 0)),
+            2,
+            SHAPE + "(9, 0).",
+        ),
+        (
+            [[1.0, np.nan], [np.inf, 2.0]],
+            2,
+            "X must be finite; 2 of its 4 cells are missing or infinite.",
+        ),
+        (np.full((4, 1), "secret", object), 2, "X must hold numbers; found the type object."),
+        ([[1, 2], [3]], 2, "X must be a rectangular array of numbers."),
+        (np.zeros((4, 1), complex), 2, "X must hold numbers; found the type complex128."),
+    ],
+)
+def test_what_cannot_be_grouped_is_refused_in_one_sentence(X, k, message):
+    with pytest.raises(InputError) as refusal:
+        mdav(X, k)
+
+    assert str(refusal.value) == message
+
+
+def test_progress_is_told_and_ends_at_all_records():
+    calls = []
+
+    mdav(
+        np.random.default_rng(3).normal(size=(5000, 2)),
+        3,
+        progress=lambda *call: calls.append(call),
+    )
+
+    assert [stage for stage, _, _ in calls] == ["mdav"] * len(calls)
+    assert calls[-1] == ("mdav", 5000, 5000)
+    assert [done for _, done, _ in calls] == sorted(done for _, done, _ in calls)
