@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from html import escape
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import InputError
+from shoal.errors import InputError, InternalError
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage's name, how much of it is done, and how much there is."""
@@ -62,6 +63,17 @@ class Status(StrEnum):
     CONDITIONAL = "conditional"
     UNPROVEN = "unproven"
     REFUTED = "refuted"
+
+
+class Neighbours(StrEnum):
+    """Which tables must be hard to tell apart.
+
+    `change-one`: one record has other values, and the number of records is public.
+    `add-remove`: one record is there or not.
+    """
+
+    CHANGE_ONE = "change-one"
+    ADD_REMOVE = "add-remove"
 
 
 class Transform(StrEnum):
@@ -204,6 +216,61 @@ class KAnonymity:
 
 
 Guarantee = KAnonymity
+
+
+@dataclass(frozen=True)
+class Spending:
+    """One entry of the ledger: what a mechanism was allowed to learn, and at what price.
+
+    Attributes:
+        mechanism: by its name in `shoal.hazmat.noise`.
+        target: what it was spent on, in public words such as a column's name.
+        sensitivity: largest L1 change of the exact answer between neighbours.
+        scale: of the noise, in the units of the sensitivity.
+        epsilon: the price; at least sensitivity / scale.
+        neighbours: for which the sensitivity was computed.
+        draws: how many random values were drawn.
+        parallel: entries of one such name look at disjoint records, so that together they
+            cost as much as the dearest of them.
+    """
+
+    mechanism: str
+    target: str
+    sensitivity: Fraction
+    scale: Fraction
+    epsilon: Fraction
+    neighbours: Neighbours
+    draws: int
+    parallel: str | None = None
+
+    def __post_init__(self) -> None:
+        if min(self.sensitivity, self.scale, self.epsilon) < 0 or self.scale == 0:
+            raise InputError("A spending needs sensitivity and epsilon >= 0 and a scale > 0.")
+        if self.epsilon * self.scale < self.sensitivity:
+            raise InternalError("A spending states less epsilon than its noise costs.")
+
+
+class Noise(Protocol):
+    """The randomness that carries privacy, as algorithms see it.
+
+    Values are whole numbers: a mechanism first puts its answers on a public grid. Only a
+    source with `secure = True` supports a claim of differential privacy.
+    """
+
+    @property
+    def secure(self) -> bool:
+        """Whether the draws come from a source that no seed can repeat."""
+        ...
+
+    def discrete_laplace(self, values: NDArray[np.int64], *, scale: Fraction) -> NDArray[np.int64]:
+        """Add two-sided geometric noise, P(z) proportional to exp(-|z| / scale), to each value."""
+        ...
+
+    def select(
+        self, scores: NDArray[np.float64], *, sensitivity: Fraction, epsilon: Fraction
+    ) -> int:
+        """Choose an index, preferring high scores, by the exponential mechanism."""
+        ...
 
 
 @dataclass(frozen=True)
