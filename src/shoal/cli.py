@@ -23,8 +23,12 @@ app = typer.Typer(
     add_completion=False,
 )
 
-Data = Annotated[Path, typer.Argument(help="CSV, Parquet, Arrow, SPSS, Stata or SAS file.")]
-PolicyFile = Annotated[Path, typer.Option("--policy", help="The policy, a TOML file.")]
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA", help="CSV, Parquet, Arrow, SPSS, Stata or SAS file.")
+]
+PolicyFile = Annotated[
+    Path, typer.Option("--policy", metavar="FILE", help="The policy, a TOML file.")
+]
 Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
 
@@ -77,6 +81,7 @@ def protect(
     """Protect a table as its policy says; write the release, its manifest and reports."""
     with _door():
         from shoal import publish
+        from shoal.report import terminal
 
         with _progress() as progress:
             published = publish.protect(
@@ -91,9 +96,7 @@ def protect(
                 encoding=encoding,
                 progress=progress,
             )
-        typer.echo(repr(published.release))
-        for note in published.notes:
-            typer.echo(f"  note  {note}")
+        typer.echo(terminal.release_text(published.release, published.notes))
         typer.echo(f"To publish: {published.folder}  Confidential: {published.internal}")
 
 
@@ -126,9 +129,7 @@ def demo(
         from shoal import demo as story
 
         with _progress() as progress:
-            shown = story.run(out, say=typer.echo, progress=progress)
-        typer.echo(f"Read {shown.published.folder / 'report.html'} in a browser; the officer's "
-                   f"report is {shown.published.internal / 'report.html'}.")  # fmt: skip
+            story.run(out, say=typer.echo, progress=progress)
 
 
 @app.command()

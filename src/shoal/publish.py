@@ -31,7 +31,6 @@ class Published:
     folder: Path
     internal: Path
     release: Release
-    figures: dict[str, Any]
     notes: tuple[str, ...]
 
 
@@ -66,6 +65,8 @@ def protect(
         raise InputError(f"Expected a format among {', '.join(io.FORMATS)}, found '{form}'.")
     if guard_formulas and form != "csv":
         raise InputError("--guard-formulas is for CSV releases; expected --format csv.")
+    if not out.name:
+        raise InputError(f"Expected a new folder for --out, found '{out}'.")
     planned = release.plan(policy, keep_order=keep_order)
     internal = out.with_name(out.name + INTERNAL_SUFFIX)
     for folder in (out, internal):
@@ -95,7 +96,8 @@ def protect(
         (private / "report.html").write_text(officer, encoding="utf-8")
         public.chmod(0o755)  # the internal one keeps 0700, as it was made
         _swap([(private, internal), (public, out)])
-    return Published(out, internal, done.release, dict(done.figures), planned.notes)
+    notes = (f"Read as {raw.found}.", *planned.notes) if raw.found else planned.notes
+    return Published(out, internal, done.release, notes)
 
 
 def write_text(path: Path, text: str, *, force: bool) -> None:
@@ -109,6 +111,14 @@ def write_text(path: Path, text: str, *, force: bool) -> None:
         new.write_text(text, encoding="utf-8")
         _flush(folder)
         new.replace(path)
+
+
+def prepare(folder: Path) -> None:
+    """Make a folder to work in, or say why it cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot_write(folder, error) from None
 
 
 def _check_place(folder: Path, *, force: bool) -> None:
@@ -152,23 +162,27 @@ def _swap(moves: list[tuple[Path, Path]]) -> None:
     for new, _ in moves:
         _flush(new)
     undo: list[tuple[Path, Path]] = []
+    replaced: list[Path] = []
     try:
         for new, target in moves:
             if target.exists():
-                old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-                target.rename(old / target.name)
-                undo.append((old / target.name, target))
+                aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
+                replaced.append(aside)
+                target.rename(aside / target.name)
+                undo.append((aside / target.name, target))
             new.rename(target)
             undo.append((target, new))
-    except OSError:
-        for moved, back in reversed(undo):
-            moved.rename(back)
-        raise
-    finally:
         for _, target in moves:
             _flush_folder(target.parent)
-            for old in target.parent.glob(f".{target.name}.old.*"):
-                shutil.rmtree(old, ignore_errors=True)
+    except OSError:
+        # If this fails too, what was replaced stays in its folder beside the target.
+        for moved, back in reversed(undo):
+            moved.rename(back)
+        for aside in replaced:
+            aside.rmdir()
+        raise
+    for aside in replaced:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _flush(folder: Path) -> None:

@@ -300,12 +300,13 @@ def _cannot(planned: Plan, guarantee: Guarantee) -> str:
         c.guarantee for c in planned.claims if set(c.guarantee.columns) >= set(guarantee.columns)
     ]
     if unprotected:
-        why = f"[protect] columns leaves out {', '.join(unprotected)}"
+        why = f"[protect] columns leaves out {', '.join(unprotected)}; add what is missing"
     elif wide:
         why = f"it promises {wide[0]}; raise its k to {guarantee.k}"
     else:
         why = " ".join(planned.not_claimed).rstrip(".")
-    offer = f" Nearest that can: {', '.join(able)}." if able else ""
+    fixable = unprotected or wide
+    offer = f" Nearest that can: {', '.join(able)}." if able and not fixable else ""
     return (
         f"The policy requires {guarantee}, and method '{planned.method.name}' as set up cannot "
         f"promise it: {why}.{offer} Nothing was read or written."

@@ -5,8 +5,13 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from shoal.core import Check, Column, Kind, Role, Schema
+from shoal.core import Check, Column, Kind, Release, Role, Schema
 from shoal.methods import REGISTRY, Method, Setting
+
+
+def release_text(release: Release, notes: Iterable[str]) -> str:
+    """What a release promises, line by line, and what to know about it."""
+    return "\n".join([repr(release), *(f"  note  {note}" for note in notes)])
 
 
 def checks_text(checks: Iterable[Check]) -> str:
@@ -17,7 +22,8 @@ def checks_text(checks: Iterable[Check]) -> str:
         lines.append(f"{verdict}: {check.guarantee}")
         rows = ", ".join(map(str, check.witness.get("rows", [])))
         where = f", for example rows {rows}" if rows else ""
-        lines.append(f"  smallest group: {check.witness['size']} records{where}")
+        size = check.witness["size"]
+        lines.append(f"  smallest group: {size:,} record{'s' if size != 1 else ''}{where}")
         for name, value in check.remarks.items():
             lines.append(f"  {name.replace('_', ' ')}: {value:,}")
     return "\n".join(lines)

@@ -1,0 +1,528 @@
+"""The documentation is true: its code runs, and nothing of the product is left out of it."""
+
+import ast
+import contextlib
+import doctest
+import importlib.util
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tokenize
+import tomllib
+from decimal import Decimal
+from enum import StrEnum
+from inspect import isclass
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+import shoal
+from shoal import errors, policy, publish
+from shoal import io as files
+from shoal.core import Kind, ReleaseForm, Role, Status, Transform
+from shoal.methods import REGISTRY
+from shoal.recode import Aggregate
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+PAGES = [*FRONT, *sorted(DOCS.rglob("*.md"))]
+
+MAKE = {"make demo", "make test", "make setup-dev"}
+"""Commands of the documentation that a test cannot run: they would build and test again."""
+
+
+class Block(NamedTuple):
+    language: str
+    title: str
+    text: str
+    line: int
+    end: int
+
+
+def blocks_of(page):
+    """Every fenced block of a page, with the lines of its two fences."""
+    found, opened, body = [], None, []
+    for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
+        if opened and line == "```":
+            language, title, start = opened
+            found.append(Block(language, title, "\n".join(body), start, number))
+            opened, body = None, []
+        elif opened:
+            body.append(line)
+        elif re.match(r"\s*(```|~~~)", line):
+            fence = re.fullmatch(r'```(\w+)(?: title="([\w.-]+)")?', line)
+            assert fence, f"{page.name}:{number}: expected ```language, found {line!r}."
+            opened = (fence[1], fence[2] or "", number)
+    assert not opened, f"{page.name}: a code block is never closed."
+    return found
+
+
+def matches(want, got):
+    """Whether an output is as shown; `...` stands for anything."""
+    return doctest.OutputChecker().check_output(want + "\n", got, doctest.ELLIPSIS)
+
+
+def steps_of(block):
+    """Commands of a console block, each with the output shown below it."""
+    lines = block.text.splitlines()
+    starts = [at for at, line in enumerate(lines) if line.startswith("$ ")]
+    assert starts[:1] == [0], "a console block starts with a line '$ command'."
+    for start, end in pairwise([*starts, len(lines)]):
+        yield lines[start].removeprefix("$ "), "\n".join(lines[start + 1 : end])
+
+
+class Reader:
+    """Follows a page in a folder of its own, as a reader would."""
+
+    def __init__(self, page, folder):
+        self.page, self.folder = page, folder
+        self.names, self.printed, self.code = {"__name__": "__main__"}, None, 0
+
+    def read(self, block):
+        place = f"{self.page.name}:{block.line}"
+        action = getattr(self, f"_{block.language}", None)
+        assert action, f"{place}: nobody runs blocks of '{block.language}'."
+        if block.title:
+            (self.folder / block.title).write_text(block.text + "\n", encoding="utf-8")
+        printed, self.printed = self.printed, None
+        action(block, place, printed)
+
+    def _python(self, block, place, _):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(block.text, place, "exec"), self.names)  # noqa: S102 (our own pages)
+        self.printed = out.getvalue()
+
+    def _text(self, block, place, printed):
+        assert printed is not None, f"{place}: a text block shows what Python printed just before."
+        assert matches(block.text, printed), f"{place}: shown\n{block.text}\nprinted\n{printed}"
+
+    def _console(self, block, place, _):
+        for command, shown in steps_of(block):
+            if command in MAKE:
+                target = command.removeprefix("make ")
+                assert f"\n{target}:" in (ROOT / "Makefile").read_text("utf-8"), place
+            elif command == "echo $?":
+                assert shown == str(self.code), f"{place}: exit code {self.code}, shown {shown}"
+                self.code = 0
+            else:
+                self._shoal(command, shown, place)
+        assert self.code == 0, f"{place}: the last command exits with {self.code}; show 'echo $?'."
+
+    def _shoal(self, command, shown, place):
+        assert self.code == 0, f"{place}: exit code {self.code} is not shown; add 'echo $?'."
+        program, *arguments = shlex.split(command)
+        assert program == "shoal", f"{place}: nobody runs '{command}'."
+        done = subprocess.run(
+            [sys.executable, "-m", "shoal", *arguments],
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            check=False,
+        )
+        self.code = done.returncode
+        if shown:
+            assert matches(shown, done.stdout), (
+                f"{place}: $ {command}\nshown\n{shown}\nprinted\n{done.stdout}"
+            )
+
+    _sh = _console
+
+    def _toml(self, block, place, _):
+        content = tomllib.loads(block.text, parse_float=Decimal)
+        if "version" not in content:  # a part of a policy: the rest is filled in
+            columns = {"x": {"role": "quasi-identifier", "kind": "numeric"}}
+            protect = {"method": "mdav", "k": 2}
+            content = {"version": 1, "columns": columns, "protect": protect} | content
+        with contextlib.chdir(self.folder):
+            loaded = shoal.load_policy(content)
+        assert loaded.method in REGISTRY, place
+
+    def _json(self, block, _place, _printed):
+        json.loads(block.text)
+
+    def _csv(self, block, place, _):
+        assert block.title, f"{place}: a CSV block is a file; give it a title."
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_code_block_does_what_the_page_says(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    reader = Reader(page, tmp_path)
+
+    for block in blocks_of(page):
+        reader.read(block)
+
+
+def test_a_page_that_shows_another_output_is_caught(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text('```python\nprint("one")\n```\n\n```text\ntwo\n```\n', encoding="utf-8")
+    reader = Reader(page, tmp_path)
+    python, text = blocks_of(page)
+
+    reader.read(python)
+
+    with pytest.raises(AssertionError, match="shown"):
+        reader.read(text)
+
+
+def test_a_page_that_hides_a_failing_command_is_caught(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ shoal init none.csv\n```\n", encoding="utf-8")
+
+    with pytest.raises(AssertionError, match="exits with 2"):
+        Reader(page, tmp_path).read(*blocks_of(page))
+
+
+def test_the_readme_shows_an_example_of_five_lines_and_its_output_before_line_40():
+    python, text = blocks_of(ROOT / "README.md")[:2]
+
+    assert (python.language, text.language) == ("python", "text")
+    assert len([line for line in python.text.splitlines() if line]) == 5
+    assert text.end < 40
+
+
+def test_the_command_reference_is_that_of_the_command_line():
+    path = DOCS / "generate.py"
+    spec = importlib.util.spec_from_file_location("docs_generate", path)
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+
+    assert generate.commands_page() == generate.PAGE.read_text("utf-8"), (
+        "docs/commands.md is stale; write it again: .venv/bin/python docs/generate.py"
+    )
+
+
+def section(page, heading):
+    """The text below a heading, up to the next one of its level; empty without it."""
+    level = heading.split()[0]
+    text = (DOCS / page).read_text("utf-8")
+    after = re.split(rf"^{re.escape(heading)}$", text, maxsplit=1, flags=re.MULTILINE)
+    return re.split(rf"^{level} ", after[1], flags=re.MULTILINE)[0] if len(after) == 2 else ""
+
+
+def rows_of(text):
+    """What the first cells of a text's tables name in code marks."""
+    return set(re.findall(r"^\| `([^`]+)` \|", text, flags=re.MULTILINE))
+
+
+SECTIONS = {
+    policy.PolicySpec: "## Top level",
+    policy.ColumnSpec: "## `[columns]`",
+    policy.ProtectSpec: "## `[protect]`",
+    policy.RequireSpec: "## `[require]`",
+    policy.ReadingSpec: "## `[reading]`",
+    policy.ContextSpec: "## `[context]`",
+}
+
+
+def test_every_section_of_a_policy_has_a_place_in_the_documentation():
+    models = {
+        thing
+        for name, thing in vars(policy).items()
+        if isclass(thing) and issubclass(thing, BaseModel) and name.endswith("Spec")
+    } - {policy._Spec}
+
+    assert models == set(SECTIONS), "Give the new model a section of docs/policy.md, above."
+
+
+@pytest.mark.parametrize("model", SECTIONS, ids=lambda model: model.__name__)
+def test_every_policy_key_is_documented(model):
+    keys = {field.alias or name for name, field in model.model_fields.items()}
+
+    missing = keys - rows_of(section("policy.md", SECTIONS[model]))
+
+    assert not missing, f"docs/policy.md, {SECTIONS[model]}: no table row for {sorted(missing)}."
+
+
+@pytest.mark.parametrize(
+    ("choices", "page"),
+    [
+        (Role, "policy.md"),
+        (Kind, "policy.md"),
+        (Transform, "policy.md"),
+        (ReleaseForm, "policy.md"),
+        (Aggregate, "methods.md"),
+        (Status, "manifest.md"),
+    ],
+)
+def test_every_choice_is_documented(choices: type[StrEnum], page):
+    text = (DOCS / page).read_text("utf-8")
+
+    missing = [choice.value for choice in choices if f"`{choice.value}`" not in text]
+
+    assert not missing, f"docs/{page} does not mention {missing} of {choices.__name__}."
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_every_method_is_documented(name):
+    text = section("methods.md", f"## `{name}`")
+    parts = ("**Claims.**", "**Not promised.**", "**Release forms.**", "**Reference.**")
+
+    assert text, f"Method '{name}' is registered and docs/methods.md has no '## `{name}`'."
+    missing = [part for part in parts if part not in text]
+    assert not missing, f"docs/methods.md, {name}: no paragraph {missing}."
+    unnamed = [form.value for form in REGISTRY[name].forms if f"`{form.value}`" not in text]
+    assert not unnamed, f"docs/methods.md, {name}: does not name the forms {unnamed}."
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_every_parameter_of_a_method_is_documented_and_no_other(name):
+    written = rows_of(section("methods.md", f"## `{name}`"))
+
+    wanted = set(REGISTRY[name].parameters.model_fields)
+
+    assert written == wanted, (
+        f"docs/methods.md, {name}: lacks {sorted(wanted - written)}, "
+        f"has {sorted(written - wanted)} that the method does not take."
+    )
+
+
+def test_no_method_is_documented_that_is_not_there():
+    text = (DOCS / "methods.md").read_text("utf-8")
+
+    assert set(re.findall(r"^## `([^`]+)`$", text, flags=re.MULTILINE)) <= set(REGISTRY)
+
+
+def test_every_exit_code_is_documented():
+    raised = [thing for thing in vars(errors).values() if isclass(thing)]
+    codes = {"0", *(str(e.exit_code) for e in raised if issubclass(e, errors.ShoalError))}
+
+    assert rows_of((DOCS / "exit-codes.md").read_text("utf-8")) == codes
+
+
+def test_every_public_name_is_documented():
+    text = (DOCS / "python.md").read_text("utf-8")
+
+    missing = [name for name in shoal.__all__ if f"shoal.{name}" not in text]
+
+    assert not missing, f"docs/python.md does not mention {missing}."
+
+
+def test_every_field_of_manifest_and_figures_is_documented(tmp_path):
+    shoal.sample.load().head(200).write_parquet(tmp_path / "people.parquet")
+    text = (DOCS / "manifest.md").read_text("utf-8")
+
+    done = publish.protect(
+        tmp_path / "people.parquet", shoal.sample.folder() / "people.toml", tmp_path / "out"
+    )
+
+    manifest = json.loads((done.folder / "manifest.json").read_text("utf-8"))
+    figures = json.loads((done.internal / "figures.json").read_text("utf-8"))
+    (claim,), (check,), (file,) = manifest["claims"], manifest["checks"], manifest["files"].values()
+    tables = {
+        "## `manifest.json`": manifest,
+        "### A claim": claim,
+        "### A check": check,
+        "## `figures.json`": figures,
+    }
+    for heading, fields in tables.items():
+        missing = set(fields) - rows_of(section("manifest.md", heading))
+        assert not missing, f"docs/manifest.md, {heading}: no table row for {sorted(missing)}."
+    inner = {*file, *claim["guarantee"], *check["witness"], *check["remarks"]}
+    inner |= {*figures["unique_on_quasi_identifiers"], *figures["columns"][0]}
+    missing = sorted(name for name in inner if f"`{name}`" not in text)
+    assert not missing, f"docs/manifest.md does not mention {missing}."
+    written = {path.name for path in (*done.folder.iterdir(), *done.internal.iterdir())}
+    assert all(f"/{name}`" in text for name in written)
+
+
+def test_every_make_target_is_explained_to_contributors():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = re.search(r"^\.PHONY: (.+)$", makefile, flags=re.MULTILINE)[1].split()
+
+    explained = rows_of((ROOT / "CONTRIBUTING.md").read_text("utf-8"))
+
+    assert explained == {f"make {target}" for target in targets}
+
+
+def test_version_and_extras_are_those_of_the_package():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    readme = (ROOT / "README.md").read_text("utf-8")
+
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+
+    assert citation["version"] == project["version"]
+    assert f"version {project['version']}" in readme
+    assert f"\n## {project['version']} " in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    named = project["optional-dependencies"].keys() - {"dev"}
+    assert all(f"`{extra}`" in readme for extra in named)
+
+
+def test_a_changelog_entry_lists_security_first_and_changed_results_under_its_heading():
+    known = ["Security", "Added", "Changed", "Changed results", "Deprecated", "Removed", "Fixed"]
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+    for entry in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        headings = re.findall(r"^### (.+)$", entry, flags=re.MULTILINE)
+        assert set(headings) <= set(known), headings
+        assert "Security" not in headings[1:]
+
+
+@pytest.mark.parametrize("page", FRONT, ids=lambda page: page.name)
+def test_links_of_the_front_pages_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text("utf-8"))
+
+    gone = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+
+    assert not gone
+
+
+def test_the_documentation_builds_without_a_warning_and_asks_nothing_of_another_host(tmp_path):
+    # The theme prints a notice about its own future, which is not about our pages.
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    command += ["--config-file", str(ROOT / "mkdocs.yml"), "--site-dir", str(tmp_path / "site")]
+
+    built = subprocess.run(
+        command, cwd=tmp_path, env=quiet, capture_output=True, encoding="utf-8", check=False
+    )
+
+    assert built.returncode == 0, built.stderr
+    pages = list((tmp_path / "site").rglob("*.html"))
+    foreign = re.compile(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="?(?:https?:)?//')
+    assert len(pages) > len(list(DOCS.rglob("*.md")))
+    assert not [page.name for page in pages if foreign.search(page.read_text("utf-8"))]
+
+
+# Shoal protects and assesses. These words would state a person's judgement as a fact about a
+# table. Names of models (k-anonymity, 5-anonymous) and a program's properties are no such claim.
+CLAIMING = re.compile(
+    r"\b(anonym\w*|de-?identif\w*|safe|safely|safer|safest|safety|complian\w*|risk-free)\b",
+    re.IGNORECASE,
+)
+ALLOWED = re.compile(r"(?<!\w)(?:[klt]|\d+)-anonym(?:ity|ous)\b|\b(?:thread|crash|type)-safe\b",
+                     re.IGNORECASE)  # fmt: skip
+RULE = "Shoal never calls a table anonymous, safe or compliant"
+
+
+def claims_in(text):
+    """Words of a text that call a table what only a person may call it."""
+    plain = " ".join(text.split()).replace(RULE, "")
+    return CLAIMING.findall(ALLOWED.sub("", plain))
+
+
+def prose_of(path):
+    """The words of a file: all of it, or of a program its strings and comments."""
+    source = path.read_text("utf-8")
+    if path.suffix != ".py":
+        return source
+    strings = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.JoinedStr):
+            # A value in braces is a number or a letter as far as words go: {k}-anonymity.
+            parts = [p.value if isinstance(p, ast.Constant) else "5" for p in node.values]
+            strings.append("".join(parts))
+            for part in node.values:
+                part.value = "" if isinstance(part, ast.Constant) else part.value
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            strings.append(node.value)
+    lines = io.StringIO(source).readline
+    comments = [t.string for t in tokenize.generate_tokens(lines) if t.type == tokenize.COMMENT]
+    return "\n".join([*strings, *comments])
+
+
+WRITTEN = [
+    *PAGES,
+    ROOT / "CITATION.cff",
+    ROOT / "mkdocs.yml",
+    ROOT / "pyproject.toml",
+    *sorted(
+        path
+        for path in (ROOT / "src").rglob("*")
+        if path.suffix in {".py", ".html", ".toml", ".csv"} and "vendor" not in path.parts
+    ),
+]
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_we_write_calls_a_table_what_only_a_person_may(path):
+    found = claims_in(prose_of(path))
+
+    assert not found, f"{path.name} says {found}; say what is protected, claimed or checked."
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("an anonymous table", ["anonymous"]),
+        ("Anonymised data", ["Anonymised"]),
+        ("it is safe\nto publish", ["safe"]),
+        ("GDPR-compliant", ["compliant"]),
+        ("k-anonymity, a 5-anonymous table, 2-anonymity of age", []),
+        ("not-k-anonymous? unsafe, safeguard, safe_load", []),
+        (f"{RULE}: that is a person's judgement.", []),
+        ("fully k-anonymous and thus anonymous", ["anonymous"]),
+    ],
+)
+def test_the_rule_about_words_finds_claims_and_nothing_else(text, found):
+    assert claims_in(text) == found
+
+
+def test_the_rule_about_words_reads_strings_and_comments_of_a_program(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text('safe = f"{1}-anonymity"  # a compliant table\n', encoding="utf-8")
+
+    assert claims_in(prose_of(program)) == ["compliant"]
+
+
+SMALL = {
+    "version": 1,
+    "columns": {
+        "a": {"role": "quasi-identifier", "kind": "numeric"},
+        "b": {"role": "confidential", "kind": "numeric"},
+    },
+    "protect": {"method": "mdav", "k": 2},
+}
+
+
+def protected(tmp_path, text):
+    (tmp_path / "data.csv").write_text(text, encoding="utf-8")
+    frame = files.read(tmp_path / "data.csv").frame
+    return shoal.protect(frame, SMALL, keep_order=True).data
+
+
+def test_empty_text_is_missing_and_blank_lines_are_skipped_as_the_limitations_say(tmp_path):
+    released = protected(tmp_path, 'a,b\n1,2\n3,\n\n5, 6\n7,""\n')
+
+    assert released["b"].to_list() == [2, None, 6, None]
+
+
+def test_short_rows_are_refused_as_the_limitations_say(tmp_path):
+    with pytest.raises(shoal.InputError, match="another number of cells"):
+        protected(tmp_path, "a,b\n1,2\n3\n5,6\n")
+
+
+def test_large_whole_numbers_are_inexact_where_protected_as_the_limitations_say(tmp_path):
+    large = 2**53 + 1
+
+    released = protected(tmp_path, f"a,b\n{large},{large}\n{large},{large}\n1,1\n1,1\n")
+
+    assert released["a"][0] == 2**53
+    assert released["b"][0] == large
+
+
+def test_text_is_not_trimmed_as_the_limitations_say(tmp_path):
+    (tmp_path / "data.csv").write_text("a,b\nx,1\nx ,1\n", encoding="utf-8")
+
+    (check,) = shoal.check(files.read(tmp_path / "data.csv").frame, SMALL)
+
+    assert check.achieved == 1
+
+
+def test_check_takes_two_spellings_of_a_number_for_two_values_as_the_limitations_say(tmp_path):
+    (tmp_path / "data.csv").write_text("a,b\n5,1\n5.0,1\n", encoding="utf-8")
+
+    (check,) = shoal.check(files.read(tmp_path / "data.csv").frame, SMALL)
+
+    assert check.achieved == 1
