@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -5,7 +7,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from shoal.errors import InputError
-from shoal.partition import individual_ranking, individual_rankings
+from shoal.partition import (
+    individual_ranking,
+    individual_rankings,
+    optimal_ranking,
+    optimal_rankings,
+)
+from shoal.partition._kernels_rank import optimal_ends, rank_order
 
 CENSUS_4 = ["FICA", "FEDTAX", "INTVAL", "POTHVAL"]
 CENSUS_13 = [
@@ -88,3 +96,103 @@ def test_what_is_no_column_of_numbers_is_refused(x, message):
         individual_ranking(x, 2)
 
     assert str(refusal.value) == message
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng, n: rng.normal(size=n),
+        lambda rng, n: rng.normal(size=n).round(2),
+        lambda rng, n: rng.integers(0, 90, size=n).astype(float),
+        lambda rng, n: rng.standard_cauchy(size=n) ** 5,
+        lambda rng, n: 1 + rng.normal(size=n) * 1e-9,
+        lambda rng, n: 1 + np.where(rng.random(n) < 0.5, rng.random(n) * 1e-14, 1e300),
+        lambda rng, n: rng.choice([-0.0, 0.0, -1.0], size=n),
+        lambda _rng, n: np.full(n, 7.0),
+    ],
+    ids=["normal", "cents", "ages", "heavy", "close", "crowded", "zeros", "constant"],
+)
+def test_long_columns_are_ranked_as_numpy_ranks_them(draw):
+    n = 70_000
+    x = draw(np.random.default_rng(8), n)
+    expected = np.empty(n, int)
+    expected[np.argsort(x, kind="stable")] = np.minimum(np.arange(n) // 7, n // 7 - 1)
+
+    partition = individual_ranking(x, 7)
+
+    np.testing.assert_array_equal(partition.labels, expected)
+
+
+@settings(max_examples=100, deadline=None)
+@given(columns)
+def test_the_radix_sort_is_a_stable_sort_or_says_that_it_gave_up(x):
+    order = np.empty(len(x), np.uint32)
+    words = np.empty(len(x), np.uint64)
+
+    done = rank_order((x + 0.0).view(np.int64), words, words.copy(), 8, order)
+
+    if done:
+        np.testing.assert_array_equal(order, np.argsort(x, kind="stable"))
+
+
+def optimum(v, k):
+    """Least sum of squares of a sorted list in runs of k or more, by the plain recursion."""
+    best = [0.0] + [np.inf] * len(v)
+    for i in range(k, len(v) + 1):
+        best[i] = min(best[j] + ((v[j:i] - v[j:i].mean()) ** 2).sum() for j in range(i - k + 1))
+    return best[-1]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(2, 60), st.integers(0, 2**32), st.booleans(), st.integers(2, 150))
+def test_no_grouping_in_runs_has_a_smaller_sum_of_squares(k, seed, ties, n):
+    rng = np.random.default_rng(seed)
+    n = max(n, k)
+    x = rng.integers(0, 20, size=n).astype(float) if ties else rng.normal(size=n)
+
+    partition = optimal_ranking(x, k)
+
+    assert partition.sizes.min() >= k
+    assert partition.sizes.max() <= 2 * k - 1
+    assert squares(x, partition.labels) == pytest.approx(optimum(np.sort(x), k), abs=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(columns, st.integers(2, 9))
+def test_optimal_groups_are_runs_of_the_sorted_column(x, k):
+    k = min(k, len(x))
+
+    labels = optimal_ranking(x, k).labels
+
+    in_order = labels[np.argsort(x, kind="stable")]
+    assert (np.diff(in_order) >= 0).all()
+
+
+def test_a_large_common_part_of_all_values_does_not_change_the_optimum():
+    x = np.random.default_rng(9).integers(0, 1000, size=400) / 8
+
+    moved = optimal_ranking(x + 2.0**40, 5)
+
+    assert squares(x, moved.labels) == pytest.approx(squares(x, optimal_ranking(x, 5).labels))
+
+
+def test_both_searches_of_the_dynamic_program_agree():
+    rng = np.random.default_rng(10)
+    for k in (33, 40, 64):
+        v = np.sort(rng.normal(size=1000))
+        begin = np.empty(1001, np.int64)
+
+        optimal_ends(v, k, begin)
+
+        ends = [1000]
+        while ends[-1]:
+            ends.append(begin[ends[-1]])
+        cost = sum(((v[b:e] - v[b:e].mean()) ** 2).sum() for e, b in pairwise(ends))
+        assert cost == pytest.approx(optimum(v, k))
+
+
+def test_many_columns_give_one_partition_each():
+    X = np.random.default_rng(11).normal(size=(40, 3))
+
+    assert individual_rankings(X, 4) == tuple(individual_ranking(x, 4) for x in X.T)
+    assert optimal_rankings(X, 4) == tuple(optimal_ranking(x, 4) for x in X.T)

@@ -4,9 +4,40 @@ Every function breaks ties by the lowest index, leaves its input as it is and ra
 `InputError` for what it cannot group.
 """
 
+from shoal.partition._compile import compile_notice
+from shoal.partition.insensitive import insensitive
+from shoal.partition.marginality import marginality, marginality_order, path_lengths
 from shoal.partition.mdav import mdav
+from shoal.partition.mondrian import blocks, median_cut
 from shoal.partition.mu_approx import mu_approx
-from shoal.partition.univariate import individual_ranking, individual_rankings
+from shoal.partition.stable import Change, insensitivity, stability, stable
+from shoal.partition.univariate import (
+    individual_ranking,
+    individual_rankings,
+    optimal_ranking,
+    optimal_rankings,
+)
 from shoal.partition.vmdav import vmdav
+from shoal.partition.warmup import warmup
 
-__all__ = ["individual_ranking", "individual_rankings", "mdav", "mu_approx", "vmdav"]
+__all__ = [
+    "Change",
+    "blocks",
+    "compile_notice",
+    "individual_ranking",
+    "individual_rankings",
+    "insensitive",
+    "insensitivity",
+    "marginality",
+    "marginality_order",
+    "mdav",
+    "median_cut",
+    "mu_approx",
+    "optimal_ranking",
+    "optimal_rankings",
+    "path_lengths",
+    "stability",
+    "stable",
+    "vmdav",
+    "warmup",
+]
