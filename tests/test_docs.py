@@ -404,11 +404,15 @@ CLAIMING = re.compile(
 ALLOWED = re.compile(r"(?<!\w)(?:[klt]|\d+)-anonym(?:ity|ous)\b|\b(?:thread|crash|type)-safe\b",
                      re.IGNORECASE)  # fmt: skip
 RULE = "Shoal never calls a table anonymous, safe or compliant"
+TITLES = ("Anonymization of nominal data based on semantic marginality",)
+"""Titles of papers that we cite."""
 
 
 def claims_in(text):
     """Words of a text that call a table what only a person may call it."""
-    plain = " ".join(text.split()).replace(RULE, "")
+    plain = " ".join(text.split())
+    for said in (RULE, *TITLES):
+        plain = plain.replace(said, "")
     return CLAIMING.findall(ALLOWED.sub("", plain))
 
 

@@ -13,6 +13,7 @@ import shoal
 from shoal import io, release
 from shoal.core import KAnonymity, ReleaseForm
 from shoal.errors import ClaimViolationError, InputError, InternalError
+from shoal.methods import Masked
 
 
 def test_a_release_holds_data_claims_checks_and_never_the_original(people, policy):
@@ -117,7 +118,7 @@ def test_too_small_a_k_or_too_few_columns_stop_at_planning(policy, change, sente
 
 def test_a_method_that_breaks_its_promise_is_stopped_as_our_bug(people, policy):
     planned = release.plan(policy)
-    lazy = replace(planned.method, run=lambda table, _setting, _progress: table)
+    lazy = replace(planned.method, run=lambda table, _setting, _tools: Masked(table))
 
     with pytest.raises(InternalError, match="does not hold"):
         release.run(replace(planned, method=lazy), io.from_native(people))

@@ -81,9 +81,10 @@ def protect(
     """Protect a table as its policy says; write the release, its manifest and reports."""
     with _door():
         from shoal import publish
+        from shoal.partition import compile_notice
         from shoal.report import terminal
 
-        with _progress() as progress:
+        with _progress() as progress, compile_notice(_tell):
             published = publish.protect(
                 data,
                 policy,
@@ -127,9 +128,22 @@ def demo(
     """Protect the shipped sample of invented people, step by step."""
     with _door():
         from shoal import demo as story
+        from shoal.partition import compile_notice
+
+        with _progress() as progress, compile_notice(_tell):
+            story.run(out, say=typer.echo, progress=progress)
+
+
+@app.command()
+def warmup() -> None:
+    """Compile all kernels now, once on this machine, so that no later run has to wait."""
+    with _door():
+        from shoal.partition import warmup as compile_all
 
         with _progress() as progress:
-            story.run(out, say=typer.echo, progress=progress)
+            progress("compiling kernels", 0, 1)
+            compile_all()
+        typer.echo("The kernels are compiled.")
 
 
 @app.command()
@@ -172,6 +186,10 @@ def _door() -> Iterator[None]:
             err=True,
         )
         raise typer.Exit(70) from None
+
+
+def _tell(sentence: str) -> None:
+    typer.echo(f"shoal: {sentence}", err=True)
 
 
 def _place(error: Exception) -> str:

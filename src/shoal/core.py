@@ -375,7 +375,7 @@ class Release:
 
     Attributes:
         data: the table, of the type that was handed in.
-        spendings: the ledger entries of a release that spends epsilon; none so far.
+        spendings: the ledger entries of a release that spends epsilon.
         manifest: the same facts as plain JSON values, as published in `manifest.json`.
         labels: variable and value labels that came with the file, for the released columns.
     """
@@ -383,7 +383,7 @@ class Release:
     data: Any
     claims: tuple[Claim, ...]
     checks: tuple[Check, ...]
-    spendings: tuple[Any, ...]
+    spendings: tuple[Spending, ...]
     manifest: Mapping[str, Any]
     labels: Mapping[str, Any] = field(default_factory=dict, repr=False)
 

@@ -37,7 +37,7 @@ from shoal.core import (
 from shoal.engine import local
 from shoal.errors import ClaimViolationError, InputError, InternalError, did_you_mean
 from shoal.measures import loss
-from shoal.methods import REGISTRY, Method, Setting, find
+from shoal.methods import REGISTRY, Method, Setting, Tools, find
 from shoal.models import k_when_missing_matches, smallest_run
 from shoal.table import Table
 
@@ -113,6 +113,7 @@ def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = 
         parameters=_parameters(method, policy.parameters),
         release_form=_form(method, policy, keep_order=keep_order),
     )
+    method.refuse(setting)
     planned = Plan(
         policy=policy,
         method=method,
@@ -139,7 +140,7 @@ def run(planned: Plan, raw: io.Raw, *, progress: Progress = silent) -> Run:
     policy = planned.policy
     table = intake.adopt(raw.frame, policy.schema, decimal=policy.reading.get("decimal"))
     _check_size(table, planned.setting)
-    outcome = local.run(table, planned.method, planned.setting, progress)
+    outcome = local.run(table, planned.method, planned.setting, Tools(progress))
     progress("checking promises", 0, 1)
     frame = outcome.protected.publishable()[_row_order(planned, outcome.places)]
     checks = tuple(check_frame(frame, g) for g in _to_check(planned))
@@ -153,7 +154,7 @@ def run(planned: Plan, raw: io.Raw, *, progress: Progress = silent) -> Run:
         data=raw.restore(frame),
         claims=planned.claims,
         checks=checks,
-        spendings=(),
+        spendings=outcome.spendings,
         manifest=_manifest(planned, checks, frame),
         labels=_released_labels(raw.labels, frame),
     )

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
 from typing import cast
 
 import numpy as np
@@ -12,6 +14,8 @@ from shoal.core import Column, Kind, Schema, Transform
 
 MISSING_DISTANCE = 2.0
 """How far a missing cell lies from the column's mean, in standard deviations, off the axis."""
+
+_EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +122,32 @@ class Table:
         """
         blocks = [self._block(self.schema[name]) for name in columns]
         return np.ascontiguousarray(np.hstack(blocks))
+
+    def unit_matrix(self, columns: Sequence[str]) -> NDArray[np.float64]:
+        """Place each record in the unit box, one axis a column, by public quantities alone.
+
+        Numbers and dates: (x - low) / (high - low) by the policy's bounds. Ordinals and
+        nominals: the place in the declared order over their number, a missing cell last. A
+        missing number lies at the upper bound. A row depends on its own record only.
+        """
+        return np.column_stack([self._unit_axis(self.schema[name]) for name in columns])
+
+    def _unit_axis(self, column: Column) -> NDArray[np.float64]:
+        if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+            codes, count = self.codes(column.name), len(self.levels(column.name))
+            return np.where(codes < 0, count, codes) / count
+        low, high = self.limits(column.name)
+        values = (self.numbers(column.name) - low) / (high - low)
+        return np.where(np.isnan(values), 1.0, values)
+
+    def limits(self, name: str) -> tuple[float, float]:
+        """The stated bounds of a numeric or date column, in the units of `numbers`."""
+        bounds = cast("tuple[Decimal | date, Decimal | date]", self.schema[name].bounds)
+        low, high = (
+            float(bound) if isinstance(bound, Decimal) else (bound - _EPOCH).days
+            for bound in bounds
+        )
+        return low, high
 
     def _block(self, column: Column) -> NDArray[np.float64]:
         if column.kind is Kind.NOMINAL:

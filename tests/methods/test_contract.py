@@ -1,6 +1,7 @@
 """One suite for every registered method: registering is how a method opts in."""
 
 from collections import Counter
+from datetime import date
 
 import polars as pl
 import pytest
@@ -12,17 +13,18 @@ from shoal.methods import REGISTRY
 
 LEVELS = ["a", "b", "c", "d"]
 TAXONOMY = ["a,ab,all", "b,ab,all", "c,cd,all", "d,cd,all"]
+DAYS = [date(1970, 1, 1), date(1970, 1, 10)]
 METHODS = sorted(REGISTRY)
 
 
 def schema(taxonomy):
     return {
         "name": "identifier",
-        "number": {"role": "quasi-identifier", "kind": "numeric"},
+        "number": {"role": "quasi-identifier", "kind": "numeric", "bounds": [-3, 3]},
         "rank": {"role": "quasi-identifier", "kind": "ordinal", "categories": LEVELS},
         "tree": {"role": "quasi-identifier", "kind": "nominal", "taxonomy": str(taxonomy)},
-        "flat": {"role": "quasi-identifier", "kind": "nominal"},
-        "day": {"role": "quasi-identifier", "kind": "date"},
+        "flat": {"role": "quasi-identifier", "kind": "nominal", "categories": LEVELS},
+        "day": {"role": "quasi-identifier", "kind": "date", "bounds": DAYS},
         "secret": {"role": "confidential", "kind": "nominal"},
         "batch": "other",
     }
@@ -128,7 +130,7 @@ def test_whole_numbers_stay_whole_on_request(taxonomy, name, case):
 def test_means_are_kept_where_nothing_is_missing(name, values):
     policy = {
         "version": 1,
-        "columns": {"x": {"role": "quasi-identifier", "kind": "numeric"}},
+        "columns": {"x": {"role": "quasi-identifier", "kind": "numeric", "bounds": [-1000, 1000]}},
         "protect": {"method": name, **REGISTRY[name].example},
     }
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Progress
-from shoal.methods import Method, Setting
+from shoal.core import Spending
+from shoal.methods import Method, Setting, Tools
 from shoal.table import Table
 
 
@@ -22,18 +22,19 @@ class Outcome:
     original: Table
     protected: Table
     places: NDArray[np.int64]
+    spendings: tuple[Spending, ...]
 
 
-def run(table: Table, method: Method[Any], setting: Setting[Any], progress: Progress) -> Outcome:
+def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
     """Sort the rows canonically and run the method on them.
 
     Ties in a method go to the first row; after sorting, the result does not depend on the
     order of the file.
     """
-    progress("sorting rows", 0, 1)
+    tools.progress("sorting rows", 0, 1)
     order = table.canonical_order()
     original = table.take(order)
-    protected = method.run(original, setting, progress)
+    masked = method.run(original, setting, tools)
     places = np.empty_like(order)
     places[order] = np.arange(order.size)
-    return Outcome(original, protected, places)
+    return Outcome(original, masked.table, places, masked.spendings)

@@ -3,14 +3,27 @@
 from typing import Any
 
 from shoal.errors import InputError, did_you_mean
-from shoal.methods import individual_ranking, mdav
-from shoal.methods.method import Method, Parameters, Setting
+from shoal.methods import (
+    individual_ranking,
+    insensitive,
+    mdav,
+    mu_approx,
+    optimal_ranking,
+    stable,
+    vmdav,
+)
+from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
 
 REGISTRY: dict[str, Method[Any]] = {
     method.name: method
     for method in (
         individual_ranking.METHOD,
+        optimal_ranking.METHOD,
         mdav.METHOD,
+        vmdav.METHOD,
+        mu_approx.METHOD,
+        insensitive.METHOD,
+        stable.METHOD,
     )
 }
 
@@ -24,4 +37,4 @@ def find(name: str) -> Method[Any]:
     return REGISTRY[name]
 
 
-__all__ = ["REGISTRY", "Method", "Parameters", "Setting", "find"]
+__all__ = ["REGISTRY", "Masked", "Method", "Parameters", "Setting", "Tools", "find"]

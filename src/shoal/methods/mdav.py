@@ -1,16 +1,21 @@
 """MDAV microaggregation of mixed records: groups of k to 2k-1, one value a group.
 
-Claim: k-anonymity of the protected columns, proved. Every record is in a group of at least
-k, and `recode` gives all records of a group the same value in every protected column; so each
-combination of released values is shared by at least k records. Any subset of the columns
-inherits this. Nothing is promised about columns that are released unprotected: records of a
-group may share a confidential value, or be told apart by it.
+Claim: k-anonymity of the protected columns together, proved (see `grouping`). Nothing is
+promised about columns that are released unprotected: records of a group may share a
+confidential value, or be told apart by it.
 """
 
-from shoal.core import Claim, Progress, ReleaseForm, Role
-from shoal.methods.method import Grouping, Method, Setting, k_anonymity_claim
-from shoal.partition import mdav
-from shoal.recode import recode
+from collections.abc import Callable
+
+import numpy as np
+from pydantic import Field
+
+from shoal.core import Kind, Partition, Progress
+from shoal.errors import InputError
+from shoal.methods import grouping
+from shoal.methods.grouping import Floats, Grouping
+from shoal.methods.method import Method, Setting
+from shoal.partition import blocks, mdav
 from shoal.table import Table
 
 SOURCE = (
@@ -18,53 +23,64 @@ SOURCE = (
     "microaggregation, Data Mining and Knowledge Discovery 11 (2005), "
     "doi:10.1007/s10618-005-0007-5"
 )
+MEDIAN = "median"
 
 
-def _claims(setting: Setting[Grouping]) -> tuple[Claim, ...]:
-    return (
-        k_anonymity_claim(
-            setting,
-            setting.columns,
-            basis="by construction: groups of at least k records share every protected value",
-            source=SOURCE,
-        ),
+class Blocked(Grouping):
+    """Parameters of the methods that can work within blocks of the table."""
+
+    blocks: str | None = Field(
+        None,
+        description="Group within blocks of 10,000 records or more, at a linear cost: 'median' "
+        "cuts at medians, the name of a protected ordinal or nominal column by its values.",
     )
 
 
-def _not_claimed(setting: Setting[Grouping]) -> tuple[str, ...]:
-    confidential = setting.schema.with_role(Role.CONFIDENTIAL)
-    bare = [name for name in confidential if name not in setting.columns]
-    if not bare:
-        return ()
-    return (
-        (
-            f"Nothing is promised about {', '.join(bare)}, released unprotected: where all records "
-            "of a group share a value, it is known for each of them, and who knows a rare value "
-            "finds its row."
-        ),
-    )
+def refuse(setting: Setting[Blocked]) -> None:
+    """Refuse to cut by a column that is not protected, or that has no categories."""
+    by = setting.parameters.blocks
+    if by is None or by == MEDIAN:
+        return
+    if by not in setting.columns:
+        raise InputError(
+            f"[protect], blocks: expected a protected column or 'median', found '{by}'."
+        )
+    if setting.schema[by].kind not in {Kind.ORDINAL, Kind.NOMINAL}:
+        raise InputError(f"[protect], blocks: expected a column with categories, found '{by}'.")
 
 
-def _run(table: Table, setting: Setting[Grouping], progress: Progress) -> Table:
-    parameters = setting.parameters
-    partition = mdav(table.matrix(setting.columns), parameters.k, progress=progress)
-    return recode(
-        table,
-        setting.columns,
-        partition,
-        aggregate=parameters.aggregate,
-        integers=parameters.integers,
-    )
+def within_blocks(
+    table: Table,
+    setting: Setting[Blocked],
+    progress: Progress,
+    method: Callable[[Floats, int], Partition],
+) -> Partition:
+    """Group the records of each block by a method."""
+    by = setting.parameters.blocks
+    if by is None or by == MEDIAN:
+        codes = None
+    else:
+        present = table.codes(by)
+        codes = np.where(present < 0, len(table.levels(by)), present)
+    X = table.matrix(setting.columns)
+    return blocks(X, setting.parameters.k, method=method, by=codes, progress=progress)
+
+
+def _group(table: Table, setting: Setting[Blocked], progress: Progress) -> Partition:
+    if setting.parameters.blocks is not None:
+        return within_blocks(table, setting, progress, mdav)
+    return mdav(table.matrix(setting.columns), setting.parameters.k, progress=progress)
 
 
 METHOD = Method(
     name="mdav",
     summary="Group k similar records and release the group's centre (k-anonymity).",
-    parameters=Grouping,
-    forms=(ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
-    claims=_claims,
-    not_claimed=_not_claimed,
-    run=_run,
+    parameters=Blocked,
+    forms=grouping.FORMS,
+    claims=grouping.joint_claims(SOURCE),
+    run=grouping.run_joint(_group),
     reference=SOURCE,
     example={"k": 5},
+    not_claimed=grouping.bare_columns,
+    refuse=refuse,
 )

@@ -1,18 +1,13 @@
 """What every method is made of. A method's file fills this in, and the registry lists it."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
-from shoal.core import Claim, KAnonymity, Progress, ReleaseForm, Role, Schema, Status
-from shoal.policy import choice
-from shoal.recode import Aggregate
+from shoal.core import Claim, Progress, ReleaseForm, Role, Schema, Spending, silent
 from shoal.table import Table
-
-ONE_ROW_A_PERSON = "each person has one row"
-KNOWN_COLUMNS = "an attacker knows no more than the columns named here"
 
 
 class Parameters(BaseModel):
@@ -21,27 +16,41 @@ class Parameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Grouping(Parameters):
-    """Parameters of the methods that form groups of at least k records."""
-
-    k: Annotated[int, Field(ge=2)] = Field(description="Smallest number of records in a group.")
-    aggregate: Annotated[Aggregate, choice(Aggregate)] = Field(
-        Aggregate.MEAN, description="What stands for a group: mean, median, medoid or mode."
-    )
-    integers: bool = Field(default=False, description="Keep whole numbers whole, by rounding.")
-
-
 P = TypeVar("P", bound=Parameters)
+P_co = TypeVar("P_co", bound=Parameters, covariant=True)
 
 
 @dataclass(frozen=True)
-class Setting(Generic[P]):
+class Setting(Generic[P_co]):
     """All that a method may know before the data is read: public by construction."""
 
     schema: Schema
     columns: tuple[str, ...]
-    parameters: P
+    parameters: P_co
     release_form: ReleaseForm
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a method is lent for a run, and may not make itself."""
+
+    progress: Progress = silent
+
+
+@dataclass(frozen=True)
+class Masked:
+    """Protected rows, in the order of the rows that came in, and what they cost."""
+
+    table: Table
+    spendings: tuple[Spending, ...] = field(default=())
+
+
+def _quasi_identifiers(schema: Schema) -> tuple[str, ...]:
+    return schema.with_role(Role.QUASI_IDENTIFIER)
+
+
+def _nothing(_setting: Any) -> tuple[str, ...]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -54,10 +63,12 @@ class Method(Generic[P]):
         parameters: the model that checks them.
         forms: release forms that the method has, the default first.
         claims: the rule that says what the method promises in a setting.
-        not_claimed: sentences on what readers might expect and it does not promise.
         run: from rows in canonical order to the same rows, protected.
         reference: where the method is published.
         example: parameters that work, for documentation and for the contract tests.
+        not_claimed: sentences on what readers might expect and it does not promise.
+        default_columns: what is protected unless the policy says: the quasi-identifiers.
+        refuse: raises where a setting cannot work, before any data is read.
     """
 
     name: str
@@ -65,32 +76,9 @@ class Method(Generic[P]):
     parameters: type[P]
     forms: tuple[ReleaseForm, ...]
     claims: Callable[[Setting[P]], tuple[Claim, ...]]
-    not_claimed: Callable[[Setting[P]], tuple[str, ...]]
-    run: Callable[[Table, Setting[P], Progress], Table]
+    run: Callable[[Table, Setting[P], Tools], Masked]
     reference: str
     example: Mapping[str, Any]
-
-    def default_columns(self, schema: Schema) -> tuple[str, ...]:
-        """What is protected unless the policy says: the quasi-identifiers."""
-        return schema.with_role(Role.QUASI_IDENTIFIER)
-
-
-def k_anonymity_claim(
-    setting: Setting[Grouping], columns: Sequence[str], *, basis: str, source: str
-) -> Claim:
-    """Claim that the released values of some columns are shared by k records.
-
-    Assumptions that the policy itself settles are left out: with a `unit` column, one row a
-    person is checked on reading.
-    """
-    assumes = [KNOWN_COLUMNS]
-    if setting.schema.flagged("unit") is None:
-        assumes.append(ONE_ROW_A_PERSON)
-    return Claim(
-        guarantee=KAnonymity(setting.parameters.k, tuple(columns)),
-        status=Status.PROVED,
-        basis=basis,
-        assumes=tuple(assumes),
-        source=source,
-        release_form=setting.release_form,
-    )
+    not_claimed: Callable[[Setting[P]], tuple[str, ...]] = _nothing
+    default_columns: Callable[[Schema], tuple[str, ...]] = _quasi_identifiers
+    refuse: Callable[[Setting[P]], None] = lambda _setting: None

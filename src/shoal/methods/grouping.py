@@ -1,0 +1,172 @@
+"""What the methods that form groups of at least k records share.
+
+Multivariate methods group whole records: k-anonymity of the protected columns together is
+proved, because every record is in a group of at least k, and `recode` gives all records of a
+group the same value in every protected column. Any subset of the columns inherits it.
+
+Univariate methods group each column by itself: k-anonymity of each column is proved, for the
+same reason, and of their combination it is not: the groups of two columns cut across each
+other.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from shoal.core import Claim, KAnonymity, Kind, Partition, Progress, ReleaseForm, Role, Status
+from shoal.methods.method import Masked, Parameters, Setting, Tools
+from shoal.partition import marginality_order, path_lengths
+from shoal.policy import choice
+from shoal.recode import Aggregate, recode
+from shoal.table import Table, leaf_edges
+
+FORMS = (ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
+ONE_ROW_A_PERSON = "each person has one row"
+KNOWN_COLUMNS = "an attacker knows no more than the columns named here"
+
+Floats = NDArray[np.float64]
+
+
+class Grouping(Parameters):
+    """Parameters of the methods that form groups of at least k records."""
+
+    k: Annotated[int, Field(ge=2)] = Field(description="Smallest number of records in a group.")
+    aggregate: Annotated[Aggregate, choice(Aggregate)] = Field(
+        Aggregate.MEAN, description="What stands for a group: mean, median, medoid or mode."
+    )
+    integers: bool = Field(default=False, description="Keep whole numbers whole, by rounding.")
+
+
+G = TypeVar("G", bound=Grouping)
+
+
+def joint_claims(source: str) -> Callable[[Setting[Grouping]], tuple[Claim, ...]]:
+    """Claim k-anonymity of the protected columns together."""
+    basis = "by construction: groups of at least k records share every protected value"
+
+    def claims(setting: Setting[Grouping]) -> tuple[Claim, ...]:
+        return (_claim(setting, setting.columns, basis, source),)
+
+    return claims
+
+
+def column_claims(source: str) -> Callable[[Setting[Grouping]], tuple[Claim, ...]]:
+    """Claim k-anonymity of each protected column by itself."""
+    basis = "by construction: every released value of the column stands for a block of k or more"
+
+    def claims(setting: Setting[Grouping]) -> tuple[Claim, ...]:
+        return tuple(_claim(setting, [name], basis, source) for name in setting.columns)
+
+    return claims
+
+
+def _claim(setting: Setting[Grouping], columns: Sequence[str], basis: str, source: str) -> Claim:
+    """With a `unit` column, one row a person is checked on reading and no assumption."""
+    checked = setting.schema.flagged("unit") is not None
+    return Claim(
+        guarantee=KAnonymity(setting.parameters.k, tuple(columns)),
+        status=Status.PROVED,
+        basis=basis,
+        assumes=(KNOWN_COLUMNS,) if checked else (KNOWN_COLUMNS, ONE_ROW_A_PERSON),
+        source=source,
+        release_form=setting.release_form,
+    )
+
+
+def bare_columns(setting: Setting[Grouping]) -> tuple[str, ...]:
+    """Say what joint k-anonymity leaves open: the confidential columns that go unprotected."""
+    confidential = setting.schema.with_role(Role.CONFIDENTIAL)
+    bare = [name for name in confidential if name not in setting.columns]
+    if not bare:
+        return ()
+    text = (
+        f"Nothing is promised about {', '.join(bare)}, released unprotected: where all records "
+        "of a group share a value, it is known for each of them, and who knows a rare value "
+        "finds its row."
+    )
+    return (text,)
+
+
+def no_joint_promise(setting: Setting[Grouping]) -> tuple[str, ...]:
+    """Say what grouping column by column leaves open."""
+    if len(setting.columns) < 2:
+        return ()
+    text = (
+        f"Joint {setting.parameters.k}-anonymity is not promised: each column is grouped on its "
+        "own, so that the combination of values in a row is nearly always unique."
+    )
+    return (text,)
+
+
+def run_joint(
+    group: Callable[[Table, Setting[G], Progress], Partition],
+) -> Callable[[Table, Setting[G], Tools], Masked]:
+    """Make a method of a function that groups whole records."""
+
+    def run(table: Table, setting: Setting[G], tools: Tools) -> Masked:
+        partition = group(table, setting, tools.progress)
+        return Masked(_recoded(table, setting.columns, partition, setting.parameters))
+
+    return run
+
+
+def run_columns(
+    rank: Callable[[Floats, int], Partition],
+) -> Callable[[Table, Setting[Grouping], Tools], Masked]:
+    """Make a method of a function that groups one column of numbers."""
+
+    def run(table: Table, setting: Setting[Grouping], tools: Tools) -> Masked:
+        for number, name in enumerate(setting.columns):
+            tools.progress("ranking columns", number, len(setting.columns))
+            partition = rank(ranks(table, name), setting.parameters.k)
+            table = _recoded(table, [name], partition, setting.parameters)
+        return Masked(table)
+
+    return run
+
+
+def ranks(table: Table, name: str) -> Floats:
+    """Numbers to sort a column by; missing last.
+
+    Numbers and dates by value, ordinals by their declared order. A nominal with a taxonomy
+    by semantic marginality, from the most central category to the most marginal one; without
+    one, in the declared order of its categories.
+    """
+    kind = table.schema[name].kind
+    if kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        codes = table.codes(name)
+        places = np.append(np.arange(len(table.levels(name))), len(table.levels(name)))
+        if table.schema[name].taxonomy:
+            counts = np.bincount(codes[codes >= 0], minlength=len(places) - 1)
+            order = marginality_order(path_lengths(_from_the_top(leaf_edges(table, name))), counts)
+            places[order] = np.arange(order.size)
+        return places[codes].astype(np.float64)  # a missing cell has code -1: the last place
+    values = table.numbers(name)
+    gone = np.isnan(values)
+    if not gone.any():
+        return values
+    last = np.nextafter(np.nanmax(values, initial=0.0), np.inf)
+    return np.where(gone, last, values)
+
+
+def _from_the_top(edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Turn ways from leaf to root, padded at the end, into ways from root to leaf."""
+    used = edges >= 0
+    return np.take_along_axis(
+        edges[:, ::-1], np.argsort(~used[:, ::-1], axis=1, stable=True), axis=1
+    )
+
+
+def _recoded(
+    table: Table, columns: Sequence[str], partition: Partition, parameters: Grouping
+) -> Table:
+    return recode(
+        table,
+        columns,
+        partition,
+        aggregate=parameters.aggregate,
+        integers=parameters.integers,
+    )

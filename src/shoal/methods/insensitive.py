@@ -1,0 +1,80 @@
+"""Insensitive microaggregation: consecutive groups of k along a public total order.
+
+Claim: k-anonymity of the protected columns together, proved (see `grouping`). The order sees each
+record by itself and public quantities only, so that bounds or categories must be stated for
+every protected column.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from shoal.core import Kind, Partition, Progress
+from shoal.errors import InputError
+from shoal.methods import grouping
+from shoal.methods.grouping import Grouping
+from shoal.methods.method import Method, Setting
+from shoal.partition import insensitive
+from shoal.policy import choice
+from shoal.table import Table
+
+SOURCE = (
+    "Soria-Comas, Domingo-Ferrer, Sánchez and Martínez, Enhancing data utility in differential "
+    "privacy via microaggregation-based k-anonymity, VLDB Journal 23 (2014), "
+    "doi:10.1007/s00778-014-0351-4"
+)
+
+
+class Order(StrEnum):
+    """A public total order of the records."""
+
+    REFERENCE = "reference"
+    LEXICOGRAPHIC = "lexicographic"
+    HILBERT = "hilbert"
+
+
+class Ordered(Grouping):
+    """Parameters of insensitive microaggregation."""
+
+    order: Annotated[Order, choice(Order)] = Field(
+        Order.REFERENCE,
+        description="The total order: reference (distance to a corner), lexicographic or hilbert.",
+    )
+
+
+def public_scale_stated(setting: Setting[Ordered]) -> None:
+    """Refuse columns whose place in the unit box is not public."""
+    for name in setting.columns:
+        column = setting.schema[name]
+        if column.kind in {Kind.NUMERIC, Kind.DATE} and column.bounds is None:
+            raise InputError(
+                f"Column '{name}': expected bounds, because the order must not be read off the "
+                "data, found none."
+            )
+        if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.levels is None:
+            raise InputError(
+                f"Column '{name}': expected categories or a taxonomy, because the order must not "
+                "be read off the data, found none."
+            )
+
+
+def _group(table: Table, setting: Setting[Ordered], progress: Progress) -> Partition:
+    progress("grouping records", 0, 1)
+    parameters = setting.parameters
+    X = table.unit_matrix(setting.columns)
+    return insensitive(X, parameters.k, order=parameters.order.value)
+
+
+METHOD = Method(
+    name="insensitive",
+    summary="Group k neighbours along a public total order of the records (k-anonymity).",
+    parameters=Ordered,
+    forms=grouping.FORMS,
+    claims=grouping.joint_claims(SOURCE),
+    run=grouping.run_joint(_group),
+    reference=SOURCE,
+    example={"k": 5},
+    not_claimed=grouping.bare_columns,
+    refuse=public_scale_stated,
+)

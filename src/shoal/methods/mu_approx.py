@@ -1,0 +1,35 @@
+"""Mu-Approx: groups cut from a forest of near neighbours.
+
+Claim: k-anonymity of the protected columns together, proved (see `grouping`).
+"""
+
+from shoal.core import Partition, Progress
+from shoal.methods import grouping
+from shoal.methods.grouping import Grouping
+from shoal.methods.method import Method, Setting
+from shoal.partition import mu_approx
+from shoal.table import Table
+
+SOURCE = (
+    "Domingo-Ferrer, Sebé and Solanas, A polynomial-time approximation to optimal multivariate "
+    "microaggregation, Computers & Mathematics with Applications 55 (2008), "
+    "doi:10.1016/j.camwa.2007.04.034"
+)
+
+
+def _group(table: Table, setting: Setting[Grouping], progress: Progress) -> Partition:
+    progress("grouping records", 0, 1)
+    return mu_approx(table.matrix(setting.columns), setting.parameters.k)
+
+
+METHOD = Method(
+    name="mu-approx",
+    summary="Group records along a forest of near neighbours (k-anonymity).",
+    parameters=Grouping,
+    forms=grouping.FORMS,
+    claims=grouping.joint_claims(SOURCE),
+    run=grouping.run_joint(_group),
+    reference=SOURCE,
+    example={"k": 5},
+    not_claimed=grouping.bare_columns,
+)

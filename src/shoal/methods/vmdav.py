@@ -1,0 +1,54 @@
+"""V-MDAV: groups of variable size, k to 2k-1, that take in what lies close to them.
+
+Claim: k-anonymity of the protected columns together, proved (see `grouping`).
+"""
+
+from functools import partial
+from typing import Annotated
+
+from pydantic import Field
+
+from shoal.core import Partition, Progress
+from shoal.methods import grouping
+from shoal.methods.mdav import Blocked, refuse, within_blocks
+from shoal.methods.method import Method, Setting
+from shoal.partition import vmdav
+from shoal.policy import Number
+from shoal.table import Table
+
+SOURCE = (
+    "Solanas and Martínez-Ballesté, V-MDAV: a multivariate microaggregation with variable group "
+    "size, COMPSTAT (2006)"
+)
+
+
+class Variable(Blocked):
+    """Parameters of V-MDAV."""
+
+    gamma: Annotated[Number, Field(ge=0)] | None = Field(
+        None,
+        description="How willingly a group grows: 0 never; 0.2 suits scattered and 1.1 clustered "
+        "data. Without it the best of a fixed grid, 0 included, is taken.",
+    )
+
+
+def _group(table: Table, setting: Setting[Variable], progress: Progress) -> Partition:
+    gamma = setting.parameters.gamma
+    method = partial(vmdav, gamma=None if gamma is None else float(gamma))
+    if setting.parameters.blocks is not None:
+        return within_blocks(table, setting, progress, method)
+    return method(table.matrix(setting.columns), setting.parameters.k, progress=progress)
+
+
+METHOD = Method(
+    name="vmdav",
+    summary="Like mdav, with groups that grow where records lie close (k-anonymity).",
+    parameters=Variable,
+    forms=grouping.FORMS,
+    claims=grouping.joint_claims(SOURCE),
+    run=grouping.run_joint(_group),
+    reference=SOURCE,
+    example={"k": 5},
+    not_claimed=grouping.bare_columns,
+    refuse=refuse,
+)
