@@ -105,3 +105,20 @@ def test_dates_average_to_dates_and_times_to_times():
 
     assert middle.frame["x"].to_physical().to_list() == [1, None]
     assert later.frame["x"].equals(times.frame["x"])
+
+
+def test_a_first_column_without_any_value_sorts():
+    schema = Schema((Column("note", Role.OTHER), Column("x", QUASI, Kind.NUMERIC)))
+    frame = pl.DataFrame({"note": pl.Series([None, None], dtype=pl.String), "x": [2, 1]})
+
+    assert adopt(frame, schema).canonical_order().tolist() == [1, 0]
+
+
+def test_decimals_that_were_averaged_stay_fractions():
+    cells = pl.Series("x", [1, 1, 2]).cast(pl.Decimal(5, 0))
+    decimals = table(cells, kind=Kind.NUMERIC)
+
+    averaged = decimals.with_numbers("x", np.full(3, 4 / 3)).publishable()
+
+    assert decimals.publishable().schema["x"] == pl.Decimal(5, 0)
+    assert averaged["x"].to_list() == pytest.approx([4 / 3] * 3)

@@ -176,9 +176,9 @@ def _door() -> Iterator[None]:
     except ShoalError as error:
         typer.echo(f"shoal: {error}", err=True)
         raise typer.Exit(error.exit_code) from None
-    except (typer.Exit, typer.Abort, KeyboardInterrupt):
+    except (typer.Exit, typer.Abort, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as error:  # noqa: BLE001 (the last resort; its message may quote a cell)
+    except BaseException as error:  # noqa: BLE001 (the last resort; a panic of Polars is no Exception)
         place = _place(error)
         typer.echo(
             f"shoal: a bug of Shoal: {type(error).__name__} at {place}. Please report this line; "
@@ -192,7 +192,7 @@ def _tell(sentence: str) -> None:
     typer.echo(f"shoal: {sentence}", err=True)
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     """Name the last of our own lines that the error came through."""
     from traceback import extract_tb
 

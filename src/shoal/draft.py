@@ -5,17 +5,17 @@ left for the steward to state, because limits read off the data are not public. 
 copied, marked `observed = true`, for the steward to confirm.
 """
 
-import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from shoal import policy
 from shoal.core import Kind, Role
 from shoal.errors import InputError
-from shoal.intake import parse_numbers
+from shoal.intake import is_plain, parse_numbers
 from shoal.io import Raw
+from shoal.policy import quoted
 
 MOST_CATEGORIES = 50
 """Above this many distinct values, categories are not copied."""
@@ -51,6 +51,9 @@ class Guess:
     flag: str = ""
 
 
+UNREADABLE = Guess(Role.IDENTIFIER, Kind.NOMINAL, "its cells are no plain values")
+
+
 def draft(raw: Raw, *, source: str) -> str:
     """Write a commented policy for a table, as TOML text.
 
@@ -66,7 +69,7 @@ def draft(raw: Raw, *, source: str) -> str:
     if frame.height == 0:
         raise InputError("The table has a header but no rows; expected one row a person.")
     lines = [
-        f"# Drafted by `shoal init` from {source}: {frame.height:,} rows.",
+        f"# Drafted by `shoal init` from {_comment(source)}: {frame.height:,} rows.",
         "# Every role and kind below is a guess. Read each line and correct it.",
         "# Roles: identifier (dropped), quasi-identifier (an attacker may know it),",
         "#        confidential (must not be learnt), other (released as it is).",
@@ -74,7 +77,11 @@ def draft(raw: Raw, *, source: str) -> str:
         "",
         "[columns]",
     ]
-    lines += [line for name in frame.columns for line in _lines(frame[name])]
+    flags: set[str] = set()
+    for series in frame:
+        made = guess(series) if is_plain(series.dtype) else UNREADABLE
+        lines += _lines(series, replace(made, flag="") if made.flag in flags else made)
+        flags.add(made.flag)
     lines += [
         "",
         "[protect]",
@@ -94,7 +101,7 @@ def guess(series: pl.Series) -> Guess:
     kind, categories = _kind(present, distinct)
     if any(word in _IDENTIFIER for word in words):
         return Guess(Role.IDENTIFIER, kind, "its name reads like an identifier")
-    if kind is not Kind.NUMERIC and present.len() > 20 and distinct > 0.9 * present.len():
+    if kind is Kind.NOMINAL and present.len() >= 10 and distinct > 0.9 * present.len():
         return Guess(Role.IDENTIFIER, kind, "nearly every value occurs once")
     if any(word.endswith(("weight", "wgt")) for word in words):
         return Guess(Role.OTHER, kind, "its name reads like a sampling weight", flag="weight")
@@ -109,7 +116,7 @@ def guess(series: pl.Series) -> Guess:
 def _kind(present: pl.Series, distinct: int) -> tuple[Kind, tuple[str, ...]]:
     if present.dtype.is_numeric():
         return Kind.NUMERIC, ()
-    if present.dtype.is_temporal():
+    if isinstance(present.dtype, pl.Date | pl.Datetime):
         return Kind.DATE, ()
     text = present.cast(pl.String)
     if text.len() and parse_numbers(text, decimal=None).null_count() == 0:
@@ -120,9 +127,10 @@ def _kind(present: pl.Series, distinct: int) -> tuple[Kind, tuple[str, ...]]:
     return Kind.NOMINAL, tuple(sorted(text.unique().to_list())) if few else ()
 
 
-def _lines(series: pl.Series) -> list[str]:
-    made = guess(series)
-    counts = f"{series.null_count():,} missing, {series.drop_nulls().n_unique():,} distinct"
+def _lines(series: pl.Series, made: Guess) -> list[str]:
+    counts = f"{series.null_count():,} missing"
+    if is_plain(series.dtype):
+        counts += f", {series.drop_nulls().n_unique():,} distinct"
     lines = [f"# {_comment(series.name)}: {counts}; {made.reason}."]
     if made.kind in {Kind.NUMERIC, Kind.DATE} and made.role is not Role.IDENTIFIER:
         lines.append("#   State its public limits: bounds = [low, high]")
@@ -137,16 +145,11 @@ def _lines(series: pl.Series) -> list[str]:
     if made.flag and made.kind is Kind.NUMERIC:
         fields.append(f"{made.flag} = true")
     if made.categories:
-        fields.append(f"categories = [{', '.join(map(_quoted, made.categories))}]")
+        fields.append(f"categories = [{', '.join(map(quoted, made.categories))}]")
         fields.append("observed = true")
     value = f'"{made.role}"' if len(fields) == 1 else f"{{ {', '.join(fields)} }}"
-    return [*lines, f"{_quoted(series.name)} = {value}"]
+    return [*lines, f"{quoted(series.name)} = {value}"]
 
 
 def _comment(name: str) -> str:
     return re.sub(r"[\x00-\x1f\x7f]", " ", name)
-
-
-def _quoted(text: str) -> str:
-    """Write text as a TOML basic string; JSON's escapes are TOML's, but for DEL."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -9,11 +9,16 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from shoal.core import Column, Kind, Role, Schema
 from shoal.errors import InputError, did_you_mean
+from shoal.policy import quoted
 from shoal.table import Table
+
+LARGEST = 1e150
+"""Numbers beyond this are refused: their squares would overflow."""
 
 
 def adopt(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None) -> Table:
@@ -33,8 +38,25 @@ def adopt(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None) ->
         raise InputError("Every column is an identifier, so that nothing is left to release.")
     typed = [_typed(frame[name], schema[name], decimal) for name in kept]
     columns = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
-    dtypes = {name: frame.schema[name] for name in kept}
+    dtypes = {name: _leaving(frame.schema[name], schema[name]) for name in kept}
     return Table(pl.DataFrame(typed), Schema(columns), dtypes)
+
+
+def _leaving(dtype: pl.DataType, column: Column) -> pl.DataType:
+    """Choose the type in which a column leaves: the one it came in, where that gives nothing away.
+
+    An enumeration lists its categories, whether they occur or not. If the policy does not
+    state them, the release must not show those that a method has made disappear.
+    """
+    if column.kind is Kind.NUMERIC and dtype == pl.Boolean:
+        return pl.Int64()
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        if dtype.is_temporal() or (dtype == pl.Boolean and column.recode):
+            return pl.String()
+        stated = () if column.observed else column.levels or ()
+        if isinstance(dtype, pl.Enum) and not set(stated).issuperset(dtype.categories):
+            return pl.Categorical()
+    return dtype
 
 
 def _check_names(frame: pl.DataFrame, schema: Schema) -> None:
@@ -43,7 +65,8 @@ def _check_names(frame: pl.DataFrame, schema: Schema) -> None:
             guess = did_you_mean(name, set(schema.names) - set(frame.columns))
             raise InputError(
                 f"The data has a column '{name}' that the policy does not name.{guess} "
-                f'Add a line under [columns], for example: "{name}" = "identifier"'
+                f"Add a line under [columns], for example: {quoted(name)} = "
+                '"identifier"'
             )
     for name in schema.names:
         if name not in frame.columns:
@@ -59,7 +82,7 @@ def _check_unit(frame: pl.DataFrame, schema: Schema) -> None:
     name = schema.flagged("unit")
     if name is None:
         return
-    unit = frame[name]
+    unit = _marked_missing(_plain(frame[name]), schema[name])
     if unit.null_count():
         raise InputError(f"Column '{name}' is the unit; {unit.null_count():,} rows lack it.")
     extra = unit.len() - unit.n_unique()
@@ -71,14 +94,27 @@ def _check_unit(frame: pl.DataFrame, schema: Schema) -> None:
 
 
 def _typed(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
-    if series.dtype.is_nested() or series.dtype in {pl.Object, pl.Binary}:
-        raise InputError(f"Column '{column.name}' holds nested values; expected one value a cell.")
-    series = _marked_missing(series, column)
+    series = _marked_missing(_plain(series), column)
     if column.kind is None:
         return series
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         return _categorical(series, column)
     return _date(series, column) if column.kind is Kind.DATE else _numeric(series, column, decimal)
+
+
+def is_plain(dtype: pl.DataType) -> bool:
+    """Whether the cells of a column are single numbers, texts, dates or truth values."""
+    odd = isinstance(dtype, pl.Object | pl.Binary | pl.Duration | pl.Extension)
+    return not odd and not dtype.is_nested()
+
+
+def _plain(series: pl.Series) -> pl.Series:
+    if not is_plain(series.dtype):
+        raise InputError(
+            f"Column '{series.name}' holds {series.dtype.base_type()} values; expected one "
+            "number, text or date a cell."
+        )
+    return series
 
 
 def _marked_missing(series: pl.Series, column: Column) -> pl.Series:
@@ -106,9 +142,11 @@ def _is_number(text: str) -> bool:
 def _numeric(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
     if series.dtype == pl.String:
         values = parse_numbers(series, decimal=decimal)
-    elif series.dtype.is_numeric() or series.dtype == pl.Boolean:
+    elif series.dtype.is_numeric() or series.dtype in {pl.Boolean, pl.Null}:
         whole = series.dtype.is_integer() or series.dtype == pl.Boolean
         values = series.cast(pl.Int64 if whole else pl.Float64, strict=False)
+        if values.null_count() > series.null_count():
+            values = series.cast(pl.Float64)  # whole numbers beyond 64 bits
     else:
         raise InputError(
             f"Column '{column.name}' is numeric by the policy; expected numbers, found "
@@ -120,46 +158,62 @@ def _numeric(series: pl.Series, column: Column, decimal: str | None) -> pl.Serie
         "cells that are no numbers; correct them, list them under 'missing', or state the "
         "decimal mark under [reading]",
     )
-    if values.dtype == pl.Float64:
-        bad = int((~values.is_finite()).sum())
-        _refuse(bad, column, "NaN or infinite values; leave missing cells empty, or list them "
-                "under 'missing'")  # fmt: skip
+    if values.dtype == pl.Float64 and not values.is_between(-LARGEST, LARGEST).all():
+        _refuse_infinite(values, column)
+        _refuse(int((values.abs() > LARGEST).sum()), column, f"numbers beyond {LARGEST:g}")
     _check_bounds(values, column)
     values = _coded(values, column, _float(column.bottom), _float(column.top))
     return _rounded(values, column.step) if column.step else values
 
 
+def _refuse_infinite(values: pl.Series, column: Column) -> None:
+    bad = int((~values.is_finite()).sum())
+    _refuse(bad, column, "NaN or infinite values; leave missing cells empty, or list them under "
+            "'missing'")  # fmt: skip
+
+
 def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
     """Read numbers from text: as integers if all are, with a decimal comma if that fits."""
     if decimal == ",":
-        return parse_numbers(series.str.replace(",", ".", literal=True), decimal=".")
-    for dtype in (pl.Int64, pl.Float64):
-        values = series.cast(dtype, strict=False)
-        if values.null_count() == series.null_count():
-            return values
+        # A point beside a decimal comma groups thousands, and is no number to us.
+        swapped = series.str.replace_many([",", "."], [".", ","])
+        return parse_numbers(swapped, decimal=".")
+    for trim in (False, True):
+        text = series.str.strip_chars() if trim else series
+        for dtype in (pl.Int64, pl.Float64):
+            values = text.cast(dtype, strict=False)
+            if values.null_count() == series.null_count():
+                return values
     # "1,234" may be a thousand: a comma is taken for a decimal mark only where some number
     # has other than three digits behind it.
     if decimal is None and not series.str.contains(".", literal=True).any():
         swapped = parse_numbers(series, decimal=",")
-        plain = series.str.contains(r",(\d{1,2}|\d{4,})$").any()
+        plain = series.str.contains(r",(\d{1,2}|\d{4,})\s*$").any()
         if plain and swapped.null_count() == series.null_count():
             return swapped
     return values
 
 
 def _rounded(values: pl.Series, step: Decimal) -> pl.Series:
-    """Round to multiples of a step, half to even, exactly for steps such as 0.1."""
-    if step == step.to_integral_value() and values.dtype == pl.Int64:
-        return ((values / int(step)).round(mode="half_to_even") * int(step)).cast(pl.Int64)
-    numerator, denominator = step.as_integer_ratio()
-    return (values * denominator / numerator).round(mode="half_to_even") * numerator / denominator
+    """Round to multiples of a step, half to even, exactly for steps such as 0.1.
+
+    NumPy divides; Polars multiplies by the reciprocal, which makes 0.30000000000000004 of 3/10.
+    """
+    numerator, denominator = map(float, step.as_integer_ratio())
+    numbers = values.cast(pl.Float64).to_numpy()
+    multiples = np.rint(numbers * denominator / numerator) * numerator / denominator
+    rounded = pl.Series(values.name, multiples, nan_to_null=True)
+    exact = values.dtype == pl.Int64 and values.is_between(-(2**53), 2**53).all()
+    return rounded.cast(pl.Int64) if exact and denominator == 1 else rounded
 
 
 def _date(series: pl.Series, column: Column) -> pl.Series:
     if series.dtype == pl.String:
         values = _parsed_date(series, column.date_format)
-    elif series.dtype == pl.Date or isinstance(series.dtype, pl.Datetime):
-        values = series if series.dtype == pl.Date else _naive(series).cast(pl.Datetime("us"))
+    elif series.dtype in {pl.Date, pl.Null}:
+        values = series.cast(pl.Date)
+    elif isinstance(series.dtype, pl.Datetime):
+        values = _naive(series).cast(pl.Datetime("us"))
     else:
         raise InputError(
             f"Column '{column.name}' is a date by the policy; expected dates, found {series.dtype}."
@@ -192,7 +246,9 @@ def _check_bounds(values: pl.Series, column: Column) -> None:
     if column.bounds is None:
         return
     low, high = (_float(bound) for bound in column.bounds)
-    outside = int((~values.is_between(low, high)).sum())
+    # A bound is a day, and includes all of it.
+    days = values.cast(pl.Date) if isinstance(values.dtype, pl.Datetime) else values
+    outside = int((~days.is_between(low, high)).sum())
     _refuse(outside, column, f"values outside the bounds {_range(column)}; widen the bounds, or "
             "correct the rows (top and bottom coding come after this check)")  # fmt: skip
 
@@ -224,6 +280,8 @@ def _coded(values: pl.Series, column: Column, bottom: Any, top: Any) -> pl.Serie
 
 
 def _categorical(series: pl.Series, column: Column) -> pl.Series:
+    if series.dtype.is_float():
+        _refuse_infinite(series, column)
     text = _as_text(series)
     if column.recode:
         text = text.replace({old: new or None for old, new in column.recode.items()})
@@ -231,11 +289,11 @@ def _categorical(series: pl.Series, column: Column) -> pl.Series:
     if levels is None:
         levels = tuple(sorted(text.drop_nulls().unique().to_list()))
     values = text.cast(pl.Enum(levels), strict=False)
-    what = "taxonomy" if column.taxonomy else "categories"
+    lacking = "taxonomy lacks" if column.taxonomy else "categories lack"
     _refuse(
         values.null_count() - text.null_count(),
         column,
-        f"values that its {what} lack; add them, or list them under 'missing' or 'recode'",
+        f"values that its {lacking}; add them, or list them under 'missing' or 'recode'",
     )
     if column.top is None and column.bottom is None:
         return values
@@ -250,9 +308,10 @@ def _categorical(series: pl.Series, column: Column) -> pl.Series:
 def _as_text(series: pl.Series) -> pl.Series:
     """Write categories as text: whole numbers without a point, truth values in lower case."""
     if series.dtype.is_float():
-        present = series.drop_nulls()
-        if (present.is_finite() & (present == present.round())).all():
+        if ((series == series.round()) & series.is_between(-(2**53), 2**53)).all():
             series = series.cast(pl.Int64)
+        else:
+            return series.cast(pl.String).str.replace(r"\.0$", "")
     return series.cast(pl.String)
 
 

@@ -8,15 +8,17 @@ may quote cells; none of them is passed on.
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 import polars as pl
-from polars.exceptions import PanicException, PolarsError
+from polars import selectors
+from polars.exceptions import DuplicateError, PanicException, PolarsError
 
 from shoal.errors import InputError
 
@@ -24,6 +26,13 @@ DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 1 << 16
 STATS = {".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por", ".dta": "read_dta",
          ".sas7bdat": "read_sas7bdat", ".xpt": "read_xport"}  # fmt: skip
+STATS_NAMES = {"sav": r"[^\W\d_][\w.$#@]{0,63}", "dta": r"[^\W\d]\w{0,31}"}
+"""Which column names SPSS and Stata take."""
+STATS_LABEL = {"sav": 255, "dta": 80}
+"""How long the label of a column may be there."""
+FOREIGN = {b"\x1f\x8b": "a gzip archive", b"PK\x03\x04": "a zip archive or an Excel workbook",
+           b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file"}  # fmt: skip
+"""What a file is whose first bytes are these, and CSV it is not."""
 FORMATS = ("parquet", "csv", "sav", "dta")
 """What a release can be written as; each is the file's suffix too."""
 
@@ -45,11 +54,11 @@ class Raw:
 
 
 def read(path: str | Path, *, delimiter: str | None = None, encoding: str | None = None) -> Raw:
-    """Read a table: CSV, Parquet, Arrow IPC, or with `shoal[stats]` SPSS, Stata and SAS.
+    r"""Read a table: CSV, Parquet, Arrow IPC, or with `shoal[stats]` SPSS, Stata and SAS.
 
     Args:
         path: the file. Its suffix says what it is; anything unknown is taken for CSV.
-        delimiter: of a CSV file; found out where not given.
+        delimiter: of a CSV file, one character or `\t`; found out where not given.
         encoding: of a CSV file; UTF-8, UTF-16 with a byte order mark and Windows-1252 are
             found out.
     """
@@ -61,9 +70,11 @@ def read(path: str | Path, *, delimiter: str | None = None, encoding: str | None
         if suffix in STATS:
             return _read_stats(path, suffix)
         if suffix in {".parquet", ".pq"}:
-            return Raw(pl.read_parquet(path))
+            return Raw(pl.read_parquet(path, glob=False))
         if suffix in {".arrow", ".ipc", ".feather"}:
-            return Raw(pl.read_ipc(path))
+            # From an open file, because a path would be expanded as a pattern.
+            with path.open("rb") as file:
+                return Raw(pl.read_ipc(file))
         return _read_csv(path, delimiter, encoding)
 
 
@@ -78,48 +89,87 @@ def write(
     kind = path.suffix.removeprefix(".")
     if guard_formulas:
         frame = _guarded(frame)
-    if kind == "csv":
-        frame.write_csv(path)
-    elif kind == "parquet":
-        frame.write_parquet(path, metadata={"shoal.labels": json.dumps(labels)} if labels else None)
-    else:
-        _write_stats(frame, path, kind, labels)
+    try:
+        if kind == "csv":
+            frame.write_csv(path)
+        elif kind == "parquet":
+            metadata = {"shoal.labels": json.dumps(labels)} if labels else None
+            frame.write_parquet(path, metadata=metadata)
+        else:
+            _write_stats(frame, path, kind, labels)
+    except (PolarsError, PanicException):
+        raise InputError(
+            f"Cannot write '{path.name}': the disk is full or refuses it. Nothing was written."
+        ) from None
 
 
 def from_native(data: Any) -> Raw:
     """Take a pandas, Polars or PyArrow table."""
     if isinstance(data, pl.DataFrame):
         return Raw(data)
-    names = list(getattr(data, "columns", ()))
-    if len(set(map(str, names))) < len(names) and all(isinstance(name, str) for name in names):
-        raise InputError("Expected each column name once, found one twice.")
     try:
         native = nw.from_native(data, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        raise InputError("The table has two columns of one name; expected each once.") from None
     except TypeError:
+        advice = " Call collect() first." if isinstance(data, pl.LazyFrame) else ""
         raise InputError(
-            f"Expected a pandas, Polars or PyArrow table, found {type(data).__name__}."
+            f"Expected a pandas, Polars or PyArrow table, found {type(data).__name__}.{advice}"
         ) from None
+    _check_names(native.columns, "The table")
     try:
         frame = native.to_polars()
     except ImportError:
         raise InputError("Reading a pandas table needs pyarrow: pip install pyarrow.") from None
-    except Exception:  # noqa: BLE001 (the libraries' own messages may quote cells)
+    except (Exception, PanicException):  # noqa: BLE001 (their own messages may quote cells)
         raise InputError(
-            "Expected one type of value a column, found a column of mixed objects. Convert it "
-            "to text or to numbers first."
+            "Expected one plain type of value a column, found a column of mixed or unusual "
+            "objects. Convert it to text or to numbers first."
         ) from None
     if native.implementation.is_pyarrow():
         return Raw(frame, restore=lambda released: _to_arrow(released, frame, data))
     return Raw(frame, restore=lambda released: _to_pandas(released, frame, data))
 
 
+def _check_names(names: Sequence[Any], where: str) -> None:
+    """Refuse names that a policy cannot tell apart."""
+    for place, name in enumerate(names, start=1):
+        if not isinstance(name, str):
+            kind = type(name).__name__
+            raise InputError(f"{where}: expected text as the name of column {place}, found {kind}.")
+        if not name:
+            raise InputError(f"{where}: column {place} has no name; expected one for each column.")
+        if name in names[: place - 1]:
+            raise InputError(f"{where} has two columns named '{name}'; expected each name once.")
+
+
 def _to_pandas(released: pl.DataFrame, before: pl.DataFrame, like: Any) -> Any:
-    """Go back to pandas; a column that kept its type here gets its pandas type back."""
+    """Go back to pandas; a column that kept its type here gets its pandas type back.
+
+    The index of the original is not released: it may tell the rows.
+    """
     result = released.to_pandas()
     for name, dtype in released.schema.items():
-        if before.schema[name] == dtype and result[name].dtype != like[name].dtype:
-            result[name] = result[name].astype(like[name].dtype)
+        values, wanted = result[name], like[name].dtype
+        if hasattr(values.dtype, "categories"):
+            values = values.cat.remove_unused_categories()
+        if before.schema[name] == dtype and values.dtype != wanted:
+            # Whole numbers of NumPy, for one, have no room for a cell that is missing now.
+            with suppress(TypeError, ValueError):
+                values = values.astype(_without_unused(wanted, values))
+        result[name] = values
     return result
+
+
+def _without_unused(dtype: Any, values: Any) -> Any:
+    """Take out of a pandas categorical the categories that are not released."""
+    if not hasattr(dtype, "categories"):
+        return dtype
+    present = set(values.dropna())
+    kept = [category for category in dtype.categories if category in present]
+    if len(kept) < len(present):
+        return "category"
+    return type(dtype)(kept, ordered=dtype.ordered)
 
 
 def _to_arrow(released: pl.DataFrame, before: pl.DataFrame, like: Any) -> Any:
@@ -127,7 +177,9 @@ def _to_arrow(released: pl.DataFrame, before: pl.DataFrame, like: Any) -> Any:
     for place, (name, dtype) in enumerate(released.schema.items()):
         wanted = like.schema.field(name)
         if before.schema[name] == dtype and result.schema.field(name).type != wanted.type:
-            result = result.set_column(place, wanted, result[name].cast(wanted.type))
+            # Some types, such as a dictionary of numbers, can be read and not be cast to.
+            with suppress(TypeError, ValueError, NotImplementedError):
+                result = result.set_column(place, wanted, result[name].cast(wanted.type))
     return result
 
 
@@ -135,60 +187,101 @@ def _to_arrow(released: pl.DataFrame, before: pl.DataFrame, like: Any) -> Any:
 def _refusing(path: Path) -> Iterator[None]:
     """Replace the messages of libraries, which may quote cells, by our own."""
     try:
+        path.open("rb").close()  # the libraries do not say why a file cannot be opened
         yield
-    except OSError as error:
-        reason = (error.strerror or "it cannot be opened").lower()
-        raise InputError(f"Cannot read '{path}': {reason}.") from None
-    except (PolarsError, PanicException, UnicodeError):
-        kind = path.suffix.removeprefix(".").upper() or "CSV"
-        raise InputError(
-            f"Cannot read '{path}' as {kind}: the file is damaged or of another format."
-        ) from None
+    except (OSError, PolarsError, PanicException, UnicodeError) as error:
+        if isinstance(error, DuplicateError):
+            text = f"'{path}' has two columns of one name; expected each once."
+        elif isinstance(error, OSError) and error.strerror:
+            text = f"Cannot read '{path}': {error.strerror.lower()}."
+        else:
+            kind = path.suffix.removeprefix(".").upper() or "CSV"
+            text = f"Cannot read '{path}' as {kind}: the file is damaged or of another format."
+        raise InputError(text) from None
 
 
 def _read_csv(path: Path, delimiter: str | None, encoding: str | None) -> Raw:
     raw = path.read_bytes()
-    if not raw.strip():
-        raise InputError(f"'{path}' is empty; expected a header and one row a person.")
+    for mark, name in FOREIGN.items():
+        if raw.startswith(mark):
+            raise InputError(f"Expected '{path}' to be CSV; it is {name}. Unpack or rename it.")
     known = encoding or _encoding(raw, path)
     if known not in {"utf-8", "utf8"}:
         try:
             raw = raw.decode(known).removeprefix("\ufeff").encode()
-        except (UnicodeError, LookupError):
+        except (ValueError, LookupError):
             raise InputError(
                 f"Cannot read '{path}' with the encoding '{known}'. State another one."
             ) from None
-    sample = raw[:SAMPLE].decode(errors="ignore")
-    separator = delimiter or _delimiter(sample)
-    header = next(csv.reader(io.StringIO(sample), delimiter=separator))
-    _check_header(header, path)
+    if b"\r" in raw and b"\n" not in raw:
+        raw = raw.replace(b"\r", b"\n")
+    raw = raw.lstrip(b"\r\n")
+    if not raw.strip():
+        raise InputError(f"'{path}' is empty; expected a header and one row a person.")
+    separator = _stated(delimiter) or _delimiter(raw[:SAMPLE].decode(errors="ignore"))
     try:
         frame = pl.read_csv(
-            raw, separator=separator, infer_schema=False, has_header=False, skip_rows=0
+            raw, separator=separator, infer_schema=False, has_header=False, null_values=""
         )
     except PolarsError:
         raise InputError(
             f"Cannot read '{path}' as CSV with the delimiter {separator!r}: a row has more cells "
             "than the header, or a quote is never closed."
         ) from None
-    if frame.width != len(header):
-        raise InputError(f"Cannot read '{path}' as CSV: its rows have more cells than its header.")
-    frame = frame[1:].rename(dict(zip(frame.columns, header, strict=True)))
-    return Raw(frame, found=f"{known}, delimiter {separator!r}")
+    header = [name or "" for name in frame.row(0)]
+    _check_names(header, f"'{path}'")
+    numbers = sum(_is_number(name) for name in header)
+    if 2 * numbers > len(header):
+        # Names would be shown in messages, and here they would be a person's cells.
+        raise InputError(
+            f"'{path}' seems to lack a header: {numbers} of the {len(header)} names in its first "
+            "row are numbers. Add a row of column names."
+        )
+    rows = _complete_rows(raw, separator, frame, path)[1:]
+    return Raw(
+        rows.rename(dict(zip(frame.columns, header, strict=True))),
+        found=f"{known}, delimiter {separator!r}",
+    )
 
 
-def _check_header(header: list[str], path: Path) -> None:
-    if len(set(header)) < len(header):
-        twice = next(name for name in header if header.count(name) > 1)
-        raise InputError(f"'{path}' has two columns named '{twice}'; expected each name once.")
-    if "" in header:
-        place = header.index("") + 1
-        raise InputError(f"'{path}': column {place} has no name; expected a header row.")
+def _complete_rows(raw: bytes, separator: str, frame: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """Drop blank lines, and refuse rows with fewer cells than the header.
+
+    Polars fills both up with missing cells, and would so make persons of blank lines. With the
+    quoted parts taken out, a line is a row and every delimiter ends a cell. In a table of one
+    column a blank line is a missing cell, as Polars writes it.
+    """
+    if frame.width == 1:
+        return frame
+    plain = re.sub(rb'"[^"]*"', b"\0", raw) if b'"' in raw else raw
+    mark = separator.encode()
+    if plain.count(mark) == frame.height * (frame.width - 1):
+        return frame
+    lines = plain.replace(b"\r\n", b"\n").split(b"\n")
+    cells = [line.count(mark) + 1 if line else 0 for line in lines]
+    filled = pl.Series(cells[: frame.height], dtype=pl.Int64)
+    short = int(((filled > 0) & (filled != frame.width)).sum())
+    if short or filled.len() < frame.height:
+        raise InputError(
+            f"'{path}' has rows with another number of cells than its header, {short:,} of them; "
+            f"expected {frame.width} cells, split at {separator!r}."
+        )
+    return frame.filter(filled > 0)
+
+
+def _stated(delimiter: str | None) -> str | None:
+    mark = "\t" if delimiter == r"\t" else delimiter
+    if mark and (len(mark) > 1 or not mark.isascii() or mark in '"\r\n\0'):
+        raise InputError(
+            f"Expected one ASCII character other than a quote as delimiter, found {delimiter!r}."
+        )
+    return mark
 
 
 def _encoding(raw: bytes, path: Path) -> str:
     """Find the encoding: a byte order mark, then UTF-8, then Windows-1252 if it fits."""
-    for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"),
+    for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"),
+                       (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"),
                        (b"\xfe\xff", "utf-16")):  # fmt: skip
         if raw.startswith(mark):
             return name
@@ -208,13 +301,22 @@ def _encoding(raw: bytes, path: Path) -> str:
     )
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
 def _delimiter(sample: str) -> str:
-    """Find the delimiter that cuts the first lines into the same number of cells, the most."""
+    """Find the delimiter that cuts most of the first lines as it cuts the header, the finest."""
     complete = sample.rsplit("\n", 1)[0] if sample.count("\n") > 1 else sample
+    lines = complete.replace("\r", "")
 
     def cells(mark: str) -> int:
-        widths = [len(row) for row in csv.reader(io.StringIO(complete), delimiter=mark) if row]
-        return widths[0] if len(set(widths)) == 1 else 0
+        widths = [len(row) for row in csv.reader(io.StringIO(lines), delimiter=mark) if row]
+        return widths[0] if 2 * widths.count(widths[0]) > len(widths) else 0
 
     best = max(DELIMITERS, key=cells)
     return best if cells(best) > 1 else ","
@@ -222,7 +324,7 @@ def _delimiter(sample: str) -> str:
 
 def _guarded(frame: pl.DataFrame) -> pl.DataFrame:
     """Put an apostrophe before text that a spreadsheet would run as a formula."""
-    text = pl.col(pl.String)
+    text = selectors.by_dtype(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
     return frame.with_columns(
         pl.when(text.str.contains(r"^[=+\-@\t\r]")).then("'" + text).otherwise(text).name.keep()
     )
@@ -240,14 +342,14 @@ def _stats_library() -> Any:
 
 def _read_stats(path: Path, suffix: str) -> Raw:
     library = _stats_library()
-    if not path.exists():
-        raise FileNotFoundError(2, "No such file or directory")
     try:
         frame, meta = getattr(library, STATS[suffix])(str(path), output_format="polars")
-    except library.ReadstatError:
+    except (library.ReadstatError, library.PyreadstatError, TypeError, ValueError):
         raise InputError(
             f"Cannot read '{path}': the file is damaged or of another format."
         ) from None
+    # These formats have no missing text but the empty one.
+    frame = frame.with_columns(pl.col(pl.String).replace("", None))
     columns = {name: label for name, label in meta.column_names_to_labels.items() if label}
     values = {
         name: {_code(value): label for value, label in labels.items()}
@@ -263,15 +365,44 @@ def _code(value: Any) -> str:
 
 def _write_stats(frame: pl.DataFrame, path: Path, kind: str, labels: Mapping[str, Any]) -> None:
     library = _stats_library()
+    program = "SPSS" if kind == "sav" else "Stata"
+    for name in frame.columns:
+        if not re.fullmatch(STATS_NAMES[kind], name):
+            raise InputError(
+                f"Cannot write the release for {program}: it takes no column named '{name}'. "
+                "Rename the column, or choose --format parquet or csv."
+            )
     write = library.write_sav if kind == "sav" else library.write_dta
     values = {
-        name: {(code if frame.schema[name] == pl.String else float(code)): label
-               for code, label in mapping.items()}
+        name: dict(_codes(mapping, frame.schema[name], kind))
         for name, mapping in labels.get("values", {}).items()
-    }  # fmt: skip
-    write(
-        frame,
-        str(path),
-        column_labels=dict(labels.get("columns", {})),
-        variable_value_labels=values,
-    )
+    }
+    try:
+        write(
+            frame.with_columns(pl.col(pl.Decimal).cast(pl.Float64)),
+            str(path),
+            column_labels={
+                name: label[: STATS_LABEL[kind]]
+                for name, label in labels.get("columns", {}).items()
+            },
+            variable_value_labels={name: codes for name, codes in values.items() if codes},
+        )
+    except (library.ReadstatError, library.PyreadstatError):
+        raise InputError(
+            f"Cannot write the release for {program}: a name or a text does not fit the format, or "
+            "the disk is full. Choose --format parquet or csv."
+        ) from None
+
+
+def _codes(
+    labels: Mapping[str, str], dtype: pl.DataType, kind: str
+) -> Iterator[tuple[str | float, str]]:
+    """Write labelled values in the type of their column; Stata labels whole numbers alone."""
+    for code, label in labels.items():
+        if dtype == pl.String:
+            if kind == "sav":
+                yield code, label
+        else:
+            with suppress(ValueError):
+                if kind == "sav" or float(code).is_integer():
+                    yield float(code), label

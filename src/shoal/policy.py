@@ -7,6 +7,7 @@ read as decimals, so that 0.1 means one tenth.
 
 import csv
 import hashlib
+import io
 import json
 import tomllib
 from collections.abc import Mapping
@@ -30,6 +31,18 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from shoal.core import Column, Kind, Policy, ReleaseForm, Role, Schema, Taxonomy, Transform
 from shoal.errors import InputError, did_you_mean
 
+EXPECTED = {
+    "bool_type": "true or false",
+    "dict_type": "a table of keys",
+    "int_type": "a whole number",
+    "is_instance_of": "a number",
+    "list_type": "a list",
+    "model_type": "a table of keys",
+    "string_type": "text",
+    "too_short": "at least one entry",
+    "tuple_type": "a list of two values",
+}
+"""How pydantic's errors read in our sentences, where its own words are Python's."""
 FLAGS = ("unit", "household", "weight", "stratum")
 """Column keys that at most one column may carry."""
 
@@ -46,6 +59,10 @@ def load(source: Policy | Mapping[str, Any] | str | Path) -> Policy:
         return source
     if isinstance(source, Mapping):
         return _build(_decimals(source), folder=Path(), where="policy")
+    if not isinstance(source, str | Path):
+        raise InputError(
+            f"Expected a policy as a path, a mapping or a Policy, found {type(source).__name__}."
+        )
     path = Path(source)
     try:
         text = path.read_text(encoding="utf-8")
@@ -74,8 +91,15 @@ def json_schema() -> dict[str, Any]:
 def sentence(error: ValidationError, where: str) -> str:
     """Turn pydantic's account of a wrong value into one sentence: expected, found, where."""
     first, *others = error.errors(include_url=False)
-    more = f" ({len(others)} more of this sort.)" if others else ""
+    # pydantic lists every type that a place might have had; a place counts once.
+    places = {_place(other) for other in others} - {_place(first)}
+    more = f" ({len(places)} more of this sort.)" if places else ""
     return f"{where}, {_place(first)}: {_expected(first)}{more}"
+
+
+def quoted(text: str) -> str:
+    """Write text as TOML does; JSON's escapes are TOML's, but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 class _Spec(BaseModel):
@@ -160,7 +184,12 @@ class ColumnSpec(_Spec):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        named = {name for name in type(self).model_fields if getattr(self, name)}
+        # A limit of 0 is named; false and an empty list are not.
+        named = {
+            name
+            for name in self.model_fields_set
+            if (value := getattr(self, name)) is not None and value is not False and value != []
+        }
         if self.kind is None:
             if self.role in {Role.QUASI_IDENTIFIER, Role.CONFIDENTIAL}:
                 _fail(f"expected a kind ({', '.join(Kind)}) for a {self.role} column, found none.")
@@ -200,6 +229,9 @@ class ColumnSpec(_Spec):
                 value = getattr(self, key)
                 if value is not None and str(value) not in (self.categories or ()):
                     _fail(f"expected '{key}' to be one of the categories, found '{value}'.")
+            order = [(self.categories or []).index(str(v)) for v in self._coding if v is not None]
+            if order != sorted(order):
+                _fail("expected 'bottom' below 'top' in the order of the categories.")
 
     def _check_limits(self) -> None:
         if self.kind in {Kind.NUMERIC, Kind.DATE}:
@@ -209,6 +241,12 @@ class ColumnSpec(_Spec):
                     _fail(f"expected bounds, top and bottom of kind {self.kind}, found '{value}'.")
             if self.bounds and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
                 _fail(f"expected bounds from low to high, found {list(map(str, self.bounds))}.")
+            if None not in self._coding and self._coding[0] > self._coding[1]:
+                _fail(f"expected 'bottom' below 'top', found {list(map(str, self._coding))}.")
+
+    @property
+    def _coding(self) -> tuple[Any, Any]:
+        return self.bottom, self.top
 
 
 class ProtectSpec(_Spec):
@@ -333,13 +371,13 @@ def _column(name: str, spec: ColumnSpec, folder: Path, files: dict[str, str]) ->
     if spec.categories:
         values["categories"] = tuple(spec.categories)
     if spec.taxonomy:
-        rows = _read_rows(folder / spec.taxonomy, files)
+        rows = _read_rows(folder, spec.taxonomy, files)
         try:
             values["taxonomy"] = Taxonomy(tuple(map(tuple, rows)))
         except InputError as error:
             raise InputError(f"Column '{name}', taxonomy '{spec.taxonomy}': {error}") from None
     if spec.recode:
-        pairs = _read_rows(folder / spec.recode, files)
+        pairs = _read_rows(folder, spec.recode, files)
         if any(len(pair) != 2 for pair in pairs) or len({p[0] for p in pairs}) < len(pairs):
             raise InputError(
                 f"Column '{name}', recode '{spec.recode}': expected two cells a row, a value and "
@@ -349,21 +387,18 @@ def _column(name: str, spec: ColumnSpec, folder: Path, files: dict[str, str]) ->
     return Column(name=name, **values)
 
 
-def _read_rows(path: Path, files: dict[str, str]) -> list[list[str]]:
+def _read_rows(folder: Path, name: str, files: dict[str, str]) -> list[list[str]]:
     try:
-        raw = path.read_bytes()
+        raw = (folder / name).read_bytes()
         text = raw.decode("utf-8-sig")
+        delimiter = ";" if ";" in text.partition("\n")[0] else ","
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
     except OSError as error:
-        raise InputError(
-            f"Cannot read '{path.name}', named by the policy: {_reason(error)}."
-        ) from None
-    except UnicodeDecodeError:
-        raise InputError(f"'{path.name}', named by the policy, must be UTF-8 text.") from None
-    files[path.name] = hashlib.sha256(raw).hexdigest()
-    lines = text.splitlines()
-    delimiter = ";" if lines and ";" in lines[0] else ","
-    rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter)]
-    return [row for row in rows if any(row)]
+        raise InputError(f"Cannot read '{name}', named by the policy: {_reason(error)}.") from None
+    except (ValueError, csv.Error):
+        raise InputError(f"'{name}', named by the policy, must be CSV in UTF-8.") from None
+    files[name] = hashlib.sha256(raw).hexdigest()
+    return [cells for row in rows if any(cells := [cell.strip() for cell in row])]
 
 
 def _reason(error: OSError) -> str:
@@ -386,10 +421,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, Decimal):
+        if not value.is_finite():
+            return str(value)
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, StrEnum):
         return value.value
-    return value.isoformat() if isinstance(value, date) else value
+    plain = isinstance(value, str | int | None)
+    return value if plain else str(value)
 
 
 def _place(error: ErrorDetails) -> str:
@@ -407,10 +445,16 @@ def _expected(error: ErrorDetails) -> str:
     if kind == "extra_forbidden":
         return f"unknown key '{name}'.{did_you_mean(name, _known_keys(error))}"
     if kind == "missing":
-        return f"expected a value for '{name}', found none."
-    text = error["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    shown = f"'{found}'" if isinstance(found, str | int | Decimal) else f"a {type(found).__name__}"
-    return f"expected {text[:1].lower()}{text[1:]}, found {shown}."
+        what = "two values" if isinstance(error["loc"][-1], int) else f"a value for '{name}'"
+        return f"expected {what}, found none."
+    text = EXPECTED.get(kind, error["msg"].removeprefix("Input should be "))
+    shown = f"'{found}'" if isinstance(found, str | int | Decimal) else f"a {_sort(found)}"
+    return f"expected {text}, found {shown}."
+
+
+def _sort(value: object) -> str:
+    names = {dict: "table", list: "list", tuple: "list", type(None): "null"}
+    return names.get(type(value), type(value).__name__)
 
 
 def _known_keys(error: ErrorDetails) -> list[str]:

@@ -80,7 +80,7 @@ def protect(
     )
     done = release.run(planned, raw, progress=progress)
     progress("writing", 0, 1)
-    with _writing(out) as public, _writing(internal) as private:
+    with _writing(out, internal) as (public, private):
         table = public / f"release.{form}"
         io.write(done.release.data, table, labels=done.release.labels,
                  guard_formulas=guard_formulas)  # fmt: skip
@@ -106,7 +106,7 @@ def write_text(path: Path, text: str, *, force: bool) -> None:
         raise InputError(f"Expected a file to write, found the folder '{path}'.")
     if path.exists() and not force:
         raise InputError(f"'{path}' exists already. Choose another --out, or add --force.")
-    with _writing(path) as folder:
+    with _writing(path) as (folder,):
         new = folder / path.name
         new.write_text(text, encoding="utf-8")
         _flush(folder)
@@ -137,19 +137,19 @@ def _check_place(folder: Path, *, force: bool) -> None:
 
 
 @contextmanager
-def _writing(target: Path) -> Iterator[Path]:
-    """Give a temporary folder beside the target, and remove it whatever happens."""
+def _writing(*targets: Path) -> Iterator[list[Path]]:
+    """Give a temporary folder beside each target, and remove them whatever happens."""
+    folders: list[Path] = []
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        for target in targets:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            folders.append(Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent)))
+        yield folders
     except OSError as error:
-        raise _cannot_write(target, error) from None
-    try:
-        yield temporary
-    except OSError as error:
-        raise _cannot_write(target, error) from None
+        raise _cannot_write(targets[0], error) from None
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _cannot_write(target: Path, error: OSError) -> InputError:

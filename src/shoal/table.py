@@ -169,7 +169,7 @@ def _sort_words(frame: pl.DataFrame) -> dict[str, NDArray[np.uint64]]:
     room = 0
     for series in frame:
         code, bits = _sort_code(series)
-        if bits > room:
+        if not words or bits > room:
             words.append(code)
             room = 64 - bits
         else:
@@ -254,8 +254,10 @@ def _as_it_came(series: pl.Series, dtype: pl.DataType) -> pl.Series:
             return series == "true"
     elif isinstance(dtype, pl.Datetime) and dtype.time_zone:
         series = series.dt.replace_time_zone("UTC").dt.convert_time_zone(dtype.time_zone)
-    elif dtype == pl.String or (dtype.is_integer() and series.dtype.is_float()):
-        # Text that was parsed, or whole numbers that were averaged: the new type stays.
-        return series
+    elif dtype == pl.String:
+        return series  # text that was parsed: the new type stays
     back = series.cast(dtype, strict=False)
-    return back if back.null_count() == series.null_count() else series
+    if dtype.is_float() or not series.dtype.is_float():
+        return back if back.null_count() == series.null_count() else series
+    # Whole numbers and decimals that were averaged stay fractions.
+    return back if back.cast(pl.Float64).equals(series, null_equal=True) else series

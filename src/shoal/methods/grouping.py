@@ -10,13 +10,13 @@ other.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from shoal.core import Claim, KAnonymity, Kind, Partition, Progress, ReleaseForm, Role, Status
+from shoal.core import Claim, KAnonymity, Kind, Partition, ReleaseForm, Role, Status
 from shoal.methods.method import Masked, Parameters, Setting, Tools
 from shoal.partition import marginality_order, path_lengths
 from shoal.policy import choice
@@ -38,9 +38,6 @@ class Grouping(Parameters):
         Aggregate.MEAN, description="What stands for a group: mean, median, medoid or mode."
     )
     integers: bool = Field(default=False, description="Keep whole numbers whole, by rounding.")
-
-
-G = TypeVar("G", bound=Grouping)
 
 
 def joint_claims(source: str) -> Callable[[Setting[Grouping]], tuple[Claim, ...]]:
@@ -101,16 +98,9 @@ def no_joint_promise(setting: Setting[Grouping]) -> tuple[str, ...]:
     return (text,)
 
 
-def run_joint(
-    group: Callable[[Table, Setting[G], Progress], Partition],
-) -> Callable[[Table, Setting[G], Tools], Masked]:
-    """Make a method of a function that groups whole records."""
-
-    def run(table: Table, setting: Setting[G], tools: Tools) -> Masked:
-        partition = group(table, setting, tools.progress)
-        return Masked(_recoded(table, setting.columns, partition, setting.parameters))
-
-    return run
+def masked(table: Table, setting: Setting[Grouping], partition: Partition) -> Masked:
+    """Give every group one value in every protected column."""
+    return Masked(_recoded(table, setting.columns, partition, setting.parameters))
 
 
 def run_columns(

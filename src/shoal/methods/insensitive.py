@@ -10,11 +10,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from shoal.core import Kind, Partition, Progress
+from shoal.core import Kind
 from shoal.errors import InputError
 from shoal.methods import grouping
 from shoal.methods.grouping import Grouping
-from shoal.methods.method import Method, Setting
+from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.partition import insensitive
 from shoal.policy import choice
 from shoal.table import Table
@@ -59,11 +59,12 @@ def public_scale_stated(setting: Setting[Ordered]) -> None:
             )
 
 
-def _group(table: Table, setting: Setting[Ordered], progress: Progress) -> Partition:
-    progress("grouping records", 0, 1)
+def _run(table: Table, setting: Setting[Ordered], tools: Tools) -> Masked:
+    tools.progress("grouping records", 0, 1)
     parameters = setting.parameters
     X = table.unit_matrix(setting.columns)
-    return insensitive(X, parameters.k, order=parameters.order.value)
+    partition = insensitive(X, parameters.k, order=parameters.order.value)
+    return grouping.masked(table, setting, partition)
 
 
 METHOD = Method(
@@ -72,7 +73,7 @@ METHOD = Method(
     parameters=Ordered,
     forms=grouping.FORMS,
     claims=grouping.joint_claims(SOURCE),
-    run=grouping.run_joint(_group),
+    run=_run,
     reference=SOURCE,
     example={"k": 5},
     not_claimed=grouping.bare_columns,

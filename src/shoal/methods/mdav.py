@@ -10,11 +10,11 @@ from collections.abc import Callable
 import numpy as np
 from pydantic import Field
 
-from shoal.core import Kind, Partition, Progress
+from shoal.core import Kind, Partition
 from shoal.errors import InputError
 from shoal.methods import grouping
 from shoal.methods.grouping import Floats, Grouping
-from shoal.methods.method import Method, Setting
+from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.partition import blocks, mdav
 from shoal.table import Table
 
@@ -52,7 +52,7 @@ def refuse(setting: Setting[Blocked]) -> None:
 def within_blocks(
     table: Table,
     setting: Setting[Blocked],
-    progress: Progress,
+    tools: Tools,
     method: Callable[[Floats, int], Partition],
 ) -> Partition:
     """Group the records of each block by a method."""
@@ -63,13 +63,14 @@ def within_blocks(
         present = table.codes(by)
         codes = np.where(present < 0, len(table.levels(by)), present)
     X = table.matrix(setting.columns)
-    return blocks(X, setting.parameters.k, method=method, by=codes, progress=progress)
+    return blocks(X, setting.parameters.k, method=method, by=codes, progress=tools.progress)
 
 
-def _group(table: Table, setting: Setting[Blocked], progress: Progress) -> Partition:
+def _run(table: Table, setting: Setting[Blocked], tools: Tools) -> Masked:
     if setting.parameters.blocks is not None:
-        return within_blocks(table, setting, progress, mdav)
-    return mdav(table.matrix(setting.columns), setting.parameters.k, progress=progress)
+        return grouping.masked(table, setting, within_blocks(table, setting, tools, mdav))
+    X = table.matrix(setting.columns)
+    return grouping.masked(table, setting, mdav(X, setting.parameters.k, progress=tools.progress))
 
 
 METHOD = Method(
@@ -78,7 +79,7 @@ METHOD = Method(
     parameters=Blocked,
     forms=grouping.FORMS,
     claims=grouping.joint_claims(SOURCE),
-    run=grouping.run_joint(_group),
+    run=_run,
     reference=SOURCE,
     example={"k": 5},
     not_claimed=grouping.bare_columns,

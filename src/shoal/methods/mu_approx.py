@@ -3,10 +3,9 @@
 Claim: k-anonymity of the protected columns together, proved (see `grouping`).
 """
 
-from shoal.core import Partition, Progress
 from shoal.methods import grouping
 from shoal.methods.grouping import Grouping
-from shoal.methods.method import Method, Setting
+from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.partition import mu_approx
 from shoal.table import Table
 
@@ -17,9 +16,10 @@ SOURCE = (
 )
 
 
-def _group(table: Table, setting: Setting[Grouping], progress: Progress) -> Partition:
-    progress("grouping records", 0, 1)
-    return mu_approx(table.matrix(setting.columns), setting.parameters.k)
+def _run(table: Table, setting: Setting[Grouping], tools: Tools) -> Masked:
+    tools.progress("grouping records", 0, 1)
+    partition = mu_approx(table.matrix(setting.columns), setting.parameters.k)
+    return grouping.masked(table, setting, partition)
 
 
 METHOD = Method(
@@ -28,7 +28,7 @@ METHOD = Method(
     parameters=Grouping,
     forms=grouping.FORMS,
     claims=grouping.joint_claims(SOURCE),
-    run=grouping.run_joint(_group),
+    run=_run,
     reference=SOURCE,
     example={"k": 5},
     not_claimed=grouping.bare_columns,

@@ -5,10 +5,9 @@ The published Algorithm 1 takes two neighbouring tables and groups the second on
 groups of MDAV. Claim: k-anonymity of the protected columns together, proved (see `grouping`).
 """
 
-from shoal.core import Partition, Progress
 from shoal.methods import grouping
 from shoal.methods.grouping import Grouping
-from shoal.methods.method import Method, Setting
+from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.partition import mdav
 from shoal.table import Table
 
@@ -18,8 +17,9 @@ SOURCE = (
 )
 
 
-def _group(table: Table, setting: Setting[Grouping], progress: Progress) -> Partition:
-    return mdav(table.matrix(setting.columns), setting.parameters.k, progress=progress)
+def _run(table: Table, setting: Setting[Grouping], tools: Tools) -> Masked:
+    X = table.matrix(setting.columns)
+    return grouping.masked(table, setting, mdav(X, setting.parameters.k, progress=tools.progress))
 
 
 METHOD = Method(
@@ -28,7 +28,7 @@ METHOD = Method(
     parameters=Grouping,
     forms=grouping.FORMS,
     claims=grouping.joint_claims(SOURCE),
-    run=grouping.run_joint(_group),
+    run=_run,
     reference=SOURCE,
     example={"k": 5},
     not_claimed=grouping.bare_columns,

@@ -8,10 +8,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from shoal.core import Partition, Progress
 from shoal.methods import grouping
 from shoal.methods.mdav import Blocked, refuse, within_blocks
-from shoal.methods.method import Method, Setting
+from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.partition import vmdav
 from shoal.policy import Number
 from shoal.table import Table
@@ -32,12 +31,13 @@ class Variable(Blocked):
     )
 
 
-def _group(table: Table, setting: Setting[Variable], progress: Progress) -> Partition:
+def _run(table: Table, setting: Setting[Variable], tools: Tools) -> Masked:
     gamma = setting.parameters.gamma
     method = partial(vmdav, gamma=None if gamma is None else float(gamma))
     if setting.parameters.blocks is not None:
-        return within_blocks(table, setting, progress, method)
-    return method(table.matrix(setting.columns), setting.parameters.k, progress=progress)
+        return grouping.masked(table, setting, within_blocks(table, setting, tools, method))
+    X = table.matrix(setting.columns)
+    return grouping.masked(table, setting, method(X, setting.parameters.k, progress=tools.progress))
 
 
 METHOD = Method(
@@ -46,7 +46,7 @@ METHOD = Method(
     parameters=Variable,
     forms=grouping.FORMS,
     claims=grouping.joint_claims(SOURCE),
-    run=grouping.run_joint(_group),
+    run=_run,
     reference=SOURCE,
     example={"k": 5},
     not_claimed=grouping.bare_columns,
