@@ -249,7 +249,7 @@ def _whole(values: NDArray[Any], limit: int) -> NDArray[np.int64]:
         raise InternalError(f"Noise is added to whole numbers; got {array.dtype}.")
     if array.size and (int(array.min()) < -limit or int(array.max()) > limit):
         raise InternalError(f"A value beyond +-2^{limit.bit_length() - 1} reached the noise.")
-    return np.ascontiguousarray(array, dtype=np.int64)
+    return array.astype(np.int64, order="C")
 
 
 def _scores(scores: NDArray[Any], dimensions: int) -> NDArray[np.int64]:
