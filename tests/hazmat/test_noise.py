@@ -171,6 +171,7 @@ def test_uniform_numbers_are_uniform_and_reject_the_uneven_end():
     numbers = module._uniform_below(7, 70_000)
 
     assert chi_square(np.bincount(numbers, minlength=7), np.full(7, 1 / 7)) > ALARM
+    assert (module._uniform_below(2**62 + 1, 1000) <= 2**62).all()  # A quarter is rejected.
     assert (module._uniform_below(1, 10) == 0).all()
     assert module._uniform_below(3, 0).size == 0
 

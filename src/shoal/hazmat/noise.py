@@ -149,9 +149,9 @@ class CheckedNoise(ABC):
     def _choose(self, scores: NDArray[np.int64], scale: Fraction) -> int:
         """Choose from a checked vector of scores."""
 
+    @abstractmethod
     def _choose_many(self, scores: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
         """Choose from each row of a checked matrix of scores."""
-        return np.fromiter((self._choose(row, scale) for row in scores), np.int64, len(scores))
 
 
 class OpenDPNoise(CheckedNoise):
