@@ -435,8 +435,10 @@ def _account(connection: sqlite3.Connection, source: str, path: Path) -> Account
 
 
 def _entry(cells: tuple[Any, ...]) -> Entry:
-    *head, epsilon, status, note = cells
-    return Entry(*head, None if epsilon is None else Fraction(epsilon), status, note)
+    names = ("id", "time", "source", "policy", "method", "epsilon", "status", "note")
+    row = dict(zip(names, cells, strict=True))
+    epsilon = row.pop("epsilon")
+    return Entry(epsilon=None if epsilon is None else Fraction(epsilon), **row)
 
 
 def _fold(name: str) -> str:
