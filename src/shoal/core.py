@@ -230,8 +230,11 @@ class Spending:
         epsilon: the price; at least sensitivity / scale.
         neighbours: for which the sensitivity was computed.
         draws: how many random values were drawn.
-        parallel: entries of one such name look at disjoint records, so that together they
-            cost as much as the dearest of them.
+        parallel: name of a division of the records into disjoint parts, if this entry looks at
+            one part alone.
+        part: which part; entries on one part add up, parts share a price (`hazmat.ledger`).
+        fixed: a record whose values change stays in its part, because the parts follow
+            public facts only, such as public columns or row numbers.
     """
 
     mechanism: str
@@ -242,8 +245,12 @@ class Spending:
     neighbours: Neighbours
     draws: int
     parallel: str | None = None
+    part: str | None = None
+    fixed: bool = False
 
     def __post_init__(self) -> None:
+        if (self.parallel is None) != (self.part is None):
+            raise InternalError("A spending names a division and its part, or neither.")
         if min(self.sensitivity, self.scale, self.epsilon) < 0 or self.scale == 0:
             raise InputError("A spending needs sensitivity and epsilon >= 0 and a scale > 0.")
         if self.epsilon * self.scale < self.sensitivity:
@@ -266,10 +273,17 @@ class Noise(Protocol):
         """Add two-sided geometric noise, P(z) proportional to exp(-|z| / scale), to each value."""
         ...
 
-    def select(
-        self, scores: NDArray[np.float64], *, sensitivity: Fraction, epsilon: Fraction
-    ) -> int:
-        """Choose an index, preferring high scores, by the exponential mechanism."""
+    def select(self, scores: NDArray[np.int64], *, sensitivity: Fraction, epsilon: Fraction) -> int:
+        """Choose an index, preferring high scores, by permute-and-flip.
+
+        It is never worse in expectation than the exponential mechanism of the same epsilon.
+        """
+        ...
+
+    def select_many(
+        self, scores: NDArray[np.int64], *, sensitivity: Fraction, epsilon: Fraction
+    ) -> NDArray[np.int64]:
+        """Choose an index for each row of scores, each choice at the price of epsilon."""
         ...
 
 

@@ -1,0 +1,91 @@
+"""Stand-ins for the noise: to record what a mechanism asks for, or to repeat an experiment.
+
+Both say `secure = False`, so a release made with one carries no claim of differential privacy.
+They check their input exactly as the real noise does.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.hazmat.noise import LAPLACE, SELECTION, CheckedNoise
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request for randomness: which mechanism, how many values, at which exact scale.
+
+    Attributes:
+        shape: of the values that noise was added to; for a selection, of the scores.
+    """
+
+    mechanism: str
+    shape: tuple[int, ...]
+    scale: Fraction
+
+
+class RecordingNoise(CheckedNoise):
+    """Adds known numbers and writes down every call.
+
+    A selection takes the highest score, the first of equals.
+
+    Args:
+        added: what is added to the values of each call in turn, repeated as needed; 0 by
+            default, so that a mechanism shows its exact answer.
+
+    >>> noise = RecordingNoise(added=[1, -1])
+    >>> noise.discrete_laplace(np.array([10, 20, 30]), scale=Fraction(5, 2))
+    array([11, 19, 31])
+    >>> noise.calls
+    [Call(mechanism='discrete-laplace', shape=(3,), scale=Fraction(5, 2))]
+    """
+
+    def __init__(self, added: int | Sequence[int] | NDArray[np.int64] = 0) -> None:
+        super().__init__()
+        self.calls: list[Call] = []
+        self._added = np.atleast_1d(np.asarray(added, dtype=np.int64)).ravel()
+
+    def discrete_laplace(self, values: NDArray[np.int64], *, scale: Fraction) -> NDArray[np.int64]:
+        """Add the known numbers, after the checks of the real noise."""
+        noisy = super().discrete_laplace(values, scale=scale)
+        self.calls.append(Call(LAPLACE, noisy.shape, Fraction(scale)))
+        return noisy
+
+    def _laplace(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
+        del scale
+        return values + np.resize(self._added, values.size)
+
+    def _choose(self, scores: NDArray[np.int64], scale: Fraction) -> int:
+        self.calls.append(Call(SELECTION, scores.shape, scale))
+        return int(scores.argmax())
+
+    def _choose_many(self, scores: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
+        self.calls.append(Call(SELECTION, scores.shape, scale))
+        return np.asarray(scores.argmax(axis=1), dtype=np.int64)
+
+
+class SeededNoise(CheckedNoise):
+    """Noise of the right distribution, to floating-point accuracy, that a seed repeats.
+
+    For experiments that compare methods: fast, and worthless as protection.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._rng = np.random.default_rng(seed)
+
+    def _laplace(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
+        # The difference of two geometric numbers is discrete Laplace.
+        p = -np.expm1(-1 / float(scale))
+        return values + self._rng.geometric(p, values.size) - self._rng.geometric(p, values.size)
+
+    def _choose(self, scores: NDArray[np.int64], scale: Fraction) -> int:
+        return int(self._choose_many(scores[None, :], scale)[0])
+
+    def _choose_many(self, scores: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
+        gaps = scores - scores.max(axis=1, keepdims=True)
+        noisy = gaps + self._rng.exponential(float(scale), scores.shape)
+        return np.asarray(noisy.argmax(axis=1), dtype=np.int64)

@@ -1,0 +1,149 @@
+"""What a release costs: the price of each draw, and how prices compose.
+
+Everything is a fraction, so that 0.1 ten times is 1.
+
+Let each entry i cost e_i: between neighbouring tables its output's probabilities differ by at
+most a factor exp(e_i).
+
+Sequence. Entries on the same records cost the sum of their prices (Dwork et al. 2006,
+composition), also when a later question depends on earlier outputs.
+
+Parts. A division cuts the records into disjoint parts; each of its entries looks at one part.
+Between neighbours, an entry's output changes only if its part changes. Its price is stated for
+neighbours of the whole table (`Spending.sensitivity`), so a changed part costs at most the sum
+of its entries, and the division costs the most that parts changing together can cost:
+
+    add-remove           one record comes or goes, one part changes: the dearest part
+                         (McSherry 2009, Theorem 4)
+    change-one, fixed    the record stays in its part: the dearest part
+    change-one, else     the record may leave one part and enter another: the two dearest
+
+Different divisions, and entries without one, are a sequence: they add up.
+
+Neighbours. A price for add-remove is, doubled, a price for change-one: a change is a removal
+and an addition. There is no way back: a price for change-one says nothing about tables of
+another size.
+
+References:
+    Dwork, McSherry, Nissim, Smith, "Calibrating noise to sensitivity in private data
+    analysis", TCC 2006. doi:10.1007/11681878_14
+    McSherry, "Privacy integrated queries", SIGMOD 2009. doi:10.1145/1559845.1559850
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+from shoal.core import Neighbours, Spending
+from shoal.errors import InternalError
+from shoal.hazmat.noise import LAPLACE, SELECTION
+
+_FACTORS = {LAPLACE: 1, SELECTION: 2}  # Proved in `shoal.hazmat.noise`.
+
+
+def price(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fraction:
+    """Epsilon of one entry, from its sensitivity and scale.
+
+    >>> price("discrete-laplace", sensitivity=Fraction(3), scale=Fraction(30))
+    Fraction(1, 10)
+
+    Raises:
+        InternalError: for a mechanism without a proof.
+    """
+    if mechanism not in _FACTORS:
+        raise InternalError(
+            f"The ledger knows no proof for mechanism '{mechanism}'; it knows"
+            f" {', '.join(_FACTORS)}."
+        )
+    return _FACTORS[mechanism] * Fraction(sensitivity) / Fraction(scale)
+
+
+def total(spendings: Iterable[Spending], *, neighbours: Neighbours | None = None) -> Fraction:
+    """Epsilon of all entries together, whatever their order.
+
+    Args:
+        spendings: the entries of one release, or of several.
+        neighbours: for which the total is wanted. By default those of the entries, which must
+            then agree.
+
+    Raises:
+        InternalError: if an entry's mechanism has no proof or costs more than it states; if
+            entries for change-one are to be added up for add-remove; if neighbours differ and
+            none were asked for; if a division's entries disagree about it.
+    """
+    divisions: defaultdict[str | int, list[Spending]] = defaultdict(list)
+    for number, spending in enumerate(spendings):
+        _check(spending)
+        # An entry without a division is a division of one part.
+        divisions[number if spending.parallel is None else spending.parallel].append(spending)
+    kinds = {entry.neighbours for entries in divisions.values() for entry in entries}
+    if neighbours is None and len(kinds) > 1:
+        raise InternalError("Spendings for different neighbours cannot be added up as they are.")
+    wanted = neighbours or next(iter(kinds), None)
+    prices = (_convert(_division(d), d[0].neighbours, wanted) for d in divisions.values())
+    return sum(prices, Fraction(0))
+
+
+def verify(
+    spendings: Iterable[Spending],
+    epsilon: Fraction,
+    *,
+    neighbours: Neighbours,
+    drawn: Mapping[str, int] | None = None,
+) -> None:
+    """Derive the price again and compare it with what a release is about to claim.
+
+    The total must equal the claim, not merely stay below it: an entry that somebody forgot
+    would lower the total.
+
+    Args:
+        spendings: the entries of the release.
+        epsilon: the claim.
+        neighbours: of the claim.
+        drawn: the noise's own count of draws by mechanism, if the entries are to account for
+            every draw.
+
+    Raises:
+        InternalError: on any mismatch. Nothing may be released.
+    """
+    entries = tuple(spendings)
+    derived = total(entries, neighbours=neighbours)
+    if derived != epsilon:
+        raise InternalError(f"The ledger derives epsilon {derived}; the claim says {epsilon}.")
+    if drawn is not None:
+        counted: Counter[str] = Counter()
+        for entry in entries:
+            counted[entry.mechanism] += entry.draws
+        if +counted != +Counter(drawn):
+            raise InternalError(
+                f"The ledger accounts for draws {dict(counted)}; the noise counted {dict(drawn)}."
+            )
+
+
+def _check(spending: Spending) -> None:
+    derived = price(spending.mechanism, sensitivity=spending.sensitivity, scale=spending.scale)
+    if spending.epsilon < derived:
+        raise InternalError(
+            f"The spending on '{spending.target}' states epsilon {spending.epsilon}; its noise"
+            f" costs {derived}."
+        )
+
+
+def _division(entries: list[Spending]) -> Fraction:
+    """Price of the entries of one division, for their own neighbours."""
+    first = entries[0]
+    if any((e.neighbours, e.fixed) != (first.neighbours, first.fixed) for e in entries):
+        raise InternalError(f"The entries of division '{first.parallel}' disagree about it.")
+    parts: defaultdict[str | None, Fraction] = defaultdict(Fraction)
+    for entry in entries:
+        parts[entry.part] += entry.epsilon
+    moves = first.neighbours is Neighbours.CHANGE_ONE and not first.fixed
+    return sum(sorted(parts.values())[-2 if moves else -1 :], Fraction(0))
+
+
+def _convert(epsilon: Fraction, stated: Neighbours, wanted: Neighbours | None) -> Fraction:
+    if stated is wanted:
+        return epsilon
+    if wanted is Neighbours.CHANGE_ONE:
+        return 2 * epsilon
+    raise InternalError("A price for change-one neighbours is none for add-remove neighbours.")

@@ -1,0 +1,434 @@
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing, contextmanager
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoal.core import Neighbours
+from shoal.errors import ClaimViolationError, InputError, InternalError
+from shoal.hazmat import budget
+
+CHANGE, ADD = Neighbours.CHANGE_ONE, Neighbours.ADD_REMOVE
+DIGEST = "ab" * 32
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "budget.db"
+    budget.init(path, "people", Fraction(1))
+    return path
+
+
+def spend(path, epsilon, *, source="people", **more):
+    if epsilon is not None:
+        epsilon = Fraction(epsilon)
+    return budget.spend(path, source, epsilon=epsilon, policy=DIGEST, method="laplace", **more)
+
+
+def account(path):
+    (only,) = budget.show(path)
+    return only
+
+
+def execute(path, statement):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+
+
+# Spending
+
+
+def test_a_tenth_can_be_spent_ten_times_and_not_eleven_times(path):
+    for _ in range(10):
+        last = spend(path, "0.1")
+
+    assert last.remaining == 0
+    with pytest.raises(ClaimViolationError):
+        spend(path, Fraction(1, 10**12))
+
+
+def test_a_refusal_says_requested_remaining_and_difference_and_spends_nothing(path):
+    spend(path, "0.75")
+
+    with pytest.raises(ClaimViolationError) as refusal:
+        spend(path, "0.6")
+
+    assert str(refusal.value) == (
+        "The budget of source 'people' does not hold this release: requested epsilon 0.6,"
+        " remaining 0.25, difference 0.35. Nothing was spent."
+    )
+    assert refusal.value.exit_code == 3
+    assert account(path).spent == Fraction(3, 4)
+
+
+def test_a_reservation_counts_as_spent_and_settling_changes_its_status_alone(path):
+    booked = spend(path, Fraction(1, 3), note="release of May")
+
+    (before,) = account(path).entries
+    budget.settle(path, booked.id)
+    (after,) = account(path).entries
+
+    assert (before.status, after.status) == ("reserved", "released")
+    assert (before.epsilon, before.policy, before.method) == (Fraction(1, 3), DIGEST, "laplace")
+    assert after.note == "release of May"
+    assert account(path).spent == Fraction(1, 3) == 1 - booked.remaining
+
+
+def test_an_entry_is_settled_once(path):
+    booked = spend(path, "0.1")
+    budget.settle(path, booked.id)
+
+    with pytest.raises(InternalError, match="No reserved entry"):
+        budget.settle(path, booked.id)
+    with pytest.raises(InternalError, match="No reserved entry 99"):
+        budget.settle(path, 99)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1])
+def test_a_release_costs_something_or_is_unbounded(path, epsilon):
+    with pytest.raises(InternalError, match="epsilon > 0 or none"):
+        spend(path, epsilon)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.fractions(Fraction(1, 7), 2, max_denominator=60), max_size=8))
+def test_the_budget_is_never_exceeded_and_a_refusal_was_needed(requests):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "budget.db"
+        granted = Fraction(3)
+        budget.init(path, "people", granted)
+        spent = Fraction(0)
+        for request in requests:
+            if spent + request <= granted:
+                spent += request
+                assert spend(path, request).remaining == granted - spent
+            else:
+                with pytest.raises(ClaimViolationError):
+                    spend(path, request)
+            assert account(path).spent == spent <= granted
+
+
+def test_sources_of_one_file_have_budgets_of_their_own(path):
+    budget.init(path, "firms", Fraction(5))
+
+    spend(path, 1)
+    spend(path, 4, source="firms")
+
+    assert [(a.source, a.remaining) for a in budget.show(path)] == [("firms", 1), ("people", 0)]
+
+
+def test_an_add_remove_price_is_booked_doubled_in_a_change_one_budget(path):
+    booked = spend(path, "0.3", neighbours=ADD)
+
+    assert booked.epsilon == Fraction(6, 10)
+
+
+def test_a_change_one_price_cannot_be_booked_in_an_add_remove_budget(tmp_path):
+    path = tmp_path / "budget.db"
+    budget.init(path, "people", Fraction(1), neighbours=ADD)
+
+    assert spend(path, "0.3", neighbours=ADD).epsilon == Fraction(3, 10)
+    with pytest.raises(InputError, match="counts add-remove neighbours"):
+        spend(path, "0.3")
+
+
+# Releases without a proved epsilon
+
+
+def test_a_release_without_a_proved_epsilon_makes_the_cumulative_epsilon_none(path):
+    spend(path, "0.1")
+    booked = spend(path, None)
+
+    assert account(path).cumulative is None
+    assert account(path).spent == Fraction(1, 10)
+    assert "cumulative epsilon none" in str(account(path))
+    assert booked.epsilon is None
+    assert len(booked.warnings) == 1
+    assert "cumulative epsilon of source 'people' is none: it has a release" in booked.warnings[0]
+
+
+def test_none_stays_none_and_the_budget_goes_on_counting(path):
+    spend(path, None)
+
+    booked = spend(path, "0.4")
+
+    assert account(path).cumulative is None
+    assert booked.remaining == Fraction(6, 10)
+    assert booked.warnings
+    with pytest.raises(ClaimViolationError):
+        spend(path, "0.7")
+
+
+def test_two_k_anonymous_releases_of_one_source_warn_of_intersection(path):
+    first, second = spend(path, None), spend(path, None)
+
+    assert not any("intersecting" in text for text in first.warnings)
+    assert any("intersecting their groups" in text for text in second.warnings)
+    assert "intersecting" in str(account(path))
+
+
+def test_releases_of_different_sources_do_not_warn(path):
+    budget.init(path, "firms", Fraction(1))
+
+    spend(path, None)
+
+    assert spend(path, "0.5", source="firms").warnings == ()
+
+
+def test_show_lists_what_was_spent_in_exact_numbers(path):
+    spend(path, Fraction(1, 3), note="May")
+    booked = spend(path, "0.25")
+    budget.settle(path, booked.id)
+
+    lines = str(account(path)).splitlines()
+
+    assert lines[0] == (
+        "people: budget epsilon 1 (change-one), spent 7/12, remaining 5/12, cumulative epsilon 7/12"
+    )
+    assert lines[1].endswith("laplace  epsilon 1/3  reserved  May")
+    assert lines[2].endswith("laplace  epsilon 0.25  released")
+    assert "reserved entry counts as spent" in lines[3]
+
+
+# The file
+
+
+def test_epsilons_are_stored_as_exact_text(path):
+    spend(path, "0.1")
+
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT epsilon FROM entry").fetchall() == [("1/10",)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM entry",
+        "DELETE FROM source",
+        "UPDATE entry SET epsilon = '0'",
+        "UPDATE entry SET epsilon = '0', status = 'released'",
+        "UPDATE entry SET status = 'lost'",
+        "UPDATE source SET epsilon = '100'",
+    ],
+)
+def test_the_file_itself_refuses_to_forget(path, statement):
+    spend(path, "0.1")
+
+    with pytest.raises(sqlite3.IntegrityError):
+        execute(path, statement)
+
+
+def test_at_rest_it_is_one_file(path):
+    spend(path, "0.1")
+
+    assert [file.name for file in path.parent.iterdir()] == ["budget.db"]
+
+
+@pytest.mark.parametrize("act", [budget.show, lambda p: spend(p, 1), lambda p: budget.settle(p, 1)])
+def test_a_missing_file_is_not_made_by_accident(tmp_path, act):
+    with pytest.raises(InputError, match=r"No budget file .* Make one with 'shoal budget init'"):
+        act(tmp_path / "budget.db")
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"No folder .*nowhere"):
+        budget.init(tmp_path / "nowhere" / "budget.db", "people", Fraction(1))
+
+
+@pytest.mark.parametrize("content", [b"", b"name,age\nAda,36\n" * 100, b"x" * 5000])
+def test_a_file_that_is_no_budget_is_left_alone(tmp_path, content):
+    path = tmp_path / "people.csv"
+    path.write_bytes(content)
+
+    with pytest.raises(InputError, match="is not a budget file"):
+        budget.show(path)
+    with pytest.raises(InputError, match="is not a budget file"):
+        spend(path, 1)
+
+    assert path.read_bytes() == content
+
+
+def test_another_program_s_database_is_left_alone(tmp_path):
+    path = tmp_path / "other.db"
+    execute(path, "CREATE TABLE source (name TEXT)")
+    content = path.read_bytes()
+
+    with pytest.raises(InputError, match="is not a budget file"):
+        budget.init(path, "people", Fraction(1))
+
+    assert path.read_bytes() == content
+
+
+def test_an_empty_file_left_by_a_crash_can_be_initialised(tmp_path):
+    path = tmp_path / "budget.db"
+    path.touch()
+
+    budget.init(path, "people", Fraction(1))
+
+    assert account(path).remaining == 1
+
+
+def test_a_newer_file_is_refused(path):
+    execute(path, "PRAGMA user_version = 2")
+
+    with pytest.raises(InputError, match="has version 2; this Shoal knows 1"):
+        spend(path, "0.1")
+
+
+def test_a_file_switched_to_another_journal_is_refused(path):
+    execute(path, "PRAGMA journal_mode = WAL")
+
+    with pytest.raises(InputError, match="journal mode 'wal'"):
+        spend(path, "0.1")
+
+
+def test_a_damaged_number_is_refused(path):
+    execute(path, "INSERT INTO source VALUES ('firms', 'much', 'change-one', 'now')")
+
+    with pytest.raises(InputError, match="damaged"):
+        budget.show(path)
+
+
+def test_an_unknown_source_is_refused_with_the_nearest_name(path):
+    with pytest.raises(InputError, match=r"No source named 'peple'.*Did you mean 'people'\?"):
+        spend(path, "0.1", source="peple")
+
+
+@pytest.mark.parametrize("name", ["people", "People", " peo ple "])
+def test_a_source_has_one_budget_however_it_is_written(path, name):
+    with pytest.raises(InputError, match="Source 'people' has a budget"):
+        budget.init(path, name, Fraction(9))
+
+    assert account(path).granted == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon", "words"),
+    [("", 1, "empty name"), ("people", 0, "epsilon must be > 0"), ("people", -1, "must be > 0")],
+)
+def test_impossible_budgets_are_refused(tmp_path, name, epsilon, words):
+    with pytest.raises(InputError, match=words):
+        budget.init(tmp_path / "budget.db", name, Fraction(epsilon))
+
+
+def test_a_lock_held_too_long_is_an_error_and_spends_nothing(path):
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+
+        with pytest.raises(InputError, match=r"locked by another run for 0\.05 s"):
+            spend(path, "0.1", patience=0.05)
+
+        other.execute("ROLLBACK")
+    assert account(path).spent == 0
+
+
+def test_a_reader_in_the_way_of_the_commit_spends_nothing(path):
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM entry").fetchall()
+
+        with pytest.raises(InputError, match="locked"):
+            spend(path, "0.1", patience=0.05)
+
+    assert account(path).spent == 0
+
+
+@contextmanager
+def nobody():
+    """Give up root for a while, whom no permission stops."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX users")
+def test_a_read_only_file_can_be_shown_and_not_spent_from():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "budget.db"
+        budget.init(path, "people", Fraction(1))
+        path.chmod(0o444)
+        Path(folder).chmod(0o555)
+
+        with nobody():
+            assert account(path).remaining == 1
+            with pytest.raises(InputError, match="may not be written to"):
+                spend(path, "0.1")
+            with pytest.raises(InputError, match="may not be written to"):
+                budget.init(Path(folder) / "new.db", "people", Fraction(1))
+
+        Path(folder).chmod(0o700)
+
+
+def test_an_interrupted_body_leaves_nothing_behind(path):
+    def interrupted():
+        with budget._open(path, patience=1, write=True) as connection:
+            connection.execute("INSERT INTO source VALUES ('firms', '1', 'change-one', 'now')")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+
+    assert account(path).source == "people"
+
+
+def test_commits_outlive_the_power(path):
+    """A commit is the removal of the journal; EXTRA (3) makes the removal itself durable."""
+    with budget._open(path, patience=1) as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+def test_numbers_read_as_people_write_them():
+    assert budget.number(Fraction(-1, 4)) == "-0.25"
+    assert budget.number(Fraction(0)) == "0"
+    assert budget.number(Fraction(1, 10**9)) == "0.000000001"
+    assert budget.number(Fraction(1, 10**10)) == "1/10000000000"
+
+
+# Eight spenders, killed
+
+
+def spenders(rounds):
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("spenders.py")), str(rounds), "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+@forks
+def test_eight_spenders_killed_at_random_never_overspend_and_never_release_unbooked():
+    met = spenders(20)
+
+    assert met["rounds"] == 20
+    assert met["killed"] > 0
+
+
+@forks
+@pytest.mark.slow
+def test_two_hundred_rounds_of_killed_spenders():
+    met = spenders(200)
+
+    assert met["killed"] > 200
+    assert met["unsettled"] > 0

@@ -1,0 +1,380 @@
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from shoal.core import Noise
+from shoal.errors import InternalError
+from shoal.hazmat import noise as module
+from shoal.hazmat.fakes import Call, RecordingNoise, SeededNoise
+from shoal.hazmat.noise import OpenDPNoise, round_up
+
+ALARM = 1e-7  # False-alarm probability of each chi-square test below.
+
+SOURCES = {
+    "opendp": OpenDPNoise,
+    "recording": RecordingNoise,
+    "seeded": lambda: SeededNoise(1),
+}
+
+
+@pytest.fixture(params=SOURCES)
+def noise(request) -> Noise:
+    return SOURCES[request.param]()
+
+
+positive = st.fractions(min_value=Fraction(1, 10**9), max_value=10**12)
+
+
+def chi_square(observed, probabilities):
+    """p-value; cells expected less than ten times are put together."""
+    observed, expected = np.asarray(observed, float), np.asarray(probabilities) * np.sum(observed)
+    rare = expected < 10
+    if rare.any():
+        observed = np.append(observed[~rare], observed[rare].sum())
+        expected = np.append(expected[~rare], expected[rare].sum())
+    if expected[-1] == 0:
+        assert observed[-1] == 0
+        observed, expected = observed[:-1], expected[:-1]
+    return stats.chisquare(observed, expected, sum_check=False).pvalue
+
+
+def laplace_cells(draws, scale, reach):
+    """Counts and exact probabilities of -reach..reach and of the two tails."""
+    a = np.exp(-1 / float(scale))
+    z = np.arange(-reach, reach + 1)
+    inside = (1 - a) / (1 + a) * a ** np.abs(z)
+    tail = a ** (reach + 1) / (1 + a)
+    counts = [np.sum(draws < -reach), *(np.sum(draws == v) for v in z), np.sum(draws > reach)]
+    return counts, [tail, *inside, tail]
+
+
+def permute_and_flip(scores, scale):
+    """Exact probabilities: the winner is uniform over the set of coins that show heads."""
+    p = np.exp((np.asarray(scores) - max(scores)) / float(scale))
+    chance = np.zeros(len(p))
+    for size in range(1, len(p) + 1):
+        for heads in combinations(range(len(p)), size):
+            inside = np.isin(np.arange(len(p)), heads)
+            chance[inside] += np.prod(np.where(inside, p, 1 - p)) / size
+    return chance
+
+
+# The scale
+
+
+@given(positive)
+def test_the_float_scale_is_the_least_that_is_not_below_the_exact_one(scale):
+    rounded = round_up(scale)
+
+    assert Fraction(rounded) >= scale
+    assert Fraction(np.nextafter(rounded, 0)) < scale
+
+
+@pytest.mark.parametrize("sensitivity", [1, 3, 2**20])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1, 3), Fraction(7)])
+def test_opendp_itself_derives_no_more_than_the_stated_epsilon(sensitivity, epsilon):
+    laplace = module._opendp_laplace(round_up(sensitivity / epsilon))
+    chooser = module._opendp_noisy_max(round_up(2 * sensitivity / epsilon))
+
+    # Its own division is rounded up, by at most one unit in the last place.
+    assert laplace.map(sensitivity) <= np.nextafter(round_up(epsilon), np.inf)
+    assert chooser.map(sensitivity) <= np.nextafter(round_up(epsilon), np.inf)
+    assert laplace.map(sensitivity) > float(epsilon) * (1 - 1e-12)
+    assert chooser.map(sensitivity) > float(epsilon) * (1 - 1e-12)
+
+
+def test_a_scale_beyond_the_largest_float_is_refused():
+    with pytest.raises(InternalError, match="largest float"):
+        OpenDPNoise().discrete_laplace(np.zeros(1, np.int64), scale=Fraction(10**400))
+
+
+# The distributions of the real noise
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(1), Fraction(5, 2)])
+def test_noise_is_discrete_laplace(scale):
+    """False-alarm probability 1e-7."""
+    draws = OpenDPNoise().discrete_laplace(np.zeros(40_000, np.int64), scale=scale)
+
+    assert chi_square(*laplace_cells(draws, scale, 12)) > ALARM
+
+
+def test_noise_of_a_large_scale_is_laplace_when_cut_into_fiftieths():
+    """False-alarm probability 1e-7; the grid is 1/10,000 of a bin."""
+    scale = Fraction(10**7, 3)
+
+    draws = OpenDPNoise().discrete_laplace(np.zeros(20_000, np.int64), scale=scale)
+
+    edges = stats.laplace.ppf(np.linspace(0, 1, 51)[1:-1], scale=float(scale))
+    counts = np.bincount(np.searchsorted(edges, draws), minlength=50)
+    assert chi_square(counts, np.full(50, 1 / 50)) > ALARM
+
+
+def test_neighbouring_draws_are_independent_of_each_other_and_of_the_cut_between_threads():
+    """False-alarm probability 1e-7: signs of pairs across the whole vector, 3 x 3 cells."""
+    scale = Fraction(2)
+    draws = OpenDPNoise(threads=3).discrete_laplace(np.zeros(60_000, np.int64), scale=scale)
+
+    signs = np.sign(draws.reshape(3, -1)) + 1
+    zero = np.tanh(1 / (2 * float(scale)))
+    one = np.array([(1 - zero) / 2, zero, (1 - zero) / 2])
+    joint = np.einsum("i,j,k->ijk", one, one, one).ravel()
+    counts = np.bincount(signs[0] * 9 + signs[1] * 3 + signs[2], minlength=27)
+    assert chi_square(counts, joint) > ALARM
+
+
+@pytest.mark.parametrize("scores", [[0, 0, 0], [3, 1, 0, 3], [-5, 0, 2, 4, 4]])
+@pytest.mark.parametrize("way", ["one by one", "many at once"])
+def test_selections_follow_permute_and_flip(scores, way):
+    """False-alarm probability 1e-7."""
+    sensitivity, epsilon, times = Fraction(1), Fraction(4, 5), 6000
+    source = OpenDPNoise()
+    row = np.array(scores)
+
+    if way == "many at once":
+        picks = source.select_many(
+            np.tile(row, (times, 1)), sensitivity=sensitivity, epsilon=epsilon
+        )
+    else:
+        picks = [source.select(row, sensitivity=sensitivity, epsilon=epsilon) for _ in range(times)]
+
+    exact = permute_and_flip(scores, 2 * sensitivity / epsilon)
+    assert chi_square(np.bincount(picks, minlength=row.size), exact) > ALARM
+
+
+@given(
+    st.lists(st.integers(-8, 8), min_size=2, max_size=5),
+    st.data(),
+    st.integers(1, 3),
+    st.fractions(Fraction(1, 4), 3),
+)
+def test_permute_and_flip_costs_twice_the_sensitivity_over_the_scale(scores, data, reach, epsilon):
+    """The price of the docstring, on exact probabilities of neighbouring scores."""
+    move = st.lists(st.integers(-reach, reach), min_size=len(scores), max_size=len(scores))
+    neighbour = np.add(scores, data.draw(move))
+    scale = 2 * reach / epsilon
+
+    here, there = permute_and_flip(scores, scale), permute_and_flip(neighbour, scale)
+
+    assert np.abs(np.log(here / there)).max() <= float(epsilon) + 1e-9
+
+
+def test_uniform_numbers_are_uniform_and_reject_the_uneven_end():
+    """False-alarm probability 1e-7."""
+    numbers = module._uniform_below(7, 70_000)
+
+    assert chi_square(np.bincount(numbers, minlength=7), np.full(7, 1 / 7)) > ALARM
+    assert (module._uniform_below(2**62 + 1, 1000) <= 2**62).all()  # A quarter is rejected.
+    assert (module._uniform_below(1, 10) == 0).all()
+    assert module._uniform_below(3, 0).size == 0
+
+
+def test_a_forked_process_draws_other_noise():
+    code = (
+        "import os, numpy as np; from fractions import Fraction\n"
+        "from shoal.hazmat.noise import OpenDPNoise\n"
+        "draw = lambda: OpenDPNoise().discrete_laplace(np.zeros(4, np.int64),"
+        " scale=Fraction(10**15)).tolist()\n"
+        "draw()\n"
+        "for _ in range(2):\n"
+        "    if os.fork() == 0:\n"
+        "        print(draw(), flush=True); os._exit(0)\n"
+        "    os.wait()\n"
+        "print(draw())\n"
+    )
+
+    lines = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+
+    assert len(lines) == len(set(lines)) == 3
+
+
+# Shapes and threads
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (7,), (3, 5), (2, 0), ()])
+def test_noise_keeps_the_shape(noise, shape):
+    noisy = noise.discrete_laplace(np.zeros(shape, np.int32), scale=Fraction(3))
+
+    assert noisy.shape == shape
+    assert noisy.dtype == np.int64
+
+
+@pytest.mark.parametrize("size", [module._CHUNK * 2 - 1, module._CHUNK * 2, module._CHUNK * 5 + 3])
+def test_threads_keep_each_value_in_its_place(size):
+    """False-alarm probability below size * exp(-1e6)."""
+    values = np.arange(size) * 10**9
+
+    noisy = OpenDPNoise(threads=4).discrete_laplace(values, scale=Fraction(100))
+
+    assert (np.abs(noisy - values) < 10**8).all()
+
+
+def test_a_sum_beyond_int64_is_cut_off_and_does_not_wrap():
+    """False-alarm probability below 1e-50: each end is as likely as not at this scale."""
+    edge = np.full(200, module.LIMIT)
+    scale = Fraction(2**66)
+
+    high = OpenDPNoise().discrete_laplace(edge, scale=scale)
+
+    assert (high == 2**63 - 1).any()
+    assert (high == -(2**63)).any()
+
+
+def test_a_certain_winner_always_wins(noise):
+    """False-alarm probability below 1e-400."""
+    scores = np.tile([0, 10**6, 10], (50, 1))
+
+    assert (noise.select_many(scores, sensitivity=Fraction(1), epsilon=Fraction(1)) == 1).all()
+    assert noise.select(scores[0], sensitivity=Fraction(1), epsilon=Fraction(1)) == 1
+
+
+def test_no_row_and_one_candidate_are_selections_too(noise):
+    price = {"sensitivity": Fraction(1), "epsilon": Fraction(1)}
+
+    assert noise.select_many(np.zeros((0, 3), np.int64), **price).shape == (0,)
+    assert noise.select_many(np.zeros((4, 1), np.int64), **price).tolist() == [0] * 4
+    assert noise.select(np.array([-7]), **price) == 0
+
+
+# Refusals: the same for the real noise and the fakes
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([1.0, np.nan], "not finite"),
+        ([1.0, np.inf], "not finite"),
+        ([1.0, -np.inf], "not finite"),
+        ([0.5], "not whole"),
+        ([2.0**54], "not whole"),
+        ([True], "bool"),
+        (["1"], "whole numbers"),
+        ([2**62 + 1], "beyond"),
+        ([-(2**62) - 1], "beyond"),
+        (np.array([2**64 - 1], np.uint64), "beyond"),
+        (np.array([1j]), "complex"),
+        ([None], "object"),
+    ],
+)
+def test_numbers_that_noise_cannot_protect_are_refused(noise, values, words):
+    with pytest.raises(InternalError, match=words):
+        noise.discrete_laplace(np.asarray(values), scale=Fraction(1))
+    with pytest.raises(InternalError, match=words):
+        noise.select(np.asarray(values), sensitivity=Fraction(1), epsilon=Fraction(1))
+    with pytest.raises(InternalError, match=words):
+        noise.select_many(np.asarray(values)[None], sensitivity=Fraction(1), epsilon=Fraction(1))
+
+
+@pytest.mark.parametrize("bad", [0, -1, Fraction(-1, 2), 0.5, float("nan"), float("inf"), "1"])
+def test_scale_sensitivity_and_epsilon_are_exact_and_positive(noise, bad):
+    values = np.zeros(2, np.int64)
+
+    with pytest.raises(InternalError, match="scale must be a fraction > 0"):
+        noise.discrete_laplace(values, scale=bad)
+    with pytest.raises(InternalError, match="sensitivity must be a fraction > 0"):
+        noise.select(values, sensitivity=bad, epsilon=Fraction(1))
+    with pytest.raises(InternalError, match="epsilon must be a fraction > 0"):
+        noise.select_many(values[None], sensitivity=Fraction(1), epsilon=bad)
+
+
+def test_scores_have_the_right_dimensions_and_a_bound_of_their_own(noise):
+    price = {"sensitivity": Fraction(1), "epsilon": Fraction(1)}
+
+    with pytest.raises(InternalError, match="1-dimensional"):
+        noise.select(np.zeros((2, 2), np.int64), **price)
+    with pytest.raises(InternalError, match="1-dimensional"):
+        noise.select(np.zeros(0, np.int64), **price)
+    with pytest.raises(InternalError, match="2-dimensional"):
+        noise.select_many(np.zeros(2, np.int64), **price)
+    with pytest.raises(InternalError, match="beyond"):
+        noise.select(np.array([2**61 + 1]), **price)
+
+
+def test_an_error_shows_no_value(noise):
+    with pytest.raises(InternalError) as refusal:
+        noise.discrete_laplace(np.array([123456.75]), scale=Fraction(1))
+
+    assert "123456" not in str(refusal.value)
+
+
+# The fakes
+
+
+def test_only_the_real_noise_is_secure():
+    assert OpenDPNoise().secure
+    assert not RecordingNoise().secure
+    assert not SeededNoise(1).secure
+
+
+def test_every_source_fits_the_protocol_and_counts_its_draws(noise):
+    source: Noise = noise
+    source.discrete_laplace(np.zeros((2, 3), np.int64), scale=Fraction(1))
+    source.select(np.zeros(4, np.int64), sensitivity=Fraction(1), epsilon=Fraction(1))
+    source.select_many(np.zeros((5, 2), np.int64), sensitivity=Fraction(1), epsilon=Fraction(1))
+
+    assert noise.drawn == {"discrete-laplace": 6, "permute-and-flip": 6}
+
+
+def test_recording_noise_adds_what_it_was_given_and_writes_down_exact_scales():
+    noise = RecordingNoise(added=[1, 2])
+
+    noisy = noise.discrete_laplace(np.array([[10, 10], [10, 10]]), scale=Fraction(1, 3))
+    picked = noise.select_many(
+        np.array([[1, 5], [5, 5]]), sensitivity=Fraction(1), epsilon=Fraction(1, 10)
+    )
+
+    assert noisy.tolist() == [[11, 12], [11, 12]]
+    assert picked.tolist() == [1, 0]
+    assert noise.calls == [
+        Call("discrete-laplace", (2, 2), Fraction(1, 3)),
+        Call("permute-and-flip", (2, 2), Fraction(20)),
+    ]
+
+
+def test_seeded_noise_repeats_itself_and_has_the_right_distributions():
+    """Seeded, so the outcome is always the same."""
+    scale, zeros = Fraction(5, 2), np.zeros(40_000, np.int64)
+    rows = np.tile([3, 1, 0, 3], (6000, 1))
+
+    first, again = SeededNoise(7), SeededNoise(7)
+    draws = first.discrete_laplace(zeros, scale=scale)
+    picks = first.select_many(rows, sensitivity=Fraction(1), epsilon=Fraction(1))
+
+    assert (draws == again.discrete_laplace(zeros, scale=scale)).all()
+    assert chi_square(*laplace_cells(draws, scale, 12)) > ALARM
+    assert chi_square(np.bincount(picks), permute_and_flip([3, 1, 0, 3], 2)) > ALARM
+
+
+# The import
+
+
+def test_opendp_is_loaded_by_the_first_draw_and_not_before():
+    code = (
+        "import sys, numpy as np; from fractions import Fraction\n"
+        "from shoal.hazmat import budget, fakes, grid, ledger, noise\n"
+        "source = noise.OpenDPNoise()\n"
+        "assert not any(name.startswith('opendp') for name in sys.modules)\n"
+        "source.discrete_laplace(np.zeros(3, np.int64), scale=Fraction(1))\n"
+        "assert 'opendp.measurements' in sys.modules\n"
+        "assert 'opendp.prelude' not in sys.modules\n"
+    )
+
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(-(2**53), 2**53), max_size=20), positive)
+def test_whole_floats_and_integers_are_treated_alike(values, scale):
+    whole = RecordingNoise(added=3).discrete_laplace(np.array(values, np.int64), scale=scale)
+    floats = RecordingNoise(added=3).discrete_laplace(np.array(values, float), scale=scale)
+
+    assert (whole == floats).all()
