@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.spatial import cKDTree
 
 from shoal.core import silent
 from shoal.errors import InputError
@@ -250,3 +251,64 @@ def test_progress_is_told_and_ends_at_all_records():
     assert [stage for stage, _, _ in calls] == ["mdav"] * len(calls)
     assert calls[-1] == ("mdav", 5000, 5000)
     assert [done for _, done, _ in calls] == sorted(done for _, done, _ in calls)
+
+
+def plain_distances(Z, q):
+    total = (Z[:, 0] - q[0]) ** 2
+    for j in range(1, Z.shape[1]):
+        total += (Z[:, j] - q[j]) ** 2
+    return total
+
+
+def nearest_live(tree, rows, live, Z, centre, k):
+    """Ask scipy's tree for ever more neighbours until k - 1 live ones are certain."""
+    ask = 4 * k
+    while True:
+        far, at = tree.query(Z[centre], min(ask, len(rows)))
+        near = rows[at[live[rows[at]]]]
+        exact = plain_distances(Z[near], Z[centre])
+        order = np.lexsort((near, exact))[: k - 1]
+        if ask >= len(rows) or (
+            len(order) == k - 1 and np.sqrt(exact[order[-1]]) < far[-1] * (1 - 1e-9)
+        ):
+            return near[order]
+        ask *= 2
+
+
+def mdav_by_ckdtree(X, k):
+    """MDAV with scipy's kd-tree for neighbours and one pass over all records for extremes."""
+    Z = np.ldexp(X, -int(np.frexp(np.abs(X).max())[1]))
+    high = np.floor(Z * 2.0**31).astype(np.int64)
+    low = np.floor((Z * 2.0**31 - high) * 2.0**31).astype(np.int64)
+    sums = [high.sum(axis=0), low.sum(axis=0)]
+    labels = np.full(len(Z), -1)
+    rows = np.arange(len(Z))
+    tree = cKDTree(Z)
+    left = len(Z)
+    g = 0
+    while left >= 2 * k:
+        q = (sums[0] + sums[1] / 2.0**31) / left / 2.0**31
+        for _ in range(2 if left >= 3 * k else 1):
+            centre = int(np.argmax(np.where(labels < 0, plain_distances(Z, q), -1.0)))
+            labels[centre] = g
+            group = [centre, *nearest_live(tree, rows, labels < 0, Z, centre, k)]
+            labels[group] = g
+            sums = [sums[0] - high[group].sum(axis=0), sums[1] - low[group].sum(axis=0)]
+            left -= k
+            g += 1
+            q = Z[centre]
+        if left < 0.7 * len(rows):
+            rows = np.flatnonzero(labels < 0)
+            tree = cKDTree(Z[rows])
+    labels[labels < 0] = g
+    return labels
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decimals", [16, 1], ids=["normal", "many-ties"])
+def test_fifty_thousand_records_are_grouped_as_a_second_implementation_groups_them(decimals):
+    X = np.random.default_rng(20).normal(size=(50_000, 4)).round(decimals)
+
+    partition = mdav(X, 10)
+
+    np.testing.assert_array_equal(partition.labels, mdav_by_ckdtree(X, 10))
