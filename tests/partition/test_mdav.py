@@ -253,6 +253,34 @@ def test_progress_is_told_and_ends_at_all_records():
     assert [done for _, done, _ in calls] == sorted(done for _, done, _ in calls)
 
 
+def sphere(rng):
+    """Points that all lie about as far from their mean as any other."""
+    X = rng.normal(size=(2000, 3))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("tree_from", [2, 10**9], ids=["tree", "brute-force"])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng: rng.integers(0, 2, size=(2000, 4)).astype(float),
+        lambda rng: np.eye(9)[rng.integers(0, 9, size=2000)] * np.sqrt(0.5),
+        lambda rng: np.where(rng.random((2000, 1)) < 0.9, 0.1, rng.normal(size=(2000, 3))),
+        lambda rng: rng.normal(size=(200, 3))[rng.integers(0, 200, size=2000)],
+        lambda _rng: np.full((2000, 2), 0.1),
+        lambda rng: np.concatenate([sphere(rng), [[1e9, 0, 0]]]),
+        sphere,
+    ],
+    ids=["cube", "one-hot", "mostly-equal", "copies", "constant", "outlier", "sphere"],
+)
+def test_tables_with_thousands_of_ties_get_the_partition_of_the_definition(draw, tree_from):
+    X = draw(np.random.default_rng(22))
+
+    labels = _rounds(unit_scaled(X), 4, silent, tree_from=tree_from)
+
+    np.testing.assert_array_equal(labels, mdav_twin(X, 4))
+
+
 def plain_distances(Z, q):
     total = (Z[:, 0] - q[0]) ** 2
     for j in range(1, Z.shape[1]):
