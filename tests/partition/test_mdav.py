@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.spatial import cKDTree
 
 from shoal.core import silent
 from shoal.errors import InputError
@@ -250,3 +251,92 @@ def test_progress_is_told_and_ends_at_all_records():
     assert [stage for stage, _, _ in calls] == ["mdav"] * len(calls)
     assert calls[-1] == ("mdav", 5000, 5000)
     assert [done for _, done, _ in calls] == sorted(done for _, done, _ in calls)
+
+
+def sphere(rng):
+    """Points that all lie about as far from their mean as any other."""
+    X = rng.normal(size=(2000, 3))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("tree_from", [2, 10**9], ids=["tree", "brute-force"])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng: rng.integers(0, 2, size=(2000, 4)).astype(float),
+        lambda rng: np.eye(9)[rng.integers(0, 9, size=2000)] * np.sqrt(0.5),
+        lambda rng: np.where(rng.random((2000, 1)) < 0.9, 0.1, rng.normal(size=(2000, 3))),
+        lambda rng: rng.normal(size=(200, 3))[rng.integers(0, 200, size=2000)],
+        lambda _rng: np.full((2000, 2), 0.1),
+        lambda rng: np.concatenate([sphere(rng), [[1e9, 0, 0]]]),
+        sphere,
+    ],
+    ids=["cube", "one-hot", "mostly-equal", "copies", "constant", "outlier", "sphere"],
+)
+def test_tables_with_thousands_of_ties_get_the_partition_of_the_definition(draw, tree_from):
+    X = draw(np.random.default_rng(22))
+
+    labels = _rounds(unit_scaled(X), 4, silent, tree_from=tree_from)
+
+    np.testing.assert_array_equal(labels, mdav_twin(X, 4))
+
+
+def plain_distances(Z, q):
+    total = (Z[:, 0] - q[0]) ** 2
+    for j in range(1, Z.shape[1]):
+        total += (Z[:, j] - q[j]) ** 2
+    return total
+
+
+def nearest_live(tree, rows, live, Z, centre, k):
+    """Ask scipy's tree for ever more neighbours until k - 1 live ones are certain."""
+    ask = 4 * k
+    while True:
+        far, at = tree.query(Z[centre], min(ask, len(rows)))
+        near = rows[at[live[rows[at]]]]
+        exact = plain_distances(Z[near], Z[centre])
+        order = np.lexsort((near, exact))[: k - 1]
+        if ask >= len(rows) or (
+            len(order) == k - 1 and np.sqrt(exact[order[-1]]) < far[-1] * (1 - 1e-9)
+        ):
+            return near[order]
+        ask *= 2
+
+
+def mdav_by_ckdtree(X, k):
+    """MDAV with scipy's kd-tree for neighbours and one pass over all records for extremes."""
+    Z = np.ldexp(X, -int(np.frexp(np.abs(X).max())[1]))
+    high = np.floor(Z * 2.0**31).astype(np.int64)
+    low = np.floor((Z * 2.0**31 - high) * 2.0**31).astype(np.int64)
+    sums = [high.sum(axis=0), low.sum(axis=0)]
+    labels = np.full(len(Z), -1)
+    rows = np.arange(len(Z))
+    tree = cKDTree(Z)
+    left = len(Z)
+    g = 0
+    while left >= 2 * k:
+        q = (sums[0] + sums[1] / 2.0**31) / left / 2.0**31
+        for _ in range(2 if left >= 3 * k else 1):
+            centre = int(np.argmax(np.where(labels < 0, plain_distances(Z, q), -1.0)))
+            labels[centre] = g
+            group = [centre, *nearest_live(tree, rows, labels < 0, Z, centre, k)]
+            labels[group] = g
+            sums = [sums[0] - high[group].sum(axis=0), sums[1] - low[group].sum(axis=0)]
+            left -= k
+            g += 1
+            q = Z[centre]
+        if left < 0.7 * len(rows):
+            rows = np.flatnonzero(labels < 0)
+            tree = cKDTree(Z[rows])
+    labels[labels < 0] = g
+    return labels
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decimals", [16, 1], ids=["normal", "many-ties"])
+def test_fifty_thousand_records_are_grouped_as_a_second_implementation_groups_them(decimals):
+    X = np.random.default_rng(20).normal(size=(50_000, 4)).round(decimals)
+
+    partition = mdav(X, 10)
+
+    np.testing.assert_array_equal(partition.labels, mdav_by_ckdtree(X, 10))

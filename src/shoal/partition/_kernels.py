@@ -104,7 +104,9 @@ def outer_shell(Z: Floats, labels: Ints, m: int, c: Floats) -> tuple[Floats, Int
     """List the live records farthest from c, outermost first.
 
     At least 256 records or a twentieth of all m are listed. Returns their radii, their
-    indices, and a radius that nobody outside the list exceeds (-1 if all are listed).
+    indices, and a radius that nobody outside the list exceeds (-1 if all are listed). The
+    latter is at most 2047/2048 of the largest, so that the record farthest from c itself
+    is always found in the list.
     """
     radius = np.empty(m)
     live = np.empty(m, np.int64)
@@ -126,6 +128,10 @@ def outer_shell(Z: Floats, labels: Ints, m: int, c: Floats) -> tuple[Floats, Int
     edge = bins + 1
     listed = 0
     while edge > 0 and listed < want:
+        edge -= 1
+        listed += histogram[edge]
+    # One bin more keeps those outside the list clearly nearer to c than the outermost.
+    if edge > 0:
         edge -= 1
         listed += histogram[edge]
     radii = np.empty(listed)

@@ -53,23 +53,28 @@ def brute_rounds(Z: Floats, k: int, labels: Ints, g: int, rounds: int) -> int:
     head = 0
     centre = c.copy()
     read = m
+    shells = True
     for _ in range(rounds):
         if m < 2 * k:
             break
         two = m >= 3 * k
         centroid(high, low, m, c)
         r = NOBODY
-        if read < m:
+        if shells and read < m:
             while head < outer.size and labels[outer[head]] >= 0:
                 head += 1
             moved = np.sqrt(gap(c, centre))
             r, places = farthest_in_shell(Z, labels, radii, outer, inner, head, moved, c)
             read += places
-        if r == NOBODY:
+        if shells and r == NOBODY:
             radii, outer, inner = outer_shell(Z, labels, m, c)
             centre[:] = c
             head = 0
             r, read = farthest_in_shell(Z, labels, radii, outer, inner, head, 0.0, c)
+            # Where many records are about as far out as the farthest, a shell is no help.
+            shells = read <= 64 + m // 16
+        if r == NOBODY:
+            r = nearest(Z, c, origin, cells, who, m, 0, near, group, block, True)
         for half in range(2 if two else 1):
             m = leave(r, Z, labels, g, high, low, cells, who, where, m)
             s = nearest(
@@ -210,7 +215,7 @@ def nearest(
     flat = (d + 8) * unit
     tiny = root * root + 2.0**-100
     size = 0
-    limit = np.inf
+    limit = np.inf if want else -1.0
     best = -1.0
     floor = -np.inf
     found = NOBODY

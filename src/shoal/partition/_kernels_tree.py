@@ -229,9 +229,11 @@ def most(row: Floats, q: Floats, origin: Floats, shift: Floats, norm: float) -> 
 
     The smaller of two bounds: the far corner of the box, and, with o the origin and
     shift = q - o, |x - o|^2 + |q - o|^2 - 2 (x - o) shift, largest over the box. The second
-    is not computed as distances are, hence its margin for rounding.
+    is not computed as distances are, hence its margin for rounding. -1 if there are none.
     """
     d = q.size
+    if row[2 * d + 1] == EMPTY:
+        return -1.0
     corner = 0.0
     along = 0.0
     for j in range(d):
@@ -434,6 +436,7 @@ def tree_rounds(
     head = 0
     centre = np.zeros(d)
     read = m
+    shells = True
     work = 0
     for _ in range(rounds):
         if m < 2 * k:
@@ -441,17 +444,22 @@ def tree_rounds(
         two = m >= 3 * k
         centroid(high, low, m, c)
         r = NOBODY
-        if read < m:
+        if shells and read < m:
             while head < outer.size and labels[outer[head]] >= 0:
                 head += 1
             moved = np.sqrt(gap(c, centre))
             r, places = farthest_in_shell(Z, labels, radii, outer, inner, head, moved, c)
             read += places
-        if r == NOBODY:
+        if shells and r == NOBODY:
             radii, outer, inner = outer_shell(Z, labels, m, c)
             centre[:] = c
             head = 0
             r, read = farthest_in_shell(Z, labels, radii, outer, inner, head, 0.0, c)
+            # Where many records are about as far out as the farthest, a shell is no help.
+            shells = read <= 64 + m // 16
+        if r == NOBODY:
+            r, steps = farthest(tree, c, shift, block, bounds, nodes)
+            work += steps
         for half in range(2 if two else 1):
             home = tree.where[r] // capacity
             changes = leave(tree, r, noted, changed, 0)

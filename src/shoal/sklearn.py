@@ -1,0 +1,212 @@
+"""Estimators for scikit-learn over the partitioners of `shoal.partition`.
+
+`fit` groups the rows of X and `labels_` holds the groups. `fit_transform` replaces each row
+by the mean of its group: that is the protected table. `transform` gives each row of new
+data the mean of the group of the nearest row seen by `fit`; rows that come out equal are
+then not k-anonymous by that alone.
+
+A fitted estimator keeps rows or values that it saw. It, and any pickle of it, is as
+confidential as the data.
+
+The estimators do not inherit from scikit-learn's `ClusterMixin`, whose checks want well
+separated blobs back, which groups of k cannot give.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+from sklearn.base import (  # type: ignore[import-untyped]
+    BaseEstimator,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import (  # type: ignore[import-untyped]
+    check_is_fitted,
+    validate_data,
+)
+
+from shoal.core import Partition
+from shoal.partition import individual_rankings, insensitive, mdav, optimal_rankings, vmdav
+from shoal.partition.insensitive import Order
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class _RowGroups(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What the estimators that group whole rows share.
+
+    Attributes:
+        labels_: group of each row of `fit`.
+        centroids_: mean of each group.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Group the rows of X; y is ignored."""
+        del y
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        self.labels_ = self._partition(X).labels
+        self.centroids_ = _means(X, self.labels_)
+        # Of equal rows in different groups the first decides.
+        self._rows, first = np.unique(X, axis=0, return_index=True)
+        self._row_labels = self.labels_[first]
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None) -> Ints:
+        """Group the rows of X and return the group of each."""
+        return self.fit(X, y).labels_
+
+    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+        """Group the rows of X and return for each the mean of its group."""
+        fitted = self.fit(X, y)
+        return fitted.centroids_[fitted.labels_]
+
+    def transform(self, X: Any) -> Floats:
+        """Return for each row the mean of the group of the nearest row seen by `fit`."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        _, nearest = cKDTree(self._rows).query(X)
+        return self.centroids_[self._row_labels[nearest]]
+
+    def _partition(self, X: Floats) -> Partition:
+        raise NotImplementedError
+
+
+class MDAV(_RowGroups):
+    """Group rows by `shoal.partition.mdav`.
+
+    >>> MDAV(k=2).fit_transform([[0.0], [0.5], [5.0], [5.5]]).ravel()
+    array([0.25, 0.25, 5.25, 5.25])
+    """
+
+    def __init__(self, k: int = 3) -> None:
+        self.k = k
+
+    def _partition(self, X: Floats) -> Partition:
+        return mdav(X, self.k)
+
+
+class VMDAV(_RowGroups):
+    """Group rows by `shoal.partition.vmdav`.
+
+    >>> VMDAV(k=2, gamma=1.0).fit_predict([[0.0], [0.1], [0.2], [5.0], [5.5]])
+    array([1, 1, 1, 0, 0])
+    """
+
+    def __init__(self, k: int = 3, gamma: float | None = None) -> None:
+        self.k = k
+        self.gamma = gamma
+
+    def _partition(self, X: Floats) -> Partition:
+        return vmdav(X, self.k, gamma=self.gamma)
+
+
+class Insensitive(_RowGroups):
+    """Group rows by `shoal.partition.insensitive`, within public bounds.
+
+    `lower` and `upper` are public, one number or one for each column. Values outside are
+    clipped before the rows are ordered; means are those of the values as they are.
+
+    >>> Insensitive(k=2, upper=10).fit_predict([[1.0], [9.0], [2.0], [8.0]])
+    array([0, 1, 0, 1])
+    """
+
+    def __init__(
+        self, k: int = 3, order: Order = "reference", lower: Any = 0.0, upper: Any = 1.0
+    ) -> None:
+        self.k = k
+        self.order = order
+        self.lower = lower
+        self.upper = upper
+
+    def _partition(self, X: Floats) -> Partition:
+        lower = np.asarray(self.lower, np.float64)
+        upper = np.asarray(self.upper, np.float64)
+        scaled = (np.clip(X, lower, upper) - lower) / (upper - lower)
+        return insensitive(scaled, self.k, order=self.order)
+
+
+class _ColumnGroups(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What the estimators that group each column by itself share.
+
+    Attributes:
+        labels_: groups, one column of them for each column of `fit`.
+        centroids_: means of the groups, one array for each column.
+    """
+
+    def __init__(self, k: int = 3) -> None:
+        self.k = k
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Group the values of each column of X; y is ignored."""
+        del y
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        parts = self._partitions(X)
+        self.labels_ = np.column_stack([part.labels for part in parts])
+        pairs = list(zip(X.T, self.labels_.T, strict=True))
+        self.centroids_ = [_means(x[:, None], labels)[:, 0] for x, labels in pairs]
+        self._edges = [_edges(x, labels) for x, labels in pairs]
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None) -> Ints:
+        """Group the values of each column and return the groups, a column for each."""
+        return self.fit(X, y).labels_
+
+    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+        """Group each column of X and return for each value the mean of its group."""
+        fitted = self.fit(X, y)
+        pairs = zip(fitted.centroids_, fitted.labels_.T, strict=True)
+        return np.column_stack([means[labels] for means, labels in pairs])
+
+    def transform(self, X: Any) -> Floats:
+        """Return for each value the mean of the group of the nearest value seen by `fit`."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        found = [np.searchsorted(edges, x) for x, edges in zip(X.T, self._edges, strict=True)]
+        pairs = zip(self.centroids_, found, strict=True)
+        return np.column_stack([means[labels] for means, labels in pairs])
+
+    def _partitions(self, X: Floats) -> tuple[Partition, ...]:
+        raise NotImplementedError
+
+
+class IndividualRanking(_ColumnGroups):
+    """Group each column by `shoal.partition.individual_ranking`.
+
+    >>> IndividualRanking(k=2).fit_transform([[1.0], [4.0], [2.0], [3.0]]).ravel()
+    array([1.5, 3.5, 1.5, 3.5])
+    """
+
+    def _partitions(self, X: Floats) -> tuple[Partition, ...]:
+        return individual_rankings(X, self.k)
+
+
+class OptimalRanking(_ColumnGroups):
+    """Group each column by `shoal.partition.optimal_ranking`.
+
+    >>> OptimalRanking(k=2).fit_predict([[1.0], [9.0], [1.1], [9.1], [1.2]]).ravel()
+    array([0, 1, 0, 1, 0])
+    """
+
+    def _partitions(self, X: Floats) -> tuple[Partition, ...]:
+        return optimal_rankings(X, self.k)
+
+
+def _means(X: Floats, labels: Ints) -> Floats:
+    total = np.zeros((int(labels.max()) + 1, X.shape[1]))
+    np.add.at(total, labels, X)
+    means: Floats = total / np.bincount(labels)[:, None]
+    return means
+
+
+def _edges(x: Floats, labels: Ints) -> Floats:
+    """Halfway marks between neighbouring groups of a column; what lies on one is below it."""
+    top = np.full(int(labels.max()) + 1, -np.inf)
+    bottom = np.full(len(top), np.inf)
+    np.maximum.at(top, labels, x)
+    np.minimum.at(bottom, labels, x)
+    below, above = top[:-1], bottom[1:]
+    halfway = below + (above - below) / 2
+    return np.where(halfway < above, halfway, below)
