@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from shoal.hazmat import budget
-from shoal.hazmat.grid import Grid
 from shoal.hazmat.noise import OpenDPNoise
+from shoal.mechanism.grid import Grid
 from shoal.partition import mdav
 
 RECORDS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000

@@ -10,9 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shoal.checking import check
     from shoal.errors import ClaimViolationError, InputError, InternalError, ShoalError
+    from shoal.planning import plan
     from shoal.policy import load as load_policy
-    from shoal.release import check, plan, protect
+    from shoal.release import protect
     from shoal.report import write_report
 
 _HOME = {
@@ -20,9 +22,9 @@ _HOME = {
     "InputError": ("shoal.errors", "InputError"),
     "InternalError": ("shoal.errors", "InternalError"),
     "ShoalError": ("shoal.errors", "ShoalError"),
-    "check": ("shoal.release", "check"),
+    "check": ("shoal.checking", "check"),
     "load_policy": ("shoal.policy", "load"),
-    "plan": ("shoal.release", "plan"),
+    "plan": ("shoal.planning", "plan"),
     "protect": ("shoal.release", "protect"),
     "write_report": ("shoal.report", "write_report"),
 }

@@ -23,6 +23,9 @@ app = typer.Typer(
     add_completion=False,
 )
 
+budget = typer.Typer(help="Keep the privacy budget of a population.", no_args_is_help=True)
+app.add_typer(budget, name="budget")
+
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="CSV, Parquet, Arrow, SPSS, Stata or SAS file.")
 ]
@@ -77,6 +80,12 @@ def protect(
     ] = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Budget file, instead of the policy's.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
+    ] = None,
 ) -> None:
     """Protect a table as its policy says; write the release, its manifest and reports."""
     with _door():
@@ -95,6 +104,8 @@ def protect(
                 guard_formulas=guard_formulas,
                 delimiter=delimiter,
                 encoding=encoding,
+                ledger=ledger,
+                source=source,
                 progress=progress,
             )
         typer.echo(terminal.release_text(published.release, published.notes))
@@ -111,11 +122,11 @@ def check(
 ) -> None:
     """Recompute what a policy requires on any released table, whoever made it."""
     with _door():
-        from shoal import io, release
+        from shoal import checking, io
         from shoal.report import terminal
 
         raw = io.read(released, delimiter=delimiter, encoding=encoding)
-        checks = release.check(raw.frame, policy)
+        checks = checking.check(raw.frame, policy)
         typer.echo(terminal.checks_json(checks) if as_json else terminal.checks_text(checks))
         if not all(check.holds for check in checks):
             raise typer.Exit(3)
@@ -164,6 +175,30 @@ def schema() -> None:
         from shoal.policy import json_schema
 
         typer.echo(json.dumps(json_schema(), indent=2))
+
+
+@budget.command("init")
+def budget_init(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The budget file.")],
+    source: Annotated[str, typer.Option(help="The population, shared by all its extracts.")],
+    epsilon: Annotated[str, typer.Option(help="What may be spent in all, such as 1 or 0.5.")],
+) -> None:
+    """Grant a population a privacy budget; the file is made if it is not there."""
+    with _door():
+        from shoal import release
+
+        typer.echo(release.open_budget(file, source, epsilon))
+
+
+@budget.command("show")
+def budget_show(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The budget file.")],
+) -> None:
+    """Show what was granted, spent and left for each population."""
+    with _door():
+        from shoal import release
+
+        typer.echo(release.show_budget(file))
 
 
 @contextmanager

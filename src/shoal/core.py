@@ -168,6 +168,8 @@ class Column:
     missing: tuple[str, ...] = ()
     recode: Mapping[str, str] | None = None
     date_format: str | None = None
+    other: str | None = None
+    missing_as: Decimal | date | str | None = None
 
     @property
     def levels(self) -> tuple[str, ...] | None:
@@ -215,7 +217,43 @@ class KAnonymity:
         return f"{self.k}-anonymity of {' + '.join(self.columns)}"
 
 
-Guarantee = KAnonymity
+@dataclass(frozen=True)
+class DifferentialPrivacy:
+    """One record changes the probability of any output by a factor of at most exp(epsilon).
+
+    Attributes:
+        protects: the columns whose values may change.
+        invariants: what is published exactly, and so is the same in both tables.
+        unit: whose record may change: a row, unless a person may have several.
+    """
+
+    name: ClassVar[str] = "differential-privacy"
+    epsilon: Fraction
+    neighbours: Neighbours
+    protects: tuple[str, ...]
+    invariants: tuple[str, ...] = ("the number of rows",)
+    unit: str = "row"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the guarantee is about."""
+        return self.protects
+
+    def __str__(self) -> str:
+        return f"{shown(self.epsilon)}-differential privacy of {' + '.join(self.protects)}"
+
+
+Guarantee = KAnonymity | DifferentialPrivacy
+
+
+def shown(number: Fraction) -> str:
+    """Write a number for people: as a decimal where that is exact, as a fraction otherwise.
+
+    >>> shown(Fraction(1, 10)), shown(Fraction(2)), shown(Fraction(1, 3))
+    ('0.1', '2', '1/3')
+    """
+    text = f"{float(number):g}"
+    return text if Fraction(text) == number else str(number)
 
 
 @dataclass(frozen=True)
@@ -340,6 +378,7 @@ class Policy:
     release_form: ReleaseForm | None
     required: Mapping[str, Any]
     reading: Mapping[str, str]
+    ledger: Mapping[str, str]
     context: Mapping[str, str]
     document: Mapping[str, Any]
     digest: str

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from shoal import publish, release, sample
+from shoal import checking, publish, sample
 from shoal.core import Progress, silent
 from shoal.io import read
 from shoal.report import terminal
@@ -30,7 +30,7 @@ def run(out: Path, *, say: Callable[[str], None], progress: Progress = silent) -
     say(terminal.release_text(published.release, published.notes))
     say(f"To publish: {published.folder}  Confidential: {published.internal}")
     say(f"\n$ shoal check {folder / 'release.parquet'} --policy {policy}")
-    say(terminal.checks_text(release.check(read(folder / "release.parquet").frame, policy)))
+    say(terminal.checks_text(checking.check(read(folder / "release.parquet").frame, policy)))
     say(
         f"\nOpen {folder / 'report.html'} in a browser; the officer's report is "
         f"{published.internal / 'report.html'}."

@@ -29,17 +29,17 @@ def adopt(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None) ->
         schema: every column of the frame, and no other.
         decimal: the decimal mark of numbers in text; found out where not given.
     """
-    _check_names(frame, schema)
+    check_names(frame, schema)
     if frame.height == 0:
         raise InputError("The table has a header but no rows; expected one row a person.")
     _check_unit(frame, schema)
     kept = [name for name in frame.columns if schema[name].role is not Role.IDENTIFIER]
     if not kept:
         raise InputError("Every column is an identifier, so that nothing is left to release.")
-    typed = [_typed(frame[name], schema[name], decimal) for name in kept]
+    columns_typed = [typed(frame[name], schema[name], decimal) for name in kept]
     columns = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
     dtypes = {name: _leaving(frame.schema[name], schema[name]) for name in kept}
-    return Table(pl.DataFrame(typed), Schema(columns), dtypes)
+    return Table(pl.DataFrame(columns_typed), Schema(columns), dtypes)
 
 
 def _leaving(dtype: pl.DataType, column: Column) -> pl.DataType:
@@ -59,7 +59,8 @@ def _leaving(dtype: pl.DataType, column: Column) -> pl.DataType:
     return dtype
 
 
-def _check_names(frame: pl.DataFrame, schema: Schema) -> None:
+def check_names(frame: pl.DataFrame, schema: Schema) -> None:
+    """Refuse columns that the policy does not name, and names that the data lacks."""
     for name in frame.columns:
         if name not in schema.names:
             guess = did_you_mean(name, set(schema.names) - set(frame.columns))
@@ -82,7 +83,7 @@ def _check_unit(frame: pl.DataFrame, schema: Schema) -> None:
     name = schema.flagged("unit")
     if name is None:
         return
-    unit = _marked_missing(_plain(frame[name]), schema[name])
+    unit = marked_missing(refuse_odd(frame[name]), schema[name])
     if unit.null_count():
         raise InputError(f"Column '{name}' is the unit; {unit.null_count():,} rows lack it.")
     extra = unit.len() - unit.n_unique()
@@ -93,8 +94,9 @@ def _check_unit(frame: pl.DataFrame, schema: Schema) -> None:
         )
 
 
-def _typed(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
-    series = _marked_missing(_plain(series), column)
+def typed(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
+    """Parse a column as its kind says and apply the policy's steps, or say what does not fit."""
+    series = marked_missing(refuse_odd(series), column)
     if column.kind is None:
         return series
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
@@ -108,7 +110,8 @@ def is_plain(dtype: pl.DataType) -> bool:
     return not odd and not dtype.is_nested()
 
 
-def _plain(series: pl.Series) -> pl.Series:
+def refuse_odd(series: pl.Series) -> pl.Series:
+    """Refuse columns whose cells are no plain values."""
     if not is_plain(series.dtype):
         raise InputError(
             f"Column '{series.name}' holds {series.dtype.base_type()} values; expected one "
@@ -117,7 +120,8 @@ def _plain(series: pl.Series) -> pl.Series:
     return series
 
 
-def _marked_missing(series: pl.Series, column: Column) -> pl.Series:
+def marked_missing(series: pl.Series, column: Column) -> pl.Series:
+    """Make the cells missing that the policy lists under `missing`."""
     if not column.missing:
         return series
     if series.dtype.is_numeric():
@@ -163,7 +167,7 @@ def _numeric(series: pl.Series, column: Column, decimal: str | None) -> pl.Serie
         _refuse(int((values.abs() > LARGEST).sum()), column, f"numbers beyond {LARGEST:g}")
     _check_bounds(values, column)
     values = _coded(values, column, _float(column.bottom), _float(column.top))
-    return _rounded(values, column.step) if column.step else values
+    return rounded(values, column.step) if column.step else values
 
 
 def _refuse_infinite(values: pl.Series, column: Column) -> None:
@@ -194,7 +198,7 @@ def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
     return values
 
 
-def _rounded(values: pl.Series, step: Decimal) -> pl.Series:
+def rounded(values: pl.Series, step: Decimal) -> pl.Series:
     """Round to multiples of a step, half to even, exactly for steps such as 0.1.
 
     NumPy divides; Polars multiplies by the reciprocal, which makes 0.30000000000000004 of 3/10.

@@ -181,6 +181,12 @@ class ColumnSpec(_Spec):
     )
     recode: str | None = Field(None, description="CSV file: value, new value.")
     format: str | None = Field(None, description="How dates are written, e.g. %d/%m/%Y.")
+    other: Category | None = Field(
+        None, description="Category that unknown values become in an epsilon release."
+    )
+    missing_as: Number | date | Category | None = Field(
+        None, description="What missing cells become in an epsilon release: a public constant."
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -206,6 +212,8 @@ class ColumnSpec(_Spec):
             "bottom": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
             "recode": {Kind.ORDINAL, Kind.NOMINAL},
             "format": {Kind.DATE},
+            "other": {Kind.ORDINAL, Kind.NOMINAL},
+            "missing_as": set(Kind),
         }
         for key in named & allowed.keys():
             if self.kind not in allowed[key]:
@@ -224,11 +232,12 @@ class ColumnSpec(_Spec):
             _fail("expected each category once, found one twice.")
         if self.observed and not self.categories:
             _fail("expected 'observed' beside 'categories', found no categories.")
-        if self.kind is Kind.ORDINAL:
-            for key in ("top", "bottom"):
+        if self.kind in {Kind.ORDINAL, Kind.NOMINAL} and self.categories:
+            for key in ("top", "bottom", "other", "missing_as"):
                 value = getattr(self, key)
-                if value is not None and str(value) not in (self.categories or ()):
+                if value is not None and str(value) not in self.categories:
                     _fail(f"expected '{key}' to be one of the categories, found '{value}'.")
+        if self.kind is Kind.ORDINAL:
             order = [(self.categories or []).index(str(v)) for v in self._coding if v is not None]
             if order != sorted(order):
                 _fail("expected 'bottom' below 'top' in the order of the categories.")
@@ -236,9 +245,12 @@ class ColumnSpec(_Spec):
     def _check_limits(self) -> None:
         if self.kind in {Kind.NUMERIC, Kind.DATE}:
             wanted = Decimal if self.kind is Kind.NUMERIC else date
-            for value in (*(self.bounds or ()), self.top, self.bottom):
+            for value in (*(self.bounds or ()), self.top, self.bottom, self.missing_as):
                 if value is not None and not isinstance(value, wanted):
-                    _fail(f"expected bounds, top and bottom of kind {self.kind}, found '{value}'.")
+                    _fail(
+                        "expected bounds, top, bottom and missing_as of kind "
+                        f"{self.kind}, found '{value}'."
+                    )
             if self.bounds and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
                 _fail(f"expected bounds from low to high, found {list(map(str, self.bounds))}.")
             if None not in self._coding and self._coding[0] > self._coding[1]:
@@ -266,7 +278,12 @@ class ProtectSpec(_Spec):
 class RequireSpec(_Spec):
     """Promises that the release must keep, or nothing is written."""
 
-    k_anonymity: Annotated[PositiveInt, Field(ge=2)] | None = Field(None, alias="k-anonymity")
+    k_anonymity: Annotated[PositiveInt, Field(ge=2)] | None = Field(
+        None, alias="k-anonymity", description="Of the quasi-identifiers together."
+    )
+    differential_privacy: Annotated[Number, Field(gt=0)] | None = Field(
+        None, alias="differential-privacy", description="Epsilon for all released columns."
+    )
 
 
 class ReadingSpec(_Spec):
@@ -275,6 +292,13 @@ class ReadingSpec(_Spec):
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
     encoding: str | None = None
     decimal: Annotated[str, Field(pattern=r"^[.,]$")] | None = None
+
+
+class LedgerSpec(_Spec):
+    """Where the budget of the population is kept; never published with the release."""
+
+    file: str = Field(description="The budget file, made by `shoal budget init`.")
+    source: str = Field(description="The population, which all its extracts share.")
 
 
 class ContextSpec(_Spec):
@@ -301,6 +325,7 @@ class PolicySpec(_Spec):
     protect: ProtectSpec
     require: RequireSpec = Field(default_factory=lambda: RequireSpec.model_validate({}))
     reading: ReadingSpec = Field(default_factory=ReadingSpec)
+    ledger: LedgerSpec | None = None
     context: ContextSpec = Field(default_factory=ContextSpec)
 
     @model_validator(mode="after")
@@ -343,6 +368,7 @@ def _build(content: Mapping[str, Any], *, folder: Path, where: str) -> Policy:
         release_form=protect.release_form,
         required=spec.require.model_dump(by_alias=True, exclude_none=True),
         reading=spec.reading.model_dump(exclude_none=True),
+        ledger=_ledger(spec, folder),
         context=spec.context.model_dump(exclude_none=True),
         document=document,
         digest=hashlib.sha256(text.encode()).hexdigest(),
@@ -355,12 +381,18 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     The context is for the officer. Categories that were only observed are read off the
     data, so that they stay out too.
     """
-    plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude={"context"})
+    plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude={"context", "ledger"})
     for name, column in spec.columns.items():
         if column.observed:
             del plain["columns"][name]["categories"]
     document: dict[str, Any] = _plain(plain)
     return {**document, "files": dict(files)} if files else document
+
+
+def _ledger(spec: PolicySpec, folder: Path) -> dict[str, str]:
+    if spec.ledger is None:
+        return {}
+    return {"file": str(folder / spec.ledger.file), "source": spec.ledger.source}
 
 
 def _column(name: str, spec: ColumnSpec, folder: Path, files: dict[str, str]) -> Column:
@@ -463,6 +495,7 @@ def _known_keys(error: ErrorDetails) -> list[str]:
         "columns": ColumnSpec,
         "require": RequireSpec,
         "reading": ReadingSpec,
+        "ledger": LedgerSpec,
         "context": ContextSpec,
     }
     return [f.alias or name for name, f in models.get(section, PolicySpec).model_fields.items()]

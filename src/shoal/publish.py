@@ -12,13 +12,15 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from shoal import io, release
-from shoal.core import Progress, Release, silent
+from shoal.core import Noise, Policy, Progress, Release, silent
 from shoal.errors import InputError
+from shoal.planning import plan
+from shoal.policy import load
 from shoal.report import html
 
 INTERNAL_SUFFIX = ".internal"
@@ -45,7 +47,10 @@ def protect(
     guard_formulas: bool = False,
     delimiter: str | None = None,
     encoding: str | None = None,
+    ledger: Path | None = None,
+    source: str | None = None,
     progress: Progress = silent,
+    noise: Noise | None = None,
 ) -> Published:
     """Protect a file as a policy says and write the release.
 
@@ -59,7 +64,10 @@ def protect(
         guard_formulas: put an apostrophe before CSV text that a spreadsheet would run.
         delimiter: of a CSV file, where it cannot be found out.
         encoding: of a CSV file, where it cannot be found out.
+        ledger: the budget file, instead of the policy's.
+        source: the population in the budget file, instead of the policy's.
         progress: called with the stage and how far it is.
+        noise: another source of noise, for experiments; see `shoal.protect`.
     """
     if form not in io.FORMATS:
         raise InputError(f"Expected a format among {', '.join(io.FORMATS)}, found '{form}'.")
@@ -67,7 +75,7 @@ def protect(
         raise InputError("--guard-formulas is for CSV releases; expected --format csv.")
     if not out.name:
         raise InputError(f"Expected a new folder for --out, found '{out}'.")
-    planned = release.plan(policy, keep_order=keep_order)
+    planned = plan(with_ledger(load(policy), ledger, source), keep_order=keep_order)
     internal = out.with_name(out.name + INTERNAL_SUFFIX)
     for folder in (out, internal):
         _check_place(folder, force=force)
@@ -78,7 +86,7 @@ def protect(
         delimiter=delimiter or reading.get("delimiter"),
         encoding=encoding or reading.get("encoding"),
     )
-    done = release.run(planned, raw, progress=progress)
+    done = release.run(planned, raw, progress=progress, noise=noise)
     progress("writing", 0, 1)
     with _writing(out, internal) as (public, private):
         table = public / f"release.{form}"
@@ -96,8 +104,21 @@ def protect(
         (private / "report.html").write_text(officer, encoding="utf-8")
         public.chmod(0o755)  # the internal one keeps 0700, as it was made
         _swap([(private, internal), (public, out)])
-    notes = (f"Read as {raw.found}.", *planned.notes) if raw.found else planned.notes
-    return Published(out, internal, done.release, notes)
+    release.settle(done)
+    found = (f"Read as {raw.found}.",) if raw.found else ()
+    return Published(out, internal, done.release, (*found, *planned.notes, *done.warnings))
+
+
+def with_ledger(policy: Policy, file: Path | None, source: str | None) -> Policy:
+    """The policy with another budget file or population, as the command line may state them."""
+    if file is None and source is None:
+        return policy
+    stated = {**policy.ledger, **({"file": str(file)} if file else {})}
+    stated |= {"source": source} if source else {}
+    for key, option in (("file", "--ledger"), ("source", "--source")):
+        if key not in stated:
+            raise InputError(f"Expected {option}, or '{key}' under [ledger] in the policy.")
+    return replace(policy, ledger=stated)
 
 
 def write_text(path: Path, text: str, *, force: bool) -> None:

@@ -93,15 +93,19 @@ class Table:
         """Rows in another order, or some of them."""
         return replace(self, frame=self.frame[order])
 
-    def canonical_order(self) -> NDArray[np.int64]:
-        """Sort the rows by all columns in schema order, missing first.
+    def canonical_order(self, columns: Sequence[str] | None = None) -> NDArray[np.int64]:
+        """Sort the rows by all columns in schema order, or by some, missing first.
 
         Rows that are equal in every column are interchangeable, so that whatever is computed
-        on the sorted rows does not depend on the order of the file.
+        on the sorted rows does not depend on the order of the file. Rows that are equal in
+        the chosen columns stay in the order of the file.
         """
-        words = pl.DataFrame(_sort_words(self.frame.select(self.schema.names)))
-        order = words.select(pl.arg_sort_by(words.columns)).to_series()
-        return order.cast(pl.Int64).to_numpy()
+        names = self.schema.names if columns is None else columns
+        if not names:
+            return np.arange(len(self))
+        words = pl.DataFrame(_sort_words(self.frame.select(names)))
+        order = words.select(pl.arg_sort_by(words.columns, maintain_order=columns is not None))
+        return order.to_series().cast(pl.Int64).to_numpy()
 
     def publishable(self) -> pl.DataFrame:
         """The frame with the columns back in the types that they came in, where they fit."""

@@ -23,18 +23,21 @@ class Outcome:
     protected: Table
     places: NDArray[np.int64]
     spendings: tuple[Spending, ...]
+    canonical: NDArray[np.int64] | None
 
 
 def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
     """Sort the rows canonically and run the method on them.
 
-    Ties in a method go to the first row; after sorting, the result does not depend on the
-    order of the file.
+    Ties in a method go to the first row; after sorting by all columns, the result does not
+    depend on the order of the file. A method that may not look at some columns when it breaks
+    ties names the others.
     """
     tools.progress("sorting rows", 0, 1)
-    order = table.canonical_order()
+    columns = None if method.sort_by is None else method.sort_by(setting)
+    order = table.canonical_order(columns)
     original = table.take(order)
     masked = method.run(original, setting, tools)
     places = np.empty_like(order)
     places[order] = np.arange(order.size)
-    return Outcome(original, masked.table, places, masked.spendings)
+    return Outcome(original, masked.table, places, masked.spendings, masked.canonical)

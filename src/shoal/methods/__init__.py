@@ -6,10 +6,17 @@ from shoal.errors import InputError, did_you_mean
 from shoal.methods import (
     individual_ranking,
     insensitive,
+    insensitive_laplace,
+    ir_laplace,
+    ir_mdav_laplace,
+    laplace,
     mdav,
+    mdav_laplace,
     mu_approx,
     optimal_ranking,
+    public_laplace,
     stable,
+    stable_laplace,
     vmdav,
 )
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
@@ -24,6 +31,13 @@ REGISTRY: dict[str, Method[Any]] = {
         mu_approx.METHOD,
         insensitive.METHOD,
         stable.METHOD,
+        laplace.METHOD,
+        ir_laplace.METHOD,
+        mdav_laplace.METHOD,
+        ir_mdav_laplace.METHOD,
+        insensitive_laplace.METHOD,
+        stable_laplace.METHOD,
+        public_laplace.METHOD,
     )
 }
 

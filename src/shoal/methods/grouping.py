@@ -131,7 +131,7 @@ def ranks(table: Table, name: str) -> Floats:
         places = np.append(np.arange(len(table.levels(name))), len(table.levels(name)))
         if table.schema[name].taxonomy:
             counts = np.bincount(codes[codes >= 0], minlength=len(places) - 1)
-            order = marginality_order(path_lengths(_from_the_top(leaf_edges(table, name))), counts)
+            order = marginality_order(path_lengths(top_down(leaf_edges(table, name))), counts)
             places[order] = np.arange(order.size)
         return places[codes].astype(np.float64)  # a missing cell has code -1: the last place
     values = table.numbers(name)
@@ -142,7 +142,7 @@ def ranks(table: Table, name: str) -> Floats:
     return np.where(gone, last, values)
 
 
-def _from_the_top(edges: NDArray[np.int64]) -> NDArray[np.int64]:
+def top_down(edges: NDArray[np.int64]) -> NDArray[np.int64]:
     """Turn ways from leaf to root, padded at the end, into ways from root to leaf."""
     used = edges >= 0
     return np.take_along_axis(

@@ -1,12 +1,14 @@
 """What every method is made of. A method's file fills this in, and the registry lists it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from shoal.core import Claim, Progress, ReleaseForm, Role, Schema, Spending, silent
+from shoal.core import Claim, Noise, Progress, ReleaseForm, Role, Schema, Spending, silent
 from shoal.table import Table
 
 
@@ -22,27 +24,47 @@ P_co = TypeVar("P_co", bound=Parameters, covariant=True)
 
 @dataclass(frozen=True)
 class Setting(Generic[P_co]):
-    """All that a method may know before the data is read: public by construction."""
+    """All that a method may know beside the data: public by construction.
+
+    Attributes:
+        rows: the number of rows, which is public; not known at planning.
+    """
 
     schema: Schema
     columns: tuple[str, ...]
     parameters: P_co
     release_form: ReleaseForm
+    rows: int | None = None
 
 
 @dataclass(frozen=True)
 class Tools:
     """What a method is lent for a run, and may not make itself."""
 
+    noise: Noise
     progress: Progress = silent
 
 
 @dataclass(frozen=True)
 class Masked:
-    """Protected rows, in the order of the rows that came in, and what they cost."""
+    """Protected rows, in the order of the rows that came in, and what they cost.
+
+    Attributes:
+        canonical: an order of the rows by public index, where the method has one.
+    """
 
     table: Table
-    spendings: tuple[Spending, ...] = field(default=())
+    spendings: tuple[Spending, ...] = ()
+    canonical: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two tables in the unit box that differ in one record, and what tells them apart."""
+
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+    event: str
 
 
 def _quasi_identifiers(schema: Schema) -> tuple[str, ...]:
@@ -69,6 +91,10 @@ class Method(Generic[P]):
         not_claimed: sentences on what readers might expect and it does not promise.
         default_columns: what is protected unless the policy says: the quasi-identifiers.
         refuse: raises where a setting cannot work, before any data is read.
+        must_choose_form: there is no default form, because no form but one is proved.
+        noisy: protected cells are clamped to public domains before the method sees them.
+        sort_by: columns by which rows are put in canonical order; by default all.
+        counterexample: two neighbouring tables that refute a claim, for given k.
     """
 
     name: str
@@ -82,3 +108,7 @@ class Method(Generic[P]):
     not_claimed: Callable[[Setting[P]], tuple[str, ...]] = _nothing
     default_columns: Callable[[Schema], tuple[str, ...]] = _quasi_identifiers
     refuse: Callable[[Setting[P]], None] = lambda _setting: None
+    must_choose_form: bool = False
+    noisy: bool = False
+    sort_by: Callable[[Setting[P]], tuple[str, ...]] | None = None
+    counterexample: Callable[[int], Pair] | None = None

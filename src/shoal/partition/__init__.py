@@ -10,6 +10,7 @@ from shoal.partition.marginality import marginality, marginality_order, path_len
 from shoal.partition.mdav import mdav
 from shoal.partition.mondrian import blocks, median_cut
 from shoal.partition.mu_approx import mu_approx
+from shoal.partition.noise_aware import noise_aware
 from shoal.partition.stable import Change, insensitivity, stability, stable
 from shoal.partition.univariate import (
     individual_ranking,
@@ -33,6 +34,7 @@ __all__ = [
     "mdav",
     "median_cut",
     "mu_approx",
+    "noise_aware",
     "optimal_ranking",
     "optimal_rankings",
     "path_lengths",

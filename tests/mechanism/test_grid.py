@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.errors import InputError, InternalError
-from shoal.hazmat.grid import Grid
+from shoal.mechanism.grid import Grid
 
 number = st.floats(-1e9, 1e9)
 

@@ -1,0 +1,1 @@
+"""Randomised mechanisms: arrays and `Noise` in, arrays and `Spending`s out."""

@@ -1,0 +1,107 @@
+"""Insensitive microaggregation, then noise: the baseline INS, I-MDAV of the later papers.
+
+Claim: epsilon, proved, for the groups in their public order (`canonical`), or shuffled. When one
+record changes, each of the g = floor(n / k) groups changes in at most one record, so that the
+group sums of a column of width W move by at most g W in all; the noise has that scale over
+epsilon_j. For an order by distance to a corner the bound is attained (points that alternate
+between two axes), so that no smaller noise would do. Where the order is lexicographic, the first
+column's groups are blocks by rank, and its bound is W instead of g W (`mechanism.perturb`).
+
+Refuted row-aligned: which rows are equal shows who is in which group, without noise.
+
+Refuted with `scale = "from-data"`: standardising by the data lets one record move all others along
+the order. `counterexample` has a pair.
+"""
+
+from fractions import Fraction
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from shoal.core import Claim, ReleaseForm, Status
+from shoal.methods import noisy
+from shoal.methods.insensitive import SOURCE, Order
+from shoal.methods.method import Masked, Method, Pair, Setting, Tools
+from shoal.methods.noisy import Origin, Scaled, Split
+from shoal.partition import insensitive
+from shoal.policy import choice
+from shoal.table import Table
+
+BASIS = (
+    "each of the g groups changes in at most one record, so that group sums move by at most g "
+    "widths in all; the groups' order is public"
+)
+
+
+class Ordered(Scaled):
+    """Parameters of insensitive microaggregation with noise."""
+
+    order: Annotated[Order, choice(Order)] = Field(
+        Order.REFERENCE,
+        description="The total order: reference (distance to a corner), lexicographic or hilbert.",
+    )
+
+
+def counterexample(k: int) -> Pair:
+    """One outlier decides the scale of the first column, and with it everybody's place.
+
+    The first column is narrow but for one record, the second wide. While the outlier is
+    ordinary, both count alike in the order; once it is not, the second decides alone.
+    """
+    n = 2 * k
+    places = np.arange(n)
+    before = np.column_stack([0.1 * ((places * 37) % n) / n, places / (n - 1)])
+    before[-1] = [0.0, 1.0]
+    after = before.copy()
+    after[-1] = [1.0, 1.0]
+    return Pair(before, after, "one outlier in the first column changes everybody's place")
+
+
+def _claims(setting: Setting[Ordered]) -> tuple[Claim, ...]:
+    if setting.release_form is ReleaseForm.ROW_ALIGNED:
+        claim = noisy.privacy_claim(
+            setting,
+            Status.REFUTED,
+            basis="counterexample: two rows are equal if they share a group, and moving one of "
+            "them along the order parts them with certainty",
+            source=noisy.OURS,
+        )
+    elif setting.parameters.scale is Origin.FROM_DATA:
+        basis = f"counterexample: the order is read off the data; {counterexample(2).event}"
+        claim = noisy.privacy_claim(setting, Status.REFUTED, basis=basis, source=noisy.OURS)
+    else:
+        claim = noisy.privacy_claim(setting, Status.PROVED, basis=BASIS, source=SOURCE)
+    return (claim, noisy.shared_rows(setting, setting.parameters.k, SOURCE))
+
+
+def _run(table: Table, setting: Setting[Ordered], tools: Tools) -> Masked:
+    parameters = setting.parameters
+    given = noisy.axes(table, setting)
+    X = noisy.matrix(given, parameters.scale)
+    if parameters.scale is Origin.FROM_DATA:
+        X = (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0).max(), 1e-300)
+    partition = insensitive(X, parameters.k, order=parameters.order.value)
+    touched = [len(partition)] * len(given)
+    first = given[0]
+    if parameters.order is Order.LEXICOGRAPHIC and first.distances is None:
+        touched[0] = 1
+    prices = noisy.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
+    masked, spendings = noisy.perturbed(table, tools, noisy.each(given, partition, prices, touched))
+    return noisy.grouped(masked, spendings, partition)
+
+
+METHOD = Method(
+    name="insensitive-laplace",
+    summary="Group along a public order and add noise to the centroids (INS, I-MDAV).",
+    parameters=Ordered,
+    forms=(ReleaseForm.CANONICAL, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
+    claims=_claims,
+    run=_run,
+    reference=SOURCE,
+    example={"epsilon": 1, "k": 5},
+    default_columns=noisy.protected_columns,
+    refuse=noisy.no_public_columns,
+    noisy=True,
+    counterexample=counterexample,
+)

@@ -1,0 +1,100 @@
+"""Individual ranking, then Laplace noise on the block means: sanchez2014, Algorithm 1.
+
+What is proved. Lemma 1 of the paper: the sorted block means of a column move by at most width / k
+in all when one record changes (`mechanism.perturb` has the proof for sums). So each column's
+list of noisy block means costs its epsilon_j, and the lists together, with nothing that says
+which row has which block, cost epsilon: release form `marginals`. The same with one column,
+whose shuffled rows are such a list.
+
+What is refuted. Lemma 4 of the paper says that the table costs epsilon as well. The table also
+shows which records share a block of each column, and that is not noisy. `counterexample`:
+row-aligned, two records are equal in one table and not in its neighbour; shuffled, with two columns
+or more, the number of distinct rows is 2 in one table and 4 in its neighbour.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+from pydantic import Field
+
+from shoal.core import Claim, ReleaseForm, Status
+from shoal.mechanism.perturb import Purchase
+from shoal.methods import noisy
+from shoal.methods.method import Masked, Method, Pair, Setting, Tools
+from shoal.methods.noisy import NoisyGroups, Split
+from shoal.partition import individual_ranking
+from shoal.table import Table
+
+SOURCE = (
+    "Sánchez, Domingo-Ferrer and Martínez, Improving the utility of differential privacy via "
+    "univariate microaggregation, Privacy in Statistical Databases (2014), Algorithm 1"
+)
+MARGINALS_BASIS = (
+    "Lemma 1: the sorted block means of a column move by at most width / k in all; no output says "
+    "which row has which block"
+)
+TABLE_BASIS = (
+    "counterexample: the release shows which records share a block, without noise; {event}. "
+    "Lemma 1, on the block means themselves, holds: release them as marginals"
+)
+
+
+class Ranked(NoisyGroups):
+    """Parameters of individual ranking with noise."""
+
+    isotonic: bool = Field(
+        default=False,
+        description="Make the noisy block means non-decreasing again: free, and not in the paper.",
+    )
+
+
+def counterexample(k: int) -> Pair:
+    """Two blobs on the diagonal of the unit square; one record moves off it.
+
+    Row-aligned, look at the first column of records 0 and 1. Shuffled, count distinct rows.
+    """
+    before = np.repeat([[0.1, 0.1], [0.9, 0.9]], k, axis=0)
+    after = before.copy()
+    after[0] = [0.9, 0.1]
+    event = (
+        "moving one record off the diagonal of two blobs of k turns 2 distinct rows into 4, and "
+        "parts two records that were equal"
+    )
+    return Pair(before, after, event)
+
+
+def _claims(setting: Setting[Ranked]) -> tuple[Claim, ...]:
+    form = setting.release_form
+    single = len(setting.columns) == 1 and form is ReleaseForm.LINKED_SHUFFLED
+    if form is ReleaseForm.MARGINALS or single:
+        return (noisy.privacy_claim(setting, Status.PROVED, basis=MARGINALS_BASIS, source=SOURCE),)
+    basis = TABLE_BASIS.format(event=counterexample(2).event)
+    return (noisy.privacy_claim(setting, Status.REFUTED, basis=basis, source=noisy.OURS),)
+
+
+def _run(table: Table, setting: Setting[Ranked], tools: Tools) -> Masked:
+    parameters = setting.parameters
+    given = noisy.axes(table, setting, ranked=True)
+    prices = noisy.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
+    parts = [
+        (axis, individual_ranking(axis.places, parameters.k), Purchase(axis.name, price))
+        for axis, price in zip(given, prices, strict=True)
+    ]
+    return Masked(*noisy.perturbed(table, tools, parts, monotone=parameters.isotonic))
+
+
+METHOD = Method(
+    name="ir-laplace",
+    summary="Rank each column, average blocks of k, add noise to the means (sanchez2014).",
+    parameters=Ranked,
+    forms=(ReleaseForm.MARGINALS, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
+    claims=_claims,
+    run=_run,
+    reference=SOURCE,
+    example={"epsilon": 1, "k": 5},
+    default_columns=noisy.protected_columns,
+    refuse=noisy.no_public_columns,
+    must_choose_form=True,
+    noisy=True,
+    counterexample=counterexample,
+)

@@ -1,0 +1,335 @@
+"""What the methods that add noise to microaggregates share.
+
+Columns become whole numbers on public grids, groups form, each group's sum gets one draw that its
+records share, and the noisy mean, clamped to the grid, is released. Ordinals are grids of their
+ranks, dates of days. A nominal's category is chosen privately for a small total path length to
+the group's members; where groups are blocks by rank, it is the noisy rank in its declared order.
+
+`epsilon` is the whole release's. It is split over the columns, in equal parts or in proportion to
+their widths; the ledger has an entry for each.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Annotated, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from shoal.core import (
+    Claim,
+    DifferentialPrivacy,
+    KAnonymity,
+    Kind,
+    Neighbours,
+    Partition,
+    ReleaseForm,
+    Schema,
+    Spending,
+    Status,
+)
+from shoal.errors import InputError
+from shoal.mechanism.grid import Grid
+from shoal.mechanism.perturb import Purchase, chosen_categories, isotonic, noisy_means
+from shoal.methods.grouping import KNOWN_COLUMNS, ONE_ROW_A_PERSON, top_down
+from shoal.methods.method import Masked, Parameters, Setting, Tools
+from shoal.partition import path_lengths
+from shoal.policy import Number, choice
+from shoal.table import Table, leaf_edges
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LINKED = (ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
+FIXED_GROUPS = (
+    "both tables have the same groups: the data set to be protected is the microaggregated one"
+)
+OURS = "ours, unreviewed"
+
+
+class Origin(StrEnum):
+    """Where a quantity comes from."""
+
+    PUBLIC = "public"
+    FROM_DATA = "from-data"
+
+
+class Split(StrEnum):
+    """How epsilon is divided over the columns."""
+
+    EQUAL = "equal"
+    PROPORTIONAL = "proportional"
+
+
+class Noisy(Parameters):
+    """Parameters of every method that adds noise."""
+
+    epsilon: Annotated[Number, Field(gt=0)] = Field(description="Privacy budget of the release.")
+    neighbours: Annotated[Neighbours, choice(Neighbours)] = Field(
+        Neighbours.CHANGE_ONE, description="Which tables must be hard to tell apart."
+    )
+    bounds: Annotated[Origin, choice(Origin)] = Field(
+        Origin.PUBLIC,
+        description="from-data takes [0, 1.5 max] as the papers do, which refutes the claim.",
+    )
+
+
+class NoisyGroups(Noisy):
+    """Parameters of the methods that form groups of at least k records before adding noise."""
+
+    k: Annotated[int, Field(ge=2)] = Field(description="Smallest number of records in a group.")
+
+
+class Scaled(NoisyGroups):
+    """Parameters of the methods that group whole records."""
+
+    scale: Annotated[Origin, choice(Origin)] = Field(
+        Origin.PUBLIC,
+        description="from-data standardises columns by the data before grouping them.",
+    )
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One protected column on its grid.
+
+    Attributes:
+        width: what the papers call its sensitivity, in the column's own units.
+        distances: between categories, for a nominal that is not ranked.
+    """
+
+    name: str
+    kind: Kind
+    grid: Grid
+    units: Integers
+    width: Fraction
+    distances: Integers | None = None
+
+    @property
+    def places(self) -> Floats:
+        """The column in [0, 1]."""
+        return self.units / self.grid.steps
+
+
+def protected_columns(schema: Schema) -> tuple[str, ...]:
+    """Every released column that is not declared public."""
+    return tuple(name for name in schema.released if not schema[name].public)
+
+
+def refuse(setting: Setting[Noisy]) -> None:
+    """Refuse what no claim of differential privacy survives, before any data is read."""
+    parameters, schema = setting.parameters, setting.schema
+    if parameters.neighbours is not Neighbours.CHANGE_ONE:
+        raise InputError(
+            "[protect], neighbours: this method uses the number of rows throughout, so that "
+            "it has change-one neighbours only."
+        )
+    for name in schema.released:
+        if name not in setting.columns and not schema[name].public:
+            raise InputError(
+                f"Column '{name}' would bypass the noise. Protect it, make it an identifier, or "
+                "declare it with public = true if everybody knows it."
+            )
+    for name in setting.columns:
+        column = schema[name]
+        if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.levels is None:
+            raise InputError(
+                f"Column '{name}': expected categories or a taxonomy, because levels read off "
+                "the data are not public, found none."
+            )
+        if column.kind in {Kind.NUMERIC, Kind.DATE} and column.bounds is None:
+            if parameters.bounds is Origin.PUBLIC:
+                raise InputError(
+                    f"Column '{name}': expected bounds, because limits read off the data are "
+                    "not public, found none."
+                )
+            if column.kind is Kind.DATE:
+                raise InputError(f"Column '{name}': a date needs stated bounds.")
+
+
+def no_public_columns(setting: Setting[Noisy]) -> None:
+    """Refuse public columns beside groups: they would show who is in which group."""
+    refuse(setting)
+    public = [name for name in setting.schema.released if name not in setting.columns]
+    if public and setting.release_form is not ReleaseForm.MARGINALS:
+        raise InputError(
+            f"Column '{public[0]}' is public: released beside the groups it would show who is in "
+            "which. Protect it, drop it, or use public-laplace."
+        )
+
+
+def axes(table: Table, setting: Setting[Noisy], *, ranked: bool = False) -> tuple[Axis, ...]:
+    """Put the protected columns on their grids.
+
+    Args:
+        table: with all cells in their public domains.
+        setting: says where bounds come from.
+        ranked: give nominals a grid of ranks as well, in their declared order.
+    """
+    return tuple(_axis(table, name, setting.parameters.bounds, ranked=ranked)
+                 for name in setting.columns)  # fmt: skip
+
+
+def _axis(table: Table, name: str, origin: Origin, *, ranked: bool) -> Axis:
+    kind = cast("Kind", table.schema[name].kind)
+    if kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        last = max(len(table.levels(name)) - 1, 1)
+        grid, codes = Grid(0, last), table.codes(name)
+        distances = None
+        if kind is Kind.NOMINAL and not ranked:
+            lengths = path_lengths(top_down(leaf_edges(table, name)))
+            distances = lengths.astype(np.int64)
+        return Axis(name, kind, grid, grid.encode(codes.astype(float)), Fraction(last), distances)
+    values = table.numbers(name)
+    if origin is Origin.FROM_DATA:
+        # As the papers: [0, 1.5 max]; a negative value extends it downwards alike.
+        low, high = min(1.5 * float(values.min()), 0.0), max(1.5 * float(values.max()), 0.0)
+        grid = Grid(Fraction(low), Fraction(high if high > low else low + 1.0))
+    else:
+        low, high = table.limits(name)
+        grid = Grid(Fraction(low), Fraction(high))
+    return Axis(name, kind, grid, grid.encode(values), Fraction(grid.high) - Fraction(grid.low))
+
+
+def budgets(given: Sequence[Axis], epsilon: Fraction, split: Split) -> list[Fraction]:
+    """Divide epsilon over columns: in equal parts, or in proportion to their widths."""
+    if split is Split.EQUAL:
+        return [epsilon / len(given)] * len(given)
+    total = sum(axis.width for axis in given)
+    return [epsilon * axis.width / total for axis in given]
+
+
+def matrix(given: Sequence[Axis], scale: Origin) -> Floats:
+    """Records for grouping: in the public unit box, or standardised by the data."""
+    X = np.column_stack([axis.places for axis in given])
+    if scale is Origin.PUBLIC:
+        return X
+    spread = X.std(axis=0)
+    Z: Floats = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    return Z
+
+
+def perturbed(
+    table: Table,
+    tools: Tools,
+    parts: Iterable[tuple[Axis, Partition, Purchase]],
+    *,
+    monotone: bool = False,
+) -> tuple[Table, tuple[Spending, ...]]:
+    """Replace each column by its noisy group values.
+
+    Args:
+        table: the records.
+        tools: the noise.
+        parts: each column with its groups and what is bought for it.
+        monotone: groups are blocks by rank, and the fit may use that.
+    """
+    spendings = []
+    for axis, partition, purchase in parts:
+        if axis.distances is not None:
+            chosen, spending = chosen_categories(
+                table.codes(axis.name),
+                partition,
+                distances=axis.distances,
+                purchase=purchase,
+                noise=tools.noise,
+            )
+            table = table.with_codes(axis.name, chosen[partition.labels])
+        else:
+            means, spending = noisy_means(
+                axis.units,
+                partition,
+                steps=axis.grid.steps,
+                purchase=purchase,
+                noise=tools.noise,
+            )
+            if monotone:
+                means = isotonic(means, partition.sizes)
+            table = _released(table, axis, means[partition.labels])
+        spendings.append(spending)
+    return table, tuple(spendings)
+
+
+def _released(table: Table, axis: Axis, units: Floats) -> Table:
+    values = axis.grid.decode(units)
+    if axis.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        return table.with_codes(axis.name, np.rint(values).astype(np.int64))
+    return table.with_numbers(axis.name, values)
+
+
+def each(
+    given: Sequence[Axis],
+    partition: Partition,
+    prices: Sequence[Fraction],
+    touched: Sequence[int] | int = 1,
+) -> Iterable[tuple[Axis, Partition, Purchase]]:
+    """Pair all columns with one partition."""
+    reach = [touched] * len(given) if isinstance(touched, int) else touched
+    return [
+        (axis, partition, Purchase(axis.name, price, count))
+        for axis, price, count in zip(given, prices, reach, strict=True)
+    ]
+
+
+def grouped(table: Table, spendings: tuple[Spending, ...], partition: Partition) -> Masked:
+    """A masked table whose canonical order is that of its groups."""
+    return Masked(table, spendings, np.argsort(partition.labels, kind="stable"))
+
+
+def privacy_claim(
+    setting: Setting[Noisy],
+    status: Status,
+    *,
+    basis: str,
+    source: str,
+    assumes: Sequence[str] = (),
+    invariants: Sequence[str] = (),
+    epsilon: Fraction | None = None,
+) -> Claim:
+    """Claim differential privacy, weakened by what the policy reads off the data.
+
+    Bounds from the data refute any proof; categories that were copied from the data make
+    it conditional on their being public. The epsilon is the whole release's unless given.
+    """
+    assumptions = [ONE_ROW_A_PERSON, *assumes]
+    observed = [name for name in setting.columns if setting.schema[name].observed]
+    if setting.parameters.bounds is Origin.FROM_DATA and status is not Status.REFUTED:
+        status, source = Status.REFUTED, OURS
+        basis = (
+            "counterexample: bounds were read off the data. If the record with the largest value "
+            "is lowered, the bound falls with it, and values above the new bound, which one table "
+            "releases with positive probability, are impossible in the other"
+        )
+    elif observed and status is Status.PROVED:
+        status = Status.CONDITIONAL
+        assumptions.append(
+            f"the categories of {', '.join(observed)}, copied from the data, are public"
+        )
+    return Claim(
+        guarantee=DifferentialPrivacy(
+            epsilon=Fraction(setting.parameters.epsilon) if epsilon is None else epsilon,
+            neighbours=setting.parameters.neighbours,
+            protects=setting.columns,
+            invariants=("the number of rows", *invariants),
+        ),
+        status=status,
+        basis=basis,
+        assumes=tuple(assumptions),
+        source=source,
+        release_form=setting.release_form,
+    )
+
+
+def shared_rows(setting: Setting[Noisy], k: int, source: str) -> Claim:
+    """Claim k-anonymity: noise is drawn once a group, so that its records stay alike."""
+    return Claim(
+        guarantee=KAnonymity(k, setting.columns),
+        status=Status.PROVED,
+        basis="by construction: the records of a group share its noisy centre",
+        assumes=(KNOWN_COLUMNS, ONE_ROW_A_PERSON),
+        source=source,
+        release_form=setting.release_form,
+    )

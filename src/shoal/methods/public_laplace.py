@@ -1,0 +1,85 @@
+"""Groups from public columns alone, then noise on the others: what is proved of soriacomas2017.
+
+If groups form from columns that everybody knows, they are the same in both tables, and Proposition
+2 of soriacomas2017 holds without its assumption. Claim: epsilon, proved, row-aligned or shuffled,
+for the values of the protected columns, given the public columns and who is in the table. Group
+sums of a protected column move by at most its width, in one group; parallel composition over
+groups, sequential over columns.
+
+Ties between equal public records go by the order of the file, never by a protected column.
+"""
+
+from fractions import Fraction
+
+from shoal.core import Claim, ReleaseForm, Status
+from shoal.errors import InputError
+from shoal.methods import noisy
+from shoal.methods.mdav_laplace import SOURCE
+from shoal.methods.method import Masked, Method, Setting, Tools
+from shoal.methods.noisy import NoisyGroups, Split
+from shoal.partition import mdav
+from shoal.table import Table
+
+
+def _public(setting: Setting[NoisyGroups]) -> tuple[str, ...]:
+    return tuple(name for name in setting.schema.released if name not in setting.columns)
+
+
+def _claims(setting: Setting[NoisyGroups]) -> tuple[Claim, ...]:
+    claim = noisy.privacy_claim(
+        setting,
+        Status.PROVED,
+        basis="groups form from public columns alone and so are the same in both tables; a record "
+        "moves one group's sums, by at most the widths",
+        source=f"{noisy.OURS}; after {SOURCE}, Proposition 2",
+        invariants=[
+            f"the public columns {', '.join(_public(setting))}",
+            "who is in the table",
+        ],
+    )
+    return (claim,)
+
+
+def _not_claimed(setting: Setting[NoisyGroups]) -> tuple[str, ...]:
+    text = (
+        f"{', '.join(_public(setting))}: released as they are, because the policy declares them "
+        "public. Who is in the table is not hidden."
+    )
+    return (text,)
+
+
+def _refuse(setting: Setting[NoisyGroups]) -> None:
+    noisy.refuse(setting)
+    schema = setting.schema
+    typed = [name for name in _public(setting) if schema[name].kind is not None]
+    if not typed:
+        raise InputError(
+            "Method 'public-laplace' forms groups from columns with public = true and a kind, and "
+            "the policy has none."
+        )
+
+
+def _run(table: Table, setting: Setting[NoisyGroups], tools: Tools) -> Masked:
+    parameters = setting.parameters
+    names = [name for name in _public(setting) if setting.schema[name].kind is not None]
+    partition = mdav(table.matrix(names), parameters.k, progress=tools.progress)
+    given = noisy.axes(table, setting)
+    prices = noisy.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
+    return Masked(*noisy.perturbed(table, tools, noisy.each(given, partition, prices)))
+
+
+METHOD = Method(
+    name="public-laplace",
+    summary="Group by public columns and add noise to the others' means (differential privacy).",
+    parameters=NoisyGroups,
+    forms=(ReleaseForm.ROW_ALIGNED, ReleaseForm.LINKED_SHUFFLED),
+    claims=_claims,
+    run=_run,
+    reference=SOURCE,
+    example={"epsilon": 1, "k": 5},
+    not_claimed=_not_claimed,
+    default_columns=noisy.protected_columns,
+    refuse=_refuse,
+    noisy=True,
+    sort_by=_public,
+)

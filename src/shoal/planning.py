@@ -1,0 +1,246 @@
+"""Settle everything that can be settled without the data.
+
+The method, its parameters, what it will promise in which release form, and whether that covers what
+the policy requires. A requirement that cannot be met stops here, before any data is read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from shoal import clamp
+from shoal import policy as policies
+from shoal.core import (
+    Claim,
+    DifferentialPrivacy,
+    Guarantee,
+    KAnonymity,
+    Kind,
+    Neighbours,
+    Policy,
+    ReleaseForm,
+    Role,
+    Status,
+)
+from shoal.errors import ClaimViolationError, InputError, did_you_mean
+from shoal.methods import REGISTRY, Method, Setting, find
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done, and what it will promise, settled before any data is read.
+
+    Attributes:
+        notes: what the policy says and this method does not use, in sentences.
+    """
+
+    policy: Policy
+    method: Method[Any]
+    setting: Setting[Any]
+    claims: tuple[Claim, ...]
+    required: tuple[Guarantee, ...]
+    not_claimed: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = False) -> Plan:
+    """Settle method, parameters and promises, and stop if a required promise is not among them."""
+    policy = policies.load(policy)
+    method = find(policy.method)
+    columns = policy.columns or method.default_columns(policy.schema)
+    if not columns:
+        raise InputError(
+            f"Method '{method.name}' finds no column to protect in the policy. Give a column the "
+            "role quasi-identifier, or list columns under [protect]."
+        )
+    setting = Setting(
+        schema=policy.schema,
+        columns=columns,
+        parameters=_parameters(method, policy.parameters),
+        release_form=_form(method, policy, keep_order=keep_order),
+    )
+    method.refuse(setting)
+    planned = Plan(
+        policy=policy,
+        method=method,
+        setting=setting,
+        claims=method.claims(setting),
+        required=_required(policy),
+        not_claimed=method.not_claimed(setting),
+        notes=_notes(policy, method, setting),
+    )
+    for guarantee in planned.required:
+        if not any(covers(claim, guarantee) for claim in planned.claims):
+            raise ClaimViolationError(_cannot(planned, guarantee))
+    return planned
+
+
+def with_rows(planned: Plan, rows: int) -> Plan:
+    """The plan once the number of rows, which is public, is known: claims may depend on it."""
+    k = getattr(planned.setting.parameters, "k", None) or 1
+    if rows < k:
+        raise InputError(f"Cannot form one group of k={k} from {rows} rows.")
+    setting = replace(planned.setting, rows=rows)
+    return replace(planned, setting=setting, claims=planned.method.claims(setting))
+
+
+def covers(claim: Claim, guarantee: Guarantee) -> bool:
+    """Whether a claim implies a guarantee: as strong, and of at least these columns."""
+    claimed = claim.guarantee
+    if claim.status is not Status.PROVED or not set(claimed.columns) >= set(guarantee.columns):
+        return False
+    if isinstance(claimed, KAnonymity) and isinstance(guarantee, KAnonymity):
+        return claimed.k >= guarantee.k
+    if isinstance(claimed, DifferentialPrivacy) and isinstance(guarantee, DifferentialPrivacy):
+        return claimed.epsilon <= guarantee.epsilon and claimed.neighbours is guarantee.neighbours
+    return False
+
+
+def _parameters(method: Method[Any], given: Mapping[str, Any]) -> Any:
+    known = list(method.parameters.model_fields)
+    for name in given:
+        if name not in known:
+            guess = did_you_mean(name, known)
+            raise InputError(
+                f"Method '{method.name}' has no parameter '{name}'.{guess} It takes: "
+                f"{', '.join(known)}."
+            )
+    try:
+        return method.parameters.model_validate(dict(given))
+    except ValidationError as error:
+        raise InputError(policies.sentence(error, "[protect]")) from None
+
+
+def _form(method: Method[Any], policy: Policy, *, keep_order: bool) -> ReleaseForm:
+    asked = ReleaseForm.ROW_ALIGNED if keep_order else policy.release_form
+    known = ", ".join(method.forms)
+    if asked is None and method.must_choose_form:
+        raise InputError(
+            f"Method '{method.name}' promises other things in other release forms; choose one "
+            f"under [protect] with release_form: {known}."
+        )
+    if asked is not None and asked not in method.forms:
+        raise InputError(f"Method '{method.name}' has no release form '{asked}'. It has: {known}.")
+    return asked or method.forms[0]
+
+
+def _required(policy: Policy) -> tuple[Guarantee, ...]:
+    required: list[Guarantee] = []
+    if k := policy.required.get(KAnonymity.name):
+        required.append(KAnonymity(k, policy.schema.with_role(Role.QUASI_IDENTIFIER)))
+    if epsilon := policy.required.get(DifferentialPrivacy.name):
+        columns = tuple(name for name in policy.schema.released if not policy.schema[name].public)
+        required.append(DifferentialPrivacy(Fraction(epsilon), Neighbours.CHANGE_ONE, columns))
+    return tuple(required)
+
+
+def _cannot(planned: Plan, guarantee: Guarantee) -> str:
+    """Say why a requirement stops the plan, and name the nearest that meets it."""
+    unprotected = [name for name in guarantee.columns if name not in planned.setting.columns]
+    wide = [
+        claim
+        for claim in planned.claims
+        if set(claim.guarantee.columns) >= set(guarantee.columns)
+        and isinstance(claim.guarantee, type(guarantee))
+    ]
+    fixable = True
+    if unprotected:
+        why = f"[protect] columns leaves out {', '.join(unprotected)}; add what is missing"
+    elif wide and wide[0].status is Status.PROVED:
+        why = f"it promises {wide[0].guarantee}; change its parameters"
+    elif wide:
+        fixable = False
+        why = f"as {planned.setting.release_form} the claim is {wide[0].status}"
+    else:
+        fixable = False
+        why = " ".join(planned.not_claimed).rstrip(".") or "it makes no such promise"
+    able = [] if fixable else _able(planned, guarantee)
+    offer = f" Nearest that can: {', '.join(able)}." if able else ""
+    return (
+        f"The policy requires {guarantee}, and method '{planned.method.name}' as set up cannot "
+        f"promise it: {why}.{offer} Nothing was read or written."
+    )
+
+
+def _able(planned: Plan, guarantee: Guarantee) -> list[str]:
+    """Methods and forms that would meet a requirement, this method's other forms first."""
+    able = []
+    first = planned.method
+    for method in (first, *(other for other in REGISTRY.values() if other is not first)):
+        given = {**method.example, **planned.policy.parameters}
+        known = {name: given[name] for name in given if name in method.parameters.model_fields}
+        if isinstance(guarantee, KAnonymity):
+            known["k"] = guarantee.k
+        try:
+            parameters = method.parameters.model_validate(known)
+        except ValidationError:
+            continue
+        for form in method.forms:
+            setting = Setting(planned.policy.schema, guarantee.columns, parameters, form)
+            try:
+                method.refuse(setting)
+            except InputError:
+                continue
+            if any(covers(claim, guarantee) for claim in method.claims(setting)):
+                able.append(f"{method.name} ({form})" if method.must_choose_form else method.name)
+                break
+    return able
+
+
+def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[str, ...]:
+    """Say which keys of the policy this method carries along without using them."""
+    schema = policy.schema
+    notes = []
+    weight = schema.flagged("weight")
+    if weight in schema.released and weight not in setting.columns:
+        notes.append(f"Weight '{weight}' is released as it is; group centres are unweighted.")
+    stratum = schema.flagged("stratum")
+    if stratum:
+        notes.append(f"Stratum '{stratum}' is carried along; groups may span strata.")
+    household = schema.flagged("household")
+    if household:
+        notes.append(
+            f"Household '{household}': a group of k records may hold several members of one."
+        )
+    observed = [column.name for column in schema.columns if column.observed]
+    if observed:
+        notes.append(
+            f"Categories of {', '.join(observed)} were copied from the data and are not "
+            "confirmed as public."
+        )
+    if method.noisy:
+        return (*notes, *_clamping_notes(setting))
+    public = [column.name for column in schema.columns if column.public]
+    if public:
+        notes.append(f"Declared public: {', '.join(public)}; this method does not use it.")
+    untouched = [
+        column.name
+        for column in schema.columns
+        if column.role is Role.OTHER and column.name not in setting.columns
+    ]
+    if untouched:
+        notes.append(f"Released as it is, by role 'other': {', '.join(untouched)}.")
+    return tuple(notes)
+
+
+def _clamping_notes(setting: Setting[Any]) -> list[str]:
+    """Say what happens in silence to cells outside their public domains."""
+    notes = ["Cells outside their bounds are clamped, record by record and in silence."]
+    for name in setting.columns:
+        column = setting.schema[name]
+        if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+            other = column.other or (column.levels or ("",))[0]
+            missing = other if column.missing_as is None else column.missing_as
+            notes.append(f"'{name}': unknown values count as '{other}', missing as '{missing}'.")
+        else:
+            notes.append(f"'{name}': missing cells count as {clamp.constant(column)}.")
+    if setting.release_form is ReleaseForm.MARGINALS:
+        notes.append(
+            "Columns are permuted independently: the table holds no joint information, and no "
+            "row is a person."
+        )
+    return notes
