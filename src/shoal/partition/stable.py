@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from shoal.core import Partition
 from shoal.errors import InputError
 from shoal.partition._input import Floats, Ints, group_size, matrix
+from shoal.partition._scale import unit_scaled
 from shoal.partition.mdav import mdav
 
 
@@ -55,6 +56,8 @@ def stable(X: ArrayLike, Y: ArrayLike, k: int) -> tuple[Partition, Partition]:
     rows = np.flatnonzero((X != Y).any(axis=1))
     if len(rows) > 1:
         raise InputError(f"X and Y must differ in one record; they differ in {len(rows)}.")
+    # One scale for both, so that squares of any finite numbers are finite.
+    X, Y = np.split(unit_scaled(np.vstack([X, Y])), 2)
     before = mdav(X, k)
     if not len(rows):
         return before, before
