@@ -47,7 +47,7 @@ def test_compiling_is_told_once_and_after_warmup_nothing_is_left_to_compile(tmp_
     told = run(WARMUP, tmp_path)
     again = run(EVERYTHING, tmp_path)
 
-    assert told == "['Compiling kernels, once on this machine; about 15 s.']"
+    assert told == "['Compiling kernels, once on this machine; about 10 s.']"
     assert again == "[]"
 
 

@@ -75,7 +75,7 @@ class _Listener(event.Listener):  # type: ignore[misc]  # numba is untyped
         module = getattr(getattr(dispatcher, "py_func", None), "__module__", "")
         if module.startswith("shoal.") and not self._told:
             self._told = True
-            self._tell("Compiling kernels, once on this machine; about 15 s.")
+            self._tell("Compiling kernels, once on this machine; about 10 s.")
 
     def on_end(self, event: Any) -> None:
         """Say nothing: the result speaks."""

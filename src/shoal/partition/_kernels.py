@@ -13,6 +13,12 @@ NOBODY = -1
 
 
 @kernel
+def number(value: int) -> int:
+    """Hide from numba that a number is a literal: it would compile callees once for each."""
+    return value + 0
+
+
+@kernel
 def distance(Z: Floats, i: int, q: Floats) -> float:
     """Squared distance of record i to the point q, in column order."""
     total = 0.0
@@ -140,13 +146,45 @@ def outer_shell(Z: Floats, labels: Ints, m: int, c: Floats) -> tuple[Floats, Int
     at = 0
     for a in range(m):
         if int(radius[a] * per_bin) >= edge:
-            radii[at] = -radius[a]
+            radii[at] = radius[a]
             who[at] = live[a]
             at += 1
         else:
             inner = max(inner, radius[a])
-    order = np.argsort(radii)
-    return -radii[order], who[order], inner
+    sort_outermost_first(radii, who)
+    return radii, who, inner
+
+
+@kernel
+def sort_outermost_first(radii: Floats, who: Ints) -> None:
+    """Heapsort, largest radius first; numba's argsort takes seconds to compile."""
+    size = radii.size
+    for built in range(size // 2 - 1, -1, -1):
+        sift(radii, who, built, size)
+    for end in range(size - 1, 0, -1):
+        radii[0], radii[end] = radii[end], radii[0]
+        who[0], who[end] = who[end], who[0]
+        sift(radii, who, number(0), end)
+
+
+@kernel
+def sift(radii: Floats, who: Ints, at: int, size: int) -> None:
+    """Let the entry at `at` sink in a heap with the smallest radius on top."""
+    radius = radii[at]
+    i = who[at]
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and radii[child + 1] < radii[child]:
+            child += 1
+        if radii[child] >= radius:
+            break
+        radii[at] = radii[child]
+        who[at] = who[child]
+        at = child
+    radii[at] = radius
+    who[at] = i
 
 
 @kernel

@@ -71,18 +71,19 @@ def stable(X: ArrayLike, Y: ArrayLike, k: int) -> tuple[Partition, Partition]:
     both = far + np.sqrt(((means - means[own]) ** 2).sum(axis=1))
     both[own] = np.inf
     other = int(np.argmin(both))
-    losses = []
     members = np.flatnonzero(labels == other)
     concerned = np.flatnonzero((labels == other) | (labels == own))
     spread = Y.std(axis=0, ddof=1)
-    for member in members:
+    losses = np.empty(len(members))
+    for a, member in enumerate(members):
         swapped = labels.copy()
         swapped[row] = other
         swapped[member] = own
-        losses.append(_loss(Y[concerned], swapped[concerned] == own, spread))
+        losses[a] = _loss(Y[concerned], swapped[concerned] == own, spread)
     after = labels.copy()
     after[row] = other
-    after[members[np.argmin(losses)]] = own
+    # Sums of absolute deviations often tie; their rounding must not decide.
+    after[members[np.argmax(losses <= losses.min() * (1 + 1e-12))]] = own
     return before, Partition(after)
 
 
