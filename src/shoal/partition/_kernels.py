@@ -204,16 +204,17 @@ def farthest_in_shell(
     end decides. Returns the record, or NOBODY where the list ended too soon, and the
     number of places read.
     """
-    # Radii, `moved` and the root below carry rounding errors of a few units in the last
-    # place, which for up to a thousand columns stay below this relative margin, and lose
-    # squares below the least float, which stay below this absolute one.
-    moved = moved * (1.0 + 1e-12) + 1e-150
+    # Radii, `moved` and the root below carry rounding errors of about one unit in the last
+    # place for each column, which stay below this relative margin, and lose squares
+    # below the least float, which stay below this absolute one.
+    margin = (q.size + 4096) * 2.0**-52
+    moved = moved * (1.0 + margin) + 1e-150
     best = -1.0
     safe = -1.0
     found = NOBODY
     at = head
     while at < who.size:
-        if radii[at] * (1.0 + 1e-12) + moved < safe:
+        if radii[at] * (1.0 + margin) + moved < safe:
             return found, at - head
         i = who[at]
         if labels[i] < 0:
@@ -221,8 +222,8 @@ def farthest_in_shell(
             if far > best or (far == best and i < found):
                 best = far
                 found = i
-                safe = np.sqrt(far) * (1.0 - 1e-12)
+                safe = np.sqrt(far) * (1.0 - margin)
         at += 1
-    if inner >= 0.0 and inner * (1.0 + 1e-12) + moved >= safe:
+    if inner >= 0.0 and inner * (1.0 + margin) + moved >= safe:
         return NOBODY, at - head
     return found, at - head
