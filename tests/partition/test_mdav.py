@@ -228,6 +228,11 @@ def test_a_single_column_is_not_overwritten():
             "X must be finite; 2 of its 4 cells are missing or infinite.",
         ),
         (np.full((4, 1), "secret", object), 2, "X must hold numbers; found the type object."),
+        (
+            np.ma.masked_equal([[1.0], [2.0]], 2.0),
+            2,
+            "X must have a number in every cell; some are masked.",
+        ),
         ([[1, 2], [3]], 2, "X must be a rectangular array of numbers."),
         (np.zeros((4, 1), complex), 2, "X must hold numbers; found the type complex128."),
     ],

@@ -5,6 +5,9 @@ import numpy as np
 import pytest
 
 from shoal.partition import compile_notice, mdav
+from shoal.partition._compile import _sources
+from shoal.partition._kernels_brute import brute_rounds
+from shoal.partition._kernels_tree import plant
 
 WARMUP = """
 from shoal.partition import compile_notice, individual_ranking, warmup
@@ -44,8 +47,14 @@ def test_compiling_is_told_once_and_after_warmup_nothing_is_left_to_compile(tmp_
     told = run(WARMUP, tmp_path)
     again = run(EVERYTHING, tmp_path)
 
-    assert told == "['Compiling kernels, once on this machine; about 15 s.']"
+    assert told == "['Compiling kernels, once on this machine; about 10 s.']"
     assert again == "[]"
+
+
+def test_the_cache_of_a_kernel_depends_on_the_sources_of_all():
+    stamps = {kernel._cache._cache_file._source_stamp[1] for kernel in (plant, brute_rounds)}
+
+    assert stamps == {_sources()}
 
 
 def test_nothing_is_told_where_nothing_is_compiled():

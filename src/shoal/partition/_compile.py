@@ -6,6 +6,9 @@ user's cache folder (NUMBA_CACHE_DIR overrides both), so that later processes lo
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit
@@ -16,7 +19,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def kernel(function: Function) -> Function:
     """Compile a function on first use, with strict IEEE arithmetic and a cache on disk."""
-    return cast("Function", njit(cache=True)(function))
+    return cast("Function", _stamped(njit(cache=True)(function)))
 
 
 def vector_kernel(function: Function) -> Function:
@@ -25,7 +28,27 @@ def vector_kernel(function: Function) -> Function:
     The compiler may assume that there is no NaN and that the sign of zero is of no
     interest. It may still not reorder or fuse sums and products.
     """
-    return cast("Function", njit(cache=True, fastmath={"nnan", "nsz"})(function))
+    return cast("Function", _stamped(njit(cache=True, fastmath={"nnan", "nsz"})(function)))
+
+
+def _stamped(dispatcher: Any) -> Any:
+    """Make the cache of a kernel depend on the sources of all kernels.
+
+    Numba compares the file of the kernel only, and would load a kernel that was compiled
+    with an older version of what it calls from another file.
+    """
+    file: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if hasattr(file, "_source_stamp"):
+        file._source_stamp = (file._source_stamp, _sources())  # noqa: SLF001  # no public way
+    return dispatcher
+
+
+@cache
+def _sources() -> str:
+    digest = sha256()
+    for path in sorted(Path(__file__).parent.glob("_*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 @contextmanager
@@ -52,7 +75,7 @@ class _Listener(event.Listener):  # type: ignore[misc]  # numba is untyped
         module = getattr(getattr(dispatcher, "py_func", None), "__module__", "")
         if module.startswith("shoal.") and not self._told:
             self._told = True
-            self._tell("Compiling kernels, once on this machine; about 15 s.")
+            self._tell("Compiling kernels, once on this machine; about 10 s.")
 
     def on_end(self, event: Any) -> None:
         """Say nothing: the result speaks."""

@@ -65,6 +65,8 @@ def group_size(k: Any, n: int) -> int:
 
 
 def _numbers(values: ArrayLike, name: str) -> Floats:
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} must have a number in every cell; some are masked.")
     try:
         array = np.asarray(values)
     except ValueError:

@@ -13,6 +13,12 @@ NOBODY = -1
 
 
 @kernel
+def number(value: int) -> int:
+    """Hide from numba that a number is a literal: it would compile callees once for each."""
+    return value + 0
+
+
+@kernel
 def distance(Z: Floats, i: int, q: Floats) -> float:
     """Squared distance of record i to the point q, in column order."""
     total = 0.0
@@ -140,13 +146,45 @@ def outer_shell(Z: Floats, labels: Ints, m: int, c: Floats) -> tuple[Floats, Int
     at = 0
     for a in range(m):
         if int(radius[a] * per_bin) >= edge:
-            radii[at] = -radius[a]
+            radii[at] = radius[a]
             who[at] = live[a]
             at += 1
         else:
             inner = max(inner, radius[a])
-    order = np.argsort(radii)
-    return -radii[order], who[order], inner
+    sort_outermost_first(radii, who)
+    return radii, who, inner
+
+
+@kernel
+def sort_outermost_first(radii: Floats, who: Ints) -> None:
+    """Heapsort, largest radius first; numba's argsort takes seconds to compile."""
+    size = radii.size
+    for built in range(size // 2 - 1, -1, -1):
+        sift(radii, who, built, size)
+    for end in range(size - 1, 0, -1):
+        radii[0], radii[end] = radii[end], radii[0]
+        who[0], who[end] = who[end], who[0]
+        sift(radii, who, number(0), end)
+
+
+@kernel
+def sift(radii: Floats, who: Ints, at: int, size: int) -> None:
+    """Let the entry at `at` sink in a heap with the smallest radius on top."""
+    radius = radii[at]
+    i = who[at]
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and radii[child + 1] < radii[child]:
+            child += 1
+        if radii[child] >= radius:
+            break
+        radii[at] = radii[child]
+        who[at] = who[child]
+        at = child
+    radii[at] = radius
+    who[at] = i
 
 
 @kernel
@@ -166,16 +204,17 @@ def farthest_in_shell(
     end decides. Returns the record, or NOBODY where the list ended too soon, and the
     number of places read.
     """
-    # Radii, `moved` and the root below carry rounding errors of a few units in the last
-    # place, which for up to a thousand columns stay below this relative margin, and lose
-    # squares below the least float, which stay below this absolute one.
-    moved = moved * (1.0 + 1e-12) + 1e-150
+    # Radii, `moved` and the root below carry rounding errors of about one unit in the last
+    # place for each column, which stay below this relative margin, and lose squares
+    # below the least float, which stay below this absolute one.
+    margin = (q.size + 4096) * 2.0**-52
+    moved = moved * (1.0 + margin) + 1e-150
     best = -1.0
     safe = -1.0
     found = NOBODY
     at = head
     while at < who.size:
-        if radii[at] * (1.0 + 1e-12) + moved < safe:
+        if radii[at] * (1.0 + margin) + moved < safe:
             return found, at - head
         i = who[at]
         if labels[i] < 0:
@@ -183,8 +222,8 @@ def farthest_in_shell(
             if far > best or (far == best and i < found):
                 best = far
                 found = i
-                safe = np.sqrt(far) * (1.0 - 1e-12)
+                safe = np.sqrt(far) * (1.0 - margin)
         at += 1
-    if inner >= 0.0 and inner * (1.0 + 1e-12) + moved >= safe:
+    if inner >= 0.0 and inner * (1.0 + margin) + moved >= safe:
         return NOBODY, at - head
     return found, at - head

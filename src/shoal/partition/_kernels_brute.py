@@ -17,6 +17,7 @@ from shoal.partition._kernels import (
     distance,
     farthest_in_shell,
     gap,
+    number,
     outer_shell,
     push,
     total_live,
@@ -68,13 +69,14 @@ def brute_rounds(Z: Floats, k: int, labels: Ints, g: int, rounds: int) -> int:
             read += places
         if shells and r == NOBODY:
             radii, outer, inner = outer_shell(Z, labels, m, c)
-            centre[:] = c
+            for j in range(d):
+                centre[j] = c[j]
             head = 0
             r, read = farthest_in_shell(Z, labels, radii, outer, inner, head, 0.0, c)
             # Where many records are about as far out as the farthest, a shell is no help.
             shells = read <= 64 + m // 16
         if r == NOBODY:
-            r = nearest(Z, c, origin, cells, who, m, 0, near, group, block, True)
+            r = nearest(Z, c, origin, cells, who, m, number(0), near, group, block, not shells)
         for half in range(2 if two else 1):
             m = leave(r, Z, labels, g, high, low, cells, who, where, m)
             s = nearest(
@@ -214,7 +216,7 @@ def nearest(
     root = 2.0 * unit * np.sqrt(norm)
     flat = (d + 8) * unit
     tiny = root * root + 2.0**-100
-    size = 0
+    size = number(0)
     limit = np.inf if want else -1.0
     best = -1.0
     floor = -np.inf

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from shoal.partition._compile import kernel
 from shoal.partition._input import Floats, Ints
+from shoal.partition._kernels import number
 
 Order = NDArray[np.uint32]
 Keys = NDArray[np.uint64]
@@ -157,7 +158,7 @@ def optimal_ends(v: Floats, k: int, begin: Ints) -> None:
             for r in range(rows):
                 scan_row(r, k, cost, sums, squares, best)
         else:
-            width = 0
+            width = number(0)
             for j in range(1, 2 * k):
                 if cost[j] < np.inf:
                     columns[0, width] = j
@@ -260,7 +261,8 @@ def smawk(
         widths[level] = kept
         if count <= 1:
             break
-        columns[level + 1, :kept] = columns[level, :kept]
+        for a in range(kept):
+            columns[level + 1, a] = columns[level, a]
         widths[level + 1] = kept
         level += 1
     while level >= 0:

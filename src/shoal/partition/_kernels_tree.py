@@ -19,6 +19,7 @@ from shoal.partition._kernels import (
     count,
     farthest_in_shell,
     gap,
+    number,
     outer_shell,
     push,
     total_live,
@@ -73,8 +74,8 @@ def plant(Z: Floats, capacity: int, origin: Floats) -> Tree:
         end = ends[node]
         middle = start + (end - start + 1) // 2
         if end - start > 1:
-            low[:] = rows[start]
-            high[:] = rows[start]
+            low[:] = np.inf
+            high[:] = -np.inf
             for a in range(start, end):
                 for j in range(d):
                     low[j] = min(low[j], rows[a, j])
@@ -279,7 +280,7 @@ def nearest(
     Returns the work done, in records looked at; a node counts as four.
     """
     leaves = tree.size.size
-    size = look_into(tree, home, q, want, near, group, 0, block)
+    size = look_into(tree, home, q, want, near, group, number(0), block)
     work: int = tree.size[home]
     at = leaves + home
     while at > 1:
@@ -452,7 +453,8 @@ def tree_rounds(
             read += places
         if shells and r == NOBODY:
             radii, outer, inner = outer_shell(Z, labels, m, c)
-            centre[:] = c
+            for j in range(d):
+                centre[j] = c[j]
             head = 0
             r, read = farthest_in_shell(Z, labels, radii, outer, inner, head, 0.0, c)
             # Where many records are about as far out as the farthest, a shell is no help.
@@ -462,7 +464,7 @@ def tree_rounds(
             work += steps
         for half in range(2 if two else 1):
             home = tree.where[r] // capacity
-            changes = leave(tree, r, noted, changed, 0)
+            changes = leave(tree, r, noted, changed, number(0))
             work += nearest(tree, Z[r], home, k - 1, near, group, block, bounds, nodes)
             labels[r] = g
             count(Z, r, -1, high, low)

@@ -4,7 +4,7 @@ import numpy as np
 
 from shoal.partition._compile import kernel
 from shoal.partition._input import Floats, Ints
-from shoal.partition._kernels import NOBODY
+from shoal.partition._kernels import NOBODY, number
 from shoal.partition._kernels_tree import Tree, leave, nearest, shrink
 
 
@@ -34,7 +34,7 @@ def variable_groups(
             continue
         if live < k:
             break
-        changes = leave(tree, e, noted, changed, 0)
+        changes = leave(tree, e, noted, changed, number(0))
         home = tree.where[e] // capacity
         nearest(tree, Z[e], home, k - 1, near, found, block, bounds, nodes)
         members[0] = e
@@ -55,7 +55,7 @@ def variable_groups(
                 if neighbour[a] == NOBODY:
                     i = members[a]
                     home = tree.where[i] // capacity
-                    nearest(tree, Z[i], home, 1, near, found, block, bounds, nodes)
+                    nearest(tree, Z[i], home, number(1), near, found, block, bounds, nodes)
                     closest[a] = near[0]
                     neighbour[a] = found[0]
                 if closest[a] < closest[best] or (
@@ -65,11 +65,11 @@ def variable_groups(
             candidate = neighbour[best]
             # The candidate is one of its own two nearest, so the farther one is not it.
             home = tree.where[candidate] // capacity
-            nearest(tree, Z[candidate], home, 2, near, found, block, bounds, nodes)
+            nearest(tree, Z[candidate], home, number(2), near, found, block, bounds, nodes)
             if closest[best] >= square * near[0]:
                 break
             labels[candidate] = g
-            shrink(tree, noted, changed, leave(tree, candidate, noted, changed, 0))
+            shrink(tree, noted, changed, leave(tree, candidate, noted, changed, number(0)))
             members[size] = candidate
             neighbour[size] = NOBODY
             for a in range(size):

@@ -102,7 +102,7 @@ def _join_leftovers(Z: Floats, k: int, labels: Ints, component: Ints) -> None:
         middle = centroids(Z[left], np.zeros(len(left), np.int64), 1)[0]
         name = names[np.argmin(squared_distances(means, middle))]
         labels[left] = name
-        members = np.flatnonzero(labels == name)
+        members = inside[labels[inside] == name]
         if len(members) >= 2 * k:
             labels[members[mdav(Z[members], k).labels == 1]] = top
             top += 1

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from shoal.core import Partition
 from shoal.errors import InputError
 from shoal.partition._input import Floats, Ints, group_size, matrix
+from shoal.partition._scale import unit_scaled
 from shoal.partition.mdav import mdav
 
 
@@ -55,6 +56,8 @@ def stable(X: ArrayLike, Y: ArrayLike, k: int) -> tuple[Partition, Partition]:
     rows = np.flatnonzero((X != Y).any(axis=1))
     if len(rows) > 1:
         raise InputError(f"X and Y must differ in one record; they differ in {len(rows)}.")
+    # One scale for both, so that squares of any finite numbers are finite.
+    X, Y = np.split(unit_scaled(np.vstack([X, Y])), 2)
     before = mdav(X, k)
     if not len(rows):
         return before, before
@@ -68,18 +71,19 @@ def stable(X: ArrayLike, Y: ArrayLike, k: int) -> tuple[Partition, Partition]:
     both = far + np.sqrt(((means - means[own]) ** 2).sum(axis=1))
     both[own] = np.inf
     other = int(np.argmin(both))
-    losses = []
     members = np.flatnonzero(labels == other)
     concerned = np.flatnonzero((labels == other) | (labels == own))
     spread = Y.std(axis=0, ddof=1)
-    for member in members:
+    losses = np.empty(len(members))
+    for a, member in enumerate(members):
         swapped = labels.copy()
         swapped[row] = other
         swapped[member] = own
-        losses.append(_loss(Y[concerned], swapped[concerned] == own, spread))
+        losses[a] = _loss(Y[concerned], swapped[concerned] == own, spread)
     after = labels.copy()
     after[row] = other
-    after[members[np.argmin(losses)]] = own
+    # Sums of absolute deviations often tie; their rounding must not decide.
+    after[members[np.argmax(losses <= losses.min() * (1 + 1e-12))]] = own
     return before, Partition(after)
 
 

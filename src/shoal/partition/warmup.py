@@ -11,8 +11,8 @@ from shoal.partition.vmdav import vmdav
 def warmup() -> None:
     """Compile all kernels and leave them in the cache for later processes.
 
-    Each method is run once on a table large enough to take every path. Takes about half a
-    minute the first time and less than a second once all is cached.
+    Each method is run once on a table large enough to take every path. Takes about
+    twenty seconds the first time and less than a second once all is cached.
     """
     grid = np.arange(70_000.0)
     table = np.column_stack([grid % 71, grid % 13])
