@@ -9,12 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
+from shoal.core import DifferentialPrivacy, KAnonymity, ReleaseForm, Status
+from shoal.errors import InputError
+from shoal.hazmat import ledger
+from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.methods import REGISTRY
 
 LEVELS = ["a", "b", "c", "d"]
 TAXONOMY = ["a,ab,all", "b,ab,all", "c,cd,all", "d,cd,all"]
 DAYS = [date(1970, 1, 1), date(1970, 1, 10)]
-METHODS = sorted(REGISTRY)
+GROUPING = sorted(name for name, method in REGISTRY.items() if not method.noisy)
+NOISY = sorted(name for name, method in REGISTRY.items() if method.noisy)
+NOISY_FORMS = [(name, form) for name in NOISY for form in REGISTRY[name].forms]
 
 
 def schema(taxonomy):
@@ -25,8 +31,8 @@ def schema(taxonomy):
         "tree": {"role": "quasi-identifier", "kind": "nominal", "taxonomy": str(taxonomy)},
         "flat": {"role": "quasi-identifier", "kind": "nominal", "categories": LEVELS},
         "day": {"role": "quasi-identifier", "kind": "date", "bounds": DAYS},
-        "secret": {"role": "confidential", "kind": "nominal"},
-        "batch": "other",
+        "secret": {"role": "confidential", "kind": "nominal", "categories": LEVELS},
+        "batch": {"role": "other", "kind": "numeric", "public": True},
     }
 
 
@@ -59,17 +65,23 @@ def taxonomy(tmp_path_factory):
     return path
 
 
-def run(frame, name, taxonomy, **protect):
-    method = REGISTRY[name]
-    policy = {
+def policy(name, taxonomy, *, changed=None, **protect):
+    columns = schema(taxonomy)
+    if name in NOISY and name != "public-laplace":
+        columns["batch"] = "identifier"
+    return {
         "version": 1,
-        "columns": schema(taxonomy),
-        "protect": {"method": name, **method.example, **protect},
+        "columns": columns | (changed or {}),
+        "protect": {"method": name, **REGISTRY[name].example, **protect},
     }
-    return shoal.protect(frame, policy, keep_order=True)
 
 
-@pytest.mark.parametrize("name", METHODS)
+def run(frame, name, taxonomy, *, noise=None, **protect):
+    kept = name in GROUPING
+    return shoal.protect(frame, policy(name, taxonomy, **protect), keep_order=kept, noise=noise)
+
+
+@pytest.mark.parametrize("name", GROUPING)
 @given(case=tables(), aggregate=st.sampled_from(["mean", "median", "medoid", "mode"]))
 @settings(max_examples=40)
 def test_every_claim_holds_by_an_independent_count(taxonomy, name, case, aggregate):
@@ -84,7 +96,7 @@ def test_every_claim_holds_by_an_independent_count(taxonomy, name, case, aggrega
     assert all(check.holds for check in release.checks)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", GROUPING)
 @given(case=tables())
 @settings(max_examples=30)
 def test_permuting_the_rows_of_the_file_changes_nothing_but_their_order(taxonomy, name, case):
@@ -96,7 +108,7 @@ def test_permuting_the_rows_of_the_file_changes_nothing_but_their_order(taxonomy
     assert Counter(straight.rows()) == Counter(permuted.rows())
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", GROUPING)
 @given(case=tables())
 @settings(max_examples=20)
 def test_rows_columns_types_and_unprotected_cells_stay(taxonomy, name, case):
@@ -113,7 +125,7 @@ def test_rows_columns_types_and_unprotected_cells_stay(taxonomy, name, case):
     ]
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", GROUPING)
 @given(case=tables())
 @settings(max_examples=20)
 def test_whole_numbers_stay_whole_on_request(taxonomy, name, case):
@@ -124,7 +136,7 @@ def test_whole_numbers_stay_whole_on_request(taxonomy, name, case):
     assert released.schema["number"] == pl.Int64
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", GROUPING)
 @given(values=st.lists(st.integers(-1000, 1000), min_size=5, max_size=60))
 @settings(max_examples=40)
 def test_means_are_kept_where_nothing_is_missing(name, values):
@@ -139,11 +151,109 @@ def test_means_are_kept_where_nothing_is_missing(name, values):
     assert released["x"].mean() == pytest.approx(sum(values) / len(values), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(("name", "form"), NOISY_FORMS)
+@given(case=tables(), seed=st.integers(0, 99))
+@settings(max_examples=15)
+def test_noisy_rows_lie_in_public_domains_and_none_is_missing(taxonomy, name, form, case, seed):
+    frame, _ = case
+
+    released = run(frame, name, taxonomy, noise=SeededNoise(seed), release_form=form.value).data
+
+    assert released.height == frame.height
+    for column in ("rank", "tree", "flat", "secret"):
+        assert set(released[column]) <= set(LEVELS)
+    assert released["number"].is_between(-3, 3).all()
+    assert released["day"].is_between(*DAYS).all()
+    assert released.select(pl.exclude("batch")).null_count().row(0) == (0,) * 6
+
+
+@pytest.mark.parametrize(("name", "form"), NOISY_FORMS)
+@given(case=tables())
+@settings(max_examples=10)
+def test_the_same_is_spent_whatever_the_data(taxonomy, name, form, case):
+    frame, _ = case
+    other = frame.with_columns(pl.exclude("batch").reverse().shift(1))
+
+    spent = [
+        run(f, name, taxonomy, noise=RecordingNoise(), release_form=form.value).spendings
+        for f in (frame, other)
+    ]
+
+    assert spent[0] == spent[1]
+
+
+@pytest.mark.parametrize(("name", "form"), NOISY_FORMS)
+def test_what_is_spent_adds_up_to_every_claim_that_is_not_refuted(taxonomy, name, form):
+    frame = pl.DataFrame({c: ["x"] * 30 for c in schema(taxonomy)}).with_columns(batch=pl.lit(1))
+    noise = RecordingNoise()
+
+    release = run(frame, name, taxonomy, noise=noise, release_form=form.value)
+    claims = shoal.plan(policy(name, taxonomy, release_form=form.value)).claims
+
+    for claim in claims:
+        if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED:
+            ledger.verify(
+                release.spendings,
+                claim.guarantee.epsilon,
+                neighbours=claim.guarantee.neighbours,
+                drawn=noise.drawn,
+            )
+
+
+@pytest.mark.parametrize(("name", "form"), NOISY_FORMS)
+def test_noise_that_is_not_secure_carries_no_claim_of_differential_privacy(taxonomy, name, form):
+    frame = pl.DataFrame({c: ["x"] * 20 for c in schema(taxonomy)}).with_columns(batch=pl.lit(1))
+
+    real = run(frame, name, taxonomy, release_form=form.value)
+    fake = run(frame, name, taxonomy, noise=SeededNoise(1), release_form=form.value)
+
+    assert any(isinstance(claim.guarantee, DifferentialPrivacy) for claim in real.claims)
+    assert all(isinstance(claim.guarantee, KAnonymity) for claim in fake.claims)
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_noisy_methods_refuse_what_no_claim_survives(taxonomy, name):
+    form = REGISTRY[name].forms[0].value
+
+    def plan(**changes):
+        return shoal.plan(policy(name, taxonomy, release_form=form, **changes))
+
+    bare = {"role": "quasi-identifier"}
+    protected = [c for c in schema(taxonomy) if c not in {"name", "batch"}]
+
+    plan()
+    with pytest.raises(InputError, match="change-one neighbours only"):
+        plan(neighbours="add-remove")
+    with pytest.raises(InputError, match="'number': expected bounds"):
+        plan(changed={"number": bare | {"kind": "numeric"}})
+    with pytest.raises(InputError, match="'flat': expected categories"):
+        plan(changed={"flat": bare | {"kind": "nominal"}})
+    with pytest.raises(InputError, match="'note' would bypass the noise"):
+        plan(changed={"note": "other"}, columns=protected)
+    with pytest.raises(InputError, match="epsilon"):
+        plan(epsilon=0)
+
+
+@pytest.mark.parametrize(("name", "form"), NOISY_FORMS)
+def test_what_is_read_off_the_data_weakens_the_claim(taxonomy, name, form):
+    flat = schema(taxonomy)["flat"] | {"observed": True}
+
+    def claims(**changes):
+        planned = shoal.plan(policy(name, taxonomy, release_form=form.value, **changes))
+        return [c for c in planned.claims if isinstance(c.guarantee, DifferentialPrivacy)]
+
+    assert all(claim.status is not Status.PROVED for claim in claims(changed={"flat": flat}))
+    assert all(claim.status is Status.REFUTED for claim in claims(bounds="from-data"))
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_a_method_names_its_reference_and_says_what_it_does(name):
     method = REGISTRY[name]
 
     assert method.summary.endswith(".")
     assert len(method.reference) > 20
+    assert method.forms
     for field in method.parameters.model_fields.values():
         assert field.description
+    if method.must_choose_form:
+        assert method.forms[0] is ReleaseForm.MARGINALS

@@ -55,7 +55,7 @@ def counterexample(k: int) -> Pair:
     """
     before = np.repeat([[0.1, 0.1], [0.9, 0.9]], k, axis=0)
     after = before.copy()
-    after[0] = [0.9, 0.1]
+    after[0] = [1.0, 0.1]
     event = (
         "moving one record off the diagonal of two blobs of k turns 2 distinct rows into 4, and "
         "parts two records that were equal"

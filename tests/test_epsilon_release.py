@@ -1,0 +1,228 @@
+"""An epsilon release end to end: the folder, the ledger, and what may not reach them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from shoal import publish
+from shoal.cli import app
+from shoal.errors import ClaimViolationError
+from shoal.hazmat import budget
+from shoal.hazmat.fakes import RecordingNoise
+
+POLICY = """
+version = 1
+[columns]
+name = "identifier"
+age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }
+region = { role = "quasi-identifier", kind = "nominal", categories = ["north", "south", "rest"], other = "rest" }
+income = { role = "confidential", kind = "numeric", bounds = [0, 100] }
+[protect]
+method = "METHOD"
+epsilon = 0.4
+FORM
+"""  # noqa: E501
+
+
+class Deaf(RecordingNoise):
+    """Noise that drowns every answer: what comes out does not depend on what goes in."""
+
+    def _laplace(self, values, scale):
+        del scale
+        return np.arange(values.size, dtype=np.int64) * 1000
+
+    def _choose_many(self, scores, scale):
+        del scale
+        return np.zeros(len(scores), dtype=np.int64)
+
+
+@pytest.fixture
+def desk(tmp_path, people):
+    people.write_csv(tmp_path / "people.csv")
+
+    def write(method="laplace", form="", more=""):
+        text = POLICY.replace("METHOD", method).replace("FORM", form) + more
+        (tmp_path / "policy.toml").write_text(text)
+        return tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "out"
+
+    return write
+
+
+def folder(out):
+    """All that was published, but for the time of day."""
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest.pop("created")
+    manifest.pop("files")
+    lines = [line.split(",") for line in (out / "release.csv").read_text().splitlines()]
+    if manifest["release_form"] == "marginals":
+        rows = [sorted(column) for column in zip(*lines, strict=True)]
+    else:
+        rows = sorted(lines)
+    return manifest, rows, sorted(path.name for path in out.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("method", "form"),
+    [
+        ("laplace", ""),
+        ("ir-laplace", 'k = 3\nrelease_form = "marginals"'),
+        ("insensitive-laplace", "k = 3"),
+        ("ir-mdav-laplace", 'k = 3\nrelease_form = "marginals"'),
+    ],
+)
+def test_the_folder_is_a_function_of_the_mechanisms_output_and_public_inputs(desk, method, form):
+    data, policy, out = desk(method, form)
+    published = []
+    tables = [
+        pl.read_csv(data),
+        pl.DataFrame({"name": ["x"] * 12, "age": [None] * 11 + [900], "region": ["z"] * 12,
+                      "income": ["word"] * 12}),
+    ]  # fmt: skip
+
+    for table in tables:
+        table.write_csv(data)
+        publish.protect(data, policy, out, form="csv", force=True, noise=Deaf())
+        published.append(folder(out))
+
+    assert published[0] == published[1]
+
+
+def test_a_release_is_booked_before_and_settled_after(desk, tmp_path):
+    ledger = tmp_path / "budget.db"
+    budget.init(ledger, "people", Fraction(1))
+    more = f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n'
+
+    publish.protect(*desk(more=more))
+
+    (account,) = budget.show(ledger)
+    assert account.spent == Fraction(2, 5)
+    assert [entry.status for entry in account.entries] == ["released"]
+
+
+def test_a_budget_that_does_not_hold_the_release_stops_it_with_numbers(desk, tmp_path):
+    ledger = tmp_path / "budget.db"
+    budget.init(ledger, "people", Fraction(1, 10))
+    data, policy, out = desk()
+
+    arguments = ["protect", str(data), "--policy", str(policy), "--out", str(out)]
+    done = CliRunner().invoke(app, [*arguments, "--ledger", str(ledger), "--source", "people"])
+
+    assert done.exit_code == 3
+    assert "requested epsilon 0.4, remaining 0.1, difference 0.3" in done.output
+    assert not out.exists()
+
+
+def test_a_release_without_a_proved_epsilon_makes_the_sum_none(desk, tmp_path):
+    ledger = tmp_path / "budget.db"
+    budget.init(ledger, "people", Fraction(1))
+    more = f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n'
+
+    publish.protect(*desk("mdav-laplace", "k = 3", more))
+    shown = CliRunner().invoke(app, ["budget", "show", str(ledger)])
+
+    assert "cumulative epsilon none" in shown.output
+
+
+def test_the_ledger_needs_a_file_and_a_source(desk, tmp_path):
+    data, policy, out = desk()
+    arguments = ["protect", str(data), "--policy", str(policy), "--out", str(out)]
+
+    no_source = CliRunner().invoke(app, [*arguments, "--ledger", str(tmp_path / "b.db")])
+    no_file = CliRunner().invoke(app, [*arguments, "--source", "people"])
+
+    assert (no_source.exit_code, no_file.exit_code) == (2, 2)
+    assert "Expected --source" in no_source.output
+    assert "Expected --ledger" in no_file.output
+
+
+def test_budgets_are_made_and_shown_from_the_command_line(tmp_path):
+    file = str(tmp_path / "budget.db")
+
+    made = CliRunner().invoke(
+        app, ["budget", "init", file, "--source", "people", "--epsilon", "0.5"]
+    )
+    shown = CliRunner().invoke(app, ["budget", "show", file])
+    wrong = CliRunner().invoke(app, ["budget", "init", file, "--source", "x", "--epsilon", "much"])
+
+    assert made.exit_code == 0, made.output
+    assert "remaining 0.5" in shown.output
+    assert wrong.exit_code == 2
+    assert "Expected epsilon as a number" in wrong.output
+
+
+def test_a_run_killed_while_it_draws_counts_as_spent_and_publishes_nothing(desk, tmp_path):
+    ledger = tmp_path / "budget.db"
+    budget.init(ledger, "people", Fraction(1))
+    data, policy, out = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+    program = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from shoal import publish\n"
+        "from shoal.hazmat.noise import OpenDPNoise\n"
+        "class Slow(OpenDPNoise):\n"
+        "    def _laplace(self, values, scale):\n"
+        "        Path(sys.argv[4]).touch()\n"
+        "        time.sleep(60)\n"
+        "publish.protect(*map(Path, sys.argv[1:4]), noise=Slow())\n"
+    )
+    started = tmp_path / "started"
+    run = subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, (data, policy, out, started))],
+        env=os.environ.copy(),
+    )
+    for _ in range(600):
+        if started.exists():
+            break
+        time.sleep(0.1)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+
+    (account,) = budget.show(ledger)
+    assert account.spent == Fraction(2, 5)
+    assert [entry.status for entry in account.entries] == ["reserved"]
+    assert not out.exists()
+
+
+def test_the_library_books_as_well(people, tmp_path):
+    import shoal  # noqa: PLC0415
+
+    ledger = tmp_path / "budget.db"
+    budget.init(ledger, "people", Fraction(1, 2))
+    policy = {
+        "version": 1,
+        "columns": {
+            "name": "identifier",
+            "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 110]},
+            "region": "identifier",
+            "income": "identifier",
+        },
+        "protect": {"method": "laplace", "epsilon": 0.5},
+        "ledger": {"file": str(ledger), "source": "people"},
+    }
+
+    shoal.protect(people, policy)
+
+    with pytest.raises(ClaimViolationError, match=r"remaining 0, difference 0\.5"):
+        shoal.protect(people, policy)
+
+
+def test_counts_of_clamped_cells_reach_the_internal_folder_only(desk):
+    data, policy, out = desk()
+    published = publish.protect(data, policy, out, form="csv")
+
+    figures = json.loads((published.internal / "figures.json").read_text())
+    public = "".join(path.read_text() for path in published.folder.iterdir())
+
+    assert figures["clamped"]["income"]["missing"] == 1
+    assert '"missing": 1' not in public
+    assert Path(published.folder / "report.html").exists()
