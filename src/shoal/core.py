@@ -362,6 +362,29 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """A measured figure with its interval.
+
+    >>> print(Estimate(0.85, 0.767, 0.907, 0.95))
+    0.850 [0.767, 0.907]
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.value <= self.high:
+            raise InternalError("An estimate must lie within its interval.")
+        if not 0 < self.confidence < 1:
+            raise InternalError("A confidence must lie between 0 and 1.")
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+@dataclass(frozen=True)
 class Policy:
     """What a steward decided: the columns, the method, and the promises required.
 
