@@ -35,6 +35,9 @@ test: lint
 
 bench: setup-dev
 	$(BIN)/python bench/pipeline.py
+	$(BIN)/python bench/partition.py
+	$(BIN)/python bench/noise.py
+	$(BIN)/python bench/epsilon.py
 
 docs: setup-dev
 	$(BIN)/mkdocs build --strict

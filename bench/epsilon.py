@@ -35,10 +35,8 @@ class Timed(OpenDPNoise):
 def policy(path: Path, method: str, more: str) -> Path:
     """A policy that protects four numbers at k = 10 and epsilon = 1."""
     lines = ["version = 1", "[columns]"]
-    for name in COLUMNS:
-        lines.append(
-            f'{name} = {{ role = "quasi-identifier", kind = "numeric", bounds = [-6, 6] }}'
-        )
+    column = '{ role = "quasi-identifier", kind = "numeric", bounds = [-6, 6] }'
+    lines += [f"{name} = {column}" for name in COLUMNS]
     lines += ["[protect]", f'method = "{method}"', "k = 10", "epsilon = 1.0", more]
     path.write_text("\n".join(lines))
     return path

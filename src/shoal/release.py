@@ -124,7 +124,7 @@ def run(
         checks=checks,
         spendings=outcome.spendings,
         manifest=_manifest(planned, claims, checks, outcome.spendings, frame),
-        labels=_released_labels(raw.labels, frame),
+        labels=_released_labels(planned, raw.labels, frame),
     )
     progress("measuring losses", 0, 1)
     compared = figures.compare(outcome.original, outcome.protected, planned.setting.columns)
@@ -270,9 +270,16 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
-def _released_labels(labels: Mapping[str, Any], frame: pl.DataFrame) -> dict[str, Any]:
+def _released_labels(
+    planned: Plan, labels: Mapping[str, Any], frame: pl.DataFrame
+) -> dict[str, Any]:
+    """Labels of the released columns; beside noise, only of values that the policy declares."""
     kept: dict[str, dict[str, Any]] = {
         sort: {name: label for name, label in labels.get(sort, {}).items() if name in frame.columns}
         for sort in ("columns", "values")
     }
+    if planned.method.noisy:
+        for name, values in kept["values"].items():
+            declared = planned.policy.schema[name].levels or ()
+            kept["values"][name] = {v: label for v, label in values.items() if v in declared}
     return kept if any(kept.values()) else {}

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
+from decimal import Decimal
 from typing import Any
 
 from shoal.core import Check, Column, Kind, Release, Role, Schema
@@ -55,12 +56,14 @@ def methods_text() -> str:
 
 def _promises(method: Method[Any]) -> list[str]:
     """What a method claims for two columns a and b, in each of its release forms."""
-    columns = tuple(Column(name, Role.QUASI_IDENTIFIER, Kind.NUMERIC) for name in "ab")
+    bounds = (Decimal(0), Decimal(1))
+    columns = [Column(name, Role.QUASI_IDENTIFIER, Kind.NUMERIC, bounds) for name in "ab"]
+    columns.append(Column("c", Role.OTHER, Kind.NUMERIC, public=True))
     parameters = method.parameters.model_validate(dict(method.example))
     given = ", ".join(f"{name} = {value}" for name, value in method.example.items())
-    lines = [f"promises, for two columns a and b with {given}:"]
+    lines = [f"promises, for two columns a and b beside a public column c, with {given}:"]
     for form in method.forms:
-        setting = Setting(Schema(columns), ("a", "b"), parameters, form)
+        setting = Setting(Schema(tuple(columns)), ("a", "b"), parameters, form)
         claims = [f"{claim.guarantee} ({claim.status})" for claim in method.claims(setting)]
         lines.append(f"  {form}: {'; '.join(claims)}")
     return [*lines, *(f"  {text}" for text in method.not_claimed(setting))]
