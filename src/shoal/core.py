@@ -217,6 +217,93 @@ class KAnonymity:
         return f"{self.k}-anonymity of {' + '.join(self.columns)}"
 
 
+class Diversity(StrEnum):
+    """How l-diversity counts the confidential values of a class.
+
+    `distinct`: at least l values. `entropy`: entropy at least log l. `recursive`: the most
+    frequent value is rarer than c times all from the l-th on. `frequency`: no value has a share
+    above 1 / l.
+    """
+
+    DISTINCT = "distinct"
+    ENTROPY = "entropy"
+    RECURSIVE = "recursive"
+    FREQUENCY = "frequency"
+
+
+class Distance(StrEnum):
+    """How t-closeness measures a class's distribution against the whole table's.
+
+    `equal`, `ordered` and `hierarchical` are earth mover's distances with that ground distance,
+    `variation` is total variation, `ratio` the largest ratio of shares either way
+    (domingoferrer2015, Definition 4).
+    """
+
+    EQUAL = "equal"
+    ORDERED = "ordered"
+    HIERARCHICAL = "hierarchical"
+    VARIATION = "variation"
+    RATIO = "ratio"
+
+
+@dataclass(frozen=True)
+class LDiversity:
+    """The confidential values of every class are diverse.
+
+    Attributes:
+        columns: the confidential columns, taken jointly.
+        keys: the quasi-identifiers that make the classes.
+        c: of the recursive kind.
+    """
+
+    name: ClassVar[str] = "l-diversity"
+    l: Fraction  # noqa: E741 (as in the literature)
+    kind: Diversity
+    columns: tuple[str, ...]
+    keys: tuple[str, ...]
+    c: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        if self.l < 1:
+            raise InputError(f"l-diversity needs l of at least 1; found {shown(self.l)}.")
+        if (self.kind is Diversity.RECURSIVE) is not (self.c is not None):
+            raise InputError("Recursive l-diversity, and no other kind, needs a c.")
+
+    def __str__(self) -> str:
+        more = f" with c = {shown(self.c)}" if self.c is not None else ""
+        what = " + ".join(self.columns)
+        return (
+            f"{self.kind} {shown(self.l)}-diversity{more} of {what} given {' + '.join(self.keys)}"
+        )
+
+
+@dataclass(frozen=True)
+class TCloseness:
+    """The confidential values of every class are distributed nearly as in the whole table.
+
+    Attributes:
+        columns: the confidential columns, taken jointly.
+        keys: the quasi-identifiers that make the classes.
+    """
+
+    name: ClassVar[str] = "t-closeness"
+    t: Fraction
+    distance: Distance
+    columns: tuple[str, ...]
+    keys: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        least = 1 if self.distance is Distance.RATIO else 0
+        if self.t < least:
+            raise InputError(f"t-closeness needs t of at least {least}; found {shown(self.t)}.")
+
+    def __str__(self) -> str:
+        what = " + ".join(self.columns)
+        return (
+            f"{shown(self.t)}-closeness ({self.distance}) of {what} given {' + '.join(self.keys)}"
+        )
+
+
 @dataclass(frozen=True)
 class DifferentialPrivacy:
     """One record changes the probability of any output by a factor of at most exp(epsilon).
