@@ -436,7 +436,7 @@ def test_a_misspelt_column_of_the_policy_comes_with_a_guess(desk):
 def test_a_policy_without_a_released_column_is_refused(desk):
     desk.state(**dict.fromkeys(COLUMNS, '"identifier"'))
 
-    desk.refuses("protects the quasi-identifiers, and the policy names none.")
+    desk.refuses("finds no column to protect in the policy.")
 
 
 TAXONOMIES = {

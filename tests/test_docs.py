@@ -27,8 +27,13 @@ from pydantic import BaseModel
 import shoal
 from shoal import errors, policy, publish
 from shoal import io as files
-from shoal.core import Kind, ReleaseForm, Role, Status, Transform
+from shoal import partition as partitions
+from shoal import sklearn as estimators
+from shoal.core import Kind, Neighbours, ReleaseForm, Role, Status, Transform
 from shoal.methods import REGISTRY
+from shoal.methods.insensitive import Order
+from shoal.methods.noisy import Origin, Split
+from shoal.methods.stable_laplace import Reading
 from shoal.recode import Aggregate
 
 ROOT = Path(__file__).parents[1]
@@ -192,15 +197,55 @@ def test_the_readme_shows_an_example_of_five_lines_and_its_output_before_line_40
     assert text.end < 40
 
 
-def test_the_command_reference_is_that_of_the_command_line():
-    path = DOCS / "generate.py"
-    spec = importlib.util.spec_from_file_location("docs_generate", path)
+def generator():
+    """The program that writes pages from the code."""
+    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
+    return generate
 
-    assert generate.commands_page() == generate.PAGE.read_text("utf-8"), (
-        "docs/commands.md is stale; write it again: .venv/bin/python docs/generate.py"
+
+@pytest.mark.parametrize("name", ["commands.md", "claims.md"])
+def test_a_generated_page_is_that_of_the_code(name):
+    pages = generator().PAGES
+
+    assert pages[name]() == (DOCS / name).read_text("utf-8"), (
+        f"docs/{name} is stale; write it again: .venv/bin/python docs/generate.py"
     )
+
+
+def claim_rows():
+    """The table of all claims, a dictionary for each of its lines."""
+    lines = (DOCS / "claims.md").read_text("utf-8").splitlines()
+    head, _, *body = [
+        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        for line in lines
+        if line.startswith("|")
+    ]
+    return [dict(zip(head, cells, strict=True)) for cells in body]
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_the_table_of_claims_has_every_method_in_every_form_and_case(name):
+    rows = [row for row in claim_rows() if row["method"].split(",")[0] == f"`{name}`"]
+    neighbours = set(Neighbours) if REGISTRY[name].noisy else {"-"}
+
+    forms = {form for row in rows for form in row["release form"].split(", ")}
+    limits = {case for row in rows for case in row["limits"].split(", ")}
+
+    assert forms == {f"`{form}`" for form in REGISTRY[name].forms}
+    assert "any" in limits or limits == {"public", "from-data", "observed"}
+    assert {row["neighbours"] for row in rows} == neighbours
+    assert all(row["status"] and row["reason, in short"] for row in rows)
+
+
+def test_the_table_of_claims_proves_no_epsilon_from_the_data_or_for_added_records():
+    proved = [row for row in claim_rows() if row["status"] == "*proved*"]
+    private = [row for row in proved if "differential" in row["claim"]]
+
+    assert {row["limits"] for row in private} == {"public"}
+    assert {row["neighbours"] for row in private} == {"change-one"}
+    assert {row["scale"] for row in private} <= {"public", "-"}
 
 
 def section(page, heading):
@@ -222,6 +267,7 @@ SECTIONS = {
     policy.ProtectSpec: "## `[protect]`",
     policy.RequireSpec: "## `[require]`",
     policy.ReadingSpec: "## `[reading]`",
+    policy.LedgerSpec: "## `[ledger]`",
     policy.ContextSpec: "## `[context]`",
 }
 
@@ -253,6 +299,11 @@ def test_every_policy_key_is_documented(model):
         (Transform, "policy.md"),
         (ReleaseForm, "policy.md"),
         (Aggregate, "methods.md"),
+        (Neighbours, "methods.md"),
+        (Origin, "methods.md"),
+        (Split, "methods.md"),
+        (Order, "methods.md"),
+        (Reading, "methods.md"),
         (Status, "manifest.md"),
     ],
 )
@@ -307,6 +358,38 @@ def test_every_public_name_is_documented():
     missing = [name for name in shoal.__all__ if f"shoal.{name}" not in text]
 
     assert not missing, f"docs/python.md does not mention {missing}."
+
+
+def test_every_partition_function_and_estimator_is_documented():
+    text = (DOCS / "researchers.md").read_text("utf-8")
+    public = {
+        name
+        for name, thing in vars(estimators).items()
+        if isclass(thing) and thing.__module__ == estimators.__name__ and name[0] != "_"
+    }
+
+    missing = [name for name in partitions.__all__ if f"`{name}" not in text]
+    missing += sorted(name for name in public if f"`{name}`" not in text)
+
+    assert not missing, f"docs/researchers.md does not mention {missing}."
+
+
+def test_every_field_of_an_epsilon_release_is_documented(tmp_path):
+    (tmp_path / "data.csv").write_text("a,b\n1,x\n2,y\n", encoding="utf-8")
+    (tmp_path / "policy.toml").write_text(EPSILON, encoding="utf-8")
+    text = (DOCS / "manifest.md").read_text("utf-8")
+
+    done = publish.protect(tmp_path / "data.csv", tmp_path / "policy.toml", tmp_path / "out")
+
+    manifest = json.loads((done.folder / "manifest.json").read_text("utf-8"))
+    figures = json.loads((done.internal / "figures.json").read_text("utf-8"))
+    (claim,), spending = manifest["claims"], manifest["spendings"][0]
+    assert not set(claim["guarantee"]) - {"name"} - rows_of(section("manifest.md", "### A claim"))
+    assert not set(spending) - rows_of(section("manifest.md", "### A spending"))
+    inner = {name for counts in figures["clamped"].values() for name in counts}
+    inner |= {entry["mechanism"] for entry in manifest["spendings"]}
+    missing = sorted(name for name in inner if f"`{name}`" not in text)
+    assert not missing, f"docs/manifest.md does not mention {missing}."
 
 
 def test_every_field_of_manifest_and_figures_is_documented(tmp_path):
@@ -480,6 +563,17 @@ def test_the_rule_about_words_reads_strings_and_comments_of_a_program(tmp_path):
     assert claims_in(prose_of(program)) == ["compliant"]
 
 
+EPSILON = """
+version = 1
+
+[columns]
+a = { role = "confidential", kind = "numeric", bounds = [0, 3] }
+b = { role = "confidential", kind = "nominal", categories = ["x", "y"] }
+
+[protect]
+method = "laplace"
+epsilon = 1
+"""
 SMALL = {
     "version": 1,
     "columns": {

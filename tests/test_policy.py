@@ -134,7 +134,7 @@ KEYS = [
     ({**AGE, "bounds": [0, "x"]}, "columns.x.bounds.1: expected a number, found 'x'."),
     ({**AGE, "bounds": [0, float("inf")]}, "expected a finite number, found 'Infinity'."),
     ({**AGE, "bounds": [date(2020, 1, 1), date(2021, 1, 1)]},
-     "expected bounds, top and bottom of kind numeric, found '2020-01-01'."),
+     "expected bounds, top, bottom and missing_as of kind numeric, found '2020-01-01'."),
     ({**AGE, "top": 1, "bottom": 2}, "expected 'bottom' below 'top', found ['2', '1']."),
     ({**AGE, "step": 0}, "columns.x.step: expected greater than 0, found '0'."),
     ({**AGE, "unit": "yes"}, "columns.x.unit: expected true or false, found 'yes'."),
@@ -392,7 +392,7 @@ def test_the_json_schema_is_json_and_knows_every_key():
 
     assert schema["$schema"].startswith("https://json-schema.org/")
     assert set(schema["properties"]) == {
-        "version", "columns", "protect", "require", "reading", "context",
+        "version", "columns", "protect", "require", "reading", "ledger", "context",
     }  # fmt: skip
     assert schema["required"] == ["version", "columns", "protect"]
     assert schema["additionalProperties"] is False

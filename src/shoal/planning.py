@@ -25,6 +25,7 @@ from shoal.core import (
     ReleaseForm,
     Role,
     Status,
+    shown,
 )
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
 from shoal.methods import REGISTRY, Method, Setting, find
@@ -151,7 +152,12 @@ def _cannot(planned: Plan, guarantee: Guarantee) -> str:
     if unprotected:
         why = f"[protect] columns leaves out {', '.join(unprotected)}; add what is missing"
     elif wide and wide[0].status is Status.PROVED:
-        why = f"it promises {wide[0].guarantee}; change its parameters"
+        move = (
+            f"raise its k to {guarantee.k}"
+            if isinstance(guarantee, KAnonymity)
+            else (f"lower its epsilon to {shown(guarantee.epsilon)}")
+        )
+        why = f"it promises {wide[0].guarantee}; {move}"
     elif wide:
         fixable = False
         why = f"as {planned.setting.release_form} the claim is {wide[0].status}"
