@@ -20,6 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+import polars as pl
 import pytest
 import yaml
 from pydantic import BaseModel
@@ -30,6 +31,7 @@ from shoal import io as files
 from shoal import partition as partitions
 from shoal import sklearn as estimators
 from shoal.core import Kind, Neighbours, ReleaseForm, Role, Status, Transform
+from shoal.hazmat.fakes import RecordingNoise
 from shoal.methods import REGISTRY
 from shoal.methods.insensitive import Order
 from shoal.methods.noisy import Origin, Split
@@ -594,6 +596,36 @@ def test_empty_text_is_missing_and_blank_lines_are_skipped_as_the_limitations_sa
     released = protected(tmp_path, 'a,b\n1,2\n3,\n\n5, 6\n7,""\n')
 
     assert released["b"].to_list() == [2, None, 6, None]
+
+
+def test_an_unstated_decimal_comma_becomes_the_constant_as_the_limitations_say(tmp_path):
+    (tmp_path / "data.csv").write_text("a;b\n1,5;x\n2,5;y\n", encoding="utf-8")
+    frame = files.read(tmp_path / "data.csv").frame
+
+    released = shoal.protect(frame, policy.loads(EPSILON), noise=RecordingNoise()).data
+
+    assert released["a"].to_list() == [1.5, 1.5]  # the middle of [0, 3]
+
+
+def test_an_epsilon_release_does_not_look_at_a_unit_as_the_limitations_say():
+    person = 'version = 1\n\n[columns]\np = { role = "identifier", unit = true }\n'
+    stated = policy.loads(EPSILON.replace("version = 1\n\n[columns]\n", person))
+    frame = pl.DataFrame({"p": [1, 1], "a": [1, 2], "b": ["x", "y"]})
+
+    release = shoal.protect(frame, stated, noise=RecordingNoise())
+
+    assert release.data.columns == ["a", "b"]
+
+
+def test_an_epsilon_cannot_be_checked_on_a_table_as_the_limitations_say():
+    stated = {
+        **SMALL,
+        "protect": {"method": "laplace", "epsilon": 1},
+        "require": {"differential-privacy": 1},
+    }
+
+    with pytest.raises(shoal.InputError, match="no table can be checked for it"):
+        shoal.check(pl.DataFrame({"a": [1, 2], "b": [1, 2]}), stated)
 
 
 def test_short_rows_are_refused_as_the_limitations_say(tmp_path):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shoal import io
 from shoal import policy as policies
-from shoal.core import Check, KAnonymity, Policy, Role
+from shoal.core import Check, DifferentialPrivacy, KAnonymity, Policy, Role
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
 from shoal.models import k_when_missing_matches, smallest_run
 
@@ -45,6 +45,11 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
         if name not in schema.names:
             guess = did_you_mean(name, schema.names)
             raise InputError(f"The table has a column '{name}' that the policy lacks.{guess}")
+    if policy.required.keys() == {DifferentialPrivacy.name}:
+        raise InputError(
+            "The policy requires differential privacy alone, which is a promise about how a table "
+            "was made; no table can be checked for it."
+        )
     keys = schema.with_role(Role.QUASI_IDENTIFIER)
     required = (KAnonymity(policy.required.get(KAnonymity.name, 2), keys),)
     for guarantee in required:

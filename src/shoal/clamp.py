@@ -16,7 +16,7 @@ import polars as pl
 
 from shoal.core import Column, Kind, Role, Schema
 from shoal.errors import InputError
-from shoal.intake import check_names, marked_missing, refuse_odd, rounded, typed
+from shoal.intake import check_names, coded_levels, marked_missing, refuse_odd, rounded, typed
 from shoal.table import Table
 
 
@@ -129,5 +129,5 @@ def _categories(series: pl.Series, column: Column) -> tuple[pl.Series, int]:
     unknown = values.is_null() & ~gone
     other = column.other or levels[0]
     missing = str(column.missing_as) if column.missing_as is not None else other
-    values = values.set(unknown, other).set(gone, missing)
+    values = coded_levels(values.set(unknown, other).set(gone, missing), column)
     return values.alias(column.name), int(unknown.sum())

@@ -299,8 +299,14 @@ def _categorical(series: pl.Series, column: Column) -> pl.Series:
         column,
         f"values that its {lacking}; add them, or list them under 'missing' or 'recode'",
     )
+    return coded_levels(values, column)
+
+
+def coded_levels(values: pl.Series, column: Column) -> pl.Series:
+    """Code the top and the bottom of an ordinal, as the policy says."""
     if column.top is None and column.bottom is None:
         return values
+    levels = column.levels or ()
     order = pl.Series(levels, dtype=pl.Enum(levels))
     low = levels.index(str(column.bottom)) if column.bottom is not None else 0
     high = levels.index(str(column.top)) if column.top is not None else len(levels) - 1

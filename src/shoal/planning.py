@@ -244,6 +244,9 @@ def _clamping_notes(setting: Setting[Any]) -> list[str]:
             notes.append(f"'{name}': unknown values count as '{other}', missing as '{missing}'.")
         else:
             notes.append(f"'{name}': missing cells count as {clamp.constant(column)}.")
+    unused = [name for name in setting.columns if setting.schema[name].transform]
+    if unused:
+        notes.append(f"The transform of {', '.join(unused)} is not used by this method.")
     if setting.release_form is ReleaseForm.MARGINALS:
         notes.append(
             "Columns are permuted independently: the table holds no joint information, and no "

@@ -1,7 +1,7 @@
 """The policy file: TOML in, a frozen `Policy` out.
 
 The shape, the columns, their roles and kinds are checked here. Methods and their parameters
-are checked by `shoal.release.plan`, still before any data is read. Numbers with a point are
+are checked by `shoal.planning.plan`, still before any data is read. Numbers with a point are
 read as decimals, so that 0.1 means one tenth.
 """
 
@@ -15,7 +15,7 @@ from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 from pydantic import (
     BaseModel,
@@ -253,6 +253,10 @@ class ColumnSpec(_Spec):
                     )
             if self.bounds and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
                 _fail(f"expected bounds from low to high, found {list(map(str, self.bounds))}.")
+            if self.bounds and self.missing_as is not None:
+                low, high = cast("tuple[Any, Any]", self.bounds)
+                if not low <= cast("Any", self.missing_as) <= high:
+                    _fail(f"expected 'missing_as' within the bounds, found '{self.missing_as}'.")
             if None not in self._coding and self._coding[0] > self._coding[1]:
                 _fail(f"expected 'bottom' below 'top', found {list(map(str, self._coding))}.")
 
@@ -408,6 +412,13 @@ def _column(name: str, spec: ColumnSpec, folder: Path, files: dict[str, str]) ->
             values["taxonomy"] = Taxonomy(tuple(map(tuple, rows)))
         except InputError as error:
             raise InputError(f"Column '{name}', taxonomy '{spec.taxonomy}': {error}") from None
+        for key in ("other", "missing_as"):
+            value = values[key]
+            if value is not None and str(value) not in values["taxonomy"].leaves:
+                raise InputError(
+                    f"Column '{name}': expected '{key}' to be a leaf of its taxonomy, found "
+                    f"'{value}'."
+                )
     if spec.recode:
         pairs = _read_rows(folder, spec.recode, files)
         if any(len(pair) != 2 for pair in pairs) or len({p[0] for p in pairs}) < len(pairs):

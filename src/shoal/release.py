@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -128,7 +129,11 @@ def run(
     )
     progress("measuring losses", 0, 1)
     compared = figures.compare(outcome.original, outcome.protected, planned.setting.columns)
-    return Run(release, {**compared, "clamped": clamped}, warnings, booking)
+    for column in compared["columns"]:
+        if column["name"] in clamped:  # the original here is already clamped
+            column["missing_original"] = clamped[column["name"]]["missing"]
+    told = (*warnings, *_unreadable(clamped, len(table)))
+    return Run(release, {**compared, "clamped": clamped}, told, booking)
 
 
 def settle(done: Run) -> None:
@@ -158,6 +163,16 @@ def _adopted(planned: Plan, raw: io.Raw) -> tuple[Table, Mapping[str, Any]]:
     if planned.method.noisy:
         return clamp.adopt(raw.frame, schema, columns=planned.setting.columns, decimal=decimal)
     return intake.adopt(raw.frame, schema, decimal=decimal), {}
+
+
+def _unreadable(clamped: Mapping[str, Mapping[str, int]], rows: int) -> tuple[str, ...]:
+    """Warn the steward, and nobody else, where much of a column could not be read."""
+    return tuple(
+        f"'{name}': {lost:,} of {rows:,} cells could not be read and count as the constant. Are "
+        "decimal mark, format and categories right? (Confidential: do not publish this line.)"
+        for name, counts in clamped.items()
+        if (lost := counts.get("unreadable", 0) + counts.get("unknown", 0)) > rows / 5
+    )
 
 
 def _book(
@@ -239,7 +254,7 @@ def _manifest(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "method": planned.method.name,
         "reference": planned.method.reference,
-        "parameters": planned.setting.parameters.model_dump(mode="json"),
+        "parameters": _plain(planned.setting.parameters.model_dump()),
         "protected_columns": list(planned.setting.columns),
         "release_form": planned.setting.release_form.value,
         "rows": frame.height,
@@ -262,9 +277,12 @@ def _promise(value: Claim | Check) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Write a value as JSON can hold it; an exact number as a number where it is one."""
-    if isinstance(value, Fraction):
-        return float(value) if Fraction(float(value)) == value else str(value)
+    """Write a value as JSON can hold it; an exact number as a number where it prints as one."""
+    if isinstance(value, Fraction | Decimal):
+        exact = Fraction(value)
+        if exact.denominator == 1:
+            return int(exact)
+        return float(exact) if Fraction(repr(float(exact))) == exact else str(exact)
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value

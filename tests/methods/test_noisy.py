@@ -16,6 +16,7 @@ from shoal.hazmat.fakes import RecordingNoise
 from shoal.mechanism.grid import Grid
 from shoal.mechanism.perturb import isotonic
 from shoal.methods import REGISTRY, insensitive_laplace, ir_laplace, ir_mdav_laplace, mdav_laplace
+from shoal.methods.noisy import fixed_blocks
 from shoal.partition import individual_ranking, insensitive, mdav, noise_aware
 
 STEPS = Grid(0, 1).steps
@@ -204,7 +205,7 @@ def test_sums_of_insensitive_groups_move_by_at_most_a_width_each(n, k, seed, ord
 @given(st.integers(2, 5), st.integers(4, 60), st.integers(0, 999))
 @settings(max_examples=60)
 def test_mdav_on_one_column_cuts_at_fixed_ranks_where_we_say_so(k, n, seed):
-    if n < k or not ir_mdav_laplace.fixed_blocks(n, k):
+    if n < k or not fixed_blocks(n, k):
         return
     rng = np.random.default_rng(seed)
 
@@ -287,7 +288,7 @@ def test_mdav_on_one_column_moves_its_larger_group_with_the_data():
 
     assert sizes(pair.before) == [4, 4, 6, 4]
     assert sizes(pair.after) == [4, 6, 4, 4]
-    assert not ir_mdav_laplace.fixed_blocks(18, 4)
+    assert not fixed_blocks(18, 4)
 
 
 def test_a_scale_from_the_data_breaks_the_bound_of_insensitive_groups():
@@ -360,6 +361,31 @@ def test_each_form_carries_the_claim_that_could_be_proved(method, form, expected
 
 def test_one_shuffled_column_of_ir_laplace_is_a_list_and_proved():
     rules = policy("ir-laplace", columns=("a",), k=3, release_form="linked-shuffled")
+
+    assert statuses(rules) == ["proved"]
+
+
+@pytest.mark.parametrize("method", ["mdav-laplace", "stable-laplace", "ir-mdav-laplace"])
+@pytest.mark.parametrize(("rows", "status"), [(18, "refuted"), (20, "proved")])
+def test_one_shuffled_column_is_a_list_whose_blocks_may_be_fixed(method, rows, status):
+    rules = policy(method, columns=("a",), k=4, release_form="linked-shuffled")
+
+    assert statuses(rules, rows) == [status]
+
+
+def test_a_scale_from_the_data_is_harmless_where_it_changes_no_order():
+    one = policy("insensitive-laplace", columns=("a",), k=3, scale="from-data")
+    sorted_first = policy("insensitive-laplace", k=3, scale="from-data", order="lexicographic")
+
+    assert statuses(one) == statuses(sorted_first) == ["proved"]
+
+
+def test_bounds_from_the_data_matter_only_where_there_are_bounds():
+    rules = policy("laplace", bounds="from-data")
+    for name in ("a", "b"):
+        rules["columns"][name] = {
+            "role": "quasi-identifier", "kind": "nominal", "categories": ["x", "y"],
+        }  # fmt: skip
 
     assert statuses(rules) == ["proved"]
 

@@ -7,7 +7,7 @@ The order of a release is: `spend`, draw, write, `settle`. The spending is on di
 first draw, so a run that is killed anywhere has spent its epsilon, and no release exists
 without its entry. An entry is never given back and never deleted; triggers in the file say so.
 
-Crash safety. One transaction checks the budget and writes the entry. It begins IMMEDIATE, so
+Crashes. One transaction checks the budget and writes the entry. It begins IMMEDIATE, so
 that of two runs the second waits and sees the first one's entry. The file keeps a rollback
 journal, not a write-ahead log: at rest it is one file, and a copy of it misses nothing.
 `synchronous = EXTRA` because a commit in that mode is the removal of the journal: with FULL the
@@ -408,7 +408,7 @@ def _check_file(connection: sqlite3.Connection, path: Path) -> None:
     if mode != "delete":
         raise InputError(
             f"The budget file '{path}' was switched to journal mode '{mode}'; only 'delete' is"
-            " safe here."
+            " kept through a crash here."
         )
 
 

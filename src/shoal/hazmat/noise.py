@@ -155,7 +155,7 @@ class CheckedNoise(ABC):
 
 
 class OpenDPNoise(CheckedNoise):
-    """Noise for release: no seed, entropy of the operating system, safe across forks.
+    """Noise for release: no seed, entropy of the operating system, also after a fork.
 
     Long vectors are cut into pieces for threads; OpenDP computes outside Python's lock.
 

@@ -67,7 +67,7 @@ def _claims(setting: Setting[Ordered]) -> tuple[Claim, ...]:
             "them along the order parts them with certainty",
             source=noisy.OURS,
         )
-    elif setting.parameters.scale is Origin.FROM_DATA:
+    elif _scale_matters(setting):
         basis = f"counterexample: the order is read off the data; {counterexample(2).event}"
         claim = noisy.privacy_claim(setting, Status.REFUTED, basis=basis, source=noisy.OURS)
     else:
@@ -75,12 +75,19 @@ def _claims(setting: Setting[Ordered]) -> tuple[Claim, ...]:
     return (claim, noisy.shared_rows(setting, setting.parameters.k, SOURCE))
 
 
+def _scale_matters(setting: Setting[Ordered]) -> bool:
+    """A scale from the data changes no order of one column, and no lexicographic one."""
+    parameters = setting.parameters
+    several = len(setting.columns) > 1 and parameters.order is not Order.LEXICOGRAPHIC
+    return parameters.scale is Origin.FROM_DATA and several
+
+
 def _run(table: Table, setting: Setting[Ordered], tools: Tools) -> Masked:
     parameters = setting.parameters
     given = noisy.axes(table, setting)
-    X = noisy.matrix(given, parameters.scale)
+    X = noisy.matrix(given, parameters.scale, codes={})
     if parameters.scale is Origin.FROM_DATA:
-        X = (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0).max(), 1e-300)
+        X = (X - X.min(axis=0)) / max(float(np.ptp(X, axis=0).max()), 1e-300)
     partition = insensitive(X, parameters.k, order=parameters.order.value)
     touched = [len(partition)] * len(given)
     first = given[0]

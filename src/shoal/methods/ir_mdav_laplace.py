@@ -16,10 +16,10 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from shoal.core import Claim, ReleaseForm, Status
+from shoal.core import Claim, ReleaseForm
 from shoal.mechanism.perturb import Purchase
 from shoal.methods import noisy
-from shoal.methods.ir_laplace import MARGINALS_BASIS, TABLE_BASIS
+from shoal.methods.ir_laplace import TABLE_BASIS
 from shoal.methods.ir_laplace import counterexample as off_the_diagonal
 from shoal.methods.mdav_laplace import CONDITIONAL_BASIS, SOURCE, two_readings
 from shoal.methods.method import Masked, Method, Pair, Setting, Tools
@@ -49,38 +49,19 @@ def counterexample(_k: int) -> Pair:
     return Pair(before, after, event)
 
 
-def fixed_blocks(rows: int, k: int) -> bool:
-    """Whether MDAV on one column cuts at ranks that depend on the number of rows and k alone."""
-    return rows % k == 0 or (rows // k) % 2 == 1
-
-
 def _claims(setting: Setting[Divided]) -> tuple[Claim, ...]:
-    k, rows = setting.parameters.k, setting.rows
-    if setting.release_form is not ReleaseForm.MARGINALS:
-        refutation = TABLE_BASIS.format(event=off_the_diagonal(2).event)
-        return two_readings(
-            setting,
-            basis=CONDITIONAL_BASIS,
-            source=SOURCE,
-            refutation=refutation,
-            assumes=[noisy.FIXED_GROUPS],
-        )
-    if rows is None:
-        return (
-            noisy.privacy_claim(
-                setting,
-                Status.CONDITIONAL,
-                basis=MARGINALS_BASIS,
-                source=noisy.OURS,
-                assumes=[f"k = {k} divides the number of rows n, or floor(n / k) is odd"],
-            ),
-        )
-    if fixed_blocks(rows, k):
-        return (
-            noisy.privacy_claim(setting, Status.PROVED, basis=MARGINALS_BASIS, source=noisy.OURS),
-        )
-    refutation = f"counterexample: {counterexample(k).event}"
-    return (noisy.privacy_claim(setting, Status.REFUTED, basis=refutation, source=noisy.OURS),)
+    k = setting.parameters.k
+    if setting.release_form is ReleaseForm.MARGINALS or noisy.one_list(setting):
+        refutation = f"counterexample: {counterexample(k).event}"
+        return (noisy.list_claim(setting, k, refutation=refutation),)
+    refutation = TABLE_BASIS.format(event=off_the_diagonal(2).event)
+    return two_readings(
+        setting,
+        basis=CONDITIONAL_BASIS,
+        source=SOURCE,
+        refutation=refutation,
+        assumes=[noisy.FIXED_GROUPS],
+    )
 
 
 def _run(table: Table, setting: Setting[Divided], tools: Tools) -> Masked:

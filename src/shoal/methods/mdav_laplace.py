@@ -109,7 +109,19 @@ def two_readings(
     )
 
 
+def one_column_claims(setting: Setting[Noisy], k: int) -> tuple[Claim, ...]:
+    """Claims for one shuffled column, whose groups are blocks by rank."""
+    refutation = (
+        "counterexample: the larger group is the second or the third by rank of 18 rows at k=4, "
+        "depending on one record, and the multiplicities of values show which"
+    )
+    return (noisy.list_claim(setting, k, refutation=refutation),)
+
+
 def _claims(setting: Setting[Perturbed]) -> tuple[Claim, ...]:
+    k = setting.parameters.k
+    if noisy.one_list(setting) and k is not None:
+        return (*one_column_claims(setting, k), noisy.shared_rows(setting, k, SOURCE))
     refutation = (
         "counterexample, for the original records: groups follow the data, and the release shows "
         f"them; {counterexample(2).event}"
@@ -121,9 +133,9 @@ def _claims(setting: Setting[Perturbed]) -> tuple[Claim, ...]:
         refutation=refutation,
         assumes=[noisy.FIXED_GROUPS],
     )
-    if setting.parameters.k is None or setting.parameters.groups:
+    if k is None or setting.parameters.groups:
         return claims
-    return (*claims, noisy.shared_rows(setting, setting.parameters.k, SOURCE))
+    return (*claims, noisy.shared_rows(setting, k, SOURCE))
 
 
 def _refuse(setting: Setting[Perturbed]) -> None:
@@ -160,7 +172,7 @@ def _run(table: Table, setting: Setting[Perturbed], tools: Tools) -> Masked:
     for number, names in enumerate(sets):
         chosen = [axis for axis in given if axis.name in names]
         price = _price(parameters, number, chosen, given)
-        X = noisy.matrix(chosen, parameters.scale)
+        X = noisy.matrix(chosen, parameters.scale, codes=noisy.nominal_codes(table, chosen))
         if parameters.k is None:
             partition = noise_aware(X, _expected_noise(chosen, price), progress=tools.progress)
         else:

@@ -9,7 +9,7 @@ the group's members; where groups are blocks by rank, it is the noisy rank in it
 their widths; the ledger has an entry for each.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -47,7 +47,12 @@ LINKED = (ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
 FIXED_GROUPS = (
     "both tables have the same groups: the data set to be protected is the microaggregated one"
 )
+FILE_ORDER = "the order of the rows in the file tells nothing about the protected columns"
 OURS = "ours, unreviewed"
+LIST_BASIS = (
+    "Lemma 1 of sanchez2014: the sorted block means of a column move by at most width / k in all; "
+    "no output says which row has which block"
+)
 
 
 class Origin(StrEnum):
@@ -99,6 +104,8 @@ class Axis:
     Attributes:
         width: what the papers call its sensitivity, in the column's own units.
         distances: between categories, for a nominal that is not ranked.
+        embedding: places of such categories in a public box, squared distance in proportion
+            to path length and 1 at most.
     """
 
     name: str
@@ -107,6 +114,7 @@ class Axis:
     units: Integers
     width: Fraction
     distances: Integers | None = None
+    embedding: Floats | None = None
 
     @property
     def places(self) -> Floats:
@@ -135,6 +143,11 @@ def refuse(setting: Setting[Noisy]) -> None:
             )
     for name in setting.columns:
         column = schema[name]
+        if column.kind is None:
+            raise InputError(
+                f"Column '{name}' has no kind, so that no noise can be added to it. State its "
+                "kind, make it an identifier, or declare it with public = true."
+            )
         if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.levels is None:
             raise InputError(
                 f"Column '{name}': expected categories or a taxonomy, because levels read off "
@@ -179,10 +192,13 @@ def _axis(table: Table, name: str, origin: Origin, *, ranked: bool) -> Axis:
         last = max(len(table.levels(name)) - 1, 1)
         grid, codes = Grid(0, last), table.codes(name)
         distances = None
+        embedding = None
         if kind is Kind.NOMINAL and not ranked:
-            lengths = path_lengths(top_down(leaf_edges(table, name)))
-            distances = lengths.astype(np.int64)
-        return Axis(name, kind, grid, grid.encode(codes.astype(float)), Fraction(last), distances)
+            edges = leaf_edges(table, name)
+            distances = path_lengths(top_down(edges)).astype(np.int64)
+            embedding = _embedded(edges) / np.sqrt(max(int(distances.max()), 1))
+        encoded = grid.encode(codes.astype(np.float64))
+        return Axis(name, kind, grid, encoded, Fraction(last), distances, embedding)
     values = table.numbers(name)
     if origin is Origin.FROM_DATA:
         # As the papers: [0, 1.5 max]; a negative value extends it downwards alike.
@@ -202,14 +218,39 @@ def budgets(given: Sequence[Axis], epsilon: Fraction, split: Split) -> list[Frac
     return [epsilon * axis.width / total for axis in given]
 
 
-def matrix(given: Sequence[Axis], scale: Origin) -> Floats:
-    """Records for grouping: in the public unit box, or standardised by the data."""
-    X = np.column_stack([axis.places for axis in given])
+def _embedded(edges: Integers) -> Floats:
+    """One axis for each edge of the taxonomy, 1 where it lies above the category."""
+    places = np.zeros((len(edges), int(edges.max(initial=0)) + 1))
+    level, step = np.nonzero(edges >= 0)
+    places[level, edges[level, step]] = 1.0
+    return places
+
+
+def matrix(given: Sequence[Axis], scale: Origin, *, codes: Mapping[str, Integers]) -> Floats:
+    """Records for grouping: in the public unit box, or standardised by the data.
+
+    Args:
+        given: the columns.
+        scale: where the scale comes from.
+        codes: categories of the records, for nominals that are placed by their taxonomy.
+    """
+    blocks = [
+        axis.places[:, None]
+        if axis.embedding is None or axis.name not in codes
+        else axis.embedding[codes[axis.name]]
+        for axis in given
+    ]
+    X = np.hstack(blocks)
     if scale is Origin.PUBLIC:
         return X
     spread = X.std(axis=0)
     Z: Floats = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     return Z
+
+
+def nominal_codes(table: Table, given: Sequence[Axis]) -> dict[str, Integers]:
+    """Categories of the records in the nominal columns that are not ranked."""
+    return {axis.name: table.codes(axis.name) for axis in given if axis.distances is not None}
 
 
 def perturbed(
@@ -292,18 +333,27 @@ def privacy_claim(
     """Claim differential privacy, weakened by what the policy reads off the data.
 
     Bounds from the data refute any proof; categories that were copied from the data make
-    it conditional on their being public. The epsilon is the whole release's unless given.
+    it conditional on their being public. Columns that are released beside the protected ones
+    are public, and named as invariants. The epsilon is the whole release's unless given.
     """
+    schema = setting.schema
     assumptions = [ONE_ROW_A_PERSON, *assumes]
-    observed = [name for name in setting.columns if setting.schema[name].observed]
-    if setting.parameters.bounds is Origin.FROM_DATA and status is not Status.REFUTED:
+    if setting.release_form is ReleaseForm.ROW_ALIGNED:
+        assumptions.append(FILE_ORDER)
+    observed = [name for name in setting.columns if schema[name].observed]
+    measured = any(schema[name].kind in {Kind.NUMERIC, Kind.DATE} for name in setting.columns)
+    from_data = setting.parameters.bounds is Origin.FROM_DATA and measured
+    public = [name for name in schema.released if name not in setting.columns]
+    if public:
+        invariants = (f"the public columns {', '.join(public)}", *invariants)
+    if from_data and status is not Status.REFUTED:
         status, source = Status.REFUTED, OURS
         basis = (
             "counterexample: bounds were read off the data. If the record with the largest value "
             "is lowered, the bound falls with it, and values above the new bound, which one table "
             "releases with positive probability, are impossible in the other"
         )
-    elif observed and status is Status.PROVED:
+    elif observed and status is not Status.REFUTED:
         status = Status.CONDITIONAL
         assumptions.append(
             f"the categories of {', '.join(observed)}, copied from the data, are public"
@@ -321,6 +371,36 @@ def privacy_claim(
         source=source,
         release_form=setting.release_form,
     )
+
+
+def fixed_blocks(rows: int, k: int) -> bool:
+    """Whether MDAV on one column cuts at ranks that depend on the number of rows and k alone.
+
+    It takes k values from the lower and the upper end in turn. If k divides the number of rows,
+    or floor(rows / k) is odd, what is left in the middle is one group, or two of k; otherwise
+    the larger of the last two lies on the side that the data says.
+    """
+    return rows % k == 0 or (rows // k) % 2 == 1
+
+
+def list_claim(setting: Setting[Noisy], k: int, *, refutation: str) -> Claim:
+    """Claim for lists of block means that MDAV forms on single columns.
+
+    At planning the number of rows is not known, and the claim is conditional on it.
+    """
+    if setting.rows is None:
+        given = f"k = {k} divides the number of rows n, or floor(n / k) is odd"
+        return privacy_claim(
+            setting, Status.CONDITIONAL, basis=LIST_BASIS, source=OURS, assumes=[given]
+        )
+    if fixed_blocks(setting.rows, k):
+        return privacy_claim(setting, Status.PROVED, basis=LIST_BASIS, source=OURS)
+    return privacy_claim(setting, Status.REFUTED, basis=refutation, source=OURS)
+
+
+def one_list(setting: Setting[Noisy]) -> bool:
+    """Whether the release is a list of values of one column, in no order."""
+    return len(setting.columns) == 1 and setting.release_form is ReleaseForm.LINKED_SHUFFLED
 
 
 def shared_rows(setting: Setting[Noisy], k: int, source: str) -> Claim:

@@ -11,7 +11,7 @@ from shoal.partition import optimal_ranking
 
 SOURCE = (
     "Hansen and Mukherjee, A polynomial algorithm for optimal univariate microaggregation, IEEE "
-    "Transactions on Knowledge and Data Engineering 15 (2003), doi:10.1109/TKDE.2003.1208020"
+    "Transactions on Knowledge and Data Engineering 15 (2003), doi:10.1109/TKDE.2003.1209020"
 )
 
 METHOD = Method(

@@ -21,7 +21,7 @@ from pydantic import Field
 
 from shoal.core import Claim
 from shoal.methods import noisy
-from shoal.methods.mdav_laplace import counterexample, two_readings
+from shoal.methods.mdav_laplace import counterexample, one_column_claims, two_readings
 from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.methods.noisy import Scaled, Split
 from shoal.methods.stable import SOURCE
@@ -47,6 +47,9 @@ class Stable(Scaled):
 
 
 def _claims(setting: Setting[Stable]) -> tuple[Claim, ...]:
+    k = setting.parameters.k
+    if noisy.one_list(setting):
+        return (*one_column_claims(setting, k), noisy.shared_rows(setting, k, SOURCE))
     stated = Fraction(setting.parameters.epsilon)
     per_attribute = setting.parameters.sensitivity is Reading.PER_ATTRIBUTE
     claims = two_readings(
@@ -59,13 +62,13 @@ def _claims(setting: Setting[Stable]) -> tuple[Claim, ...]:
         f"groups each as MDAV does; {counterexample(2).event} (here, for 4 / k)",
         assumes=["the neighbouring table is grouped after this one, as Algorithm 1 does"],
     )
-    return (*claims, noisy.shared_rows(setting, setting.parameters.k, SOURCE))
+    return (*claims, noisy.shared_rows(setting, k, SOURCE))
 
 
 def _run(table: Table, setting: Setting[Stable], tools: Tools) -> Masked:
     parameters = setting.parameters
     given = noisy.axes(table, setting)
-    X = noisy.matrix(given, parameters.scale)
+    X = noisy.matrix(given, parameters.scale, codes=noisy.nominal_codes(table, given))
     partition = mdav(X, parameters.k, progress=tools.progress)
     epsilon = Fraction(parameters.epsilon)
     if parameters.sensitivity is Reading.SUMMED:
