@@ -1,0 +1,191 @@
+"""Counts of persons by class and confidential value, and what is counted otherwise."""
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.errors import InputError
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How many persons of each class hold each confidential value, where any does.
+
+    One entry a pair of class and value that occurs, in the order of the classes and, within
+    a class, of the values. A class without persons is allowed, and no model looks at it, so
+    that parts of a table can be counted apart and added.
+
+    Attributes:
+        classes: class of each entry, from 0.
+        values: confidential value of each entry, from 0. Under an ordered distance the
+            codes are the order.
+        counts: persons, at least 1.
+        persons: in each class, whatever values they hold. Where a person has one record,
+            this is the sum of the class's counts; where a person has several, each is
+            counted once a value, and the sum may be larger.
+        width: number of values that there may be, occurring or not.
+
+    >>> counts = Counts.of([0, 0, 1, 1, 1], [2, 2, 0, 1, 1])
+    >>> counts.classes, counts.values, counts.counts
+    (array([0, 1, 1]), array([2, 0, 1]), array([2, 1, 2]))
+    """
+
+    classes: Ints
+    values: Ints
+    counts: Ints
+    persons: Ints
+    width: int
+
+    @classmethod
+    def of(
+        cls,
+        labels: ArrayLike,
+        codes: ArrayLike,
+        *,
+        units: ArrayLike | None = None,
+        groups: int | None = None,
+        width: int | None = None,
+    ) -> "Counts":
+        """Count records, or the distinct `units` that they belong to.
+
+        Cost of sorting the records once, and once more with units.
+
+        Args:
+            labels: class of each record, from 0.
+            codes: confidential value of each record, from 0, missing having its own code.
+            units: person of each record, as whole numbers; None where each record is one.
+            groups: number of classes, at least all that occur.
+            width: number of values, at least all that occur.
+        """
+        label, code = codes_of(labels, "labels"), codes_of(codes, "codes")
+        if len(label) != len(code):
+            raise InputError(
+                f"labels and codes must be equally long; found {len(label)} and {len(code)}."
+            )
+        groups = _room(label, groups, "groups")
+        width = _room(code, width, "width")
+        persons = label
+        key = label * width + code
+        if units is not None:
+            unit = np.unique(np.asarray(units), return_inverse=True)[1].ravel()
+            if len(unit) != len(label):
+                raise InputError(
+                    f"units must name the person of each record; found {len(unit)} names for "
+                    f"{len(label)} records."
+                )
+            many = int(unit.max(initial=0)) + 1
+            persons = np.unique(label * many + unit) // many
+            key = np.unique(key * many + unit) // many
+        pairs, counts = np.unique(key, return_counts=True)
+        return cls(
+            pairs // width,
+            pairs % width,
+            counts.astype(np.int64),
+            np.bincount(persons, minlength=groups),
+            width,
+        )
+
+    def __add__(self, other: "Counts") -> "Counts":
+        """Add the counts of another part of the same table.
+
+        Classes and values must be numbered alike. Where units were counted, no unit may lie
+        in both parts, or it would be counted twice.
+        """
+        width = max(self.width, other.width)
+        groups = max(len(self.persons), len(other.persons))
+        keys = [part.classes * width + part.values for part in (self, other)]
+        pairs, where = np.unique(np.concatenate(keys), return_inverse=True)
+        counts = np.zeros(len(pairs), np.int64)
+        np.add.at(counts, where.ravel(), np.concatenate([self.counts, other.counts]))
+        persons = np.zeros(groups, np.int64)
+        for part in (self, other):
+            persons[: len(part.persons)] += part.persons
+        return Counts(pairs // width, pairs % width, counts, persons, width)
+
+    def layout(self) -> tuple[Ints, Ints]:
+        """Return where the entries of each class that has any begin, and which classes these are.
+
+        Raises:
+            InputError: there are no entries.
+        """
+        if not len(self.counts):
+            raise InputError("The table has no rows; there is nothing to check.")
+        starts = np.flatnonzero(np.diff(self.classes, prepend=-1))
+        return starts, self.classes[starts]
+
+    @property
+    def totals(self) -> Ints:
+        """Persons by value, over all classes."""
+        totals = np.zeros(self.width, np.int64)
+        np.add.at(totals, self.values, self.counts)
+        return totals
+
+    @property
+    def homogeneous(self) -> Ints:
+        """The classes in which one value is held by every person: their size hides nothing."""
+        starts, present = self.layout()
+        alike: Ints = present[np.maximum.reduceat(self.counts, starts) == self.persons[present]]
+        return alike
+
+
+def smallest_run(values: NDArray[np.float64]) -> int:
+    """Size of the smallest class of one numeric column, NaN being a value. Cost of sorting."""
+    ordered = np.sort(values)
+    new = ordered[1:] != ordered[:-1]
+    new[np.isnan(ordered[1:]) & np.isnan(ordered[:-1])] = False
+    edges = np.flatnonzero(np.concatenate(([True], new, [True])))
+    return int(np.diff(edges).min())
+
+
+def k_when_missing_matches(classes: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
+    """Largest k such that every record matches at least k, if missing matches anything.
+
+    This is the other reading of a missing cell in the literature: records match if they agree
+    wherever both are present. Matching is then no equivalence, so that the smallest number
+    of matches over all records is reported. Cost O(p^2 g log g) for p patterns of missing
+    cells among g classes.
+
+    Args:
+        classes: one row a class, one integer code a column, -1 where missing.
+        counts: records in each class.
+
+    >>> k_when_missing_matches(np.array([[0, 1], [0, -1], [1, 1]]), np.array([1, 1, 2]))
+    2
+    """
+    present = classes >= 0
+    patterns, pattern = np.unique(present, axis=0, return_inverse=True)
+    matches = np.zeros(len(classes), dtype=np.int64)
+    groups = [np.flatnonzero(pattern.ravel() == p) for p in range(len(patterns))]
+    for (p, mine), (q, theirs) in product(enumerate(groups), repeat=2):
+        both = patterns[p] & patterns[q]
+        rows = np.vstack([classes[mine][:, both], classes[theirs][:, both]])
+        # Rows without a shared present column all match.
+        key = np.unique(rows, axis=0, return_inverse=True)[1].ravel() if both.any() else None
+        if key is None:
+            matches[mine] += counts[theirs].sum()
+            continue
+        total = np.bincount(key[mine.size :], counts[theirs], minlength=int(key.max()) + 1)
+        matches[mine] += total[key[: mine.size]].astype(np.int64)
+    return int(matches.min())
+
+
+def codes_of(values: ArrayLike, name: str) -> Ints:
+    """Return whole numbers from 0 as an array, or say what is wrong with them."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(f"{name} must be a one-dimensional array of whole numbers.")
+    if array.size and array.min() < 0:
+        raise InputError(f"{name} must not be negative.")
+    return array.astype(np.int64, copy=False)
+
+
+def _room(codes: Ints, given: int | None, name: str) -> int:
+    """Return how many codes there may be, at least 1."""
+    needed = int(codes.max(initial=-1)) + 1
+    if given is not None and given < needed:
+        raise InputError(f"{name} must be at least {needed}, for all that occur; found {given}.")
+    return max(needed if given is None else given, 1)
