@@ -269,6 +269,8 @@ SECTIONS = {
     policy.ProtectSpec: "## `[protect]`",
     policy.RequireSpec: "## `[require]`",
     policy.ReadingSpec: "## `[reading]`",
+    policy.DiversitySpec: "### `l-diversity`",
+    policy.ClosenessSpec: "### `t-closeness`",
     policy.LedgerSpec: "## `[ledger]`",
     policy.ContextSpec: "## `[context]`",
 }
@@ -489,7 +491,11 @@ CLAIMING = re.compile(
 ALLOWED = re.compile(r"(?<!\w)(?:[klt]|\d+)-anonym(?:ity|ous)\b|\b(?:thread|crash|type)-safe\b",
                      re.IGNORECASE)  # fmt: skip
 RULE = "Shoal never calls a table anonymous, safe or compliant"
-TITLES = ("Anonymization of nominal data based on semantic marginality",)
+TITLES = (
+    "Anonymization of nominal data based on semantic marginality",
+    "From t-closeness to differential privacy and vice versa in data anonymization",
+    "(alpha, k)-anonymity",
+)
 """Titles of papers that we cite."""
 
 

@@ -1,6 +1,6 @@
 """Recompute promises on a finished table, whoever made it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +10,34 @@ from numpy.typing import NDArray
 
 from shoal import io
 from shoal import policy as policies
-from shoal.core import Check, DifferentialPrivacy, KAnonymity, Policy, Role
+from shoal.core import (
+    Check,
+    DifferentialPrivacy,
+    Distance,
+    KAnonymity,
+    LDiversity,
+    Policy,
+    Role,
+    Schema,
+    TCloseness,
+    Testable,
+)
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
-from shoal.models import k_when_missing_matches, smallest_run
+from shoal.models import Counts, k_when_missing_matches, smallest_run, verdict
+from shoal.planning import required
 
 WITNESS_ROWS = 5
 """How many rows of a witness group are named."""
+
+Integers = NDArray[np.int64]
 
 
 def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tuple[Check, ...]:
     """Recompute what a policy requires on any released table, whoever made it.
 
     Cells are compared as they are released: intervals, ancestors and stars are values. Where
-    the policy requires nothing, the k of its quasi-identifiers is reported against k = 2.
+    the policy requires nothing, the k of its quasi-identifiers is reported against k = 2. If
+    the table holds the policy's `unit` column, persons are counted, and rows otherwise.
 
     Args:
         released: a pandas, Polars or PyArrow table.
@@ -51,42 +66,40 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
             "was made; no table can be checked for it."
         )
     keys = schema.with_role(Role.QUASI_IDENTIFIER)
-    required = (KAnonymity(policy.required.get(KAnonymity.name, 2), keys),)
-    for guarantee in required:
-        for name in guarantee.columns:
-            if name not in frame.columns:
-                raise InputError(
-                    f"The table lacks the quasi-identifier '{name}', which {guarantee.name} is "
-                    "about. If it was dropped on purpose, take it out of the policy."
-                )
-        if not guarantee.columns:
-            raise InputError("The policy names no quasi-identifier, so that k has no meaning.")
+    wanted = [g for g in required(policy) if isinstance(g, Testable)] or [KAnonymity(2, keys)]
+    for guarantee in wanted:
+        _check_columns(frame, guarantee)
     if frame.height == 0:
         raise InputError("The table has no rows; there is nothing to check.")
-    return tuple(check_frame(frame, guarantee) for guarantee in required)
+    return tuple(check_frame(frame, guarantee, schema) for guarantee in wanted)
 
 
-def check_frame(frame: pl.DataFrame, guarantee: KAnonymity) -> Check:
+def check_frame(frame: pl.DataFrame, guarantee: Testable, schema: Schema) -> Check:
     """Recompute a guarantee on a frame, cells compared as they are."""
+    units = _units(frame, schema)
+    if isinstance(guarantee, LDiversity | TCloseness):
+        return _check_counts(frame, guarantee, schema, units)
     keys = list(guarantee.columns)
-    if len(keys) == 1 and frame.schema[keys[0]].is_float():
+    if len(keys) == 1 and frame.schema[keys[0]].is_float() and units is None:
         # One numeric column, as individual ranking promises: sorting beats hashing.
         quick = _check_column(frame[keys[0]], guarantee)
         if quick.holds:
             return quick
-    classes = frame.group_by(keys).len("records")
-    achieved = int(classes["records"].min())  # type: ignore[arg-type]  # never empty
-    smallest = classes.filter(pl.col("records") == achieved).sort(keys, nulls_last=True)[:1]
+    source = frame if units is None else frame.with_columns(pl.Series("\0unit", units))
+    counted = pl.len() if units is None else pl.col("\0unit").n_unique()
+    classes = source.group_by(keys).agg(counted.alias("\0persons"))
+    sizes = classes["\0persons"].cast(pl.Int64).to_numpy()
+    achieved = int(sizes.min())
+    smallest = classes.filter(pl.col("\0persons") == achieved).sort(keys, nulls_last=True)[:1]
     rows = (
         frame.select(keys)
-        .with_row_index("row", offset=1)
-        .join(smallest, on=keys, how="semi", nulls_equal=True)["row"]
+        .with_row_index("\0row", offset=1)
+        .join(smallest, on=keys, how="semi", nulls_equal=True)["\0row"]
     )
     remarks: dict[str, Any] = {"classes": classes.height}
     if sum(frame.select(keys).null_count().row(0)):
         codes = np.column_stack([_dense(classes[name]) for name in keys])
-        counts = classes["records"].cast(pl.Int64).to_numpy()
-        remarks["k_if_missing_matches_anything"] = k_when_missing_matches(codes, counts)
+        remarks["k_if_missing_matches_anything"] = k_when_missing_matches(codes, sizes)
     return Check(
         guarantee,
         holds=achieved >= guarantee.k,
@@ -94,6 +107,112 @@ def check_frame(frame: pl.DataFrame, guarantee: KAnonymity) -> Check:
         witness={"size": achieved, "rows": rows.head(WITNESS_ROWS).to_list()},
         remarks=remarks,
     )
+
+
+def class_labels(frame: pl.DataFrame, keys: Sequence[str]) -> Integers:
+    """Number the equivalence classes of some columns from 0; missing is a value."""
+    labels = np.zeros(frame.height, dtype=np.int64)
+    for name in keys:
+        codes = _dense(frame[name]) + 1
+        labels = np.unique(labels * (int(codes.max()) + 1) + codes, return_inverse=True)[1].ravel()
+    return labels
+
+
+def value_codes(
+    frame: pl.DataFrame, columns: Sequence[str], schema: Schema
+) -> tuple[Integers, int]:
+    """Number the confidential values from 0, one code a combination; and how many there are.
+
+    One column keeps its order: that of its declared categories, or of its numbers. A missing
+    cell comes last.
+    """
+    if len(columns) > 1:
+        joint = class_labels(frame, columns)
+        return joint, int(joint.max(initial=0)) + 1
+    series, levels = frame[columns[0]], schema[columns[0]].levels
+    text = series.cast(pl.String)
+    if levels is not None and text.drop_nulls().is_in(levels).all():
+        codes = text.cast(pl.Enum(levels)).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+        width = len(levels)
+    else:
+        numbers = series.cast(pl.Float64, strict=False)
+        ordered = numbers if numbers.null_count() == series.null_count() else text
+        codes = _dense(ordered)
+        width = int(codes.max(initial=-1)) + 1
+    gone = codes < 0
+    return np.where(gone, width, codes), width + int(gone.any())
+
+
+def _check_counts(
+    frame: pl.DataFrame,
+    guarantee: LDiversity | TCloseness,
+    schema: Schema,
+    units: Integers | None,
+) -> Check:
+    labels = class_labels(frame, guarantee.keys)
+    codes, width = value_codes(frame, guarantee.columns, schema)
+    counts = Counts.of(labels, codes, units=units, width=width)
+    edges = None
+    if isinstance(guarantee, TCloseness) and guarantee.distance is Distance.HIERARCHICAL:
+        edges = _edges(guarantee, schema, width)
+    found = verdict(counts, guarantee, edges=edges)
+    rows = np.flatnonzero(labels == found.witness) + 1
+    return Check(
+        guarantee,
+        holds=found.holds,
+        achieved=found.achieved,
+        witness={
+            "size": int(counts.persons[found.witness]),
+            "rows": rows[:WITNESS_ROWS].tolist(),
+        },
+        remarks={
+            "classes": len(counts.persons),
+            "failing_classes": len(found.failing),
+            "homogeneous_classes": len(counts.homogeneous),
+        },
+    )
+
+
+def _edges(guarantee: TCloseness, schema: Schema, width: int) -> Integers:
+    """Edges of the column's taxonomy, and one of its own for missing cells."""
+    taxonomy = schema[guarantee.columns[0]].taxonomy
+    if len(guarantee.columns) > 1 or taxonomy is None:
+        raise InputError(
+            f"{guarantee.name} with distance hierarchical needs one column with a taxonomy; found "
+            f"{', '.join(guarantee.columns)}."
+        )
+    edges = taxonomy.edges()
+    if width > len(edges) + 1:
+        raise InputError(
+            f"Column '{guarantee.columns[0]}' has values that its taxonomy lacks, so that their "
+            "distance is not known."
+        )
+    if width == len(edges) + 1:
+        own = np.full((1, edges.shape[1]), -1, dtype=np.int64)
+        own[0, 0] = edges.max() + 1
+        edges = np.vstack([edges, own])
+    return edges
+
+
+def _check_columns(frame: pl.DataFrame, guarantee: Testable) -> None:
+    keys = guarantee.columns if isinstance(guarantee, KAnonymity) else guarantee.keys
+    if not keys:
+        raise InputError("The policy names no quasi-identifier, so that there are no classes.")
+    for name in dict.fromkeys((*keys, *guarantee.columns)):
+        if name not in frame.columns:
+            raise InputError(
+                f"The table lacks the column '{name}', which {guarantee.name} is about. If it was "
+                "dropped on purpose, take it out of the policy."
+            )
+
+
+def _units(frame: pl.DataFrame, schema: Schema) -> Integers | None:
+    """The persons of the rows, where the table says them and some have several rows."""
+    name = schema.flagged("unit")
+    if name is None or name not in frame.columns:
+        return None
+    codes = _dense(frame[name])
+    return codes if np.unique(codes).size < codes.size else None
 
 
 def _check_column(series: pl.Series, guarantee: KAnonymity) -> Check:
@@ -106,6 +225,6 @@ def _check_column(series: pl.Series, guarantee: KAnonymity) -> Check:
     return Check(guarantee, achieved >= guarantee.k, achieved, {"size": achieved}, remarks)
 
 
-def _dense(series: pl.Series) -> NDArray[np.int64]:
+def _dense(series: pl.Series) -> Integers:
     """Number the distinct values of a column from 0, -1 where missing."""
     return (series.rank("dense").cast(pl.Int64) - 1).fill_null(-1).to_numpy()

@@ -6,13 +6,14 @@ computed on the released table, an `Estimate` was measured and has an interval. 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from html import escape
 from itertools import pairwise
+from math import isfinite
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -330,7 +331,21 @@ class DifferentialPrivacy:
         return f"{shown(self.epsilon)}-differential privacy of {' + '.join(self.protects)}"
 
 
-Guarantee = KAnonymity | DifferentialPrivacy
+Guarantee = KAnonymity | LDiversity | TCloseness | DifferentialPrivacy
+Testable = KAnonymity | LDiversity | TCloseness
+"""Guarantees that a finished table can be tested for."""
+
+
+def figure(number: float | Fraction) -> str:
+    """Write an achieved figure for people: whole, exact if short, else to four digits.
+
+    >>> figure(5), figure(Fraction(1, 4)), figure(Fraction(1, 3))
+    ('5', '0.25', '0.3333')
+    """
+    if isinstance(number, int):
+        return f"{number:,}"
+    text = shown(Fraction(number)) if isinstance(number, Fraction) else f"{number:.4g}"
+    return text if "/" not in text else f"{float(number):.4g}"
 
 
 def shown(number: Fraction) -> str:
@@ -435,15 +450,16 @@ class Check:
     """A guarantee recomputed on a released table.
 
     Attributes:
-        achieved: the best parameter for which the guarantee holds, e.g. the smallest class.
+        achieved: the best parameter for which the guarantee holds, e.g. the smallest class;
+            exact where it is rational.
         witness: the group of records that decides: its size, and row numbers from 1 in the
             table that was checked, never cells.
         remarks: further facts computed on the same table.
     """
 
-    guarantee: Guarantee
+    guarantee: Testable
     holds: bool
-    achieved: int
+    achieved: int | Fraction | float
     witness: Mapping[str, Any]
     remarks: Mapping[str, Any] = field(default_factory=dict)
 
@@ -557,10 +573,36 @@ class Release:
         lines += [f"  not claimed  {text}" for text in self.manifest["not_claimed"]]
         lines += [
             f"  check  {'holds' if check.holds else 'FAILS':<11} {check.guarantee}"
-            f" (achieved {check.achieved})"
+            f" (achieved {figure(check.achieved)})"
             for check in self.checks
         ]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
+
+
+def plain(value: Any) -> Any:
+    """Write a noun as plain JSON values: the one serialiser of manifests and reports.
+
+    A guarantee gets its name, an exact number is a number where it prints as one.
+    """
+    if isinstance(value, Fraction | Decimal | float):
+        return _plain_number(value)
+    if is_dataclass(value):
+        named = {"name": value.name} if isinstance(value, Guarantee) else {}
+        return {**named, **{f.name: plain(getattr(value, f.name)) for f in fields(value)}}
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return value.value if isinstance(value, StrEnum) else value
+
+
+def _plain_number(value: Fraction | Decimal | float) -> int | float | str:
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    exact = Fraction(value)
+    if exact.denominator == 1:
+        return int(exact)
+    return float(exact) if Fraction(repr(float(exact))) == exact else str(exact)

@@ -20,11 +20,13 @@ from shoal.core import (
     Guarantee,
     KAnonymity,
     Kind,
+    LDiversity,
     Neighbours,
     Policy,
     ReleaseForm,
     Role,
     Status,
+    TCloseness,
     shown,
 )
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
@@ -70,11 +72,15 @@ def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = 
         method=method,
         setting=setting,
         claims=method.claims(setting),
-        required=_required(policy),
+        required=required(policy),
         not_claimed=method.not_claimed(setting),
         notes=_notes(policy, method, setting),
     )
     for guarantee in planned.required:
+        # A method that does not look at confidential values may still reach what it cannot
+        # promise about them: that is checked on the finished table.
+        if isinstance(guarantee, LDiversity | TCloseness):
+            continue
         if not any(covers(claim, guarantee) for claim in planned.claims):
             raise ClaimViolationError(_cannot(planned, guarantee))
     return planned
@@ -129,17 +135,26 @@ def _form(method: Method[Any], policy: Policy, *, keep_order: bool) -> ReleaseFo
     return asked or method.forms[0]
 
 
-def _required(policy: Policy) -> tuple[Guarantee, ...]:
-    required: list[Guarantee] = []
+def required(policy: Policy) -> tuple[Guarantee, ...]:
+    """The guarantees that a policy requires."""
+    keys = policy.schema.with_role(Role.QUASI_IDENTIFIER)
+    wanted: list[Guarantee] = []
     if k := policy.required.get(KAnonymity.name):
-        required.append(KAnonymity(k, policy.schema.with_role(Role.QUASI_IDENTIFIER)))
+        wanted.append(KAnonymity(k, keys))
+    for spec in policy.required.get(LDiversity.name, ()):
+        c = None if spec.c is None else Fraction(spec.c)
+        wanted.append(LDiversity(Fraction(spec.l), spec.kind, tuple(spec.column), keys, c))
+    wanted += [
+        TCloseness(Fraction(spec.t), spec.distance, tuple(spec.column), keys)
+        for spec in policy.required.get(TCloseness.name, ())
+    ]
     if epsilon := policy.required.get(DifferentialPrivacy.name):
         columns = tuple(name for name in policy.schema.released if not policy.schema[name].public)
-        required.append(DifferentialPrivacy(Fraction(epsilon), Neighbours.CHANGE_ONE, columns))
-    return tuple(required)
+        wanted.append(DifferentialPrivacy(Fraction(epsilon), Neighbours.CHANGE_ONE, columns))
+    return tuple(wanted)
 
 
-def _cannot(planned: Plan, guarantee: Guarantee) -> str:
+def _cannot(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> str:
     """Say why a requirement stops the plan, and name the nearest that meets it."""
     unprotected = [name for name in guarantee.columns if name not in planned.setting.columns]
     wide = [
@@ -172,7 +187,7 @@ def _cannot(planned: Plan, guarantee: Guarantee) -> str:
     )
 
 
-def _able(planned: Plan, guarantee: Guarantee) -> list[str]:
+def _able(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> list[str]:
     """Methods and forms that would meet a requirement, this method's other forms first."""
     able = []
     first = planned.method

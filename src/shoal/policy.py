@@ -28,7 +28,18 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from shoal.core import Column, Kind, Policy, ReleaseForm, Role, Schema, Taxonomy, Transform
+from shoal.core import (
+    Column,
+    Distance,
+    Diversity,
+    Kind,
+    Policy,
+    ReleaseForm,
+    Role,
+    Schema,
+    Taxonomy,
+    Transform,
+)
 from shoal.errors import InputError, did_you_mean
 
 EXPECTED = {
@@ -279,12 +290,72 @@ class ProtectSpec(_Spec):
     )
 
 
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, dict) else value
+
+
+def _names(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+ColumnNames = Annotated[
+    list[str], BeforeValidator(_names, json_schema_input_type=str | list[str]), Field(min_length=1)
+]
+
+
+class DiversitySpec(_Spec):
+    """The confidential values of every class are diverse."""
+
+    l: Annotated[Number, Field(ge=1)] = Field(description="How diverse.")  # noqa: E741 (as in the literature)
+    column: ColumnNames = Field(description="The confidential column, or several jointly.")
+    kind: Annotated[Diversity, choice(Diversity)] = Field(
+        Diversity.DISTINCT, description="How values are counted."
+    )
+    c: Annotated[Number, Field(gt=0)] | None = Field(None, description="Of the recursive kind.")
+
+    @model_validator(mode="after")
+    def _c_where_needed(self) -> Self:
+        if (self.kind is Diversity.RECURSIVE) is (self.c is None):
+            _fail("expected 'c' for the recursive kind, and for no other.")
+        return self
+
+
+class ClosenessSpec(_Spec):
+    """The confidential values of every class are distributed nearly as in the whole table."""
+
+    t: Annotated[Number, Field(ge=0)] = Field(description="How near.")
+    column: ColumnNames = Field(description="The confidential column, or several jointly.")
+    distance: Annotated[Distance, choice(Distance)] = Field(
+        Distance.EQUAL, description="How distributions are compared."
+    )
+
+    @model_validator(mode="after")
+    def _ratios_from_one(self) -> Self:
+        if self.distance is Distance.RATIO and self.t < 1:
+            _fail(f"expected t of at least 1 for the ratio distance, found '{self.t}'.")
+        return self
+
+
 class RequireSpec(_Spec):
     """Promises that the release must keep, or nothing is written."""
 
     k_anonymity: Annotated[PositiveInt, Field(ge=2)] | None = Field(
         None, alias="k-anonymity", description="Of the quasi-identifiers together."
     )
+    l_diversity: (
+        Annotated[
+            list[DiversitySpec],
+            BeforeValidator(_listed, json_schema_input_type=DiversitySpec | list[DiversitySpec]),
+        ]
+        | None
+    ) = Field(None, alias="l-diversity", description="Of the classes of the quasi-identifiers.")
+    t_closeness: (
+        Annotated[
+            list[ClosenessSpec],
+            BeforeValidator(_listed, json_schema_input_type=ClosenessSpec | list[ClosenessSpec]),
+        ]
+        | None
+    ) = Field(None, alias="t-closeness", description="Of the classes of the quasi-identifiers.")
     differential_privacy: Annotated[Number, Field(gt=0)] | None = Field(
         None, alias="differential-privacy", description="Epsilon for all released columns."
     )
@@ -338,6 +409,11 @@ class PolicySpec(_Spec):
             names = [name for name, spec in self.columns.items() if getattr(spec, flag)]
             if len(names) > 1:
                 _fail(f"expected at most one column with '{flag}', found {', '.join(names)}.")
+        for requirement in (*(self.require.l_diversity or ()), *(self.require.t_closeness or ())):
+            for name in requirement.column:
+                if name not in self.columns or self.columns[name].role is not Role.CONFIDENTIAL:
+                    guess = did_you_mean(name, self.columns)
+                    _fail(f"[require] expected a confidential column, found '{name}'.{guess}")
         for name in self.protect.columns or ():
             if name not in self.columns:
                 guess = did_you_mean(name, self.columns)
@@ -370,7 +446,11 @@ def _build(content: Mapping[str, Any], *, folder: Path, where: str) -> Policy:
         parameters=dict(protect.model_extra or {}),
         columns=tuple(protect.columns) if protect.columns else None,
         release_form=protect.release_form,
-        required=spec.require.model_dump(by_alias=True, exclude_none=True),
+        required={
+            field.alias or name: value
+            for name, field in RequireSpec.model_fields.items()
+            if (value := getattr(spec.require, name)) is not None
+        },
         reading=spec.reading.model_dump(exclude_none=True),
         ledger=_ledger(spec, folder),
         context=spec.context.model_dump(exclude_none=True),

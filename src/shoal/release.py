@@ -6,9 +6,8 @@ promise on the result, and derives the price again from the ledger; what fails s
 
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -32,10 +31,13 @@ from shoal.core import (
     ReleaseForm,
     Spending,
     Status,
+    Testable,
+    figure,
+    plain,
     silent,
 )
 from shoal.engine import local
-from shoal.errors import InputError, InternalError
+from shoal.errors import ClaimViolationError, InputError, InternalError
 from shoal.hazmat import budget, ledger
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.methods import Tools
@@ -231,14 +233,22 @@ def _arranged(planned: Plan, outcome: local.Outcome) -> pl.DataFrame:
 def _checked(planned: Plan, claims: Iterable[Claim], frame: pl.DataFrame) -> tuple[Check, ...]:
     """Recompute every promise that a table can be tested for, once; stop if one fails."""
     promised = [claim.guarantee for claim in claims if claim.status is not Status.REFUTED]
-    testable = [g for g in (*planned.required, *promised) if isinstance(g, KAnonymity)]
-    checks = tuple(check_frame(frame, guarantee) for guarantee in dict.fromkeys(testable))
+    testable = [g for g in (*planned.required, *promised) if isinstance(g, Testable)]
+    schema = planned.policy.schema
+    checks = tuple(check_frame(frame, guarantee, schema) for guarantee in dict.fromkeys(testable))
     for check in checks:
-        if not check.holds:
+        if check.holds:
+            continue
+        found = f"{check.guarantee} does not hold (achieved {figure(check.achieved)})"
+        if check.guarantee in promised:
             raise InternalError(
-                f"The release was stopped: {check.guarantee} is promised and does not hold "
-                f"(achieved {check.achieved}). This is a bug of Shoal; please report it."
+                f"The release was stopped: {found}, and it is promised. This is a bug of Shoal; "
+                "please report it."
             )
+        raise ClaimViolationError(
+            f"The policy requires a promise that the release of '{planned.method.name}' does not "
+            f"keep: {found}. Nothing was written."
+        )
     return checks
 
 
@@ -254,38 +264,19 @@ def _manifest(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "method": planned.method.name,
         "reference": planned.method.reference,
-        "parameters": _plain(planned.setting.parameters.model_dump()),
+        "parameters": plain(planned.setting.parameters.model_dump()),
         "protected_columns": list(planned.setting.columns),
         "release_form": planned.setting.release_form.value,
         "rows": frame.height,
         "columns": {name: str(dtype) for name, dtype in frame.schema.items()},
         "policy": dict(planned.policy.document),
         "policy_digest": planned.policy.digest,
-        "claims": [_promise(claim) for claim in claims],
+        "claims": [plain(claim) for claim in claims],
         "not_claimed": list(planned.not_claimed),
         "notes": list(planned.notes),
-        "checks": [_promise(check) for check in checks],
-        "spendings": [_plain(asdict(spending)) for spending in spendings],
+        "checks": [plain(check) for check in checks],
+        "spendings": [plain(spending) for spending in spendings],
     }
-
-
-def _promise(value: Claim | Check) -> dict[str, Any]:
-    """Write a claim or a check as plain values, the guarantee with its name first."""
-    guarantee = {"name": value.guarantee.name, **asdict(value.guarantee)}
-    plain: dict[str, Any] = _plain({**asdict(value), "guarantee": guarantee})
-    return plain
-
-
-def _plain(value: Any) -> Any:
-    """Write a value as JSON can hold it; an exact number as a number where it prints as one."""
-    if isinstance(value, Fraction | Decimal):
-        exact = Fraction(value)
-        if exact.denominator == 1:
-            return int(exact)
-        return float(exact) if Fraction(repr(float(exact))) == exact else str(exact)
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 def _released_labels(

@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
 from decimal import Decimal
 from typing import Any
 
-from shoal.core import Check, Column, Kind, Release, Role, Schema
+from shoal.core import Check, Column, KAnonymity, Kind, Release, Role, Schema, figure, plain
 from shoal.methods import REGISTRY, Method, Setting
 
 
@@ -21,10 +20,13 @@ def checks_text(checks: Iterable[Check]) -> str:
     for check in checks:
         verdict = "holds" if check.holds else "FAILS"
         lines.append(f"{verdict}: {check.guarantee}")
+        if not isinstance(check.guarantee, KAnonymity):
+            lines.append(f"  achieved: {figure(check.achieved)}")
         rows = ", ".join(map(str, check.witness.get("rows", [])))
         where = f", for example rows {rows}" if rows else ""
         size = check.witness["size"]
-        lines.append(f"  smallest group: {size:,} record{'s' if size != 1 else ''}{where}")
+        group = "smallest" if isinstance(check.guarantee, KAnonymity) else "deciding"
+        lines.append(f"  {group} group: {size:,} record{'s' if size != 1 else ''}{where}")
         for name, value in check.remarks.items():
             lines.append(f"  {name.replace('_', ' ')}: {value:,}")
     return "\n".join(lines)
@@ -32,11 +34,9 @@ def checks_text(checks: Iterable[Check]) -> str:
 
 def checks_json(checks: Iterable[Check]) -> str:
     """The same as JSON, in the shape of the manifest."""
-    plain = [
-        {**asdict(check), "guarantee": {"name": check.guarantee.name, **asdict(check.guarantee)}}
-        for check in checks
-    ]
-    return json.dumps({"holds": all(check["holds"] for check in plain), "checks": plain}, indent=2)
+    written = [plain(check) for check in checks]
+    verdict = {"holds": all(check["holds"] for check in written), "checks": written}
+    return json.dumps(verdict, indent=2)
 
 
 def methods_text() -> str:

@@ -1,0 +1,134 @@
+"""Requirements beyond k on any table: from a policy to a check with its witness."""
+
+from fractions import Fraction
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import shoal
+from shoal.errors import ClaimViolationError, InputError
+
+RELEASED = pl.DataFrame(
+    {
+        "age": [30] * 4 + [50] * 4,
+        "ill": ["flu", "flu", "gout", "none", "none", "none", "none", "none"],
+        "pay": [1, 2, 3, 4, 5, 6, 7, 8],
+    }
+)
+
+
+def policy(**require):
+    return {
+        "version": 1,
+        "columns": {
+            "age": {"role": "quasi-identifier", "kind": "numeric"},
+            "ill": {"role": "confidential", "kind": "nominal"},
+            "pay": {"role": "confidential", "kind": "numeric"},
+        },
+        "protect": {"method": "mdav", "k": 4},
+        "require": {name.replace("_", "-"): value for name, value in require.items()},
+    }
+
+
+@pytest.mark.parametrize(
+    ("require", "achieved", "holds"),
+    [
+        ({"l_diversity": {"l": 2, "column": "ill"}}, 1, False),
+        ({"l_diversity": {"l": 1, "column": "ill"}}, 1, True),
+        ({"l_diversity": {"l": 4, "column": "pay", "kind": "frequency"}}, 4, True),
+        ({"t_closeness": {"t": 0.375, "column": "ill"}}, Fraction(3, 8), True),
+        ({"t_closeness": {"t": 0.374, "column": "ill"}}, Fraction(3, 8), False),
+        (
+            {"t_closeness": {"t": 0.3, "column": "pay", "distance": "ordered"}},
+            Fraction(2, 7),
+            True,
+        ),
+        ({"l_diversity": {"l": 4, "column": ["ill", "pay"]}}, 4, True),
+    ],
+)
+def test_diversity_and_closeness_are_recomputed_by_hand(require, achieved, holds):
+    (check,) = shoal.check(RELEASED, policy(**require))
+
+    assert check.achieved == achieved
+    assert check.holds is holds
+    assert len(check.witness["rows"]) == 4
+
+
+def test_homogeneous_classes_are_counted_and_the_deciding_group_is_named():
+    (check,) = shoal.check(RELEASED, policy(l_diversity={"l": 2, "column": "ill"}))
+
+    assert check.remarks["homogeneous_classes"] == 1
+    assert check.witness == {"size": 4, "rows": [5, 6, 7, 8]}
+
+
+def test_a_list_of_requirements_gives_a_check_each():
+    wanted = [{"l": 1, "column": "ill"}, {"l": 2, "column": "pay", "kind": "entropy"}]
+
+    checks = shoal.check(RELEASED, policy(k_anonymity=4, l_diversity=wanted))
+
+    assert [check.holds for check in checks] == [True, True, True]
+
+
+def test_persons_are_counted_where_the_table_names_them():
+    """Four rows of two persons are no class of four."""
+    rules = policy(k_anonymity=2, l_diversity={"l": 2, "column": "ill"})
+    rules["columns"]["person"] = {"role": "other", "unit": True}
+    table = RELEASED.with_columns(person=pl.Series([1, 1, 2, 2, 3, 4, 5, 6]))
+
+    k, diversity = shoal.check(table, rules)
+
+    assert k.achieved == 2
+    assert diversity.witness["size"] == 4
+
+
+def test_a_requirement_that_the_method_does_not_steer_to_is_checked_and_stops():
+    original = RELEASED.with_columns(age=pl.Series([30, 31, 32, 33, 50, 51, 52, 53]))
+
+    met = shoal.protect(original, policy(l_diversity={"l": 1, "column": "ill"}))
+    with pytest.raises(ClaimViolationError, match="does not keep: distinct 2-diversity of ill"):
+        shoal.protect(original, policy(l_diversity={"l": 2, "column": "ill"}))
+
+    assert met.checks[0].holds
+
+
+@pytest.mark.parametrize(
+    ("require", "sentence"),
+    [
+        ({"l_diversity": {"l": 2, "column": "age"}}, "expected a confidential column, found 'age'"),
+        ({"l_diversity": {"l": 2, "column": "il"}}, "Did you mean 'ill'"),
+        ({"l_diversity": {"l": 2, "column": "ill", "kind": "recursive"}}, "expected 'c'"),
+        ({"l_diversity": {"l": 2, "column": "ill", "kind": "many"}}, "expected one of distinct"),
+        ({"t_closeness": {"t": 0.5, "column": "ill", "distance": "ratio"}}, "at least 1"),
+        ({"t_closeness": {"column": "ill"}}, "expected a value for 't'"),
+    ],
+)
+def test_a_wrong_requirement_is_told_in_a_sentence(require, sentence):
+    with pytest.raises(InputError, match=sentence):
+        shoal.load_policy(policy(**require))
+
+
+def test_a_hierarchical_distance_needs_a_taxonomy(tmp_path):
+    (tmp_path / "ill.csv").write_text("flu,acute,all\ngout,chronic,all\nnone,none at all,all\n")
+    rules = policy(t_closeness={"t": 0.4, "column": "ill", "distance": "hierarchical"})
+
+    with pytest.raises(InputError, match="needs one column with a taxonomy"):
+        shoal.check(RELEASED, rules)
+
+    rules["columns"]["ill"]["taxonomy"] = str(tmp_path / "ill.csv")
+    (check,) = shoal.check(RELEASED, rules)
+    assert check.achieved == Fraction(3, 8)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.none() | st.sampled_from("abc")), min_size=1))
+def test_distinct_diversity_equals_a_naive_count_missing_being_a_value(rows):
+    table = pl.DataFrame(
+        {"age": [a for a, _ in rows], "ill": [i for _, i in rows], "pay": [1] * len(rows)},
+        schema={"age": pl.Int64, "ill": pl.String, "pay": pl.Int64},
+    )
+
+    (check,) = shoal.check(table, policy(l_diversity={"l": 1, "column": "ill"}))
+
+    naive = min(len({i for b, i in rows if b == a}) for a, _ in rows)
+    assert check.achieved == naive
