@@ -157,3 +157,15 @@ def test_csv_cells_that_a_spreadsheet_would_run_are_guarded_on_request(files):
     released = pl.read_csv(published.folder / "release.csv")
     assert released["region"].unique().to_list() == ["'=1+1"]
     assert json.loads((published.folder / "manifest.json").read_text())["guard_formulas"]
+
+
+def test_homogeneous_groups_are_told_to_the_officer_alone(files):
+    data, policy, out = files
+    pl.read_csv(data).with_columns(income=pl.lit(7)).write_csv(data)
+
+    published = publish.protect(data, policy, out)
+
+    figures = json.loads((published.internal / "figures.json").read_text())
+    assert figures["homogeneous"]["income"]["rows"] == 12
+    assert "gives its members away" in (published.internal / "report.html").read_text()
+    assert "gives its members away" not in (published.folder / "report.html").read_text()

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from shoal.checking import class_labels, value_codes
 from shoal.core import Kind, Role
 from shoal.measures import loss
+from shoal.models import Counts
 from shoal.table import Table
 
 
@@ -26,8 +28,30 @@ def compare(before: Table, after: Table, columns: Sequence[str]) -> dict[str, An
             "original": _unique_rows(before.frame, keys),
             "released": _unique_rows(after.frame, keys),
         },
+        "homogeneous": _homogeneous(after, keys, columns),
         "columns": [_column_figures(before, after, name) for name in columns],
     }
+
+
+def _homogeneous(
+    after: Table, keys: Sequence[str], protected: Sequence[str]
+) -> dict[str, dict[str, int]]:
+    """Count the classes, and their rows, in which everybody has the same confidential value.
+
+    Only columns that are released as they are count: there, such a class tells the value of
+    each of its members.
+    """
+    bare = [name for name in after.schema.with_role(Role.CONFIDENTIAL) if name not in protected]
+    if not keys or not bare:
+        return {}
+    labels = class_labels(after.frame, keys)
+    found = {}
+    for name in bare:
+        codes, width = value_codes(after.frame, [name], after.schema)
+        counts = Counts.of(labels, codes, width=width)
+        alike = counts.homogeneous
+        found[name] = {"classes": len(alike), "rows": int(counts.persons[alike].sum())}
+    return found
 
 
 def _unique_rows(frame: pl.DataFrame, keys: list[str]) -> int | None:
