@@ -93,19 +93,17 @@ class Audit:
         return VIOLATED if self.violated else NOTHING_FOUND
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.verdict}: {self.method}, {self.release_form}, declared epsilon "
-            f"{shown(self.worst.declared)} ({self.worst.claim.status})"
-        ]
+        worst = self.worst
+        declared = f"declared epsilon {shown(worst.declared)} ({worst.claim.status})"
+        lines = [f"{self.verdict}: {self.method}, {self.release_form}, {declared}"]
         for finding in self.findings:
             bound = finding.bound
+            low, counts = bound.epsilon.low, f"{bound.before:,} and {bound.after:,}"
             lines += [
                 f"  pair: {finding.pair.name}",
-                f"    epsilon is at least {bound.epsilon.low:.2f} with confidence "
-                f"{self.confidence:.10g}",
+                f"    epsilon is at least {low:.2f} with confidence {self.confidence:.10g}",
                 f"    event: {bound.event}",
-                f"    in {bound.before:,} and {bound.after:,} of {bound.trials:,} runs on the two "
-                "tables",
+                f"    in {counts} of {bound.trials:,} runs on the two tables",
             ]
         if not self.violated:
             lines.append("  This does not support the claim; its proof does, where it has one.")

@@ -136,7 +136,8 @@ class _Pool:
             self._drawn = self.draw(max(1, min(2000, _AHEAD // max(1, self.values.size))))
             self._taken = 0
         self._taken += 1
-        return self._drawn[self._taken - 1]
+        drawn: Integers = self._drawn[self._taken - 1]
+        return drawn
 
 
 class Runs:

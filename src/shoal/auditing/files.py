@@ -1,8 +1,8 @@
 """Run the whole pipeline on a file, again and again, and read all that lands in the folder.
 
-The slow level of the audit: what a method does not leak, a pipeline around it may, through the number
-of rows, missing cells, types, the manifest or the size of a file. The internal folder is not
-read: it is not published.
+The slow level of the audit: what a method does not leak, a pipeline around it may, through the
+number of rows, missing cells, types, the manifest or the size of a file. The internal folder
+is not read: it is not published.
 """
 
 import json
@@ -46,7 +46,9 @@ class Landed:
 class Releases:
     """Releases of one table through `publish.protect`, each in a folder that is then removed."""
 
-    def __init__(self, planned: Plan, table: pl.DataFrame, noise: Noise | None, folder: Path) -> None:
+    def __init__(
+        self, planned: Plan, table: pl.DataFrame, noise: Noise | None, folder: Path
+    ) -> None:
         folder.mkdir(parents=True)
         self._folder = folder
         self._data = folder / "people.csv"

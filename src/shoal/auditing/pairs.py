@@ -7,7 +7,7 @@ the exact answers are apart, in units of the noise they would get.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -49,20 +49,28 @@ class Neighbours:
 
 def built_in(planned: Plan) -> list[Neighbours]:
     """Worst cases for a plan, the method's own counterexample first."""
-    k = getattr(planned.setting.parameters, "k", None) or 5
+    k = _group_size(planned)
     own = planned.method.counterexample
     known = [m.counterexample for m in REGISTRY.values() if m.counterexample is not None]
     boxes: dict[Callable[..., Any], tuple[str, Floats, Floats]] = {}
     for build in ([own] if own else []) + known:
-        pair = build(k)
-        boxes.setdefault(build, (pair.event, pair.before, pair.after))
+        box = build(k)
+        boxes.setdefault(build, (box.event, box.before, box.after))
     others = [_extreme(k), _zig_zag(k)]
     made = []
     for name, before, after in (*boxes.values(), *others):
-        pair = _carried(planned, name, before, after) if len(before) >= k else None
+        pair = _carried(planned, name, before, after) if len(before) >= max(k, 2) else None
         if pair is not None:
             made.append(pair)
     return made
+
+
+def _group_size(planned: Plan) -> int:
+    """The k of the pairs: the policy's; small tables for a method without groups."""
+    if "k" not in type(planned.setting.parameters).model_fields:
+        return 2
+    k: int | None = planned.setting.parameters.k
+    return k or 40
 
 
 def given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> Neighbours:
@@ -75,7 +83,7 @@ def given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> Neighbour
             f"share; found {before.height:,} and {after.height:,}."
         )
     apart = [
-        (left.cast(pl.String).ne_missing(right.cast(pl.String))).to_numpy()
+        _comparable(left, right).ne_missing(_comparable(right, left)).to_numpy()
         for left, right in zip(before, after, strict=True)
     ]
     rows = np.flatnonzero(np.any(apart, axis=0))
@@ -87,6 +95,12 @@ def given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> Neighbour
         if name in schema.released and name not in planned.setting.columns:
             raise InputError(f"Column '{name}' is public, and differs between the two tables.")
     return Neighbours("the two tables that were given", before, after, int(rows[0]))
+
+
+def _comparable(series: pl.Series, other: pl.Series) -> pl.Series:
+    """A column as numbers if both tables have numbers there: 1 is 1.0, whatever its type."""
+    numbers = series.dtype.is_numeric() and other.dtype.is_numeric()
+    return series.cast(pl.Float64 if numbers else pl.String)
 
 
 def searched(
@@ -135,12 +149,14 @@ def apartness(planned: Plan, pair: Neighbours) -> float:
     alone. `STRUCTURE` is added where the tables differ in who shares a row, which no
     noise hides. A guide for the search, no bound.
     """
-    sides = [Runs(planned, table_of(planned, frame), _Exact()) for frame in (pair.before, pair.after)]
+    sides = [
+        Runs(planned, table_of(planned, frame), _Exact()) for frame in (pair.before, pair.after)
+    ]
     probes = [_Exact(), _Exact()]
     for side, probe in zip(sides, probes, strict=True):
         side.with_noise(probe)
     form = planned.setting.release_form
-    loss = _loss(*(probe.answers for probe in probes), form)
+    loss = _loss(probes[0].answers, probes[1].answers, form)
     shapes = [_shape(side.with_noise(_Deaf()), form) for side in sides]
     return loss + (0.0 if shapes[0] == shapes[1] else STRUCTURE)
 
@@ -267,7 +283,7 @@ def _carried(planned: Plan, name: str, before: Floats, after: Floats) -> Neighbo
     """Carry a pair of the unit box over to the policy's columns, if it still is a pair."""
     frames = [_frame(planned, X) for X in (before, after)]
     try:
-        return Neighbours(name, *frames, given(planned, *frames).row)
+        return replace(given(planned, frames[0], frames[1]), name=name)
     except InputError:  # for example, two cells that fall in one category
         return None
 

@@ -1,8 +1,8 @@
 """Try to refute a claim of differential privacy: a lower bound on epsilon from samples alone.
 
 A mechanism with epsilon satisfies P(M(X) in S) <= exp(epsilon) P(M(Y) in S) for all neighbours X, Y
-and all events S. So every pair and every event gives a lower bound: with p the lower and q the upper
-confidence bound of the two probabilities, epsilon >= ln(p / q).
+and all events S. So every pair and every event gives a lower bound: with p the lower and q the
+upper confidence bound of the two probabilities, epsilon >= ln(p / q).
 
 The runs on each table fall in two halves that share nothing. On the first half an event is chosen:
 a score of the output, a threshold, a side of it, and which table is on top. On the second half
@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 from math import inf, log
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,7 +192,7 @@ def _chosen(name: str, before: Floats, after: Floats, share: float) -> tuple[flo
     thresholds = _thresholds(np.sort(np.concatenate([before, after])))
     best: tuple[float, Event] | None = None
     for at_least in (True, False):
-        side = "left" if at_least else "right"
+        side: Literal["left", "right"] = "left" if at_least else "right"
         counts = [np.searchsorted(scores, thresholds, side) for scores in (before, after)]
         if at_least:
             counts = [runs - count for count in counts]
@@ -266,12 +266,12 @@ def low_bits(outputs: Floats) -> Floats:
 
 def distinct_rows(outputs: Floats) -> Floats:
     """How many different rows a table has."""
-    return _starts(outputs).sum(axis=1).astype(np.float64)
+    return np.asarray(np.count_nonzero(_starts(outputs), axis=1), dtype=np.float64)
 
 
 def largest_group(outputs: Floats) -> Floats:
     """How many rows share the most frequent value of a row."""
-    return _run_lengths(_starts(outputs)).max(axis=1).astype(np.float64)
+    return np.asarray(_run_lengths(_starts(outputs)).max(axis=1), dtype=np.float64)
 
 
 def smallest_group(outputs: Floats) -> Floats:
@@ -279,7 +279,8 @@ def smallest_group(outputs: Floats) -> Floats:
     starts = _starts(outputs)
     lengths = _run_lengths(starts)
     ends = np.concatenate([starts[:, 1:], np.ones_like(starts[:, :1])], axis=1)
-    return np.where(ends, lengths, lengths.shape[1]).min(axis=1).astype(np.float64)
+    shortest = np.where(ends, lengths, lengths.shape[1]).min(axis=1)
+    return np.asarray(shortest, dtype=np.float64)
 
 
 def alike(row: int, column: int | None = None) -> Score:
@@ -288,7 +289,7 @@ def alike(row: int, column: int | None = None) -> Score:
     def score(outputs: Floats) -> Floats:
         part = outputs if column is None else outputs[:, :, [column]]
         same = (part == part[:, [row]]).all(axis=2)
-        return same.sum(axis=1).astype(np.float64)
+        return np.asarray(np.count_nonzero(same, axis=1), dtype=np.float64)
 
     return score
 
@@ -407,9 +408,11 @@ def _starts(outputs: Floats) -> NDArray[np.bool_]:
 
     Equal rows have equal mixtures; others collide with a probability that rounding decides.
     """
-    weights = np.random.default_rng(1934).uniform(1, 2, outputs.shape[2])
-    # Not a matrix product: its rounding may differ between equal rows.
-    mixed = np.sort(sum(w * outputs[:, :, j] for j, w in enumerate(weights)), axis=1)
+    weights: Floats = np.random.default_rng(1934).uniform(1, 2, (outputs.shape[2],))
+    mixed = np.zeros(outputs.shape[:2])
+    for column, weight in enumerate(weights):  # the rounding of a matrix product depends on place
+        mixed += weight * outputs[:, :, column]
+    mixed.sort(axis=1)
     first = np.ones((len(outputs), 1), dtype=np.bool_)
     return np.concatenate([first, mixed[:, 1:] != mixed[:, :-1]], axis=1)
 

@@ -68,8 +68,8 @@ def least(successes: ArrayLike, trials: int, alpha: float) -> NDArray[np.float64
     array([0.   , 0.398, 0.964])
     """
     s = np.asarray(successes, dtype=np.float64)
-    bound: NDArray[np.float64] = betaincinv(np.maximum(s, 1), trials - s + 1, alpha)
-    return np.where(s > 0, bound, 0.0)
+    bound = betaincinv(np.maximum(s, 1), trials - s + 1, alpha)
+    return np.where(s > 0, bound, 0.0).astype(np.float64)
 
 
 def most(successes: ArrayLike, trials: int, alpha: float) -> NDArray[np.float64]:
@@ -81,8 +81,8 @@ def most(successes: ArrayLike, trials: int, alpha: float) -> NDArray[np.float64]
     array([0.036, 0.602, 1.   ])
     """
     s = np.asarray(successes, dtype=np.float64)
-    bound: NDArray[np.float64] = betainccinv(s + 1, np.maximum(trials - s, 1), alpha)
-    return np.where(s < trials, bound, 1.0)
+    bound = betainccinv(s + 1, np.maximum(trials - s, 1), alpha)
+    return np.where(s < trials, bound, 1.0).astype(np.float64)
 
 
 def _check(successes: int, trials: int, confidence: float) -> None:
