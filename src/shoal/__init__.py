@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shoal.auditing import audit
     from shoal.checking import check
     from shoal.errors import ClaimViolationError, InputError, InternalError, ShoalError
     from shoal.planning import plan
@@ -22,6 +23,7 @@ _HOME = {
     "InputError": ("shoal.errors", "InputError"),
     "InternalError": ("shoal.errors", "InternalError"),
     "ShoalError": ("shoal.errors", "ShoalError"),
+    "audit": ("shoal.auditing", "audit"),
     "check": ("shoal.checking", "check"),
     "load_policy": ("shoal.policy", "load"),
     "plan": ("shoal.planning", "plan"),
@@ -35,6 +37,7 @@ __all__ = [
     "InputError",
     "InternalError",
     "ShoalError",
+    "audit",
     "check",
     "load_policy",
     "plan",

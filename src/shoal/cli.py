@@ -133,6 +133,57 @@ def check(
 
 
 @app.command()
+def audit(
+    policy: PolicyFile,
+    pair: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="FILE FILE", help="Two tables that differ in one person."),
+    ] = None,
+    table: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A table; search for a telling neighbour.")
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(help="Runs on each table; by default 20,000, or 200 for --level files."),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="That all bounds hold together.")] = 0.95,
+    level: Annotated[
+        str, typer.Option(help="arrays (the method alone) or files (the whole pipeline).")
+    ] = "arrays",
+    fail_on_violation: Annotated[
+        bool, typer.Option("--fail-on-violation", help="Exit with 3 if the claim is refuted.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write a report page, confidential.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing report.")] = False,
+) -> None:
+    """Try to refute the differential privacy that a policy claims, on pairs of tables."""
+    with _door():
+        from shoal import auditing
+        from shoal.partition import compile_notice
+        from shoal.publish import write_text
+        from shoal.report import html
+
+        with _progress() as progress, compile_notice(_tell):
+            found = auditing.audit(
+                policy,
+                pair=pair,
+                table=table,
+                trials=trials,
+                confidence=confidence,
+                level=level,
+                progress=progress,
+            )
+        typer.echo(str(found))
+        if out is not None:
+            write_text(out, html.audit_report(found.facts()), force=force)
+            typer.echo(f"Report, confidential: {out}")
+        if fail_on_violation and found.violated:
+            raise typer.Exit(3)
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder to work in.")] = Path("demo"),
 ) -> None:

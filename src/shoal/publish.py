@@ -38,7 +38,7 @@ class Published:
 
 def protect(
     data: Path,
-    policy: Path,
+    policy: Policy | Path,
     out: Path,
     *,
     form: str = "parquet",
@@ -56,7 +56,7 @@ def protect(
 
     Args:
         data: the table; see `shoal.io.read`.
-        policy: the policy file.
+        policy: the policy file, or what was read from it.
         out: the folder to write; `out.internal` is written beside it.
         form: parquet, csv, sav or dta.
         force: replace an existing release.

@@ -144,6 +144,11 @@ def settle(done: Run) -> None:
         budget.settle(*done.booking)
 
 
+def secure_noise() -> Noise:
+    """The noise that releases are made with: no seed, entropy of the operating system."""
+    return OpenDPNoise()
+
+
 def open_budget(path: Path, source: str, epsilon: str) -> str:
     """Grant a population a budget in a budget file, which is made if need be."""
     try:

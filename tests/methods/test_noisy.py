@@ -278,17 +278,18 @@ def test_mdav_centroids_move_as_far_as_the_square_is_wide():
     assert moved > 9 * (2 / k)
 
 
-def test_mdav_on_one_column_moves_its_larger_group_with_the_data():
-    pair = ir_mdav_laplace.counterexample(4)
+@pytest.mark.parametrize("k", [2, 3, 4, 7])
+def test_mdav_on_one_column_moves_its_larger_group_with_the_data(k):
+    pair = ir_mdav_laplace.counterexample(k)
 
-    def sizes(X):
-        partition = mdav(X, 4)
-        order = np.argsort([X[partition.labels == i].mean() for i in range(len(partition))])
-        return partition.sizes[order].tolist()
+    def sums(X):
+        partition = mdav(X, k)
+        found = zip(partition.sizes, np.bincount(partition.labels, X[:, 0]), strict=True)
+        return sorted((int(size), int(total)) for size, total in found)
 
-    assert sizes(pair.before) == [4, 4, 6, 4]
-    assert sizes(pair.after) == [4, 6, 4, 4]
-    assert not fixed_blocks(18, 4)
+    assert sums(pair.before) == [(k, 0), (k, k), (k, k), (k + 1, 0)]
+    assert sums(pair.after) == [(k, 0), (k, 0), (k, k), (k + 1, k + 1)]
+    assert not fixed_blocks(len(pair.before), k)
 
 
 def test_a_scale_from_the_data_breaks_the_bound_of_insensitive_groups():

@@ -46,15 +46,15 @@ class Ordered(Scaled):
 def counterexample(k: int) -> Pair:
     """One outlier decides the scale of the first column, and with it everybody's place.
 
-    The first column is narrow but for one record, the second wide. While the outlier is
-    ordinary, both count alike in the order; once it is not, the second decides alone.
+    Of 2k records, k lie at (0, 1), k - 1 at (0.001, 0) and one at (0, 0). Standardised by the
+    data, both columns count nearly alike, the first a little more: it decides who is near the
+    corner. Once the last record is at (1, 0), the first column is nothing to all others,
+    and the second decides. All but two records change groups, and the second column's
+    sums move by 2k - 4, where the noise is scaled for 2.
     """
-    n = 2 * k
-    places = np.arange(n)
-    before = np.column_stack([0.1 * ((places * 37) % n) / n, places / (n - 1)])
-    before[-1] = [0.0, 1.0]
+    before = np.repeat([[0.0, 1.0], [0.001, 0.0], [0.0, 0.0]], [k, k - 1, 1], axis=0)
     after = before.copy()
-    after[-1] = [1.0, 1.0]
+    after[-1] = [1.0, 0.0]
     return Pair(before, after, "one outlier in the first column changes everybody's place")
 
 

@@ -6,8 +6,8 @@ MDAV on one column takes k values from the lower and k from the upper end in tur
 number of rows n, or floor(n / k) is odd, its groups are blocks of the sorted column whose
 boundaries depend on n and k alone, and Lemma 1 of sanchez2014 applies: as marginals the release
 costs epsilon, proved. Otherwise the larger group is the last but one or the last, as the data
-will: `counterexample` has group sizes by rank [4, 4, 6, 4] and [4, 6, 4, 4] for n=18, k=4, which
-multiplicities show. As a table, the release carries the two claims of `mdav-laplace`.
+will, and carries its records' values with it: `counterexample` has group sums that move by 2k + 1
+widths. As a table, the release carries the two claims of `mdav-laplace`.
 """
 
 from fractions import Fraction
@@ -37,14 +37,18 @@ class Divided(NoisyGroups):
     )
 
 
-def counterexample(_k: int) -> Pair:
-    """Eighteen values at k=4: one of them decides on which side the larger group lies."""
-    before = np.array([0.0] * 4 + [0.45] + [0.5] * 9 + [1.0] * 4)[:, None]
+def counterexample(k: int) -> Pair:
+    """Of 4k + 1 values, 2k + 1 are 0 and 2k are 1; one 0 becomes 1.
+
+    The last k + 1 values to be grouped are those of the majority: group sums are 0, k, k
+    and, of the larger group, 0; then 0, 0, k and k + 1. They move by 2k + 1 in all.
+    """
+    before = np.repeat([0.0, 1.0], [2 * k + 1, 2 * k])[:, None]
     after = before.copy()
-    after[4] = 0.55
+    after[0] = 1.0
     event = (
-        "with 18 rows at k=4 the larger group is the second or the third by rank, depending on one "
-        "record, and the multiplicities of values show which"
+        "of 4k + 1 records at the two ends of a column the larger group is the majority's; one "
+        "record turns it over, and group sums move by 2k + 1 widths where the noise is for one"
     )
     return Pair(before, after, event)
 

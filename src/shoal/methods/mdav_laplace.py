@@ -112,8 +112,8 @@ def two_readings(
 def one_column_claims(setting: Setting[Noisy], k: int) -> tuple[Claim, ...]:
     """Claims for one shuffled column, whose groups are blocks by rank."""
     refutation = (
-        "counterexample: the larger group is the second or the third by rank of 18 rows at k=4, "
-        "depending on one record, and the multiplicities of values show which"
+        "counterexample: of 4k + 1 records at the two ends of a column the larger group is the "
+        "majority's; one record turns it over, and group sums move by 2k + 1 widths"
     )
     return (noisy.list_claim(setting, k, refutation=refutation),)
 

@@ -15,6 +15,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 CONFIDENTIAL = "CONFIDENTIAL: computed from the original table; not for publication"
+AUDIT_CONFIDENTIAL = (
+    "CONFIDENTIAL: shows the tables that the audit ran on, row by row; not for publication"
+)
 
 STATUS_WORDS = {
     "proved": "proved",
@@ -65,6 +68,11 @@ def internal_report(
     )
 
 
+def audit_report(audit: Mapping[str, Any]) -> str:
+    """Render what an audit found: events, probabilities, and the tables that it ran on."""
+    return _page("audit.html", audit=audit, confidential=AUDIT_CONFIDENTIAL)
+
+
 def _page(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
@@ -82,6 +90,7 @@ def _environment() -> Environment:
     environment.filters["percent"] = lambda share: f"{100 * share:.1f}%"
     environment.globals["status_words"] = STATUS_WORDS
     environment.globals["plotly"] = _plotly
+    environment.globals["zip"] = zip
     return environment
 
 
