@@ -179,6 +179,8 @@ class Runs:
             il1s=mean[2],
             il1s_sd=spread[2],
             least_share=float(mean[3:].min()),
+            least_error=float(spread[3:][mean[3:].argmin()] / math.sqrt(len(F))),
+            least_column=list(self.study.bounds)[int(mean[3:].argmin())],
             columns=m,
             runs=len(F),
         )
@@ -194,6 +196,7 @@ class Loss:
 
     Attributes:
         least_share: SSE / SST of the column that kept most, a mean over runs.
+        least_error: its standard error.
     """
 
     sse: float
@@ -203,8 +206,18 @@ class Loss:
     il1s: float
     il1s_sd: float
     least_share: float
+    least_error: float
+    least_column: str
     columns: int
     runs: int
+
+    def below(self, least: float) -> bool:
+        """Whether a column lies below a floor by more than three standard errors."""
+        return self.least_share + 3 * self.least_error < least
+
+    def kept(self) -> str:
+        """SSE / SST of the column that kept most, for a page."""
+        return f"{show(self.least_share)} ± {show(self.least_error)} ({self.least_column})"
 
 
 def above(one: Loss, other: Loss, name: str) -> bool:
@@ -273,6 +286,10 @@ def once(outcome: bool) -> dict[str, bool]:  # noqa: FBT001 (a truth value is th
     return {"": bool(outcome)}
 
 
+FLOOR = "`max( 2e^(2ε) / (1 + e^(2ε))² · n/(n-1), e^(-2ε) )`"
+"""The floor as pages have it."""
+
+
 def show(value: float) -> str:
     """Three significant digits, without an exponent where it stays readable."""
     if value == 0 or 0.001 <= abs(value) < 100_000:
@@ -293,13 +310,13 @@ def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]])
 def write_losses(path: Path, tables: Mapping[str, Mapping[Key, Loss]]) -> None:
     """Write every point of every table."""
     header = ["table", "method", "epsilon", "k", "sse", "sse_sd", "sae", "sae_sd", "il1s"]
-    header += ["il1s_sd", "least_sse_over_sst"]
+    header += ["il1s_sd", "least_sse_over_sst", "least_column"]
     rows = []
     for table, points in tables.items():
         for key, loss in points.items():
             named = [table, *("" if part is None else part for part in key)]
             pairs = [loss.sse, loss.sse_sd, loss.sae, loss.sae_sd, loss.il1s, loss.il1s_sd]
-            rows.append([*named, *pairs, loss.least_share])
+            rows.append([*named, *pairs, loss.least_share, loss.least_column])
     write_rows(path, header, rows)
 
 
@@ -312,9 +329,9 @@ def grid_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def tally(sentences: Sequence[Sentence]) -> str:
     """How many of the sentences hold."""
-    partly = sum("only" in s.verdict for s in sentences)
-    held = sum(s.holds for s in sentences)
-    return f"Of {len(sentences)} sentences, {held} hold in our runs and {partly} hold in part."
+    held, partly = sum(s.holds for s in sentences), sum("only" in s.verdict for s in sentences)
+    rest = len(sentences) - held - partly
+    return f"Tests in all: {len(sentences)}. Hold: {held}; hold in part: {partly}; others: {rest}."
 
 
 def sentence_table(sentences: Sequence[Sentence]) -> str:

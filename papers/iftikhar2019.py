@@ -289,12 +289,10 @@ def text(
                 _margin(points, (more, eps), ks),
             ])  # fmt: skip
             least = common.floor(float(eps), n)
-            share, k = min((points[STABLE, eps, k].least_share, k) for k in ks)
-            floors.append([
-                study.name, eps, show(least), f"{show(share)} (k={k})",
-                show(points[PLAIN, eps, None].least_share),
-                "yes" if share < least else "no",
-            ])  # fmt: skip
+            best = min((points[STABLE, eps, k] for k in ks), key=lambda loss: loss.least_share)
+            plain = points[PLAIN, eps, None].kept()
+            below = "yes" if best.below(least) else "no"
+            floors.append([study.name, eps, show(least), best.kept(), plain, below])
     by_reading = common.grid_table(
         ["table", "ε", "all: ε for the table", "all: ε for each column",
          "S-MDAV each column, others the table"],
@@ -324,7 +322,7 @@ Values were clamped to the bounds, as the other two papers do and Shoal always d
 clamped. The paper does not say which it did. Clamped, all losses meet at a ceiling for small ε,
 and which is lowest is chance there. Not clamped, the expected error of the noise alone is
 proportional to its scale: Δ/ε for plain noise, g/k times that for I-MDAV with g = n/k groups, 2/k
-times that for S-MDAV. So the two crossings follow from the scales, up to chance and the error of
+times that for S-MDAV. So the crossing follows from the scales, up to chance and the error of
 grouping; and at k = 2 S-MDAV has the noise of plain noise, with the error of grouping on top, so
 that nothing can be won at k = 2. (For the runs without clamping the policy states a box with room
 for the noise, and an epsilon larger in proportion, which leaves the scale of the noise as it is;
@@ -363,10 +361,10 @@ here, it is refuted. MDAV standardises columns by the data, with noise and witho
 ## The floor
 
 A row-aligned release that is epsilon-private for the original records in every column, by a
-method that treats all rows alike, loses at least max( 2e^2ε / (1 + e^2ε)² · n / (n - 1), e^-2ε )
-of SST in each column ([why](sanchez2014.md#the-floor)). It is a statement on squared errors, so
-that it has no line in figures of IL1s. Here is SSE / SST of the column that kept most, ε being
-the table's; for S-MDAV at its best k.
+method that treats all rows alike, loses in each column at least {common.FLOOR} of SST
+([why](sanchez2014.md#the-floor)). It is a statement on squared errors, so that it has no line in
+figures of IL1s. Here is SSE / SST of the column that kept most, with its standard error, ε being
+the table's; for S-MDAV at its best k. Below the floor means by more than three standard errors.
 
 {by_floor}
 

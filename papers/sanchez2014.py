@@ -301,12 +301,12 @@ def text(
     rows = []
     for eps in EPSILONS:
         least = common.floor(float(eps), n)
-        below = [k for k in ks if points["IR + Laplace", eps, k].least_share < least]
+        below = [k for k in ks if points["IR + Laplace", eps, k].below(least)]
         rows.append([
             eps,
             show(least),
-            show(points["plain Laplace", eps, None].least_share),
-            show(points["IR + Laplace", eps, last].least_share),
+            points["plain Laplace", eps, None].kept(),
+            points["IR + Laplace", eps, last].kept(),
             f"from k={below[0]}" if below else "nowhere",
         ])  # fmt: skip
     floors = common.grid_table(
@@ -358,17 +358,18 @@ curves as the loss of the published method, not as the price of epsilon.
 
 ## The floor
 
-Any row-aligned release that is epsilon-private for every column, by a method that treats all rows
-alike, loses in each column at least
+A row-aligned release that is epsilon-private for the original records in every column, by a
+method that treats all rows alike, loses in each column at least
 
-E SSE / SST ≥ max( 2e^2ε / (1 + e^2ε)² · n / (n - 1), e^-2ε ).
+{common.FLOOR} of SST, in expectation.
 
 The reason: exchanging two rows changes two records, so that the tables with row i's and row j's
 values exchanged look alike up to 2ε, for every pair of rows, and the squared differences of all
 pairs add up to n SST. The proof is ours and unreviewed. Dotted lines show the floor; for ε = 10
-it is too small to draw. Where a curve lies below its floor, that release cannot have its ε as a
-table of the original records, row by row, whatever the method; nothing follows for the lists of
-block means, for which the ε is proved. The table has SSE / SST of the column that kept most.
+it is too small to draw. Where a curve lies below its floor, the release is not ε-private for the
+original records as a row-aligned table. Nothing follows for the lists of block means, for which
+ε is proved. The table has SSE / SST of the column that kept most, with its standard error; below
+the floor means by more than three of these.
 
 {floors}
 

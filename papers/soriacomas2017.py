@@ -257,12 +257,14 @@ def text(
     rows = []
     for eps in EPSILONS:
         least = common.floor(float(eps), n)
-        shares = {m: min((points[m, eps, k].least_share, k) for k in ks) for m in UNDER}
+        best = {
+            m: min(ks, key=lambda k, m=m, eps=eps: points[m, eps, k].least_share) for m in UNDER
+        }
         rows.append([
             eps,
             show(least),
-            *(f"{show(share)} (k={k})" for share, k in shares.values()),
-            ", ".join(m for m, (share, _) in shares.items() if share < least) or "none",
+            *(f"{points[m, eps, k].kept()}, k={k}" for m, k in best.items()),
+            ", ".join(m for m, k in best.items() if points[m, eps, k].below(least)) or "none",
         ])  # fmt: skip
     floors = common.grid_table(["epsilon", "floor", *UNDER, "below the floor"], rows)
     return f"""# Noise on microaggregates: Soria-Comas and Domingo-Ferrer 2017{study.note}
@@ -315,15 +317,16 @@ proved.
 ## The floor
 
 A row-aligned release that is epsilon-private *for the original records* in every column, by a
-method that treats all rows alike, loses in each column at least max( 2e^2ε / (1 + e^2ε)² · n / (n
-- 1), e^-2ε ) of SST ([why](sanchez2014.md#the-floor)). The paper protects the microaggregated
-data set, so that the floor is no bar that it set itself to clear; it tells readers who want the
-other reading where they stand. The dotted line is the floor for all columns together. Below, SSE
-/ SST of the column that kept most, at the best k.
+method that treats all rows alike, loses in each column at least {common.FLOOR} of SST
+([why](sanchez2014.md#the-floor)). The paper protects the microaggregated data set, so that the
+floor is no bar that it set itself to clear; it tells readers who want the other reading where
+they stand. The dotted line is the floor for all columns together. Below, SSE / SST of the column
+that kept most, at its best k, with its standard error; below the floor means by more than three of
+these.
 
 {floors}
 
-Where no curve lies below the floor, the floor decides nothing, and the pairs of tables do.
+Where a method is not below the floor, the floor decides nothing, and the pairs of tables do.
 """
 
 
