@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup setup-dev demo test lint bench docs requirements clean
+.PHONY: setup setup-dev demo test lint bench papers docs requirements clean
 
 # A stamp holds the digest of what was installed, so that a second run is quick and a changed
 # requirements file is noticed.
@@ -38,6 +38,12 @@ bench: setup-dev
 	$(BIN)/python bench/partition.py
 	$(BIN)/python bench/noise.py
 	$(BIN)/python bench/epsilon.py
+
+# With the reference tables (SHOAL_DATA or ../shared/data), else on the shipped sample.
+papers: setup
+	$(BIN)/python papers/sanchez2014.py
+	$(BIN)/python papers/soriacomas2017.py
+	$(BIN)/python papers/iftikhar2019.py
 
 docs: setup-dev
 	$(BIN)/mkdocs build --strict

@@ -30,7 +30,7 @@ _HOME = {
     "protect": ("shoal.release", "protect"),
     "write_report": ("shoal.report", "write_report"),
 }
-_ROOMS = {"core", "io", "methods", "models", "partition", "sample"}
+_ROOMS = {"core", "io", "measures", "methods", "models", "partition", "sample"}
 
 __all__ = [
     "ClaimViolationError",
