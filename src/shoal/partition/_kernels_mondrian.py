@@ -3,13 +3,14 @@
 Records of a node stay in the order of their indices, because every cut keeps that order.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.partition._compile import kernel, vector_kernel
 from shoal.partition._input import Floats, Ints
+from shoal.partition._kernels import number
 from shoal.partition._kernels_rules import Rules, meets
 
 Bools = NDArray[np.bool_]
@@ -102,11 +103,12 @@ def grow(
                 Z, codes, who, start, end, low, high, rules, options, work, score, cut, size, is_low
             )
         if column < 0:
-            leaves.lower[groups] = low
-            leaves.upper[groups] = high
-            leaves.above[groups] = above[waiting]
-            leaves.upto[groups] = upto[waiting]
             leaves.depth[groups] = depths[waiting]
+            for j in range(d):
+                leaves.lower[groups, j] = low[j]
+                leaves.upper[groups, j] = high[j]
+                leaves.above[groups, j] = above[waiting, j]
+                leaves.upto[groups, j] = upto[waiting, j]
             for a in range(start, end):
                 labels[who[a]] = groups
             groups += 1
@@ -116,15 +118,16 @@ def grow(
             middle += is_low[a]
         for j in range(d):
             divide(Z[j], is_low, work.values, start, end)
-        divide_numbers(who, is_low, spare_who, start, end)
+        divide(who, is_low, spare_who, start, end)
         # The low side lies on top of the stack, so that it is cut and numbered first.
         for half in range(2):
             at = waiting + half
             starts[at] = middle if half == 0 else start
             ends[at] = end if half == 0 else middle
             depths[at] = depths[waiting] + (1 if half == 0 else 0)
-        above[waiting + 1] = above[waiting]
-        upto[waiting + 1] = upto[waiting]
+        for j in range(d):
+            above[waiting + 1, j] = above[waiting, j]
+            upto[waiting + 1, j] = upto[waiting, j]
         above[waiting, column] = cut[column, 0]
         upto[waiting + 1, column] = cut[column, 0]
         waiting += 2
@@ -167,7 +170,7 @@ def choose(
                     mark(Z[j], start, end, cut[j, 0], size[j, 0], is_low)
                     score[j] = gain(options, who, start, end, is_low)
         while column < 0:
-            j = int(np.argmax(score))
+            j = highest(score)
             if score[j] < 0.0:
                 break
             score[j] = -1.0
@@ -186,6 +189,16 @@ def choose(
         for a in range(rules.first[r], rules.first[r] + work.many[r]):
             work.here[work.seen[a]] = 0
     return column
+
+
+@kernel
+def highest(score: Floats) -> int:
+    """Column of the highest score, the lowest of equals."""
+    best = 0
+    for j in range(1, score.size):
+        if score[j] > score[best]:
+            best = j
+    return best
 
 
 @kernel
@@ -264,13 +277,13 @@ def find_cuts(
     if options.border[j, 0] >= 0:
         border_cuts(x, options.border[j], work.codes, cut[j], size[j])
     elif options.relaxed:
-        work.values[:n] = x
+        copy(x, n, work.values, number(0))
         cut[j, 0] = nth(work.values, n, half - 1)
         size[j, 0] = half
         size[j, 1] = 0
         return
     else:
-        work.values[:n] = x
+        copy(x, n, work.values, number(0))
         middle = nth(work.values, n, half)
         before = -np.inf
         fewer = 0
@@ -302,7 +315,7 @@ def border_cuts(x: Floats, border: Ints, counts: Ints, cut: Floats, size: Ints) 
     highest = 0
     for code in range(first, last):
         highest = max(highest, border[code])
-    size[:] = 0
+    size[0] = size[1] = 0
     passed = 0
     tallest = 0
     held = first
@@ -378,7 +391,7 @@ def gain(options: Options, who: Ints, start: int, end: int, is_low: Bools) -> fl
 
 
 @kernel
-def divide(x: Floats, is_low: Bools, spare: Floats, start: int, end: int) -> None:
+def divide(x: NDArray[Any], is_low: Bools, spare: NDArray[Any], start: int, end: int) -> None:
     """Move the low side to the front, each side in its order, without a branch a record."""
     front = start
     back = 0
@@ -388,21 +401,14 @@ def divide(x: Floats, is_low: Bools, spare: Floats, start: int, end: int) -> Non
         spare[back] = value
         front += is_low[a]
         back += not is_low[a]
-    x[front:end] = spare[:back]
+    copy(spare, back, x, front)
 
 
 @kernel
-def divide_numbers(x: Ints, is_low: Bools, spare: Ints, start: int, end: int) -> None:
-    """Move the low side to the front, as `divide` does."""
-    front = start
-    back = 0
-    for a in range(start, end):
-        value = x[a]
-        x[front] = value
-        spare[back] = value
-        front += is_low[a]
-        back += not is_low[a]
-    x[front:end] = spare[:back]
+def copy(source: NDArray[Any], n: int, target: NDArray[Any], at: int) -> None:
+    """Copy the first n; numba compiles a loop much faster than an assignment of slices."""
+    for a in range(n):
+        target[at + a] = source[a]
 
 
 @vector_kernel
@@ -418,19 +424,20 @@ def extent_of(x: Floats) -> tuple[float, float]:
 
 @kernel
 def nth(x: Floats, n: int, h: int) -> float:
-    """Return the number of rank h among the first n, reordering them: Hoare's quickselect."""
+    """Return the number of rank h among the first n, reordering them: Hoare's quickselect.
+
+    The pivot is the median of three at scattered places, so that no order of records that
+    occurs in tables is a bad one.
+    """
     left = 0
     right = n - 1
-    rounds = 0
+    place = 12345
     while right > left:
-        rounds += 1
-        if rounds > 100:
-            # Pivots that keep failing are no accident; sorting ends it.
-            x[left : right + 1] = np.sort(x[left : right + 1])
-            break
-        a = x[left]
-        b = x[(left + right) // 2]
-        c = x[right]
+        width = right - left + 1
+        place = (place * 1103515245 + 12345) % 2147483648
+        a = x[left + place % width]
+        b = x[left + (place >> 7) % width]
+        c = x[left + (place >> 14) % width]
         pivot = max(min(a, b), min(max(a, b), c))
         i = left
         j = right

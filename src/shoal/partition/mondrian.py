@@ -156,7 +156,7 @@ def mondrian_tree(
         height=n if max_height is None else max_height,
         relaxed=bool(relaxed),
         choice=list(Choice).index(choice),
-        extent=columns.max(axis=1) / 2 - columns.min(axis=1) / 2,
+        extent=np.maximum(columns.max(axis=1) / 2 - columns.min(axis=1) / 2, 5e-324),
         border=border,
         codes=max([border.shape[1], *map(len, values)]),
         target=classes,
