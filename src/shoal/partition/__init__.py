@@ -8,9 +8,18 @@ from shoal.partition._compile import compile_notice
 from shoal.partition.insensitive import insensitive
 from shoal.partition.marginality import marginality, marginality_order, path_lengths
 from shoal.partition.mdav import mdav
-from shoal.partition.mondrian import blocks, median_cut
+from shoal.partition.mondrian import (
+    Choice,
+    Tree,
+    blocks,
+    median_cut,
+    mondrian,
+    mondrian_tree,
+    taxonomy_order,
+)
 from shoal.partition.mu_approx import mu_approx
 from shoal.partition.noise_aware import noise_aware
+from shoal.partition.requirement import Requirement
 from shoal.partition.stable import Change, insensitivity, stability, stable
 from shoal.partition.univariate import (
     individual_ranking,
@@ -23,6 +32,9 @@ from shoal.partition.warmup import warmup
 
 __all__ = [
     "Change",
+    "Choice",
+    "Requirement",
+    "Tree",
     "blocks",
     "compile_notice",
     "individual_ranking",
@@ -33,6 +45,8 @@ __all__ = [
     "marginality_order",
     "mdav",
     "median_cut",
+    "mondrian",
+    "mondrian_tree",
     "mu_approx",
     "noise_aware",
     "optimal_ranking",
@@ -40,6 +54,7 @@ __all__ = [
     "path_lengths",
     "stability",
     "stable",
+    "taxonomy_order",
     "vmdav",
     "warmup",
 ]

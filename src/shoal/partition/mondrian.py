@@ -1,17 +1,209 @@
-"""Median cuts of a table into blocks, and partitioning within blocks."""
+"""Mondrian: median cuts of a table into groups or blocks, and partitioning within blocks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.core import Partition, Progress, silent
+from shoal.core import Diversity, LDiversity, Partition, Progress, silent
 from shoal.errors import InputError
 from shoal.partition._input import Floats, Ints, group_size, matrix
+from shoal.partition._kernels_mondrian import Leaves, Options, grow
+from shoal.partition._kernels_rules import Rules
 from shoal.partition.mdav import mdav
+from shoal.partition.requirement import Requirement, compiled, refused, whole_numbers
 
 LEAST = 10_000
 """Records that a block has at least."""
+
+
+class Choice(StrEnum):
+    """By which column a node is cut first.
+
+    `range`: the widest in the node, as a share of its width in the whole table. `entropy`: the
+    one whose values in the node have the largest entropy. `gain`: the one whose median cut
+    tells most about a target column.
+    """
+
+    RANGE = "range"
+    ENTROPY = "entropy"
+    GAIN = "gain"
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """The leaves of a recursive partition of space.
+
+    Attributes:
+        partition: which leaf each record is in; leaves are numbered from low to high along
+            the cuts.
+        lower: least value of each leaf's records, one row a leaf and one column each.
+        upper: largest value of them.
+        above: what the cuts alone say of a leaf: above < x <= upto, infinite where nothing was
+            cut. These cells cover the whole space, each point once. Relaxed cuts leave
+            records equal to `above` on both sides.
+        upto: the other end.
+        depth: cuts between the root and each leaf.
+    """
+
+    partition: Partition
+    lower: Floats
+    upper: Floats
+    above: Floats
+    upto: Floats
+    depth: Ints
+
+
+def mondrian(X: ArrayLike, k: int, **options: Any) -> Partition:
+    """Partition by Mondrian, see `mondrian_tree`, of which this is the `partition`.
+
+    >>> mondrian([[1, 5], [1, 9], [7, 5], [8, 5]], 2).labels
+    array([0, 0, 1, 1])
+    """
+    return mondrian_tree(X, k, **options).partition
+
+
+def mondrian_tree(
+    X: ArrayLike,
+    k: int,
+    *,
+    require: Sequence[Requirement] = (),
+    units: ArrayLike | None = None,
+    relaxed: bool = False,
+    choice: Choice = Choice.RANGE,
+    target: ArrayLike | None = None,
+    borders: Mapping[int, ArrayLike] | None = None,
+    max_height: int | None = None,
+    halt: Requirement | None = None,
+) -> Tree:
+    """Cut space at medians, column after column, while both sides keep what is required.
+
+    A node is cut by the column that `choice` ranks first, ties by the lowest column; where no
+    cut of it is allowed, by the next one, and a node is a leaf when no column is left. A cut is
+    allowed if both sides have k records and meet every requirement. Of each column two cuts
+    are looked at, the nearest ones on both sides of the median, the more balanced first, the
+    lower of two equally balanced. So if the whole table meets what is required, every leaf
+    does; and if it does not, no grouping does, because all models are kept by merging.
+
+    Strict cuts lie between two values, so that equal rows share a leaf. Relaxed ones give the
+    low side half of the records, of those equal to the median the first: leaves are smaller,
+    and their boxes may overlap or be the same. A column that is constant in a node is never cut.
+
+    A missing cell must come as a number of its own. As any other it can be cut off, or share
+    a leaf with its neighbours in the order. The order of nominal codes must be public.
+
+    Cost: O(n d log(n / k)), more where cuts are far from balanced, and O(n) a requirement and
+    level, for the ordered, ratio and hierarchical distances O(values) a node more.
+
+    Not promised: differential privacy, since cuts depend on exact counts; the least loss; with
+    `halt`, t-closeness.
+
+    Args:
+        X: records by columns, any finite numbers or codes; not changed.
+        k: least number of records in a leaf, at least 2.
+        require: what every leaf must meet beside k. Records are counted.
+        units: person of each record, as whole numbers from 0: a leaf needs k persons.
+        relaxed: whether equal values may be parted to balance the sides.
+        choice: see `Choice`.
+        target: class of each record, as whole numbers from 0, for `Choice.GAIN`.
+        borders: for columns of codes 0..m-1 in the order of a taxonomy, the height of the
+            border after each code but the last, see `taxonomy_order`. Such a column is cut
+            between the children of the lowest node of the taxonomy that covers its codes in
+            the node, and nowhere else.
+        max_height: cuts between the root and a leaf, at most.
+        halt: a node that does not meet this is not cut further, whatever its leaves would be:
+            the rule of cormode2013 for t-closeness, on top of k = 8. Nodes beyond t come to
+            be, and stay as they are: nothing may be claimed from it.
+
+    Raises:
+        InputError: the whole table does not meet a requirement.
+
+    References:
+        LeFevre, DeWitt, Ramakrishnan, "Mondrian multidimensional k-anonymity", ICDE 2006.
+        doi:10.1109/ICDE.2006.101; "Workload-aware anonymization", KDD 2006, for the gain.
+        Cormode, Procopiuc, Shen, Srivastava, Yu, "Empirical privacy and empirical utility of
+        anonymized data", ICDE Workshops 2013. doi:10.1109/ICDEW.2013.6547431
+
+    >>> tree = mondrian_tree([[1.0], [2.0], [6.0], [7.0], [9.0]], 2)
+    >>> tree.lower.ravel(), tree.upper.ravel(), tree.upto.ravel()
+    (array([1., 6.]), array([2., 9.]), array([ 2., inf]))
+    """
+    X = matrix(X)
+    n, d = X.shape
+    k = group_size(k, n)
+    rules, codes = _rules(require, units, halt, n, k)
+    choice = Choice(choice)
+    classes = np.zeros(n, np.int64) if target is None else _of_records(target, "target", n)
+    if (choice is Choice.GAIN) is (target is None):
+        raise InputError("choice = 'gain', and no other, needs a target.")
+    if max_height is not None and max_height < 0:
+        raise InputError(f"max_height must be at least 0; found {max_height}.")
+    columns = X.T.copy()
+    heights = {j: _border(columns, j, own) for j, own in (borders or {}).items()}
+    values: list[Floats] = []
+    if choice is Choice.ENTROPY:
+        columns, values, heights = _ranked(columns, heights)
+    border = np.full((d, max([1, *map(len, heights.values())])), -1, np.int64)
+    for j, own in heights.items():
+        border[j, : len(own)] = own
+    options = Options(
+        k=k,
+        height=n if max_height is None else max_height,
+        relaxed=bool(relaxed),
+        choice=list(Choice).index(choice),
+        extent=np.maximum(columns.max(axis=1) / 2 - columns.min(axis=1) / 2, 5e-324),
+        border=border,
+        codes=max([border.shape[1], *map(len, values)]),
+        target=classes,
+        classes=int(classes.max()) + 1,
+        halting=-1 if halt is None else len(rules.kind) - 1,
+    )
+    sides = [np.empty((n // k, d)) for _ in range(4)]
+    leaves = Leaves(sides[0], sides[1], sides[2], sides[3], np.empty(n // k, np.int64))
+    labels = np.empty(n, np.int64)
+    groups = grow(columns, codes, rules, options, leaves, labels)
+    lower, upper, above, upto = (side[:groups].copy() for side in sides)
+    for j, held in enumerate(values):
+        for side in (lower, upper, above, upto):
+            finite = np.isfinite(side[:, j])
+            side[finite, j] = held[side[finite, j].astype(np.int64)]
+    depth = leaves.depth[:groups].copy()
+    return Tree(Partition(labels), lower, upper, above, upto, depth)
+
+
+def taxonomy_order(edges: ArrayLike) -> tuple[Ints, Ints]:
+    """Order the leaves of a taxonomy so that all below any node are neighbours.
+
+    Args:
+        edges: of `Taxonomy.edges`.
+
+    Returns:
+        The leaves in their new order, nodes by their first leaf; and between each leaf and
+        the next the height of the lowest node above both, as `borders` of `mondrian_tree`
+        has it. A record of leaf v gets the code `np.argsort(order)[v]`.
+
+    >>> taxonomy_order([[0, 4], [1, 5], [2, 4], [3, -1]])
+    (array([0, 2, 1, 3]), array([1, 2, 2]))
+    """
+    paths = [[e for e in row if e >= 0] for row in np.asarray(edges).tolist()]
+    first: dict[int, int] = {}
+    height: dict[int, int] = {}
+    for row, path in enumerate(paths):
+        for step, e in enumerate(path):
+            first.setdefault(e, row)
+            height[e] = max(height.get(e, 0), step)
+    order = sorted(range(len(paths)), key=lambda row: [first[e] for e in reversed(paths[row])])
+    tallest = max(map(len, paths))
+    between = []
+    for one, other in pairwise(order):
+        shared = [e for e in paths[one] if e in paths[other]]
+        between.append(height[shared[0]] if shared else tallest)
+    return np.array(order, np.int64), np.array(between, np.int64)
 
 
 def blocks(
@@ -103,6 +295,66 @@ def median_cut(X: ArrayLike, least: int = LEAST) -> Partition:
         lower = _lower_half(X[rows, widest])
         parts += [rows[~lower], rows[lower]]
     return Partition(labels)
+
+
+def _rules(
+    require: Sequence[Requirement],
+    units: ArrayLike | None,
+    halt: Requirement | None,
+    n: int,
+    k: int,
+) -> tuple[Rules, Ints]:
+    """Translate all that leaves must meet, the halting rule last."""
+    wanted = list(require)
+    if units is not None:
+        persons = np.unique(_of_records(units, "units", n), return_inverse=True)[1].ravel()
+        if persons.max() + 1 < k:
+            raise InputError(f"Cannot form one cluster of k={k} from {persons.max() + 1} persons.")
+        many = LDiversity(Fraction(k), Diversity.DISTINCT, (), ())
+        wanted.append(Requirement(many, persons))
+    if halt is not None:
+        wanted.append(halt)
+    for own in wanted:
+        _of_records(own.codes, "codes", n)
+    rules, codes = compiled(wanted, n)
+    missed = refused(list(require), rules)
+    if missed is not None:
+        raise InputError(f"No grouping meets {missed.guarantee}, because the whole table does not.")
+    return rules, codes
+
+
+def _of_records(values: ArrayLike, name: str, n: int) -> Ints:
+    array = whole_numbers(values, name)
+    if len(array) != n:
+        raise InputError(f"{name} must have one entry for each of {n} records; found {len(array)}.")
+    # A copy, because kernels would be compiled anew for read-only or strided arrays.
+    return array.copy()
+
+
+def _border(columns: Floats, j: int, own: ArrayLike) -> Ints:
+    """Return the heights after each code of a column, with a 0 after the last."""
+    if not 0 <= j < len(columns):
+        raise InputError(f"borders name column {j} of {len(columns)}.")
+    heights = whole_numbers(own, "borders")
+    x = columns[j]
+    if (x != np.floor(x)).any() or x.min() < 0 or x.max() > len(heights):
+        raise InputError(
+            f"A column with {len(heights)} borders must hold codes from 0 to {len(heights)}."
+        )
+    return np.append(heights, 0)
+
+
+def _ranked(
+    columns: Floats, heights: Mapping[int, Ints]
+) -> tuple[Floats, list[Floats], dict[int, Ints]]:
+    """Replace values by their ranks, and borders after codes by borders after ranks."""
+    pairs = [np.unique(x, return_inverse=True) for x in columns]
+    ranks = np.array([inverse.ravel() for _, inverse in pairs], np.float64)
+    borders = {}
+    for j, own in heights.items():
+        held = pairs[j][0].astype(np.int64)
+        borders[j] = np.append(np.maximum.reduceat(own, held)[:-1], 0)
+    return ranks, [values for values, _ in pairs], borders
 
 
 def _spread(X: Floats) -> Floats:

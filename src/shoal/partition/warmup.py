@@ -1,9 +1,14 @@
 """Compiling every kernel of this room ahead of the first run."""
 
+from fractions import Fraction
+
 import numpy as np
 
+from shoal.core import Diversity, LDiversity
 from shoal.partition.mdav import mdav
+from shoal.partition.mondrian import mondrian
 from shoal.partition.mu_approx import mu_approx
+from shoal.partition.requirement import Requirement
 from shoal.partition.univariate import individual_ranking, optimal_ranking
 from shoal.partition.vmdav import vmdav
 
@@ -19,5 +24,7 @@ def warmup() -> None:
     mdav(table[:5000], 3)
     vmdav(table[:100], 3, gamma=1.0)
     mu_approx(table[:100], 3)
+    diverse = LDiversity(Fraction(2), Diversity.DISTINCT, (), ())
+    mondrian(table[:100], 3, require=[Requirement(diverse, np.arange(100))])
     individual_ranking(grid, 3)
     optimal_ranking(grid[:100], 3)

@@ -1,0 +1,141 @@
+"""Mondrian against anonypy and against its own targets, as ratios of CPU time.
+
+    python bench/mondrian.py
+
+prints a Markdown table for RESULTS.md. Kernels are compiled before anything is timed. Two
+things are optional: adult.csv of SHOAL_DATA (or ../shared/data), and anonypy, which wants
+packages of its own: SHOAL_ANONYPY_PYTHON names an interpreter that has it and pandas.
+"""
+
+import csv
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Distance, Diversity, LDiversity, TCloseness
+from shoal.models import Counts, verdict
+from shoal.partition import Choice, Requirement, Tree, mondrian_tree, warmup
+
+DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
+ANONYPY_SECONDS, ANONYPY_CLASSES = 15.6, 2350
+"""As measured earlier, where anonypy is not at hand."""
+
+ANONYPY = """
+import sys, time
+import pandas as pd
+from anonypy.mondrian import Mondrian
+names = ["age", "hours-per-week", "education-num", "workclass", "sex"]
+frame = pd.read_csv(sys.argv[1])[names + ["occupation"]]
+for name in ("workclass", "sex", "occupation"):
+    frame[name] = frame[name].astype("category")
+begin = time.process_time()
+found = Mondrian(frame, names, "occupation").partition(k=5)
+print(time.process_time() - begin, len(found))
+"""
+
+
+def main() -> None:
+    """Time the cuts of Adult and of a million records."""
+    warmup()
+    print("| what | CPU s | groups | wanted | met |")
+    print("|---|---|---|---|---|")
+    X = np.random.default_rng(0).normal(size=(1_000_000, 5))
+    spent, tree = best(lambda: mondrian_tree(X, 10))
+    line("1M x 5, k=10", spent, tree, "near 1 s", good=spent < 1.2)
+    codes = np.random.default_rng(1).integers(0, 10, size=len(X))
+    wanted = [diverse(3, Diversity.DISTINCT), close("0.3", Distance.EQUAL)]
+    require = [Requirement(guarantee, codes) for guarantee in wanted]
+    spent, tree = best(lambda: mondrian_tree(X, 10, require=require))
+    line("1M x 5, k=10, distinct 3-diversity, 0.3-closeness", spent, tree, "under 10 s")
+    if (DATA / "adult.csv").is_file():
+        adult()
+
+
+def adult() -> None:
+    """Cut Adult as anonypy does, then by every choice and under every model."""
+    with (DATA / "adult.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+
+    def numbered(name: str) -> NDArray[np.int64]:
+        return np.unique([row[name] for row in rows], return_inverse=True)[1].astype(np.int64)
+
+    numbers = [[float(row[c]) for row in rows] for c in ("age", "hours-per-week", "education-num")]
+    X = np.column_stack([*numbers, numbered("workclass"), numbered("sex")])
+    ill = numbered("occupation")
+
+    seconds, classes = ANONYPY_SECONDS, ANONYPY_CLASSES
+    interpreter = os.environ.get("SHOAL_ANONYPY_PYTHON")
+    if interpreter:
+        seconds, classes = anonypy(interpreter)
+    print(f"| anonypy, Adult, k=5 | {seconds:.3g} | {classes:,} | | |")
+    spent, tree = best(lambda: mondrian_tree(X, 5))
+    good = seconds / spent >= 100 and len(tree.partition) >= classes
+    wanted = f"100 times faster (found {seconds / spent:,.0f}), no fewer groups"
+    line("Adult, k=5, strict", spent, tree, wanted, good=good)
+    line("Adult, k=5, relaxed", *best(lambda: mondrian_tree(X, 5, relaxed=True)))
+    line("Adult, k=5, by entropy", *best(lambda: mondrian_tree(X, 5, choice=Choice.ENTROPY)))
+    gain = best(lambda: mondrian_tree(X, 5, choice=Choice.GAIN, target=ill))
+    line("Adult, k=5, by information gain on occupation", *gain)
+    flat = np.arange(int(ill.max()) + 1)[:, None]
+    for guarantee in (
+        diverse(3, Diversity.DISTINCT),
+        diverse(3, Diversity.ENTROPY),
+        diverse(3, Diversity.RECURSIVE, Fraction(2)),
+        diverse(3, Diversity.FREQUENCY),
+        close("0.2", Distance.EQUAL),
+        close("0.2", Distance.ORDERED),
+        close("0.2", Distance.HIERARCHICAL),
+        close("5", Distance.RATIO),
+    ):
+        require = [Requirement(guarantee, ill, edges=flat)]
+        spent, tree = best(lambda: mondrian_tree(X, 5, require=require))  # noqa: B023
+        found = verdict(Counts.of(tree.partition.labels, ill), guarantee, edges=flat)
+        what = f"Adult, k=5, {guarantee}: {float(found.achieved):.3g}"
+        line(what, spent, tree, "holds", good=found.holds)
+    halt = Requirement(close("0.35", Distance.EQUAL), ill)
+    spent, tree = best(lambda: mondrian_tree(X, 8, halt=halt))
+    found = verdict(Counts.of(tree.partition.labels, ill), halt.guarantee)
+    what = f"Adult, cormode2013's rule, k=8, t=0.35: {float(found.achieved):.3g}"
+    line(what, spent, tree, "fails, as it must", good=not found.holds)
+
+
+def diverse(l: int, kind: Diversity, c: Fraction | None = None) -> LDiversity:  # noqa: E741
+    """Name l-diversity of occupation."""
+    return LDiversity(Fraction(l), kind, ("occupation",), ("the five",), c)
+
+
+def close(t: str, distance: Distance) -> TCloseness:
+    """Name t-closeness of occupation."""
+    return TCloseness(Fraction(t), distance, ("occupation",), ("the five",))
+
+
+def best(run: Callable[[], Tree]) -> tuple[float, Tree]:
+    """Return the least CPU time of three runs, and what was found."""
+    times = []
+    for _ in range(3):
+        begin = time.process_time()
+        tree = run()
+        times.append(time.process_time() - begin)
+    return min(times), tree
+
+
+def anonypy(interpreter: str) -> tuple[float, int]:
+    """Return the CPU time of anonypy on Adult and its number of classes."""
+    command = [interpreter, "-c", ANONYPY, str(DATA / "adult.csv")]
+    found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return float(found[0]), int(found[1])
+
+
+def line(what: str, spent: float, tree: Tree, wanted: str = "", *, good: bool = True) -> None:
+    """Print a row."""
+    print(f"| {what} | {spent:.3g} | {len(tree.partition):,} | {wanted} | {good} |")
+
+
+if __name__ == "__main__":
+    main()

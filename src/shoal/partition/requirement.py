@@ -1,0 +1,240 @@
+"""What every group of a partition must meet, beside its size."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shoal.core import Distance, Diversity, LDiversity, TCloseness
+from shoal.errors import InputError
+from shoal.partition import _kernels_rules as kernels
+from shoal.partition._input import Ints
+from shoal.partition._kernels_rules import Rules, meets
+
+_WIDE = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Requirement:
+    """A model of privacy, and the confidential values that it is about.
+
+    Attributes:
+        guarantee: what every group must meet. The names of columns in it are not looked at.
+        codes: value of each record, as whole numbers from 0, a missing cell having its own;
+            of several columns together, one code a combination. Under the ordered distance
+            the codes are the order.
+        width: number of values; None takes all up to the largest that occurs. It matters for
+            the ordered distance, whose longest way is width - 1.
+        edges: the taxonomy of a hierarchical distance, as `Taxonomy.edges` gives it: one row
+            a value.
+    """
+
+    guarantee: LDiversity | TCloseness
+    codes: Ints
+    width: int | None = None
+    edges: Ints | None = None
+
+    def __post_init__(self) -> None:
+        codes = whole_numbers(self.codes, "codes")
+        needed = int(codes.max(initial=-1)) + 1
+        width = needed if self.width is None else self.width
+        if width < needed:
+            raise InputError(
+                f"width must be at least {needed}, for all values that occur; found {width}."
+            )
+        object.__setattr__(self, "codes", codes)
+        object.__setattr__(self, "width", max(width, 1))
+        if getattr(self.guarantee, "distance", None) is Distance.HIERARCHICAL and (
+            self.edges is None or len(self.edges) < width
+        ):
+            raise InputError(
+                "A hierarchical distance needs a taxonomy's edges, one row for each of its "
+                f"{width} values."
+            )
+
+
+def whole_numbers(values: ArrayLike, name: str) -> Ints:
+    """Return an array of whole numbers from 0, or say what is wrong with it."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(f"{name} must be a one-dimensional array of whole numbers.")
+    if array.size and array.min() < 0:
+        raise InputError(f"{name} must not be negative.")
+    return array.astype(np.int64, copy=False)
+
+
+def compiled(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:
+    """Translate requirements on n records for the kernels: the rules, and codes one row each."""
+    for own in requirements:
+        # No distance sums more than n times n a value, twice over in a tree.
+        if 2 * _width(own) * n * n >= _WIDE and isinstance(own.guarantee, TCloseness):
+            raise InputError(
+                f"A distance over {_width(own)} values and {n} records is too large to be "
+                "computed exactly; use fewer values."
+            )
+    first = np.cumsum([0, *[_width(own) for own in requirements]])
+    paths = [_paths(own) for own in requirements]
+    top = np.cumsum([0, *[len(length) for _, _, length in paths]])
+    deepest = max([1, *[path.shape[1] for path, _, _ in paths]])
+    rules = Rules(
+        records=n,
+        kind=np.array([_kind(own) for own in requirements], np.int64),
+        first=first.astype(np.int64),
+        whole=np.zeros(len(requirements), np.int64),
+        part=np.zeros(len(requirements), np.int64),
+        of=np.ones(len(requirements), np.int64),
+        least=np.zeros(len(requirements), np.int64),
+        log=np.zeros(len(requirements)),
+        total=np.zeros(first[-1], np.int64),
+        low=np.zeros((first[-1], 2), np.int64),
+        high=np.zeros((first[-1], 2), np.int64),
+        path=np.full((first[-1], deepest), -1, np.int64),
+        top=top.astype(np.int64),
+        below=np.concatenate([np.zeros(0, np.int64), *[below for _, below, _ in paths]]),
+        length=np.concatenate([np.zeros(0, np.int64), *[length for _, _, length in paths]]),
+    )
+    for r, own in enumerate(requirements):
+        values = slice(first[r], first[r + 1])
+        rules.total[values] = np.bincount(own.codes, minlength=_width(own))
+        path = paths[r][0]
+        rules.path[values, : path.shape[1]] = np.where(path >= 0, path + top[r], -1)
+        _threshold(rules, r, own, int(paths[r][2].size and paths[r][0].shape[1]))
+    codes = np.array([own.codes for own in requirements], np.int64).reshape(-1, n)
+    return rules, codes
+
+
+def refused(requirements: Sequence[Requirement], rules: Rules) -> Requirement | None:
+    """Return the first requirement that all records together do not meet, if there is one.
+
+    If the whole table does not meet a model, no grouping of it does: each of them is kept
+    when groups are merged.
+    """
+    seen = np.arange(rules.total.size)
+    for r, own in enumerate(requirements):
+        if rules.kind[r] == kernels.ENTROPY:
+            counts = rules.total[rules.first[r] : rules.first[r + 1]]
+            fine = _entropy_holds(counts[counts > 0].tolist(), own.guarantee)
+        else:
+            width = int(rules.first[r + 1] - rules.first[r])
+            fine = meets(rules, r, rules.records, rules.total, seen, width)
+        if not fine:
+            return own
+    return None
+
+
+def _width(own: Requirement) -> int:
+    return own.width or 1
+
+
+def _kind(own: Requirement) -> int:
+    if isinstance(own.guarantee, LDiversity):
+        return {
+            Diversity.DISTINCT: kernels.DISTINCT,
+            Diversity.FREQUENCY: kernels.FREQUENCY,
+            Diversity.RECURSIVE: kernels.RECURSIVE,
+            Diversity.ENTROPY: kernels.ENTROPY,
+        }[own.guarantee.kind]
+    return {
+        Distance.EQUAL: kernels.VARIATION,
+        Distance.VARIATION: kernels.VARIATION,
+        Distance.ORDERED: kernels.ORDERED,
+        Distance.RATIO: kernels.RATIO,
+        Distance.HIERARCHICAL: kernels.HIERARCHICAL,
+    }[own.guarantee.distance]
+
+
+def _threshold(rules: Rules, r: int, own: Requirement, height: int) -> None:
+    """Write the threshold of a rule, in the units of what `meets` compares with it."""
+    n = rules.records
+    if isinstance(own.guarantee, LDiversity):
+        l = own.guarantee.l  # noqa: E741 (as in the literature)
+        rules.least[r] = min(math.ceil(l), n + 1)
+        rules.log[r] = math.log(l)
+        x = 1 / own.guarantee.c if own.guarantee.c is not None else 1 / l
+        most = n + 1
+    else:
+        longest = max(_width(own) - 1, 1) if rules.kind[r] == kernels.ORDERED else 2 * height
+        longest = 1 if rules.kind[r] == kernels.VARIATION else longest
+        x = own.guarantee.t * longest * n
+        most = longest * n + 1
+        if rules.kind[r] == kernels.RATIO:
+            _shares(rules, r, own.guarantee.t)
+    x = below(min(x, Fraction(most)), n)
+    rules.whole[r] = math.floor(x)
+    rules.part[r] = (x - math.floor(x)).numerator
+    rules.of[r] = x.denominator
+
+
+def _shares(rules: Rules, r: int, t: Fraction) -> None:
+    """Write between which shares a class may have of each value: q/t and q t."""
+    n = rules.records
+    for v in range(rules.first[r], rules.first[r + 1]):
+        q = Fraction(int(rules.total[v]), n)
+        most = below(min(q * t, Fraction(1)), n)
+        least = -below(-q / t, n)
+        rules.high[v] = most.numerator, most.denominator
+        rules.low[v] = least.numerator, least.denominator
+
+
+def below(x: Fraction, most: int) -> Fraction:
+    """Return the largest fraction up to x with a denominator of at most `most`.
+
+    A fraction with such a denominator is at most x exactly where it is at most this one. The
+    continued fraction of x gives its two neighbours, as in `Fraction.limit_denominator`.
+
+    >>> below(Fraction(31415926, 10000000), 10)
+    Fraction(25, 8)
+    """
+    if x.denominator <= most:
+        return x
+    p0, q0, p1, q1 = 0, 1, 1, 0
+    top, bottom = x.numerator, x.denominator
+    while True:
+        a = top // bottom
+        if q0 + a * q1 > most:
+            break
+        p0, q0, p1, q1 = p1, q1, p0 + a * p1, q0 + a * q1
+        top, bottom = bottom, top - a * bottom
+    a = (most - q0) // q1
+    return min(Fraction(p0 + a * p1, q0 + a * q1), Fraction(p1, q1))
+
+
+def _paths(own: Requirement) -> tuple[Ints, Ints, Ints]:
+    """Return the edges above each value, and records below each edge and its length.
+
+    The length of an edge is by how much the node at its upper end is higher than the one at
+    its lower end, a node being as high as the longest way down from it.
+    """
+    width = _width(own)
+    none = np.zeros(0, np.int64)
+    if _kind(own) != kernels.HIERARCHICAL or own.edges is None:
+        return np.full((width, 1), -1, np.int64), none, none
+    edges = np.asarray(own.edges)
+    rows, steps = np.nonzero(edges >= 0)
+    node = edges[rows, steps]
+    height = np.zeros(int(node.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(height, node, steps)
+    above = np.pad(edges, ((0, 0), (0, 1)), constant_values=-1)[rows, steps + 1]
+    tallest = int(steps.max(initial=-1)) + 1
+    length = np.zeros_like(height)
+    length[node] = np.where(above >= 0, height[above], tallest) - height[node]
+    below_edge = np.zeros_like(height)
+    counts = np.bincount(own.codes, minlength=len(edges))
+    np.add.at(below_edge, node, counts[rows])
+    return edges[:width, :tallest].astype(np.int64), below_edge, length
+
+
+def _entropy_holds(counts: list[int], guarantee: LDiversity | TCloseness) -> bool:
+    """Whether n^n >= l^n prod n_i^n_i, to 200 digits of the logarithm."""
+    l = getattr(guarantee, "l", Fraction(1))  # noqa: E741 (as in the literature)
+    n = sum(counts)
+    with localcontext() as context:
+        context.prec = 220
+        log = {c: Decimal(c).ln() for c in {*counts, n, l.numerator, l.denominator}}
+        slack = n * (log[n] - log[l.numerator] + log[l.denominator])
+        slack -= sum((c * log[c] for c in counts), Decimal())
+        return slack > -(Decimal(10) ** -200) * n
