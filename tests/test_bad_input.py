@@ -368,7 +368,7 @@ def test_an_unknown_key_of_a_column_is_refused(desk):
     ("more", "sentence"),
     [
         ("[requires]", "unknown key 'requires'. Did you mean 'require'?"),
-        ("[require]\nk_anonymity = 3\nl-diversity = 2", "unknown key 'l-diversity'."),
+        ("[require]\nk_anonymity = 3\nm-diversity = 2", "unknown key 'm-diversity'."),
         ("[reading]\ndelimeter = ';'", "unknown key 'delimeter'. Did you mean 'delimiter'?"),
         ("[context]\nporpose = 'x'", "unknown key 'porpose'. Did you mean 'purpose'?"),
     ],

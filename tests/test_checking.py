@@ -132,3 +132,21 @@ def test_distinct_diversity_equals_a_naive_count_missing_being_a_value(rows):
 
     naive = min(len({i for b, i in rows if b == a}) for a, _ in rows)
     assert check.achieved == naive
+
+
+def test_many_patterns_of_missing_cells_do_not_stop_a_check():
+    """Matching with wildcards is quadratic in the patterns; beyond a limit it is left out."""
+    import numpy as np  # noqa: PLC0415
+
+    rng = np.random.default_rng(1)
+    cells = {f"c{i}": [v or None for v in rng.integers(0, 4, 3000)] for i in range(12)}
+    rules = {
+        "version": 1,
+        "columns": {name: {"role": "quasi-identifier", "kind": "numeric"} for name in cells},
+        "protect": {"method": "mdav", "k": 2},
+    }
+
+    (check,) = shoal.check(pl.DataFrame(cells), rules)
+
+    assert "k_if_missing_matches_anything" not in check.remarks
+    assert check.remarks["patterns_of_missing_cells"] > 500

@@ -16,9 +16,10 @@ from typer.testing import CliRunner
 
 from shoal import publish
 from shoal.cli import app
-from shoal.errors import ClaimViolationError
+from shoal.errors import ClaimViolationError, InputError, InternalError
 from shoal.hazmat import budget
 from shoal.hazmat.fakes import RecordingNoise
+from shoal.hazmat.noise import OpenDPNoise
 
 POLICY = """
 version = 1
@@ -226,3 +227,71 @@ def test_counts_of_clamped_cells_reach_the_internal_folder_only(desk):
     assert figures["clamped"]["income"]["missing"] == 1
     assert '"missing": 1' not in public
     assert Path(published.folder / "report.html").exists()
+
+
+def test_a_mistake_about_the_place_or_the_format_costs_nothing(desk, tmp_path):
+    ledger = tmp_path / "budget.db"
+    budget.init(ledger, "people", Fraction(1))
+    data, policy, _ = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+    (tmp_path / "file").touch()
+
+    for out, form in ((tmp_path / "file" / "x", "csv"), (tmp_path / "out", "xlsx")):
+        with pytest.raises(InputError):
+            publish.protect(data, policy, out, form=form)
+
+    (account,) = budget.show(ledger)
+    assert account.spent == 0
+
+
+def test_an_error_after_the_booking_says_that_it_stays(desk, tmp_path):
+    ledger = tmp_path / "budget.db"
+    budget.init(ledger, "people", Fraction(1))
+    data, policy, out = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+
+    class Broken(OpenDPNoise):
+        def _laplace(self, values, scale):
+            raise InternalError(f"No more entropy for {values.size} draws at {scale}.")
+
+    with pytest.raises(InternalError, match=r"Epsilon 0\.4 counts as spent all the same"):
+        publish.protect(data, policy, out, noise=Broken())
+
+
+def test_a_required_epsilon_is_not_met_by_noise_that_is_not_secure(desk):
+    data, policy, out = desk(more="[require]\ndifferential-privacy = 1.0\n")
+
+    with pytest.raises(ClaimViolationError, match="no proved claim is left"):
+        publish.protect(data, policy, out, noise=RecordingNoise())
+
+    assert not out.exists()
+
+
+def test_one_source_of_noise_serves_two_releases(desk):
+    data, policy, out = desk()
+    noise = OpenDPNoise()
+
+    for _ in range(2):
+        publish.protect(data, policy, out, force=True, noise=noise)
+
+
+def test_the_officer_reads_what_is_left_of_the_budget(desk, tmp_path):
+    ledger = tmp_path / "budget.db"
+    budget.init(ledger, "people", Fraction(1))
+
+    published = publish.protect(
+        *desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+    )
+
+    figures = json.loads((published.internal / "figures.json").read_text())
+    assert figures["budget"] == {
+        "source": "people", "epsilon": 0.4, "remaining": 0.6, "warnings": [],
+    }  # fmt: skip
+    assert "The budget of people" in (published.internal / "report.html").read_text()
+
+
+@pytest.mark.parametrize("epsilon", ["1e400", "1e-400", "inf"])
+def test_an_epsilon_of_no_ordinary_size_is_refused(desk, epsilon):
+    data, policy, out = desk()
+    policy.write_text(policy.read_text().replace("epsilon = 0.4", f"epsilon = {epsilon}"))
+
+    with pytest.raises(InputError, match="epsilon"):
+        publish.protect(data, policy, out)

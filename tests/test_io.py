@@ -555,3 +555,13 @@ def test_a_first_row_of_numbers_is_no_header_and_is_not_shown(tmp_path):
         io.read(path)
 
     assert "41987" not in str(told.value)
+
+
+def test_a_missing_header_is_told_before_its_cells_could_be_shown(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("20,0,0\n30,1,2\n")
+
+    with pytest.raises(InputError, match="seems to lack a header") as told:
+        io.read(path)
+
+    assert "'0'" not in str(told.value)

@@ -174,8 +174,8 @@ def test_a_wrong_column_is_refused_in_a_sentence(keys, sentence):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"version": 2}, "policy, version: expected less than or equal to 1, found '2'."),
-        ({"version": "1"}, "policy, version: expected a whole number, found '1'."),
+        ({"version": 2}, "policy, version: expected 1, found '2'."),
+        ({"version": "1"}, "policy, version: expected 1, found the text '1'."),
         ({"columns": {}}, "policy, columns: expected at least one entry, found a table."),
         ({"columns": [1]}, "policy, columns: expected a table of keys, found a list."),
         ({"protect": {"k": 3}}, "policy, protect.method: expected a value for 'method'"),

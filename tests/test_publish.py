@@ -169,3 +169,51 @@ def test_homogeneous_groups_are_told_to_the_officer_alone(files):
     assert figures["homogeneous"]["income"]["rows"] == 12
     assert "gives its members away" in (published.internal / "report.html").read_text()
     assert "gives its members away" not in (published.folder / "report.html").read_text()
+
+
+def test_force_spares_a_folder_that_only_looks_like_a_release(files):
+    out = files[2]
+    out.mkdir()
+    (out / "manifest.json").write_text("{}")
+    (out / "thesis.txt").write_text("years of work")
+
+    with pytest.raises(InputError, match="no release of Shoal"):
+        publish.protect(*files, force=True)
+
+    assert listing(out) == ["manifest.json", "thesis.txt"]
+
+
+def test_a_release_is_never_written_inside_another(files):
+    published = publish.protect(*files)
+
+    with pytest.raises(InputError, match="lies inside the release"):
+        publish.protect(files[0], files[1], published.folder / "sub")
+
+    assert listing(published.folder) == ["manifest.json", "release.parquet", "report.html"]
+
+
+def test_two_runs_do_not_write_one_release(files):
+    with publish._alone(files[2]), pytest.raises(InputError, match="Another run is writing"):
+        publish.protect(*files)
+
+    assert not files[2].exists()
+    publish.protect(*files)
+
+
+def test_an_interrupt_in_the_middle_of_the_swap_puts_everything_back(files, tmp_path):
+    publish.protect(*files)
+    before = (tmp_path / "out" / "manifest.json").read_bytes()
+
+    class Interrupting(type(tmp_path)):
+        def rename(self, _target):
+            raise KeyboardInterrupt
+
+    new = tmp_path / "new"
+    new.mkdir()
+    last = Interrupting(tmp_path / "last")
+    last.mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        publish._swap([(new, tmp_path / "out.internal"), (last, tmp_path / "out")])
+
+    assert (tmp_path / "out" / "manifest.json").read_bytes() == before
+    assert listing(tmp_path / "out.internal") == ["figures.json", "report.html"]

@@ -29,6 +29,9 @@ from shoal.planning import required
 WITNESS_ROWS = 5
 """How many rows of a witness group are named."""
 
+MOST_MATCHES = 4_000_000
+"""Patterns of missing cells, squared, times classes: above this, matches are not counted."""
+
 Integers = NDArray[np.int64]
 
 
@@ -99,7 +102,11 @@ def check_frame(frame: pl.DataFrame, guarantee: Testable, schema: Schema) -> Che
     remarks: dict[str, Any] = {"classes": classes.height}
     if sum(frame.select(keys).null_count().row(0)):
         codes = np.column_stack([_dense(classes[name]) for name in keys])
-        remarks["k_if_missing_matches_anything"] = k_when_missing_matches(codes, sizes)
+        patterns = len(np.unique(codes >= 0, axis=0))
+        if patterns**2 * len(codes) <= MOST_MATCHES:
+            remarks["k_if_missing_matches_anything"] = k_when_missing_matches(codes, sizes)
+        else:
+            remarks["patterns_of_missing_cells"] = patterns
     return Check(
         guarantee,
         holds=achieved >= guarantee.k,
@@ -135,7 +142,8 @@ def value_codes(
         codes = text.cast(pl.Enum(levels)).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
         width = len(levels)
     else:
-        numbers = series.cast(pl.Float64, strict=False)
+        cells = series if series.dtype.is_numeric() else text
+        numbers = cells.cast(pl.Float64, strict=False)
         ordered = numbers if numbers.null_count() == series.null_count() else text
         codes = _dense(ordered)
         width = int(codes.max(initial=-1)) + 1

@@ -16,7 +16,15 @@ import polars as pl
 
 from shoal.core import Column, Kind, Role, Schema
 from shoal.errors import InputError
-from shoal.intake import check_names, coded_levels, marked_missing, refuse_odd, rounded, typed
+from shoal.intake import (
+    LARGEST,
+    check_names,
+    coded_levels,
+    marked_missing,
+    refuse_odd,
+    rounded,
+    typed,
+)
 from shoal.table import Table
 
 
@@ -104,6 +112,10 @@ def _numbers(series: pl.Series, column: Column, decimal: str | None) -> pl.Serie
             f"Column '{column.name}' is numeric by the policy; expected numbers, found "
             f"{series.dtype}."
         )
+    if column.bounds is None:
+        # Without bounds there is nothing that an infinite value could be clamped to.
+        values = values.set(values.is_infinite().fill_null(value=False), None)
+        return values.fill_nan(None).clip(-LARGEST, LARGEST)
     return values.fill_nan(None)
 
 

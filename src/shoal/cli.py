@@ -262,7 +262,11 @@ def _door() -> Iterator[None]:
     except ShoalError as error:
         typer.echo(f"shoal: {error}", err=True)
         raise typer.Exit(error.exit_code) from None
-    except (typer.Exit, typer.Abort, KeyboardInterrupt, SystemExit):
+    except KeyboardInterrupt:
+        typer.echo("shoal: interrupted; nothing was written. A budget that was charged before "
+                   "stays charged: see `shoal budget show`.", err=True)  # fmt: skip
+        raise typer.Exit(130) from None
+    except (typer.Exit, typer.Abort, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 (the last resort; a panic of Polars is no Exception)
         place = _place(error)

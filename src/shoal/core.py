@@ -354,7 +354,10 @@ def shown(number: Fraction) -> str:
     >>> shown(Fraction(1, 10)), shown(Fraction(2)), shown(Fraction(1, 3))
     ('0.1', '2', '1/3')
     """
-    text = f"{float(number):g}"
+    try:
+        text = f"{float(number):g}"
+    except OverflowError:
+        return str(number)
     return text if Fraction(text) == number else str(number)
 
 

@@ -87,6 +87,9 @@ def draft(raw: Raw, *, source: str) -> str:
         "[protect]",
         'method = "mdav"  # `shoal methods` lists the others',
         "k = 5",
+        "",
+        "[require]  # or nothing is written",
+        "k-anonymity = 5",
     ]
     text = "\n".join(lines) + "\n"
     policy.loads(text, where="the drafted policy")

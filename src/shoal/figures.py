@@ -13,15 +13,18 @@ from shoal.models import Counts
 from shoal.table import Table
 
 
-def compare(before: Table, after: Table, columns: Sequence[str]) -> dict[str, Any]:
+def compare(
+    before: Table, after: Table, columns: Sequence[str], *, linked: bool = True
+) -> dict[str, Any]:
     """Measure what was lost in each protected column, and who was unique before and after.
 
     Args:
         before: the original rows.
         after: the released rows, in the same order.
         columns: what was protected.
+        linked: rows are released as rows; otherwise nothing is said of combinations.
     """
-    keys = list(before.schema.with_role(Role.QUASI_IDENTIFIER))
+    keys = list(before.schema.with_role(Role.QUASI_IDENTIFIER)) if linked else []
     return {
         "rows": len(before),
         "unique_on_quasi_identifiers": {

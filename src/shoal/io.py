@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,8 @@ def from_native(data: Any) -> Raw:
             f"Expected a pandas, Polars or PyArrow table, found {type(data).__name__}.{advice}"
         ) from None
     _check_names(native.columns, "The table")
+    if not native.implementation.is_pyarrow() and find_spec("pyarrow") is None:
+        raise InputError("A pandas table needs pyarrow on its way in and out: install pyarrow.")
     try:
         frame = native.to_polars()
     except ImportError:
@@ -229,7 +232,6 @@ def _read_csv(path: Path, delimiter: str | None, encoding: str | None) -> Raw:
             "than the header, or a quote is never closed."
         ) from None
     header = [name or "" for name in frame.row(0)]
-    _check_names(header, f"'{path}'")
     numbers = sum(_is_number(name) for name in header)
     if 2 * numbers > len(header):
         # Names would be shown in messages, and here they would be a person's cells.
@@ -237,6 +239,7 @@ def _read_csv(path: Path, delimiter: str | None, encoding: str | None) -> Raw:
             f"'{path}' seems to lack a header: {numbers} of the {len(header)} names in its first "
             "row are numbers. Add a row of column names."
         )
+    _check_names(header, f"'{path}'")
     rows = _complete_rows(raw, separator, frame, path)[1:]
     return Raw(
         rows.rename(dict(zip(frame.columns, header, strict=True))),
@@ -363,15 +366,26 @@ def _code(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _write_stats(frame: pl.DataFrame, path: Path, kind: str, labels: Mapping[str, Any]) -> None:
-    library = _stats_library()
-    program = "SPSS" if kind == "sav" else "Stata"
-    for name in frame.columns:
-        if not re.fullmatch(STATS_NAMES[kind], name):
+def check_writable(form: str, names: Sequence[str]) -> None:
+    """Refuse a format that cannot be written, before anything is spent on the release."""
+    if form not in FORMATS:
+        raise InputError(f"Expected a format among {', '.join(FORMATS)}, found '{form}'.")
+    if form not in STATS_NAMES:
+        return
+    _stats_library()
+    program = "SPSS" if form == "sav" else "Stata"
+    for name in names:
+        if not re.fullmatch(STATS_NAMES[form], name):
             raise InputError(
                 f"Cannot write the release for {program}: it takes no column named '{name}'. "
                 "Rename the column, or choose --format parquet or csv."
             )
+
+
+def _write_stats(frame: pl.DataFrame, path: Path, kind: str, labels: Mapping[str, Any]) -> None:
+    library = _stats_library()
+    check_writable(kind, frame.columns)
+    program = "SPSS" if kind == "sav" else "Stata"
     write = library.write_sav if kind == "sav" else library.write_dta
     values = {
         name: dict(_codes(mapping, frame.schema[name], kind))

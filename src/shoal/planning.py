@@ -90,7 +90,7 @@ def with_rows(planned: Plan, rows: int) -> Plan:
     """The plan once the number of rows, which is public, is known: claims may depend on it."""
     k = getattr(planned.setting.parameters, "k", None) or 1
     if rows < k:
-        raise InputError(f"Cannot form one group of k={k} from {rows} rows.")
+        raise InputError(f"Cannot form one group of k={k:,} from {rows:,} rows. Lower k.")
     setting = replace(planned.setting, rows=rows)
     return replace(planned, setting=setting, claims=planned.method.claims(setting))
 
@@ -175,7 +175,12 @@ def _cannot(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> str:
         why = f"it promises {wide[0].guarantee}; {move}"
     elif wide:
         fixable = False
-        why = f"as {planned.setting.release_form} the claim is {wide[0].status}"
+        reason = (
+            wide[0].basis
+            if wide[0].status is Status.REFUTED
+            else (f"it holds only if {'; '.join(wide[0].assumes)}")
+        )
+        why = f"as {planned.setting.release_form} the claim is {wide[0].status}: {reason}"
     else:
         fixable = False
         why = " ".join(planned.not_claimed).rstrip(".") or "it makes no such promise"

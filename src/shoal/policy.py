@@ -15,7 +15,7 @@ from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import (
     BaseModel,
@@ -101,7 +101,9 @@ def json_schema() -> dict[str, Any]:
 
 def sentence(error: ValidationError, where: str) -> str:
     """Turn pydantic's account of a wrong value into one sentence: expected, found, where."""
-    first, *others = error.errors(include_url=False)
+    # A misspelt key explains the one that is missing, and comes first.
+    found = error.errors(include_url=False)
+    first, *others = sorted(found, key=lambda one: one["type"] != "extra_forbidden")
     # pydantic lists every type that a place might have had; a place counts once.
     places = {_place(other) for other in others} - {_place(first)}
     more = f" ({len(places)} more of this sort.)" if places else ""
@@ -151,6 +153,11 @@ def choice(kind: type[StrEnum]) -> BeforeValidator:
 
 Category = Annotated[str, BeforeValidator(_text, json_schema_input_type=str | int | bool)]
 Number = Annotated[Decimal, BeforeValidator(_number, json_schema_input_type=float)]
+
+
+Epsilon = Annotated[Number, Field(gt=0, ge=Decimal("1e-9"), le=Decimal("1e9"))]
+LARGEST = Decimal("1e150")
+"""Bounds beyond this are refused: their squares would overflow."""
 
 
 class ColumnSpec(_Spec):
@@ -264,6 +271,10 @@ class ColumnSpec(_Spec):
                     )
             if self.bounds and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
                 _fail(f"expected bounds from low to high, found {list(map(str, self.bounds))}.")
+            if self.bounds and self.kind is Kind.NUMERIC:
+                low, high = cast("tuple[Decimal, Decimal]", self.bounds)
+                if max(abs(low), abs(high)) > LARGEST or high - low < 1 / LARGEST:
+                    _fail("expected bounds within 1e150 and at least 1e-150 apart.")
             if self.bounds and self.missing_as is not None:
                 low, high = cast("tuple[Any, Any]", self.bounds)
                 if not low <= cast("Any", self.missing_as) <= high:
@@ -356,7 +367,7 @@ class RequireSpec(_Spec):
         ]
         | None
     ) = Field(None, alias="t-closeness", description="Of the classes of the quasi-identifiers.")
-    differential_privacy: Annotated[Number, Field(gt=0)] | None = Field(
+    differential_privacy: Epsilon | None = Field(
         None, alias="differential-privacy", description="Epsilon for all released columns."
     )
 
@@ -390,7 +401,7 @@ class ContextSpec(_Spec):
 class PolicySpec(_Spec):
     """A Shoal policy."""
 
-    version: Annotated[int, Field(ge=1, le=1)]
+    version: Literal[1]
     columns: dict[
         str,
         Annotated[
@@ -572,6 +583,8 @@ def _expected(error: ErrorDetails) -> str:
         return f"expected {what}, found none."
     text = EXPECTED.get(kind, error["msg"].removeprefix("Input should be "))
     shown = f"'{found}'" if isinstance(found, str | int | Decimal) else f"a {_sort(found)}"
+    if isinstance(found, str) and kind in {"int_type", "literal_error"}:
+        shown = f"the text {shown}"
     return f"expected {text}, found {shown}."
 
 

@@ -2,9 +2,11 @@
 
 `DIR` holds only what may be published; `DIR.internal` holds what compares the release with
 the original. Both are written beside their place under a temporary name, flushed to disk and
-renamed, so that a crash leaves either nothing or a whole release.
+renamed: errors and interrupts leave either nothing or a whole release. A run that is killed may
+leave its temporary folders, mode 0700 and with a dot before their names.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -24,6 +26,7 @@ from shoal.policy import load
 from shoal.report import html
 
 INTERNAL_SUFFIX = ".internal"
+_TABLES = tuple(f"release.{form}" for form in io.FORMATS)
 
 
 @dataclass(frozen=True)
@@ -69,16 +72,13 @@ def protect(
         progress: called with the stage and how far it is.
         noise: another source of noise, for experiments; see `shoal.protect`.
     """
-    if form not in io.FORMATS:
-        raise InputError(f"Expected a format among {', '.join(io.FORMATS)}, found '{form}'.")
     if guard_formulas and form != "csv":
         raise InputError("--guard-formulas is for CSV releases; expected --format csv.")
     if not out.name:
         raise InputError(f"Expected a new folder for --out, found '{out}'.")
     planned = plan(with_ledger(load(policy), ledger, source), keep_order=keep_order)
+    io.check_writable(form, planned.policy.schema.released)
     internal = out.with_name(out.name + INTERNAL_SUFFIX)
-    for folder in (out, internal):
-        _check_place(folder, force=force)
     progress("reading the file", 0, 1)
     reading = planned.policy.reading
     raw = io.read(
@@ -86,9 +86,12 @@ def protect(
         delimiter=delimiter or reading.get("delimiter"),
         encoding=encoding or reading.get("encoding"),
     )
-    done = release.run(planned, raw, progress=progress, noise=noise)
-    progress("writing", 0, 1)
-    with _writing(out, internal) as (public, private):
+    # All that can fail for reasons of the place comes before the release is paid for.
+    with _alone(out), _writing(out, internal) as (public, private):
+        for folder in (out, internal):
+            _check_place(folder, force=force)
+        done = release.run(planned, raw, progress=progress, noise=noise, note=out.name)
+        progress("writing", 0, 1)
         table = public / f"release.{form}"
         io.write(done.release.data, table, labels=done.release.labels,
                  guard_formulas=guard_formulas)  # fmt: skip
@@ -104,7 +107,7 @@ def protect(
         (private / "report.html").write_text(officer, encoding="utf-8")
         public.chmod(0o755)  # the internal one keeps 0700, as it was made
         _swap([(private, internal), (public, out)])
-    release.settle(done)
+        release.settle(done)
     found = (f"Read as {raw.found}.",) if raw.found else ()
     return Published(out, internal, done.release, (*found, *planned.notes, *done.warnings))
 
@@ -142,7 +145,49 @@ def prepare(folder: Path) -> None:
         raise _cannot_write(folder, error) from None
 
 
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Keep other runs from writing the same release; a killed run leaves no lock behind."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        lock = (out.parent / f".{out.name}.lock").open("w")
+    except OSError as error:
+        raise _cannot_write(out, error) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                f"Another run is writing '{out}'. Wait for it, or choose another --out."
+            ) from None
+        try:
+            yield
+        finally:
+            Path(lock.name).unlink(missing_ok=True)
+
+
+def _is_release(folder: Path) -> bool:
+    """Whether a folder holds what we write, and nothing else."""
+    names = {path.name for path in folder.iterdir()}
+    if not names <= {"manifest.json", "figures.json", "report.html", *_TABLES}:
+        return False
+    return _is_ours(folder)
+
+
+def _is_ours(folder: Path) -> bool:
+    for name, key in (("manifest.json", "shoal_version"), ("figures.json", "confidential")):
+        try:
+            if key in json.loads((folder / name).read_text(encoding="utf-8")):
+                return True
+        except (OSError, ValueError, TypeError):
+            continue
+    return False
+
+
 def _check_place(folder: Path, *, force: bool) -> None:
+    for above in folder.absolute().parents:
+        if _is_ours(above):
+            raise InputError(f"'{folder}' lies inside the release '{above}'; choose another place.")
     if not folder.exists() and not folder.is_symlink():
         return
     if not folder.is_dir() or folder.is_symlink():
@@ -153,7 +198,7 @@ def _check_place(folder: Path, *, force: bool) -> None:
         raise InputError(
             f"'{folder}' exists already. Choose another --out, or add --force to replace it."
         )
-    if not any((folder / name).exists() for name in ("manifest.json", "figures.json")):
+    if not _is_release(folder):
         raise InputError(f"'{folder}' is no release of Shoal, so that --force does not replace it.")
 
 
@@ -195,8 +240,9 @@ def _swap(moves: list[tuple[Path, Path]]) -> None:
             undo.append((target, new))
         for _, target in moves:
             _flush_folder(target.parent)
-    except OSError:
-        # If this fails too, what was replaced stays in its folder beside the target.
+    except BaseException:
+        # An interrupt is undone like an error. If this fails too, what was replaced stays in
+        # its folder beside the target.
         for moved, back in reversed(undo):
             moved.rename(back)
         for aside in replaced:

@@ -3,7 +3,8 @@
 A number becomes the group's mean, median or mode; an ordinal the median category; a nominal
 the category of least total path length in its taxonomy. A cell is missing in the release if at
 least half of its group lacks it, and otherwise the present members decide, so that a
-published number always comes from at least two people.
+published mean, median or mode always comes from at least two people. A medoid is one member's
+whole record, missing cells too.
 """
 
 from collections.abc import Sequence

@@ -4,10 +4,12 @@
 promise on the result, and derives the price again from the ledger; what fails stops the release.
 """
 
-import secrets
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from shoal import clamp, figures, intake, io
 from shoal.checking import check_frame
@@ -23,6 +26,7 @@ from shoal.core import (
     Claim,
     DifferentialPrivacy,
     KAnonymity,
+    LDiversity,
     Neighbours,
     Noise,
     Policy,
@@ -31,17 +35,19 @@ from shoal.core import (
     ReleaseForm,
     Spending,
     Status,
+    TCloseness,
     Testable,
     figure,
     plain,
+    shown,
     silent,
 )
 from shoal.engine import local
-from shoal.errors import ClaimViolationError, InputError, InternalError
+from shoal.errors import ClaimViolationError, InputError, InternalError, ShoalError
 from shoal.hazmat import budget, ledger
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.methods import Tools
-from shoal.planning import Plan, plan, with_rows
+from shoal.planning import Plan, covers, plan, with_rows
 from shoal.table import Table
 
 
@@ -99,6 +105,7 @@ def run(
     *,
     progress: Progress = silent,
     noise: Noise | None = None,
+    note: str = "",
 ) -> Run:
     """Protect a table by a plan and recompute every promise on the result.
 
@@ -114,28 +121,64 @@ def run(
     planned = with_rows(planned, len(table))
     noise = OpenDPNoise() if noise is None else noise
     claims = tuple(c for c in planned.claims if noise.secure or isinstance(c.guarantee, KAnonymity))
-    booking, warnings = _book(planned, claims)
-    tools = Tools(noise=noise, progress=progress)
-    outcome = local.run(table, planned.method, planned.setting, tools)
-    progress("checking promises", 0, 1)
-    _verify(claims, outcome.spendings, noise)
-    frame = _arranged(planned, outcome)
-    checks = _checked(planned, claims, frame)
-    release = Release(
-        data=raw.restore(frame),
-        claims=claims,
-        checks=checks,
-        spendings=outcome.spendings,
-        manifest=_manifest(planned, claims, checks, outcome.spendings, frame),
-        labels=_released_labels(planned, raw.labels, frame),
-    )
-    progress("measuring losses", 0, 1)
-    compared = figures.compare(outcome.original, outcome.protected, planned.setting.columns)
+    _still_covered(planned, claims)
+    drawn = dict(getattr(noise, "drawn", {}))
+    booked = _book(planned, claims, note)
+    with _counting_as_spent(booked):
+        outcome = local.run(table, planned.method, planned.setting, Tools(noise, progress))
+        progress("checking promises", 0, 1)
+        _verify(claims, outcome.spendings, noise, drawn)
+        frame = _arranged(planned, outcome)
+        checks = _checked(planned, claims, frame)
+        release = Release(
+            data=raw.restore(frame),
+            claims=claims,
+            checks=checks,
+            spendings=outcome.spendings,
+            manifest=_manifest(planned, claims, checks, outcome.spendings, frame),
+            labels=_released_labels(planned, raw.labels, frame),
+        )
+        progress("measuring losses", 0, 1)
+        compared = _figures(planned, outcome, clamped, booked)
+    told = _unreadable(clamped, len(table))
+    if booked is None:
+        return Run(release, compared, told)
+    booking = (Path(planned.policy.ledger["file"]), booked.id)
+    return Run(release, compared, (*booked.warnings, *told), booking)
+
+
+@contextmanager
+def _counting_as_spent(booked: budget.Reservation | None) -> Iterator[None]:
+    """Say in every error after the booking that it stays."""
+    try:
+        yield
+    except ShoalError as error:
+        if booked is None or booked.epsilon is None:
+            raise
+        spent = f"Epsilon {shown(booked.epsilon)} counts as spent all the same."
+        raise type(error)(f"{error} {spent}") from None
+
+
+def _figures(
+    planned: Plan,
+    outcome: local.Outcome,
+    clamped: Mapping[str, Any],
+    booked: budget.Reservation | None,
+) -> dict[str, Any]:
+    """What compares the release with the original, and what is left of the budget."""
+    linked = planned.setting.release_form is not ReleaseForm.MARGINALS
+    columns = planned.setting.columns
+    compared = figures.compare(outcome.original, outcome.protected, columns, linked=linked)
     for column in compared["columns"]:
         if column["name"] in clamped:  # the original here is already clamped
             column["missing_original"] = clamped[column["name"]]["missing"]
-    told = (*warnings, *_unreadable(clamped, len(table)))
-    return Run(release, {**compared, "clamped": clamped}, told, booking)
+    account = None if booked is None else {
+        "source": planned.policy.ledger["source"],
+        "epsilon": booked.epsilon,
+        "remaining": booked.remaining,
+        "warnings": booked.warnings,
+    }  # fmt: skip
+    return {**compared, "clamped": clamped, "budget": plain(account)}
 
 
 def settle(done: Run) -> None:
@@ -152,11 +195,12 @@ def secure_noise() -> Noise:
 def open_budget(path: Path, source: str, epsilon: str) -> str:
     """Grant a population a budget in a budget file, which is made if need be."""
     try:
-        granted = Fraction(epsilon)
-    except (ValueError, ZeroDivisionError):
+        stated = Decimal(epsilon)
+    except InvalidOperation:
         raise InputError(f"Expected epsilon as a number such as 0.5, found '{epsilon}'.") from None
-    if granted <= 0:
-        raise InputError(f"Expected epsilon above 0, found '{epsilon}'.")
+    if not (stated.is_finite() and Decimal("1e-9") <= stated <= Decimal("1e9")):
+        raise InputError(f"Expected epsilon above 0 and of ordinary size, found '{epsilon}'.")
+    granted = Fraction(stated)
     return str(budget.init(path, source, granted))
 
 
@@ -182,33 +226,56 @@ def _unreadable(clamped: Mapping[str, Mapping[str, int]], rows: int) -> tuple[st
     )
 
 
-def _book(
-    planned: Plan, claims: Iterable[Claim]
-) -> tuple[tuple[Path, int] | None, tuple[str, ...]]:
+def _still_covered(planned: Plan, claims: tuple[Claim, ...]) -> None:
+    """Stop where a required promise fell with the number of rows or with the noise."""
+    for guarantee in planned.required:
+        tested_later = isinstance(guarantee, LDiversity | TCloseness)
+        if not tested_later and not any(covers(claim, guarantee) for claim in claims):
+            raise ClaimViolationError(
+                f"The policy requires {guarantee}, and this run cannot promise it: with these "
+                "rows and this source of noise no proved claim is left. Nothing was written."
+            )
+
+
+def _book(planned: Plan, claims: Iterable[Claim], note: str) -> budget.Reservation | None:
     """Charge the budget of the population: epsilon where it is proved, and else no bound."""
     policy = planned.policy
     if not policy.ledger:
-        return None, ()
+        return None
     proved = [
         claim.guarantee.epsilon
         for claim in claims
         if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is Status.PROVED
     ]
-    path = Path(policy.ledger["file"])
-    reservation = budget.spend(
-        path,
+    return budget.spend(
+        Path(policy.ledger["file"]),
         policy.ledger["source"],
         epsilon=min(proved, default=None),
         neighbours=Neighbours.CHANGE_ONE,
         policy=policy.digest,
         method=planned.method.name,
+        note=note,
     )
-    return (path, reservation.id), reservation.warnings
 
 
-def _verify(claims: Iterable[Claim], spendings: tuple[Spending, ...], noise: Noise) -> None:
-    """Derive the price of what was drawn again, and compare it with every claim."""
-    drawn = getattr(noise, "drawn", None)
+def _verify(
+    claims: Iterable[Claim],
+    spendings: tuple[Spending, ...],
+    noise: Noise,
+    before: Mapping[str, int],
+) -> None:
+    """Derive the price of what was drawn again, and compare it with every claim.
+
+    Args:
+        claims: of the release.
+        spendings: what the method says that it drew.
+        noise: which counts its draws itself.
+        before: its counts before this run.
+    """
+    counted: Mapping[str, int] | None = getattr(noise, "drawn", None)
+    drawn = None
+    if counted is not None:
+        drawn = {name: number - before.get(name, 0) for name, number in counted.items()}
     for claim in claims:
         guarantee = claim.guarantee
         if isinstance(guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED:
@@ -220,19 +287,22 @@ def _verify(claims: Iterable[Claim], spendings: tuple[Spending, ...], noise: Noi
 def _arranged(planned: Plan, outcome: local.Outcome) -> pl.DataFrame:
     """Put the rows in the order of the release form.
 
-    Shuffling is post-processing: a generator seeded by the operating system hides the order.
+    An order that no output can tell apart from any other: random bits of the operating
+    system, sorted. That two of n rows get the same 64 bits has probability below n^2 / 2^65.
     """
     frame = outcome.protected.publishable()
-    rng = np.random.Generator(np.random.PCG64(secrets.randbits(128)))
     form = planned.setting.release_form
     if form is ReleaseForm.ROW_ALIGNED:
         return frame[outcome.places]
     if form is ReleaseForm.CANONICAL and outcome.canonical is not None:
         return frame[outcome.canonical]
     if form is ReleaseForm.MARGINALS:
-        orders = [rng.permutation(frame.height) for _ in frame.columns]
-        return pl.DataFrame([s[order] for s, order in zip(frame, orders, strict=True)])
-    return frame[rng.permutation(frame.height)]
+        return pl.DataFrame([series[_random_order(frame.height)] for series in frame])
+    return frame[_random_order(frame.height)]
+
+
+def _random_order(rows: int) -> NDArray[np.int64]:
+    return np.argsort(np.frombuffer(os.urandom(8 * rows), dtype=np.uint64))
 
 
 def _checked(planned: Plan, claims: Iterable[Claim], frame: pl.DataFrame) -> tuple[Check, ...]:

@@ -463,3 +463,14 @@ def test_marginals_say_that_no_row_is_a_person():
     done, _ = release(RAMP, "ir-laplace", k=3, release_form="marginals")
 
     assert any("no joint information" in note for note in done.manifest["notes"])
+
+
+@pytest.mark.parametrize("method", ["mdav-laplace", "stable-laplace"])
+def test_one_nominal_column_has_no_block_means_and_so_no_proof(method):
+    """Tables aabbbbbcc and aabbbbbbc at k=3 and epsilon 2 differ by 3.1 in log probability."""
+    rules = policy(method, columns=("a",), k=3, release_form="linked-shuffled")
+    rules["columns"]["a"] = {
+        "role": "quasi-identifier", "kind": "nominal", "categories": ["a", "b", "c"],
+    }  # fmt: skip
+
+    assert statuses(rules, 9) == ["conditional", "refuted"]

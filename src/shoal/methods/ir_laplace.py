@@ -61,7 +61,7 @@ def counterexample(k: int) -> Pair:
 
 
 def _claims(setting: Setting[Ranked]) -> tuple[Claim, ...]:
-    if setting.release_form is ReleaseForm.MARGINALS or noisy.one_list(setting):
+    if setting.release_form is ReleaseForm.MARGINALS or noisy.one_list(setting, ranked=True):
         basis = noisy.LIST_BASIS
         return (noisy.privacy_claim(setting, Status.PROVED, basis=basis, source=SOURCE),)
     basis = TABLE_BASIS.format(event=counterexample(2).event)

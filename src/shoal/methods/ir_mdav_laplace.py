@@ -55,7 +55,7 @@ def counterexample(k: int) -> Pair:
 
 def _claims(setting: Setting[Divided]) -> tuple[Claim, ...]:
     k = setting.parameters.k
-    if setting.release_form is ReleaseForm.MARGINALS or noisy.one_list(setting):
+    if setting.release_form is ReleaseForm.MARGINALS or noisy.one_list(setting, ranked=True):
         refutation = f"counterexample: {counterexample(k).event}"
         return (noisy.list_claim(setting, k, refutation=refutation),)
     refutation = TABLE_BASIS.format(event=off_the_diagonal(2).event)

@@ -37,7 +37,7 @@ from shoal.mechanism.perturb import Purchase, chosen_categories, isotonic, noisy
 from shoal.methods.grouping import KNOWN_COLUMNS, ONE_ROW_A_PERSON, top_down
 from shoal.methods.method import Masked, Parameters, Setting, Tools
 from shoal.partition import path_lengths
-from shoal.policy import Number, choice
+from shoal.policy import Epsilon, choice
 from shoal.table import Table, leaf_edges
 
 Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ class Split(StrEnum):
 class Noisy(Parameters):
     """Parameters of every method that adds noise."""
 
-    epsilon: Annotated[Number, Field(gt=0)] = Field(description="Privacy budget of the release.")
+    epsilon: Epsilon = Field(description="Privacy budget of the release.")
     neighbours: Annotated[Neighbours, choice(Neighbours)] = Field(
         Neighbours.CHANGE_ONE, description="Which tables must be hard to tell apart."
     )
@@ -398,9 +398,15 @@ def list_claim(setting: Setting[Noisy], k: int, *, refutation: str) -> Claim:
     return privacy_claim(setting, Status.REFUTED, basis=refutation, source=OURS)
 
 
-def one_list(setting: Setting[Noisy]) -> bool:
-    """Whether the release is a list of values of one column, in no order."""
-    return len(setting.columns) == 1 and setting.release_form is ReleaseForm.LINKED_SHUFFLED
+def one_list(setting: Setting[Noisy], *, ranked: bool = False) -> bool:
+    """Whether the release is a list of the block means of one column, in no order.
+
+    A nominal's groups have no means, unless it is ranked: Lemma 1 is about sums, and says
+    nothing about categories that are chosen for groups which follow the data.
+    """
+    if len(setting.columns) > 1 or setting.release_form is not ReleaseForm.LINKED_SHUFFLED:
+        return False
+    return ranked or setting.schema[setting.columns[0]].kind is not Kind.NOMINAL
 
 
 def shared_rows(setting: Setting[Noisy], k: int, source: str) -> Claim:
