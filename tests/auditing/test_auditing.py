@@ -87,7 +87,7 @@ def test_a_refuted_form_is_caught(rules, least):
 )
 def test_a_proved_form_shows_no_violation(rules):
     """False alarms: below 1e-6, the confidence of the bounds, for each of the four."""
-    found = shoal.audit(rules, confidence=SURE, trials=10_000)
+    found = shoal.audit(rules, confidence=SURE, trials=20_000)
 
     assert len(found.findings) == 2
     assert found.verdict == "no violation found"
