@@ -62,7 +62,7 @@ def t_closeness(
         Li, Li, Venkatasubramanian, "t-closeness: privacy beyond k-anonymity and
         l-diversity", ICDE 2007. doi:10.1109/ICDE.2007.367856
         Domingo-Ferrer and Soria-Comas, "From t-closeness to differential privacy and vice
-        versa in data anonymization", Knowledge-Based Systems 74 (2015), Definition 4.
+        versa", Knowledge-Based Systems 74 (2015), Definition 4.
         doi:10.1016/j.knosys.2014.11.011
 
     >>> counts = Counts.of([0, 0, 1, 1], [0, 1, 1, 2])

@@ -60,8 +60,8 @@ def l_diversity(
     References:
         Machanavajjhala, Gehrke, Kifer, Venkitasubramaniam, "l-diversity: privacy beyond
         k-anonymity", ACM TKDD 1 (2007), Definitions 4.1 to 4.3. doi:10.1145/1217299.1217302
-        Wong, Li, Fu, Wang, "(alpha, k)-anonymity", KDD 2006: the frequency kind, with
-        alpha = 1 / l. doi:10.1145/1150402.1150499
+        Wong, Li, Fu, Wang, KDD 2006, for the frequency kind, with alpha = 1 / l.
+        doi:10.1145/1150402.1150499
 
     >>> counts = Counts.of([0, 0, 0, 0], [0, 0, 1, 2])
     >>> l_diversity(counts, 3, kind=Diversity.FREQUENCY).achieved

@@ -125,9 +125,9 @@ def mondrian_tree(
 
     References:
         LeFevre, DeWitt, Ramakrishnan, "Mondrian multidimensional k-anonymity", ICDE 2006.
-        doi:10.1109/ICDE.2006.101; "Workload-aware anonymization", KDD 2006, for the gain.
-        Cormode, Procopiuc, Shen, Srivastava, Yu, "Empirical privacy and empirical utility of
-        anonymized data", ICDE Workshops 2013. doi:10.1109/ICDEW.2013.6547431
+        doi:10.1109/ICDE.2006.101; the same, KDD 2006, for the gain.
+        Cormode, Procopiuc, Shen, Srivastava, Yu, "Empirical privacy and empirical utility",
+        ICDE Workshops 2013, pp. 77-82, section III.
 
     >>> tree = mondrian_tree([[1.0], [2.0], [6.0], [7.0], [9.0]], 2)
     >>> tree.lower.ravel(), tree.upper.ravel(), tree.upto.ravel()
