@@ -77,6 +77,12 @@ def _column_figures(before: Table, after: Table, name: str) -> dict[str, Any]:
         "missing_original": int(before.missing(name).sum()),
         "missing_released": int(after.missing(name).sum()),
     }
+    generalised = after.frame.schema[name] == pl.String
+    if generalised and before.frame.schema[name] != pl.String:
+        kept = (before.frame[name].cast(pl.String) == after.frame[name]).fill_null(value=False)
+        kept |= before.frame[name].is_null() & after.frame[name].is_null()
+        share = 1 - float(kept.mean() or 0.0)  # type: ignore[arg-type]
+        return {**figures, "loss": share, "measure": "share of rows whose cell was generalised"}
     if before.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
         changed = loss.share_changed(before.codes(name), after.codes(name))
         return {**figures, "loss": changed, "measure": "share of rows whose category changed"}

@@ -65,6 +65,7 @@ def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = 
         columns=columns,
         parameters=_parameters(method, policy.parameters),
         release_form=_form(method, policy, keep_order=keep_order),
+        required=required(policy),
     )
     method.refuse(setting)
     planned = Plan(

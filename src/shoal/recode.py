@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core import Kind, Partition
+from shoal.core import Kind, Partition, Taxonomy
 from shoal.table import Table, leaf_edges
 
 Floats = NDArray[np.float64]
@@ -70,6 +71,60 @@ def recode(
             centre = _NUMERIC[aggregate](table.numbers(name), partition)
             table = table.with_numbers(name, centre[partition.labels], integers=integers)
     return table
+
+
+def generalise(table: Table, columns: Sequence[str], partition: Partition) -> Table:
+    """Replace the values of some columns by what covers their group, written as text.
+
+    A group in which all cells are equal keeps them. Otherwise numbers, dates and ordinals
+    become "[low, high]", a nominal the lowest node of its taxonomy above all members, or the
+    set "{a, b}" without one. A group in which some cells are missing becomes "*".
+    """
+    frame = table.frame
+    for name in columns:
+        frame = frame.with_columns(_cover(table, name, partition).alias(name))
+    return Table(frame, table.schema, table.dtypes)
+
+
+def _cover(table: Table, name: str, partition: Partition) -> pl.Series:
+    """One text a record: what covers the cells of its group."""
+    column = table.schema[name]
+    cells = pl.DataFrame({"group": partition.labels, "cell": table.frame[name]})
+    groups = cells.group_by("group").agg(
+        pl.col("cell").min().alias("low"),
+        pl.col("cell").max().alias("high"),
+        pl.col("cell").null_count().alias("gone"),
+        pl.col("cell").n_unique().alias("distinct"),
+    )
+    low, high = (groups[side].cast(pl.String) for side in ("low", "high"))
+    if column.kind is Kind.NOMINAL:
+        inside = cells.group_by("group").agg(pl.col("cell").unique().sort())
+        held = dict(zip(inside["group"], inside["cell"].to_list(), strict=True))
+        covers = [_above(column.taxonomy, held[group]) for group in groups["group"]]
+        wide = pl.Series(covers, dtype=pl.String)
+    else:
+        wide = "[" + low + ", " + high + "]"
+    text = pl.DataFrame({"low": low, "wide": wide}).with_columns(groups["distinct"], groups["gone"])
+    written = text.select(
+        pl.when((pl.col("gone") > 0) & (pl.col("distinct") > 1))
+        .then(pl.lit("*"))
+        .when(pl.col("distinct") == 1)
+        .then(pl.col("low"))
+        .otherwise(pl.col("wide"))
+    ).to_series()
+    place = np.empty(len(partition), dtype=np.int64)
+    place[groups["group"].to_numpy()] = np.arange(groups.height)
+    return written[place[partition.labels]]
+
+
+def _above(taxonomy: Taxonomy | None, held: Sequence[str | None]) -> str:
+    """The lowest node above some leaves, or their set where there is no tree."""
+    present = [value for value in held if value is not None]
+    if taxonomy is None:
+        return "{" + ", ".join(present) + "}"
+    paths = {path[0]: path for path in taxonomy.paths}
+    first, *others = (paths[value] for value in present) if present else ((taxonomy.root,),)
+    return next(node for node in first if all(node in other for other in others))
 
 
 def means(values: Floats, partition: Partition) -> Floats:

@@ -250,16 +250,16 @@ def _transformed(values: NDArray[np.float64], transform: Transform | None) -> ND
 
 def _as_it_came(series: pl.Series, dtype: pl.DataType) -> pl.Series:
     """Give a column back the type that it came in, where the released values still fit it."""
-    if series.dtype == dtype:
-        return series
+    if dtype in {series.dtype, pl.String} and not isinstance(series.dtype, pl.Enum):
+        return series  # also text that was parsed: the new type stays
+    if series.dtype == pl.String:
+        return series  # generalised: an interval has no other type
     if isinstance(series.dtype, pl.Enum):
         series = series.cast(pl.String)
         if dtype == pl.Boolean:
             return series == "true"
     elif isinstance(dtype, pl.Datetime) and dtype.time_zone:
         series = series.dt.replace_time_zone("UTC").dt.convert_time_zone(dtype.time_zone)
-    elif dtype == pl.String:
-        return series  # text that was parsed: the new type stays
     back = series.cast(dtype, strict=False)
     if dtype.is_float() or not series.dtype.is_float():
         return back if back.null_count() == series.null_count() else series

@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from shoal.core import Claim, Noise, Progress, ReleaseForm, Role, Schema, Spending, silent
+from shoal.core import (
+    Claim,
+    Guarantee,
+    Noise,
+    Progress,
+    ReleaseForm,
+    Role,
+    Schema,
+    Spending,
+    silent,
+)
 from shoal.table import Table
 
 
@@ -28,6 +38,7 @@ class Setting(Generic[P_co]):
 
     Attributes:
         rows: the number of rows, which is public; not known at planning.
+        required: what the policy requires, for methods that can steer towards it.
     """
 
     schema: Schema
@@ -35,6 +46,7 @@ class Setting(Generic[P_co]):
     parameters: P_co
     release_form: ReleaseForm
     rows: int | None = None
+    required: tuple[Guarantee, ...] = ()
 
 
 @dataclass(frozen=True)
