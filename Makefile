@@ -38,6 +38,9 @@ bench: setup-dev
 	$(BIN)/python bench/partition.py
 	$(BIN)/python bench/noise.py
 	$(BIN)/python bench/epsilon.py
+	$(BIN)/python bench/models.py
+	$(BIN)/python bench/mondrian.py
+	$(BIN)/python bench/audit.py
 
 # With the reference tables (SHOAL_DATA or ../shared/data), else on the shipped sample.
 papers: setup
