@@ -26,7 +26,7 @@ import yaml
 from pydantic import BaseModel
 
 import shoal
-from shoal import errors, policy, publish
+from shoal import errors, policy, publish, spec
 from shoal import io as files
 from shoal import partition as partitions
 from shoal import sklearn as estimators
@@ -264,24 +264,24 @@ def rows_of(text):
 
 
 SECTIONS = {
-    policy.PolicySpec: "## Top level",
-    policy.ColumnSpec: "## `[columns]`",
-    policy.ProtectSpec: "## `[protect]`",
-    policy.RequireSpec: "## `[require]`",
-    policy.ReadingSpec: "## `[reading]`",
-    policy.DiversitySpec: "### `l-diversity`",
-    policy.ClosenessSpec: "### `t-closeness`",
-    policy.LedgerSpec: "## `[ledger]`",
-    policy.ContextSpec: "## `[context]`",
+    spec.PolicySpec: "## Top level",
+    spec.ColumnSpec: "## `[columns]`",
+    spec.ProtectSpec: "## `[protect]`",
+    spec.RequireSpec: "## `[require]`",
+    spec.ReadingSpec: "## `[reading]`",
+    spec.DiversitySpec: "### `l-diversity`",
+    spec.ClosenessSpec: "### `t-closeness`",
+    spec.LedgerSpec: "## `[ledger]`",
+    spec.ContextSpec: "## `[context]`",
 }
 
 
 def test_every_section_of_a_policy_has_a_place_in_the_documentation():
     models = {
         thing
-        for name, thing in vars(policy).items()
+        for name, thing in vars(spec).items()
         if isclass(thing) and issubclass(thing, BaseModel) and name.endswith("Spec")
-    } - {policy._Spec}
+    } - {spec._Spec}
 
     assert models == set(SECTIONS), "Give the new model a section of docs/policy.md, above."
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from shoal import policy, sample
+from shoal import policy, sample, spec
 from shoal.core import Kind, Policy, Role
 from shoal.errors import InputError
 
@@ -396,7 +396,7 @@ def test_the_json_schema_is_json_and_knows_every_key():
     }  # fmt: skip
     assert schema["required"] == ["version", "columns", "protect"]
     assert schema["additionalProperties"] is False
-    assert set(schema["$defs"]["ColumnSpec"]["properties"]) == set(policy.ColumnSpec.model_fields)
+    assert set(schema["$defs"]["ColumnSpec"]["properties"]) == set(spec.ColumnSpec.model_fields)
     assert schema["$defs"]["Role"]["enum"] == [role.value for role in Role]
     assert schema["$defs"]["Kind"]["enum"] == [kind.value for kind in Kind]
 

@@ -6,14 +6,13 @@ computed on the released table, an `Estimate` was measured and has an interval. 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from html import escape
 from itertools import pairwise
-from math import isfinite
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -583,29 +582,3 @@ class Release:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
-
-
-def plain(value: Any) -> Any:
-    """Write a noun as plain JSON values: the one serialiser of manifests and reports.
-
-    A guarantee gets its name, an exact number is a number where it prints as one.
-    """
-    if isinstance(value, Fraction | Decimal | float):
-        return _plain_number(value)
-    if is_dataclass(value):
-        named = {"name": value.name} if isinstance(value, Guarantee) else {}
-        return {**named, **{f.name: plain(getattr(value, f.name)) for f in fields(value)}}
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    return value.value if isinstance(value, StrEnum) else value
-
-
-def _plain_number(value: Fraction | Decimal | float) -> int | float | str:
-    if isinstance(value, float):
-        return value if isfinite(value) else str(value)
-    exact = Fraction(value)
-    if exact.denominator == 1:
-        return int(exact)
-    return float(exact) if Fraction(repr(float(exact))) == exact else str(exact)

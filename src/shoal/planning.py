@@ -31,6 +31,7 @@ from shoal.core import (
 )
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
 from shoal.methods import REGISTRY, Method, Setting, find
+from shoal.spec import sentence
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def _parameters(method: Method[Any], given: Mapping[str, Any]) -> Any:
     try:
         return method.parameters.model_validate(dict(given))
     except ValidationError as error:
-        raise InputError(policies.sentence(error, "[protect]")) from None
+        raise InputError(sentence(error, "[protect]")) from None
 
 
 def _form(method: Method[Any], policy: Policy, *, keep_order: bool) -> ReleaseForm:

@@ -38,7 +38,6 @@ from shoal.core import (
     TCloseness,
     Testable,
     figure,
-    plain,
     shown,
     silent,
 )
@@ -48,6 +47,7 @@ from shoal.hazmat import budget, ledger
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.methods import Tools
 from shoal.planning import Plan, covers, plan, with_rows
+from shoal.serialise import plain
 from shoal.table import Table
 
 

@@ -19,8 +19,8 @@ from pydantic import Field
 from shoal.core import Claim, KAnonymity, Kind, Partition, ReleaseForm, Role, Status
 from shoal.methods.method import Masked, Parameters, Setting, Tools
 from shoal.partition import marginality_order, path_lengths
-from shoal.policy import choice
 from shoal.recode import Aggregate, recode
+from shoal.spec import choice
 from shoal.table import Table, leaf_edges
 
 FORMS = (ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)

@@ -16,7 +16,7 @@ from shoal.methods import grouping
 from shoal.methods.grouping import Grouping
 from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.partition import insensitive
-from shoal.policy import choice
+from shoal.spec import choice
 from shoal.table import Table
 
 SOURCE = (

@@ -25,7 +25,7 @@ from shoal.methods.insensitive import SOURCE, Order
 from shoal.methods.method import Masked, Method, Pair, Setting, Tools
 from shoal.methods.noisy import Origin, Scaled, Split
 from shoal.partition import insensitive
-from shoal.policy import choice
+from shoal.spec import choice
 from shoal.table import Table
 
 BASIS = (

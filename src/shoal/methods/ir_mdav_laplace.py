@@ -25,7 +25,7 @@ from shoal.methods.mdav_laplace import CONDITIONAL_BASIS, SOURCE, two_readings
 from shoal.methods.method import Masked, Method, Pair, Setting, Tools
 from shoal.methods.noisy import NoisyGroups, Split
 from shoal.partition import mdav
-from shoal.policy import choice
+from shoal.spec import choice
 from shoal.table import Table
 
 

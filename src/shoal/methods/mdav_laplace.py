@@ -32,7 +32,7 @@ from shoal.methods import noisy
 from shoal.methods.method import Masked, Method, Pair, Setting, Tools
 from shoal.methods.noisy import Axis, Noisy, Origin, Split
 from shoal.partition import mdav, noise_aware
-from shoal.policy import Number, choice
+from shoal.spec import Number, choice
 from shoal.table import Table
 
 if TYPE_CHECKING:

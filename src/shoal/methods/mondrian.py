@@ -22,8 +22,8 @@ from shoal.methods import grouping
 from shoal.methods.grouping import Grouping
 from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.partition import Choice, Requirement, mondrian, taxonomy_order
-from shoal.policy import choice
 from shoal.recode import generalise
+from shoal.spec import choice
 from shoal.table import Table, leaf_edges
 
 SOURCE = (

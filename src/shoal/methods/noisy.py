@@ -37,7 +37,7 @@ from shoal.mechanism.perturb import Purchase, chosen_categories, isotonic, noisy
 from shoal.methods.grouping import KNOWN_COLUMNS, ONE_ROW_A_PERSON, top_down
 from shoal.methods.method import Masked, Parameters, Setting, Tools
 from shoal.partition import path_lengths
-from shoal.policy import Epsilon, choice
+from shoal.spec import Epsilon, choice
 from shoal.table import Table, leaf_edges
 
 Floats = NDArray[np.float64]

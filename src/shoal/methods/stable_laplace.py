@@ -26,7 +26,7 @@ from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.methods.noisy import Scaled, Split
 from shoal.methods.stable import SOURCE
 from shoal.partition import mdav
-from shoal.policy import choice
+from shoal.spec import choice
 from shoal.table import Table
 
 

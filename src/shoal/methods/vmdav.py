@@ -12,7 +12,7 @@ from shoal.methods import grouping
 from shoal.methods.mdav import Blocked, refuse, within_blocks
 from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.partition import vmdav
-from shoal.policy import Number
+from shoal.spec import Number
 from shoal.table import Table
 
 SOURCE = (
