@@ -12,6 +12,7 @@ The estimators do not inherit from scikit-learn's `ClusterMixin`, whose checks w
 separated blobs back, which groups of k cannot give.
 """
 
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -70,8 +71,9 @@ class _RowGroups(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         _, nearest = cKDTree(self._rows).query(X)
         return self.centroids_[self._row_labels[nearest]]
 
+    @abstractmethod
     def _partition(self, X: Floats) -> Partition:
-        raise NotImplementedError
+        """Group the rows."""
 
 
 class MDAV(_RowGroups):
@@ -168,8 +170,9 @@ class _ColumnGroups(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         pairs = zip(self.centroids_, found, strict=True)
         return np.column_stack([means[labels] for means, labels in pairs])
 
+    @abstractmethod
     def _partitions(self, X: Floats) -> tuple[Partition, ...]:
-        raise NotImplementedError
+        """Group each column by itself."""
 
 
 class IndividualRanking(_ColumnGroups):
