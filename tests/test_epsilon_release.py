@@ -295,3 +295,20 @@ def test_an_epsilon_of_no_ordinary_size_is_refused(desk, epsilon):
 
     with pytest.raises(InputError, match="epsilon"):
         publish.protect(data, policy, out)
+
+
+def test_several_rows_a_person_are_told_to_the_steward_alone(desk):
+    data, policy, out = desk()
+    policy.write_text(
+        policy.read_text().replace(
+            'name = "identifier"', 'name = { role = "identifier", unit = true }'
+        )
+    )
+    frame = pl.read_csv(data)
+    frame.with_columns(name=pl.lit("one person")).write_csv(data)
+
+    published = publish.protect(data, policy, out, form="csv")
+
+    assert any("11 more rows than persons" in note for note in published.notes)
+    public = "".join(path.read_text() for path in published.folder.iterdir())
+    assert "more rows than persons" not in public

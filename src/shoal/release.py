@@ -140,7 +140,7 @@ def run(
         )
         progress("measuring losses", 0, 1)
         compared = _figures(planned, outcome, clamped, booked)
-    told = _unreadable(clamped, len(table))
+    told = (*_unreadable(clamped, len(table)), *_repeated(planned, raw))
     if booked is None:
         return Run(release, compared, told)
     booking = (Path(planned.policy.ledger["file"]), booked.id)
@@ -224,6 +224,21 @@ def _unreadable(clamped: Mapping[str, Mapping[str, int]], rows: int) -> tuple[st
         for name, counts in clamped.items()
         if (lost := counts.get("unreadable", 0) + counts.get("unknown", 0)) > rows / 5
     )
+
+
+def _repeated(planned: Plan, raw: io.Raw) -> tuple[str, ...]:
+    """Warn the steward, and nobody else, where an epsilon for a row is none for a person."""
+    name = planned.policy.schema.flagged("unit")
+    if name is None or not planned.method.noisy:
+        return ()
+    extra = raw.frame.height - raw.frame[name].n_unique()
+    if not extra:
+        return ()
+    text = (
+        f"'{name}': {extra:,} more rows than persons, and the promise is for one row each. Bring "
+        "the table to one row a person. (Confidential: do not publish this line.)"
+    )
+    return (text,)
 
 
 def _still_covered(planned: Plan, claims: tuple[Claim, ...]) -> None:
