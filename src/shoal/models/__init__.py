@@ -14,15 +14,19 @@ from shoal.models.closeness import t_closeness
 from shoal.models.counts import Counts, Ints, k_when_missing_matches, smallest_run
 from shoal.models.diversity import k_anonymity, l_diversity
 from shoal.models.exact import Verdict
+from shoal.models.stochastic import epsilon_for_t, epsilon_from_t, t_from_epsilon
 
 __all__ = [
     "Counts",
     "Verdict",
+    "epsilon_for_t",
+    "epsilon_from_t",
     "k_anonymity",
     "k_when_missing_matches",
     "l_diversity",
     "smallest_run",
     "t_closeness",
+    "t_from_epsilon",
     "verdict",
 ]
 
