@@ -9,7 +9,6 @@ steward, and never published.
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from decimal import Decimal
 from typing import Any, cast
 
 import polars as pl
@@ -20,6 +19,7 @@ from shoal.intake import (
     LARGEST,
     check_names,
     coded_levels,
+    limit,
     marked_missing,
     refuse_odd,
     rounded,
@@ -76,10 +76,10 @@ def _clamped(
     values = numbers.fill_null(cast("Any", constant(column)))
     outside = 0
     if column.bounds:
-        low, high = (_plain(bound) for bound in column.bounds)
+        low, high = (limit(bound) for bound in column.bounds)
         outside = int((~values.is_between(low, high)).sum())
         values = values.clip(low, high)
-    values = values.clip(_plain(column.bottom), _plain(column.top))
+    values = values.clip(limit(column.bottom), limit(column.top))
     if column.step:
         values = rounded(values, column.step)
     return values, {"missing": missing, "unreadable": unreadable, "outside": outside}
@@ -88,15 +88,11 @@ def _clamped(
 def constant(column: Column) -> Any:
     """What a missing cell becomes: the stated constant, or the middle of the bounds."""
     if column.missing_as is not None:
-        return _plain(column.missing_as)
+        return limit(column.missing_as)
     if column.bounds is None:
         return 0.0 if column.kind is Kind.NUMERIC else date(1970, 1, 1)
-    low, high = (cast("Any", _plain(bound)) for bound in column.bounds)
+    low, high = (cast("Any", limit(bound)) for bound in column.bounds)
     return low + (high - low) / 2
-
-
-def _plain(value: Decimal | date | str | None) -> Any:
-    return float(value) if isinstance(value, Decimal) else value
 
 
 def _numbers(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:

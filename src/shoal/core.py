@@ -360,6 +360,11 @@ def shown(number: Fraction) -> str:
     return text if Fraction(text) == number else str(number)
 
 
+LAPLACE = "discrete-laplace"
+SELECTION = "permute-and-flip"
+"""Names of the mechanisms that the ledger has a proof for."""
+
+
 @dataclass(frozen=True)
 class Spending:
     """One entry of the ledger: what a mechanism was allowed to learn, and at what price.

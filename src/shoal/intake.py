@@ -125,7 +125,7 @@ def marked_missing(series: pl.Series, column: Column) -> pl.Series:
     if not column.missing:
         return series
     if series.dtype.is_numeric():
-        marks = [float(mark) for mark in column.missing if _is_number(mark)]
+        marks = [float(mark) for mark in column.missing if is_number(mark)]
         values = series.cast(pl.Float64)
         hit = values.is_in([mark for mark in marks if not math.isnan(mark)])
         if any(map(math.isnan, marks)):
@@ -135,7 +135,8 @@ def marked_missing(series: pl.Series, column: Column) -> pl.Series:
     return series.set(hit.fill_null(value=False), None)
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text reads as a number."""
     try:
         float(text)
     except ValueError:
@@ -166,7 +167,7 @@ def _numeric(series: pl.Series, column: Column, decimal: str | None) -> pl.Serie
         _refuse_infinite(values, column)
         _refuse(int((values.abs() > LARGEST).sum()), column, f"numbers beyond {LARGEST:g}")
     _check_bounds(values, column)
-    values = _coded(values, column, _float(column.bottom), _float(column.top))
+    values = _coded(values, column, limit(column.bottom), limit(column.top))
     return rounded(values, column.step) if column.step else values
 
 
@@ -249,7 +250,7 @@ def _parsed_date(series: pl.Series, form: str | None) -> pl.Series:
 def _check_bounds(values: pl.Series, column: Column) -> None:
     if column.bounds is None:
         return
-    low, high = (_float(bound) for bound in column.bounds)
+    low, high = (limit(bound) for bound in column.bounds)
     # A bound is a day, and includes all of it.
     days = values.cast(pl.Date) if isinstance(values.dtype, pl.Datetime) else values
     outside = int((~days.is_between(low, high)).sum())
@@ -262,7 +263,8 @@ def _range(column: Column) -> str:
     return f"[{low}, {high}]"
 
 
-def _float(value: Decimal | date | str | None) -> Any:
+def limit(value: Decimal | date | str | None) -> Any:
+    """A bound or a constant of the policy as the value that cells are compared with."""
     return float(value) if isinstance(value, Decimal) else value
 
 

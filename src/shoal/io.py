@@ -22,6 +22,7 @@ from polars import selectors
 from polars.exceptions import DuplicateError, PanicException, PolarsError
 
 from shoal.errors import InputError
+from shoal.intake import is_number
 
 DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 1 << 16
@@ -232,7 +233,7 @@ def _read_csv(path: Path, delimiter: str | None, encoding: str | None) -> Raw:
             "than the header, or a quote is never closed."
         ) from None
     header = [name or "" for name in frame.row(0)]
-    numbers = sum(_is_number(name) for name in header)
+    numbers = sum(is_number(name.replace(",", ".")) for name in header)
     if 2 * numbers > len(header):
         # Names would be shown in messages, and here they would be a person's cells.
         raise InputError(
@@ -302,14 +303,6 @@ def _encoding(raw: bytes, path: Path) -> str:
         f"Cannot find the encoding of '{path}': it is neither UTF-8 nor Windows-1252. State it "
         "with --encoding or under [reading]."
     )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text.replace(",", "."))
-    except ValueError:
-        return False
-    return True
 
 
 def _delimiter(sample: str) -> str:

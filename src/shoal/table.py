@@ -57,10 +57,6 @@ class Table:
         """Where a column has no value."""
         return self.frame[name].is_null().to_numpy()
 
-    def is_integer(self, name: str) -> bool:
-        """Whether a numeric column holds whole numbers by its type."""
-        return self.frame.schema[name].is_integer()
-
     def with_codes(self, name: str, codes: NDArray[np.int64]) -> "Table":
         """Replace an ordinal or nominal column, given positions in its levels."""
         physical = pl.Series(name, codes, dtype=pl.Int64)

@@ -11,7 +11,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.hazmat.noise import LAPLACE, SELECTION, CheckedNoise
+from shoal.core import LAPLACE, SELECTION
+from shoal.hazmat.noise import CheckedNoise
 
 
 @dataclass(frozen=True)

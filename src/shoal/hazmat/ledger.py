@@ -34,9 +34,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from shoal.core import Neighbours, Spending
+from shoal.core import LAPLACE, SELECTION, Neighbours, Spending
 from shoal.errors import InternalError
-from shoal.hazmat.noise import LAPLACE, SELECTION
 
 _FACTORS = {LAPLACE: 1, SELECTION: 2}  # Proved in `shoal.hazmat.noise`.
 

@@ -27,10 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.core import LAPLACE, SELECTION
 from shoal.errors import InternalError
-
-LAPLACE = "discrete-laplace"
-SELECTION = "permute-and-flip"
 
 LIMIT = 1 << 62
 """Largest magnitude of a value that noise is added to, and of a difference of scores."""

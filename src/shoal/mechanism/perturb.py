@@ -25,13 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from shoal.core import Neighbours, Noise, Partition, Spending
+from shoal.core import LAPLACE, SELECTION, Neighbours, Noise, Partition, Spending
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-LAPLACE = "discrete-laplace"
-SELECTION = "permute-and-flip"
 
 
 @dataclass(frozen=True)
