@@ -317,7 +317,8 @@ def _arranged(planned: Plan, outcome: local.Outcome) -> pl.DataFrame:
 
 
 def _random_order(rows: int) -> NDArray[np.int64]:
-    return np.argsort(np.frombuffer(os.urandom(8 * rows), dtype=np.uint64))
+    keys = pl.Series(np.frombuffer(os.urandom(8 * rows), dtype=np.uint64))
+    return keys.arg_sort().cast(pl.Int64).to_numpy()
 
 
 def _checked(planned: Plan, claims: Iterable[Claim], frame: pl.DataFrame) -> tuple[Check, ...]:
