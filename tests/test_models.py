@@ -16,20 +16,12 @@ from shoal.models import (
     k_anonymity,
     k_when_missing_matches,
     l_diversity,
-    smallest_run,
     t_closeness,
     verdict,
 )
 from shoal.models.exact import _sign
 
 cells = st.lists(st.integers(-1, 2), min_size=3, max_size=3)
-
-
-@given(st.lists(st.integers(0, 3) | st.just(np.nan), min_size=1))
-def test_the_smallest_run_is_the_rarest_value_nan_being_one(values):
-    counts = Counter("missing" if np.isnan(v) else v for v in values)
-
-    assert smallest_run(np.array(values, dtype=float)) == min(counts.values())
 
 
 @given(st.lists(cells, min_size=1, max_size=25))

@@ -11,7 +11,7 @@ decided exactly (`exact.py`).
 
 from shoal.core import KAnonymity, LDiversity, TCloseness
 from shoal.models.closeness import t_closeness
-from shoal.models.counts import Counts, Ints, k_when_missing_matches, smallest_run
+from shoal.models.counts import Counts, Ints, k_when_missing_matches
 from shoal.models.diversity import k_anonymity, l_diversity
 from shoal.models.exact import Verdict
 from shoal.models.stochastic import epsilon_for_t, epsilon_from_t, t_from_epsilon
@@ -24,7 +24,6 @@ __all__ = [
     "k_anonymity",
     "k_when_missing_matches",
     "l_diversity",
-    "smallest_run",
     "t_closeness",
     "t_from_epsilon",
     "verdict",

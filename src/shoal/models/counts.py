@@ -132,15 +132,6 @@ class Counts:
         return alike
 
 
-def smallest_run(values: NDArray[np.float64]) -> int:
-    """Size of the smallest class of one numeric column, NaN being a value. Cost of sorting."""
-    ordered = np.sort(values)
-    new = ordered[1:] != ordered[:-1]
-    new[np.isnan(ordered[1:]) & np.isnan(ordered[:-1])] = False
-    edges = np.flatnonzero(np.concatenate(([True], new, [True])))
-    return int(np.diff(edges).min())
-
-
 def k_when_missing_matches(classes: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
     """Largest k such that every record matches at least k, if missing matches anything.
 
