@@ -12,6 +12,7 @@ from shoal import io
 from shoal import policy as policies
 from shoal.core import (
     Check,
+    Decomposition,
     DifferentialPrivacy,
     Distance,
     KAnonymity,
@@ -113,6 +114,44 @@ def check_frame(frame: pl.DataFrame, guarantee: Testable, schema: Schema) -> Che
         achieved=achieved,
         witness={"size": achieved, "rows": rows.head(WITNESS_ROWS).to_list()},
         remarks=remarks,
+    )
+
+
+def check_leaves(boxes: Decomposition, guarantee: Testable, schema: Schema) -> Check:
+    """Recompute a guarantee on boxes with whole counts: each box is a class.
+
+    Rows of the witness are boxes, numbered from 1. Boxes without a record are no classes.
+    """
+    columns = guarantee.columns
+    if isinstance(guarantee, LDiversity | TCloseness) and columns != (boxes.column,):
+        raise InputError(
+            f"{guarantee.name} of {', '.join(columns)} cannot be checked on boxes that count "
+            f"{boxes.column or 'records alone'}."
+        )
+    box, value = np.nonzero(boxes.counts)
+    counted = boxes.counts[box, value].astype(np.int64)
+    sizes = np.bincount(box, counted, minlength=len(boxes)).astype(np.int64)
+    if isinstance(guarantee, KAnonymity):
+        achieved = int(sizes[sizes > 0].min(initial=sizes.sum()))
+        rows = np.flatnonzero(sizes == achieved) + 1
+        witness = {"size": achieved, "rows": rows[:WITNESS_ROWS].tolist()}
+        filled = {"classes": int((sizes > 0).sum())}
+        return Check(guarantee, achieved >= guarantee.k, achieved, witness, filled)
+    counts = Counts(box, value, counted, sizes, len(boxes.values))
+    edges = None
+    if isinstance(guarantee, TCloseness) and guarantee.distance is Distance.HIERARCHICAL:
+        edges = _edges(guarantee, schema, len(boxes.values))
+    found = verdict(counts, guarantee, edges=edges)
+    return Check(
+        guarantee,
+        holds=found.holds,
+        achieved=found.achieved,
+        witness={"size": int(sizes[found.witness]), "rows": [int(found.witness) + 1]},
+        remarks={
+            "classes": int((sizes > 0).sum()),
+            "failing_classes": len(found.failing),
+            "homogeneous_classes": len(counts.homogeneous),
+        },
     )
 
 

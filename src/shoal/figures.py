@@ -7,24 +7,43 @@ import numpy as np
 import polars as pl
 
 from shoal.checking import class_labels, value_codes
-from shoal.core import Kind, Role
+from shoal.core import Decomposition, Kind, ReleaseForm, Role
 from shoal.measures import loss
 from shoal.models import Counts
 from shoal.table import Table
 
 
 def compare(
-    before: Table, after: Table, columns: Sequence[str], *, linked: bool = True
+    before: Table, after: Table | Decomposition, columns: Sequence[str], *, form: ReleaseForm
 ) -> dict[str, Any]:
     """Measure what was lost in each protected column, and who was unique before and after.
 
     Args:
         before: the original rows.
-        after: the released rows, in the same order.
+        after: the released rows, in the same order where they stand for the original ones.
         columns: what was protected.
-        linked: rows are released as rows; otherwise nothing is said of combinations.
+        form: of the release; of marginals nothing is said about combinations.
     """
+    linked = form is not ReleaseForm.MARGINALS
     keys = list(before.schema.with_role(Role.QUASI_IDENTIFIER)) if linked else []
+    if isinstance(after, Decomposition):
+        unique = {"original": _unique_rows(before.frame, keys), "released": 0}
+        return {
+            "rows": len(before),
+            "unique_on_quasi_identifiers": unique,
+            "homogeneous": {},
+            "columns": [],
+        }
+    if form is ReleaseForm.SYNTHETIC:
+        return {
+            "rows": len(before),
+            "unique_on_quasi_identifiers": {
+                "original": _unique_rows(before.frame, keys),
+                "released": _unique_rows(after.frame, keys),
+            },
+            "homogeneous": {},
+            "columns": [_distribution_figures(before, after, name) for name in columns],
+        }
     return {
         "rows": len(before),
         "unique_on_quasi_identifiers": {
@@ -68,6 +87,21 @@ def _unique_rows(frame: pl.DataFrame, keys: list[str]) -> int | None:
     hashes = np.sort(frame.select(keys).hash_rows().to_numpy())
     new = np.concatenate(([True], hashes[1:] != hashes[:-1], [True]))
     return int((new[1:] & new[:-1]).sum())
+
+
+def _distribution_figures(before: Table, after: Table, name: str) -> dict[str, Any]:
+    """Compare how a column is distributed, where no row stands for a row."""
+    figures: dict[str, Any] = {
+        "name": name,
+        "kind": before.schema[name].kind,
+        "missing_original": int(before.missing(name).sum()),
+        "missing_released": int(after.missing(name).sum()),
+    }
+    if before.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        apart = loss.total_variation(before.codes(name), after.codes(name))
+        return {**figures, "loss": apart, "measure": "total variation"}
+    ratio = loss.rank_matched(before.numbers(name), after.numbers(name))
+    return {**figures, "loss": ratio, "measure": "rank-matched SSE / SST"}
 
 
 def _column_figures(before: Table, after: Table, name: str) -> dict[str, Any]:

@@ -154,6 +154,8 @@ def _to_pandas(released: pl.DataFrame, before: pl.DataFrame, like: Any) -> Any:
     """
     result = released.to_pandas()
     for name, dtype in released.schema.items():
+        if name not in before.columns:  # boxes of a tree have columns of their own
+            continue
         values, wanted = result[name], like[name].dtype
         if hasattr(values.dtype, "categories"):
             values = values.cat.remove_unused_categories()
@@ -179,6 +181,8 @@ def _without_unused(dtype: Any, values: Any) -> Any:
 def _to_arrow(released: pl.DataFrame, before: pl.DataFrame, like: Any) -> Any:
     result = released.to_arrow()
     for place, (name, dtype) in enumerate(released.schema.items()):
+        if name not in before.columns:
+            continue
         wanted = like.schema.field(name)
         if before.schema[name] == dtype and result.schema.field(name).type != wanted.type:
             # Some types, such as a dictionary of numbers, can be read and not be cast to.

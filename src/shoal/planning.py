@@ -61,11 +61,12 @@ def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = 
             f"Method '{method.name}' finds no column to protect in the policy. Give a column the "
             "role quasi-identifier, or list columns under [protect]."
         )
+    parameters = _parameters(method, policy.parameters)
     setting = Setting(
         schema=policy.schema,
         columns=columns,
-        parameters=_parameters(method, policy.parameters),
-        release_form=_form(method, policy, keep_order=keep_order),
+        parameters=parameters,
+        release_form=_form(method, policy, parameters, keep_order=keep_order),
         required=required(policy),
     )
     method.refuse(setting)
@@ -81,7 +82,7 @@ def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = 
     for guarantee in planned.required:
         # A method that does not look at confidential values may still reach what it cannot
         # promise about them: that is checked on the finished table.
-        if isinstance(guarantee, LDiversity | TCloseness):
+        if not isinstance(guarantee, KAnonymity | DifferentialPrivacy):
             continue
         if not any(covers(claim, guarantee) for claim in planned.claims):
             raise ClaimViolationError(_cannot(planned, guarantee))
@@ -89,10 +90,12 @@ def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = 
 
 
 def with_rows(planned: Plan, rows: int) -> Plan:
-    """The plan once the number of rows, which is public, is known: claims may depend on it."""
+    """The plan once the number of rows is known: claims may depend on it where it is public."""
     k = getattr(planned.setting.parameters, "k", None) or 1
     if rows < k:
         raise InputError(f"Cannot form one group of k={k:,} from {rows:,} rows. Lower k.")
+    if getattr(planned.setting.parameters, "neighbours", None) is Neighbours.ADD_REMOVE:
+        return planned
     setting = replace(planned.setting, rows=rows)
     return replace(planned, setting=setting, claims=planned.method.claims(setting))
 
@@ -105,7 +108,11 @@ def covers(claim: Claim, guarantee: Guarantee) -> bool:
     if isinstance(claimed, KAnonymity) and isinstance(guarantee, KAnonymity):
         return claimed.k >= guarantee.k
     if isinstance(claimed, DifferentialPrivacy) and isinstance(guarantee, DifferentialPrivacy):
-        return claimed.epsilon <= guarantee.epsilon and claimed.neighbours is guarantee.neighbours
+        # Changing a record is removing one and adding one.
+        steps = 2 if claimed.neighbours is Neighbours.ADD_REMOVE else 1
+        if guarantee.neighbours is Neighbours.ADD_REMOVE:
+            return steps == 2 and claimed.epsilon <= guarantee.epsilon
+        return steps * claimed.epsilon <= guarantee.epsilon
     return False
 
 
@@ -124,9 +131,17 @@ def _parameters(method: Method[Any], given: Mapping[str, Any]) -> Any:
         raise InputError(sentence(error, "[protect]")) from None
 
 
-def _form(method: Method[Any], policy: Policy, *, keep_order: bool) -> ReleaseForm:
+def _form(method: Method[Any], policy: Policy, parameters: Any, *, keep_order: bool) -> ReleaseForm:
     asked = ReleaseForm.ROW_ALIGNED if keep_order else policy.release_form
     known = ", ".join(method.forms)
+    implied = method.form_of(parameters)
+    if implied is not None:
+        if asked not in {None, implied}:
+            raise InputError(
+                f"Method '{method.name}' with these parameters has the release form '{implied}', "
+                f"and the policy asks for '{asked}'."
+            )
+        return implied
     if asked is None and method.must_choose_form:
         raise InputError(
             f"Method '{method.name}' promises other things in other release forms; choose one "
@@ -240,6 +255,10 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
             f"Categories of {', '.join(observed)} were copied from the data and are not "
             "confirmed as public."
         )
+    if setting.release_form is ReleaseForm.SYNTHETIC:
+        notes.append("Rows were drawn from a noisy model: no row is a person.")
+    if setting.release_form is ReleaseForm.TREE:
+        notes.append("A row is a box of the quasi-identifiers' space, with counts.")
     if method.noisy:
         return (*notes, *_clamping_notes(setting))
     public = [column.name for column in schema.columns if column.public]

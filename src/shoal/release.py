@@ -19,13 +19,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal import clamp, figures, intake, io
-from shoal.checking import check_frame
+from shoal import clamp, figures, intake, io, leaves
+from shoal.checking import check_frame, check_leaves
 from shoal.core import (
     Check,
     Claim,
+    Decomposition,
     DifferentialPrivacy,
-    KAnonymity,
     LDiversity,
     Neighbours,
     Noise,
@@ -120,22 +120,23 @@ def run(
     table, clamped = _adopted(planned, raw)
     planned = with_rows(planned, len(table))
     noise = OpenDPNoise() if noise is None else noise
-    claims = tuple(c for c in planned.claims if noise.secure or isinstance(c.guarantee, KAnonymity))
+    claims = tuple(c for c in planned.claims if noise.secure or isinstance(c.guarantee, Testable))
     _still_covered(planned, claims)
     drawn = dict(getattr(noise, "drawn", {}))
     booked = _book(planned, claims, note)
     with _counting_as_spent(booked):
-        outcome = local.run(table, planned.method, planned.setting, Tools(noise, progress))
+        tools = Tools(noise, progress, getattr(noise, "rng", None) or np.random.default_rng())
+        outcome = local.run(table, planned.method, planned.setting, tools)
         progress("checking promises", 0, 1)
         _verify(claims, outcome.spendings, noise, drawn)
         frame = _arranged(planned, outcome)
-        checks = _checked(planned, claims, frame)
+        checks = _checked(planned, claims, frame, outcome.protected)
         release = Release(
             data=raw.restore(frame),
             claims=claims,
             checks=checks,
             spendings=outcome.spendings,
-            manifest=_manifest(planned, claims, checks, outcome.spendings, frame),
+            manifest=_manifest(planned, claims, checks, outcome, frame),
             labels=_released_labels(planned, raw.labels, frame),
         )
         progress("measuring losses", 0, 1)
@@ -166,9 +167,8 @@ def _figures(
     booked: budget.Reservation | None,
 ) -> dict[str, Any]:
     """What compares the release with the original, and what is left of the budget."""
-    linked = planned.setting.release_form is not ReleaseForm.MARGINALS
-    columns = planned.setting.columns
-    compared = figures.compare(outcome.original, outcome.protected, columns, linked=linked)
+    form, columns = planned.setting.release_form, planned.setting.columns
+    compared = figures.compare(outcome.original, outcome.protected, columns, form=form)
     for column in compared["columns"]:
         if column["name"] in clamped:  # the original here is already clamped
             column["missing_original"] = clamped[column["name"]]["missing"]
@@ -178,7 +178,12 @@ def _figures(
         "remaining": booked.remaining,
         "warnings": booked.warnings,
     }  # fmt: skip
-    return {**compared, "clamped": clamped, "budget": plain(account)}
+    return {
+        **compared,
+        "suppressed": outcome.suppressed,
+        "clamped": clamped,
+        "budget": plain(account),
+    }
 
 
 def settle(done: Run) -> None:
@@ -258,15 +263,16 @@ def _book(planned: Plan, claims: Iterable[Claim], note: str) -> budget.Reservati
     if not policy.ledger:
         return None
     proved = [
-        claim.guarantee.epsilon
+        claim.guarantee
         for claim in claims
         if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is Status.PROVED
     ]
+    least = min(proved, key=lambda guarantee: guarantee.epsilon, default=None)
     return budget.spend(
         Path(policy.ledger["file"]),
         policy.ledger["source"],
-        epsilon=min(proved, default=None),
-        neighbours=Neighbours.CHANGE_ONE,
+        epsilon=None if least is None else least.epsilon,
+        neighbours=Neighbours.CHANGE_ONE if least is None else least.neighbours,
         policy=policy.digest,
         method=planned.method.name,
         note=note,
@@ -305,6 +311,8 @@ def _arranged(planned: Plan, outcome: local.Outcome) -> pl.DataFrame:
     An order that no output can tell apart from any other: random bits of the operating
     system, sorted. That two of n rows get the same 64 bits has probability below n^2 / 2^65.
     """
+    if isinstance(outcome.protected, Decomposition):
+        return leaves.to_frame(outcome.protected, planned.policy.schema)
     frame = outcome.protected.publishable()
     form = planned.setting.release_form
     if form is ReleaseForm.ROW_ALIGNED:
@@ -321,12 +329,19 @@ def _random_order(rows: int) -> NDArray[np.int64]:
     return keys.arg_sort().cast(pl.Int64).to_numpy()
 
 
-def _checked(planned: Plan, claims: Iterable[Claim], frame: pl.DataFrame) -> tuple[Check, ...]:
+def _checked(
+    planned: Plan, claims: Iterable[Claim], frame: pl.DataFrame, released: Table | Decomposition
+) -> tuple[Check, ...]:
     """Recompute every promise that a table can be tested for, once; stop if one fails."""
     promised = [claim.guarantee for claim in claims if claim.status is not Status.REFUTED]
     testable = [g for g in (*planned.required, *promised) if isinstance(g, Testable)]
     schema = planned.policy.schema
-    checks = tuple(check_frame(frame, guarantee, schema) for guarantee in dict.fromkeys(testable))
+    checks = tuple(
+        check_leaves(released, guarantee, schema)
+        if isinstance(released, Decomposition)
+        else check_frame(frame, guarantee, schema)
+        for guarantee in dict.fromkeys(testable)
+    )
     for check in checks:
         if check.holds:
             continue
@@ -347,7 +362,7 @@ def _manifest(
     planned: Plan,
     claims: Iterable[Claim],
     checks: Iterable[Check],
-    spendings: Iterable[Spending],
+    outcome: local.Outcome,
     frame: pl.DataFrame,
 ) -> dict[str, Any]:
     return {
@@ -359,6 +374,7 @@ def _manifest(
         "protected_columns": list(planned.setting.columns),
         "release_form": planned.setting.release_form.value,
         "rows": frame.height,
+        "suppressed": outcome.suppressed,
         "columns": {name: str(dtype) for name, dtype in frame.schema.items()},
         "policy": dict(planned.policy.document),
         "policy_digest": planned.policy.digest,
@@ -366,7 +382,7 @@ def _manifest(
         "not_claimed": list(planned.not_claimed),
         "notes": list(planned.notes),
         "checks": [plain(check) for check in checks],
-        "spendings": [plain(spending) for spending in spendings],
+        "spendings": [plain(spending) for spending in outcome.spendings],
     }
 
 

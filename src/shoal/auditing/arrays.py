@@ -170,7 +170,7 @@ class Runs:
         if isinstance(noise, Ahead):
             noise.begin()
         masked = self._method.run(self._rows, self._setting, Tools(noise=noise))
-        table: Any = masked.table
+        table: Any = masked.data
         cells = np.column_stack([table.columns[name] for name in self._setting.columns])
         form = self._setting.release_form
         if form is ReleaseForm.ROW_ALIGNED:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Spending
+from shoal.core import Decomposition, Spending
 from shoal.methods import Method, Setting, Tools
 from shoal.table import Table
 
@@ -16,14 +16,17 @@ class Outcome:
     """Original and protected rows, both in canonical order, and the way back.
 
     Attributes:
+        original: the rows that the protected ones stand for, or all.
         places: for each row of the file, where it stands in the canonical order.
+        suppressed: how many rows were left out.
     """
 
     original: Table
-    protected: Table
+    protected: Table | Decomposition
     places: NDArray[np.int64]
     spendings: tuple[Spending, ...]
     canonical: NDArray[np.int64] | None
+    suppressed: int
 
 
 def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
@@ -40,4 +43,8 @@ def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) 
     masked = method.run(original, setting, tools)
     places = np.empty_like(order)
     places[order] = np.arange(order.size)
-    return Outcome(original, masked.table, places, masked.spendings, masked.canonical)
+    suppressed = 0
+    if masked.kept is not None:
+        suppressed = len(original) - masked.kept.size
+        original = original.take(masked.kept)
+    return Outcome(original, masked.data, places, masked.spendings, masked.canonical, suppressed)

@@ -46,6 +46,7 @@ class RecordingNoise(CheckedNoise):
 
     def __init__(self, added: int | Sequence[int] | NDArray[np.int64] = 0) -> None:
         super().__init__()
+        self.rng = np.random.default_rng(0)
         self.calls: list[Call] = []
         self._added = np.atleast_1d(np.asarray(added, dtype=np.int64)).ravel()
 
@@ -77,6 +78,7 @@ class SeededNoise(CheckedNoise):
     def __init__(self, seed: int) -> None:
         super().__init__()
         self._rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng([seed, 1])
 
     def _laplace(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
         # The difference of two geometric numbers is discrete Laplace.

@@ -1,7 +1,7 @@
 """What every method is made of. A method's file fills this in, and the registry lists it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from shoal.core import (
     Claim,
+    Decomposition,
     Guarantee,
     Noise,
     Progress,
@@ -51,23 +52,33 @@ class Setting(Generic[P_co]):
 
 @dataclass(frozen=True)
 class Tools:
-    """What a method is lent for a run, and may not make itself."""
+    """What a method is lent for a run, and may not make itself.
+
+    Attributes:
+        noise: the randomness that carries privacy.
+        rng: for post-processing, such as drawing rows from a noisy model.
+    """
 
     noise: Noise
     progress: Progress = silent
+    rng: np.random.Generator = field(default_factory=np.random.default_rng)
 
 
 @dataclass(frozen=True)
 class Masked:
-    """Protected rows, in the order of the rows that came in, and what they cost.
+    """What a run gives, and what it costs.
 
     Attributes:
+        data: protected rows, in the order of the rows that came in; drawn rows that stand for
+            nobody, if the release form is synthetic; or boxes with counts.
         canonical: an order of the rows by public index, where the method has one.
+        kept: which of the rows that came in these are, where some were suppressed.
     """
 
-    table: Table
+    data: Table | Decomposition
     spendings: tuple[Spending, ...] = ()
     canonical: NDArray[np.int64] | None = None
+    kept: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +115,7 @@ class Method(Generic[P]):
         default_columns: what is protected unless the policy says: the quasi-identifiers.
         refuse: raises where a setting cannot work, before any data is read.
         must_choose_form: there is no default form, because no form but one is proved.
+        form_of: the release form that the parameters imply, if they do.
         noisy: protected cells are clamped to public domains before the method sees them.
         sort_by: columns by which rows are put in canonical order; by default all.
         counterexample: two neighbouring tables that refute a claim, for given k.
@@ -121,6 +133,7 @@ class Method(Generic[P]):
     default_columns: Callable[[Schema], tuple[str, ...]] = _quasi_identifiers
     refuse: Callable[[Setting[P]], None] = lambda _setting: None
     must_choose_form: bool = False
+    form_of: Callable[[P], ReleaseForm | None] = lambda _parameters: None
     noisy: bool = False
     sort_by: Callable[[Setting[P]], tuple[str, ...]] | None = None
     counterexample: Callable[[int], Pair] | None = None

@@ -1,0 +1,86 @@
+"""The nouns of Shoal: frozen values that are valid because they exist.
+
+Three kinds of truth have three types. A `Claim` is promised by a method, a `Check` was
+computed on the released table, an `Estimate` was measured and has an interval. Only
+`shoal.release` attaches claims to a release.
+"""
+
+from shoal.core.columns import (
+    Column,
+    Kind,
+    Progress,
+    Role,
+    Schema,
+    Taxonomy,
+    Transform,
+    silent,
+)
+from shoal.core.promises import (
+    Check,
+    Claim,
+    DifferentialPrivacy,
+    Distance,
+    Diversity,
+    Estimate,
+    Guarantee,
+    KAnonymity,
+    LDiversity,
+    Neighbours,
+    ReleaseForm,
+    Status,
+    StochasticTCloseness,
+    TCloseness,
+    Testable,
+    figure,
+    shown,
+)
+from shoal.core.spending import (
+    LAPLACE,
+    RESPONSE,
+    SELECTION,
+    Noise,
+    Spending,
+)
+from shoal.core.tables import (
+    Decomposition,
+    Partition,
+    Policy,
+    Release,
+)
+
+__all__ = [
+    "LAPLACE",
+    "RESPONSE",
+    "SELECTION",
+    "Check",
+    "Claim",
+    "Column",
+    "Decomposition",
+    "DifferentialPrivacy",
+    "Distance",
+    "Diversity",
+    "Estimate",
+    "Guarantee",
+    "KAnonymity",
+    "Kind",
+    "LDiversity",
+    "Neighbours",
+    "Noise",
+    "Partition",
+    "Policy",
+    "Progress",
+    "Release",
+    "ReleaseForm",
+    "Role",
+    "Schema",
+    "Spending",
+    "Status",
+    "StochasticTCloseness",
+    "TCloseness",
+    "Taxonomy",
+    "Testable",
+    "Transform",
+    "figure",
+    "shown",
+    "silent",
+]

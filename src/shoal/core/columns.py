@@ -1,0 +1,167 @@
+"""What a policy says about the columns of a table."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from enum import StrEnum
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import InputError
+
+Progress = Callable[[str, int, int], None]
+"""Called with a stage's name, how much of it is done, and how much there is."""
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Report progress to nobody: the default of every long computation."""
+
+
+class Role(StrEnum):
+    """What an attacker may do with a column."""
+
+    IDENTIFIER = "identifier"
+    QUASI_IDENTIFIER = "quasi-identifier"
+    CONFIDENTIAL = "confidential"
+    OTHER = "other"
+
+
+class Kind(StrEnum):
+    """Which arithmetic a column allows."""
+
+    NUMERIC = "numeric"
+    ORDINAL = "ordinal"
+    NOMINAL = "nominal"
+    DATE = "date"
+
+
+class Transform(StrEnum):
+    """A public scale on which distances between numbers are taken."""
+
+    LOG = "log"
+    SQRT = "sqrt"
+
+
+@dataclass(frozen=True)
+class Taxonomy:
+    """A tree of categories: one path a leaf, leaf first, root last.
+
+    >>> tree = Taxonomy((("Lyon", "South", "all"), ("Lille", "North", "all")))
+    >>> tree.leaves
+    ('Lyon', 'Lille')
+    """
+
+    paths: tuple[tuple[str, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not self.paths or any(len(path) < 2 for path in self.paths):
+            raise InputError("A taxonomy needs rows of at least two cells: a leaf and the root.")
+        if len({path[-1] for path in self.paths}) > 1:
+            raise InputError("A taxonomy must end every row in the same root; it has several.")
+        if len(set(self.leaves)) < len(self.leaves):
+            raise InputError("A taxonomy must list each leaf once; a leaf is there twice.")
+        parents: dict[str, str] = {}
+        for path in self.paths:
+            # A node may be written twice in a row: ARX pads short branches so.
+            for child, parent in pairwise(path):
+                if child != parent and parents.setdefault(child, parent) != parent:
+                    raise InputError(f"A taxonomy must be a tree; '{child}' has two parents.")
+        if self.root in parents:
+            raise InputError(f"A taxonomy must be a tree; its root '{self.root}' has a parent.")
+        inner = {node for path in self.paths for node in path[1:] if node != path[0]}
+        if inner.intersection(self.leaves):
+            raise InputError("A taxonomy must be a tree; a leaf is also an inner node.")
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """The categories that records hold, in the order of the file."""
+        return tuple(path[0] for path in self.paths)
+
+    @property
+    def root(self) -> str:
+        """The category that covers all."""
+        return self.paths[0][-1]
+
+    def edges(self) -> NDArray[np.int64]:
+        """Which edges lie between each leaf and the root.
+
+        Returns:
+            One row a leaf with the numbers of its edges, 0..e-1, padded with -1. The path
+            between two leaves runs over the edges that exactly one of them has.
+        """
+        numbers: dict[str, int] = {}
+        rows = [
+            [
+                numbers.setdefault(child, len(numbers))
+                for child, parent in pairwise(path)
+                if child != parent
+            ]
+            for path in self.paths
+        ]
+        edges = np.full((len(rows), max(map(len, rows))), -1, dtype=np.int64)
+        for row, numbered in enumerate(rows):
+            edges[row, : len(numbered)] = numbered
+        return edges
+
+
+@dataclass(frozen=True)
+class Column:
+    """What the policy says about one column of the table."""
+
+    name: str
+    role: Role
+    kind: Kind | None = None
+    bounds: tuple[Decimal | date, Decimal | date] | None = None
+    categories: tuple[str, ...] | None = None
+    observed: bool = False
+    taxonomy: Taxonomy | None = None
+    transform: Transform | None = None
+    public: bool = False
+    unit: bool = False
+    household: bool = False
+    weight: bool = False
+    stratum: bool = False
+    step: Decimal | None = None
+    top: Decimal | date | str | None = None
+    bottom: Decimal | date | str | None = None
+    missing: tuple[str, ...] = ()
+    recode: Mapping[str, str] | None = None
+    date_format: str | None = None
+    other: str | None = None
+    missing_as: Decimal | date | str | None = None
+
+    @property
+    def levels(self) -> tuple[str, ...] | None:
+        """The categories that the policy declares, in their order, if it does."""
+        return self.taxonomy.leaves if self.taxonomy else self.categories
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table, in the order of the policy."""
+
+    columns: tuple[Column, ...]
+
+    def __getitem__(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All column names."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """The columns that a release may hold: all but the identifiers."""
+        return tuple(c.name for c in self.columns if c.role is not Role.IDENTIFIER)
+
+    def with_role(self, role: Role) -> tuple[str, ...]:
+        """Names of the columns with a role."""
+        return tuple(column.name for column in self.columns if column.role is role)
+
+    def flagged(self, flag: str) -> str | None:
+        """Name of the column that carries a flag such as `unit` or `weight`, if one does."""
+        return next((column.name for column in self.columns if getattr(column, flag)), None)
