@@ -109,9 +109,8 @@ def read(
     if original.height == 0:
         raise InputError("The original has no rows; there is nothing to compare with.")
     decimal = policy.reading.get("decimal")
-    renamed = released.rename(dict(rename or {}), strict=False)
-    if len(set(renamed.columns)) == released.width and leaves.is_tree(renamed, policy.schema):
-        return _read_tree(original, renamed, policy, decimal)
+    if leaves.is_tree(released, policy.schema):
+        return _read_tree(original, released, policy, decimal)
     matched = names.match(original, released, policy, rename or {})
     schema = Schema(tuple(c for c in policy.schema.columns if c.name in matched.shared))
     table = intake.adopt(original.select(schema.names), schema, decimal=decimal)

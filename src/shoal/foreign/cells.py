@@ -274,7 +274,8 @@ def _day_after(year: int, month: int) -> float:
 
 def _covered(time: datetime, *, instant: bool) -> Span:
     since = time - datetime(1970, 1, 1, tzinfo=UTC)
-    at = since // timedelta(microseconds=1) / 86_400e6
+    # As Polars divides: by the reciprocal. Otherwise a time would miss its own place by a bit.
+    at = since // timedelta(microseconds=1) * (1 / 86_400e6)
     return at, (math.nextafter(at, math.inf) if instant else at + 1)
 
 
