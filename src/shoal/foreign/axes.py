@@ -19,6 +19,10 @@ CATEGORICAL = frozenset({Kind.ORDINAL, Kind.NOMINAL})
 HIDDEN = (Form.STAR, Form.MISSING, Form.UNKNOWN)
 """Forms that tell nothing, and are scored as the whole domain."""
 
+Ends = Callable[[pl.Series], Floats]
+"""Reads texts as places at once, NaN where a text is no single value."""
+
+_BRACKETS = r"^([\[(\]])([^,;\[\](){}]+)[,;]([^,;\[\](){}]+)([\])\[])$"
 _COMMA = r"\d,\d"
 _BARE_COMMA = r"^[+-]?\d*,\d+$"
 
@@ -134,7 +138,13 @@ def read_column(released: pl.Series, scale: Scale, *, decimal: str | None) -> Ax
         plain = plain.set(text.str.contains(".", literal=True).fill_null(value=False), None)
     values = plain.cast(pl.Float64, strict=False)
     values = values.set(~values.is_finite().fill_null(value=False), None)
-    return _mixed(text, values, scale, lambda cell: numeric(cell, marks, whole=scale.unit == 1.0))
+    return _mixed(
+        text,
+        values,
+        scale,
+        lambda cell: numeric(cell, marks, whole=scale.unit == 1.0),
+        _numbers if marks[0] == "." else None,
+    )
 
 
 def _marks(text: pl.Series, scale: Scale, decimal: str | None) -> Sequence[str]:
@@ -162,11 +172,19 @@ def _date_column(series: pl.Series, scale: Scale) -> Axis:
         return _values(at, series.is_null(), scale)
     text = _trimmed(series)
     form = scale.column.date_format
-    values = text.str.to_date(form or "%Y-%m-%d", strict=False)
-    places = values.to_physical().cast(pl.Float64)
+
+    def dates(text: pl.Series) -> Floats:
+        values = text.str.to_date(form or "%Y-%m-%d", strict=False)
+        if form:  # whatever the policy says, dates may be written as we write them
+            values = values.fill_null(text.str.to_date("%Y-%m-%d", strict=False))
+        return values.to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+    def parse(cell: str) -> Cell:
+        return dated(cell, form, days=days)
+
     if not days:  # there, a day is an interval of times
-        places = places.clear(text.len())
-    return _mixed(text, places, scale, lambda cell: dated(cell, form, days=days))
+        return _texts(text, scale, parse)
+    return _mixed(text, pl.Series(dates(text), nan_to_null=True), scale, parse, dates)
 
 
 def _categories(scale: Scale) -> Categories:
@@ -189,12 +207,18 @@ def _values(values: pl.Series, gone: pl.Series, scale: Scale) -> Axis:
     return _boxes(scale, forms, numbers, numbers)
 
 
-def _mixed(text: pl.Series, values: pl.Series, scale: Scale, parse: Callable[[str], Cell]) -> Axis:
+def _mixed(
+    text: pl.Series,
+    values: pl.Series,
+    scale: Scale,
+    parse: Callable[[str], Cell],
+    ends: Ends | None,
+) -> Axis:
     """Boxes of a column of texts, of which `values` has the plain ones."""
     done = values.is_not_null()
     if done.all():
         return _values(values, values.is_null(), scale)
-    rest = _texts(text.set(done, "*"), scale, parse)
+    rest = _texts(text.set(done, "*"), scale, parse, ends)
     if not done.any():
         return rest
     at = done.to_numpy()
@@ -215,13 +239,51 @@ def _patched(whole: NDArray[Any], at: NDArray[np.bool_], part: NDArray[Any]) -> 
     return whole
 
 
-def _texts(text: pl.Series, scale: Scale, parse: Callable[[str], Cell]) -> Axis:
+def _texts(
+    text: pl.Series, scale: Scale, parse: Callable[[str], Cell], ends: Ends | None = None
+) -> Axis:
     """Boxes of a column of texts, each distinct text parsed once."""
     distinct = text.drop_nulls().unique()
     codes = text.cast(pl.Enum(distinct)).to_physical().cast(pl.Int64)
-    cells = [parse(cell) for cell in distinct.to_list()]
+    lower, upper = brackets(distinct, ends, whole=scale.unit == 1.0) if ends else ((), ())
+    quick = zip(lower, upper, strict=True) if ends else ((np.nan, np.nan),) * distinct.len()
+    cells = [
+        Cell(Form.RANGE, low, high) if low < high else parse(cell)
+        for cell, (low, high) in zip(distinct.to_list(), quick, strict=True)
+    ]
     cells.append(Cell(Form.MISSING))
     return _boxed(scale, cells, codes.fill_null(len(cells) - 1).to_numpy())
+
+
+def brackets(texts: pl.Series, ends: Ends, *, whole: bool) -> tuple[list[float], list[float]]:
+    """Read all intervals between brackets at once, as `cells.interval` reads them one by one.
+
+    Returns:
+        The two ends of each, NaN where a text is something else.
+    """
+    parts = texts.str.extract_groups(_BRACKETS).struct.unnest()
+    low, high = (ends(parts.to_series(at).str.strip_chars()) for at in (1, 2))
+    first, after = zip(_around(low, whole=whole), _around(high, whole=whole), strict=True)
+    included = [(parts.to_series(at) == mark).fill_null(value=False).to_numpy()
+                for at, mark in ((0, "["), (3, "]"))]  # fmt: skip
+    lower = np.where(included[0], first[0], after[0])
+    upper = np.where(included[1], after[1], first[1])
+    found = lower < upper
+    return np.where(found, lower, np.nan).tolist(), np.where(found, upper, np.nan).tolist()
+
+
+def _around(values: Floats, *, whole: bool) -> tuple[Floats, Floats]:
+    """`cells.around` for many numbers."""
+    beyond = np.nextafter(values, np.inf)
+    if not whole:
+        return values, beyond
+    up = np.ceil(values)
+    return up, np.where(up == values, np.maximum(up + 1, beyond), up)
+
+
+def _numbers(text: pl.Series) -> Floats:
+    values = text.cast(pl.Float64, strict=False)
+    return values.set(~(values.abs() <= intake.LARGEST), None).fill_null(np.nan).to_numpy()
 
 
 def _boxed(scale: Scale, cells: Iterable[Cell], codes: NDArray[np.int64]) -> Axis:

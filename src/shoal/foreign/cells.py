@@ -335,7 +335,8 @@ class Categories:
         inner = _unwrapped(text, "{") or _unwrapped(text, "[") or text
         for mark in _MARKS:
             if mark in inner or inner is not text:
-                readings = [self._members(inner, mark, greedy) for greedy in (False, True)]
+                ways = (False, True) if self._longest[mark] > 1 else (False,)
+                readings = [self._members(inner, mark, greedy) for greedy in ways]
                 spans = [span for reading in readings if reading for span in reading]
                 if spans:  # read in two ways, a set is all that either says
                     return _hull(Form.SET, spans)
@@ -344,6 +345,9 @@ class Categories:
     def _members(self, inner: str, mark: str, greedy: bool) -> list[Span] | None:  # noqa: FBT001
         """Cut a list into known names; a name may itself hold the mark."""
         pieces, longest = inner.split(mark), self._longest[mark]
+        if longest == 1:
+            found = [self._span(piece.strip(" '\"")) for piece in pieces]
+            return None if None in found else [span for span in found if span]
         steps = range(longest, 0, -1) if greedy else range(1, longest + 1)
         # From the end: how many pieces make the first name, where the rest can be read too.
         step: list[tuple[int, Span] | None] = [None] * len(pieces)
