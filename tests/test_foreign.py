@@ -1,6 +1,8 @@
 """Releases by other tools: every format by hand, and round trips of our own."""
 
+import re
 from datetime import date, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -453,6 +455,44 @@ def test_truth_values_and_numbers_are_categories_where_the_policy_says_so():
     assert box([1, 2, 3], "2.0", column) == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("released", "expected"),
+    [
+        (pl.Series(["25", "*"], dtype=pl.Categorical), [25, 0]),
+        (pl.Series(["25", "*"], dtype=pl.Enum(["*", "25"])), [25, 0]),
+        (pl.Series(["25.00", None]).cast(pl.Decimal(6, 2)), [25, 0]),
+        (pl.Series([25, None], dtype=pl.UInt8), [25, 0]),
+        (pl.Series([25.0, float("nan")]), [25, 0]),
+        (pl.Series([25.0, float("inf")]), [25, 0]),
+        (pl.Series([True, None]), [1, 0]),
+        (pl.Series([None, None]), [0, 0]),
+    ],
+)
+def test_columns_of_any_plain_type_are_read(released, expected):
+    reading, _ = one(WHOLE, released, AGE)
+
+    assert reading.lower[:, 0].tolist() == expected
+    assert reading.suppressed[1, 0]
+
+
+def test_times_with_a_zone_are_read_as_times_in_utc():
+    times = pl.Series([EARLY, LATE], dtype=pl.Datetime("us"))
+    column = {"role": "quasi-identifier", "kind": "date"}
+
+    released = times.dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Tokyo")
+    reading, _ = one(times, released, column)
+
+    assert (reading.lower == reading.places).all()
+
+
+def test_a_category_wins_over_a_mark_of_missing():
+    column = {"role": "quasi-identifier", "kind": "nominal", "categories": ["NA", "None", "?"]}
+
+    _, boxes = one(["NA", "?"], ["NA", "none", "?", "*", "null"], column)
+
+    assert boxes == [(0, 1), (1, 2), (2, 3), (0, 3), (0, 3)]
+
+
 def test_cells_of_no_plain_type_are_not_read():
     reading, _ = one([1, 2], pl.Series([[1, 2], [2]]), AGE)
 
@@ -474,6 +514,24 @@ def test_an_interval_that_can_be_read_in_two_ways_is_not_read():
     assert numeric("[1,2,3]", [","], whole=False).form is Form.UNKNOWN
     assert interval("20", lambda _text: None) is None
     assert moment("1990-00", None) is None
+
+
+def documented():
+    """Every text of the first table of formats, with the values that the page says it covers."""
+    page = (Path(__file__).parents[1] / "docs" / "foreign.md").read_text("utf-8")
+    table = page.split("| written | covers |")[1].split("\n\n")[0]
+    for line in table.splitlines()[2:]:
+        written, covers = re.split(r"(?<!\\)\|", line)[1:3]
+        span = re.match(r"(\S+?)(?: to (\d+))?(?::|$)", covers.strip())
+        for cell in re.findall(r"`([^`]+)`", written):
+            yield cell.replace("\\|", "|"), float(span[1]), float(span[2] or span[1])
+
+
+@pytest.mark.parametrize(("cell", "low", "high"), list(documented()))
+def test_every_format_of_the_page_is_read_as_it_says(cell, low, high):
+    found = box([0, 25, 110], cell, {**AGE, "bounds": [0, 110]})
+
+    assert found == (low, high if low == high else high + 1)
 
 
 # --- columns and rows ----------------------------------------------------------------------------
@@ -510,8 +568,8 @@ def test_dropped_and_added_columns_are_said():
     assert reading.findings == (
         "The release lacks 'edu', which the original has: nothing about it is measured.",
         (
-            "The release holds 'group', 'run', which the policy does not name: they are ignored. If "
-            "a column was renamed, say so."
+            "The release holds 'group', 'run', which the policy does not name: they are ignored. "
+            "If a column was renamed, say so."
         ),
     )
 
@@ -694,8 +752,8 @@ def test_a_generalised_release_of_other_people_is_found():
 
     assert reading.findings == (
         (
-            "Of 4 generalised rows looked at, 4 cover no row of the original: the two files may not "
-            "be about the same people, or cells were changed as well."
+            "Of 4 generalised rows looked at, 4 cover no row of the original: the two files may "
+            "not be about the same people, or cells were changed as well."
         ),
     )
 

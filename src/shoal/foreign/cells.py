@@ -319,8 +319,8 @@ class Categories:
         if cell:
             return cell._replace(form=Form.STAR) if _STARS.fullmatch(text) else cell
         return (
-            absent(text)
-            or self._loose.get(_plain(text))
+            self._loose.get(_plain(text))
+            or absent(text)
             or (interval(text, self._span) if self._ordered else None)
             or self._set(text)
             or self._masked(text)
