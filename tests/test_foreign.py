@@ -194,6 +194,37 @@ def test_intervals_read_at_once_are_as_those_read_one_by_one(texts, whole):
             assert cell == (Form.RANGE, low, high, False, False)
 
 
+ODD = st.text(st.sampled_from("019.,;:-–+*<>=[](){}|~/ ex'abnto∞−\u0661²\t"), max_size=12)
+
+
+@given(st.lists(ODD | st.text(max_size=6) | st.none(), min_size=1, max_size=12))
+def test_any_text_in_any_column_gives_a_box(texts):
+    columns = {
+        "n": AGE,
+        "r": {**AGE, "bounds": [-5, 5]},
+        "d": {**AGE, "kind": "date"},
+        "c": {**AGE, "kind": "nominal"},
+        "o": EDUCATION,
+    }
+    original = pl.DataFrame(
+        {"n": [1, 9], "r": [0.5, 1.5], "d": ["1990-01-01", "2000-01-01"], "c": ["a", "b"],
+         "o": ["none", "primary"]}
+    )  # fmt: skip
+    released = pl.DataFrame({name: pl.Series(texts, dtype=pl.String) for name in columns})
+
+    for decimal in (".", ","):
+        reading = foreign.read(original, released, stated(columns, reading={"decimal": decimal}))
+
+        assert np.isfinite(reading.lower).all()
+        assert np.isfinite(reading.upper).all()
+        assert (reading.lower <= reading.upper).all()
+        assert ((reading.lower < reading.upper) | reading.exact).all()
+        hidden = reading.suppressed
+        low, high = (np.broadcast_to(end, hidden.shape)[hidden] for end in reading.domains.T)
+        assert (reading.lower[hidden] == low).all()
+        assert (reading.upper[hidden] == high).all()
+
+
 # --- each format by hand -------------------------------------------------------------------------
 
 
