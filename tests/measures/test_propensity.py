@@ -91,6 +91,7 @@ def test_missing_cells_tell_tables_apart():
 
 
 def test_degenerate_tables_have_a_defined_score_or_a_sentence():
+    pytest.importorskip("sklearn")
     rng = np.random.default_rng(6)
     flat = np.ones((5, 2))
     gone = np.full((5, 2), np.nan)
@@ -100,6 +101,11 @@ def test_degenerate_tables_have_a_defined_score_or_a_sentence():
         assert (found.pmse.value, found.ratio.value, found.parameters) == (0, 0, 1)
     assert propensity(flat, flat[:1], categorical=(False, True), rng=rng).ratio.value == 0
     assert propensity(flat, gone, categorical=(False, False), rng=rng).pmse.value > 0.2
+    for table in (flat, gone):
+        boosted = propensity(
+            table, table, categorical=(False, True), rng=rng, teller=Teller.BOOSTING
+        )
+        assert boosted.ratio.value == 0
     with pytest.raises(InputError, match="rows in both tables and two repeats; found 5, 0"):
         propensity(flat, flat[:0], categorical=(False, True), rng=rng)
 

@@ -39,6 +39,11 @@ def boosting(
     )  # fmt: skip
 
 
+def without_empty_columns(X: Floats) -> Floats:
+    """Zeros for columns that have no cell present, on which boosting would fail."""
+    return np.where(np.isnan(X).all(axis=0), 0.0, X)
+
+
 def logistic_regression() -> Any:
     """A logistic regression for any number of classes, not yet fitted."""
     return _load("sklearn.linear_model").LogisticRegression(max_iter=200)

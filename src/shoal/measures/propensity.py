@@ -136,7 +136,7 @@ def _logistic(a: Floats, b: Floats, categorical: ArrayLike) -> tuple[float, int]
 
 
 def _boosted(a: Floats, b: Floats, categorical: ArrayLike, rng: np.random.Generator) -> float:
-    both = np.concatenate([a, b])
+    both = _sklearn.without_empty_columns(np.concatenate([a, b]))
     label = np.repeat([0, 1], [len(a), len(b)])
     model = _sklearn.boosting(
         both, categorical, classify=True, rng=rng, max_iter=50, max_leaf_nodes=8
