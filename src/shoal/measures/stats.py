@@ -1,10 +1,10 @@
-"""Intervals for shares: how often something happened in independent trials."""
+"""Intervals for shares of independent trials, and for means of repeats."""
 
 from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv, betaincinv, ndtri
+from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
 
 from shoal.core import Estimate
 from shoal.errors import InputError
@@ -83,6 +83,31 @@ def most(successes: ArrayLike, trials: int, alpha: float) -> NDArray[np.float64]
     s = np.asarray(successes, dtype=np.float64)
     bound = betainccinv(s + 1, np.maximum(trials - s, 1), alpha)
     return np.where(s < trials, bound, 1.0).astype(np.float64)
+
+
+def student(repeats: ArrayLike, confidence: float = 0.95, *, at_least: float = -np.inf) -> Estimate:
+    """Mean of independent repeats with Student's interval.
+
+        mean +- t s / sqrt(r),  t the quantile of Student's t with r - 1 degrees of freedom
+
+    It holds for repeats that are about normal. The lower end is not put below `at_least`, the
+    least value that the figure can have. An infinite repeat makes all three infinite.
+
+    References:
+        Student, "The probable error of a mean", Biometrika 6 (1908). doi:10.2307/2331554
+
+    >>> print(student([1.0, 2.0, 3.0]))
+    2.000 [-0.484, 4.484]
+    """
+    values = np.asarray(repeats, dtype=np.float64)
+    r = len(values)
+    if r < 2 or not 0 < confidence < 1:
+        raise InputError(f"Expected two repeats and a confidence in (0, 1); got {r}, {confidence}.")
+    if np.isinf(values).any():
+        return Estimate(float("inf"), float("inf"), float("inf"), confidence)
+    mean = float(values.mean())
+    half = float(stdtrit(r - 1, (1 + confidence) / 2) * values.std(ddof=1) / sqrt(r))
+    return Estimate(mean, min(mean, max(mean - half, at_least)), mean + half, confidence)
 
 
 def _check(successes: int, trials: int, confidence: float) -> None:
