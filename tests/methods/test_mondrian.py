@@ -465,7 +465,7 @@ def test_nodes_beyond_t_are_not_cut_and_nothing_is_claimed_from_it():
 
 
 def test_on_adult_the_rule_of_cormode2013_leaves_groups_far_beyond_t(reference):
-    """What `not_claimed` says: halted beyond 0.35, total variation reaches 0.75."""
+    """What `not_claimed` says; categories are in the order of their names."""
     names = ["workclass", "education", "sex", "hours-per-week", "income"]
     table = reference("adult").select(*names, "occupation")
     columns = {
