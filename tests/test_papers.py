@@ -123,6 +123,28 @@ def test_every_figure_of_cormode2013_has_its_trees(cormode2013):
     assert set(study.part(10).rows()) <= set(study.part(20).rows())
 
 
+def test_what_cormode2013_says_of_adult_tells_which_models_it_means(cormode2013):
+    """The root alone from l = 6 on, and no effect of t beyond 0.35."""
+    if not (cormode2013.DATA / "adult.csv").is_file():
+        pytest.skip("needs the reference table adult.csv in SHOAL_DATA")
+    study = cormode2013.adult()
+    t = Decimal("0.35")
+    points = [
+        cormode2013.k_anonymous(study, 1, 8),
+        cormode2013.halted(study, 3, t, "ordered"),
+        cormode2013.halted(study, 3, t, "equal"),
+        cormode2013.diverse(study, 2, 5),
+        cormode2013.diverse(study, 2, 6),
+    ]
+
+    free, ordered, equal, five, six = cormode2013.made(study, points)
+
+    assert len(free.boxes) == len(ordered.boxes) > 5 * len(equal.boxes)
+    assert ordered.achieved["t (ordered)"] > 0.35
+    assert equal.achieved["t (equal)"] > 0.7
+    assert len(five.boxes) > len(six.boxes) == 1
+
+
 def test_private_trees_of_cormode2013_are_made_by_policy(cormode2013):
     """Where this version has the methods; otherwise they are left out, and the page says so."""
     study = cormode2013.sample(500)

@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import shoal
+from shoal import io, publish
 from shoal.errors import InputError
 
 TREE = "lyon,south,all\nnice,south,all\nlille,north,all\nparis,north,all\n"
@@ -280,6 +281,38 @@ def test_a_tree_says_what_it_is():
     assert "Counts of ill are exact" in release.manifest["not_claimed"][0]
     assert release.claims[0].basis.startswith("by construction: every box")
     assert release.data.row(0) == (1, 3, "x", "z", 2, 0, 0, 0)
+
+
+def test_a_tree_goes_through_files_and_is_checked_there(tmp_path):
+    rng = np.random.default_rng(1)
+    table = pl.DataFrame(
+        {"age": rng.integers(18, 80, 300), "team": rng.choice(list("xyz"), 300),
+         "ill": rng.choice(list("abc"), 300)}
+    )  # fmt: skip
+    table.write_csv(tmp_path / "people.csv")
+    rules = shoal.load_policy(boxed({"l-diversity": {"l": 2, "column": "ill"}}, output="tree"))
+
+    for form in ("csv", "parquet"):
+        done = publish.protect(tmp_path / "people.csv", rules, tmp_path / form, form=form)
+        read = io.read(tmp_path / form / f"release.{form}").frame
+        assert shoal.check(read, rules) == done.release.checks[:1]
+        assert read.select(pl.col("^ill=.*$").cast(pl.Int64)).to_numpy().sum() == 300
+    pytest.importorskip("pyreadstat")
+    with pytest.raises(InputError, match="for SPSS: it takes no column named 'ill=a'"):
+        publish.protect(tmp_path / "people.csv", rules, tmp_path / "sav", form="sav")
+    assert not (tmp_path / "sav").exists()
+
+
+@given(small_tables(), st.randoms(use_true_random=False))
+@settings(max_examples=25)
+def test_the_order_of_the_file_does_not_matter_to_a_tree_nor_to_who_is_left_out(table, random):
+    order = list(range(table.height))
+    random.shuffle(order)
+    rules = boxed(output="tree", suppress=Decimal("0.3"))
+
+    straight, shuffled = (shoal.protect(t, rules).data for t in (table, table[order]))
+
+    assert straight.equals(shuffled)
 
 
 # Suppression.
