@@ -2,7 +2,7 @@
 
     python bench/mondrian.py
 
-prints two Markdown tables for RESULTS.md, the second of a million people through the whole method,
+prints Markdown tables for RESULTS.md, the last of a million people through the whole method,
 from a Polars frame to a release that is checked and compared with the original. Kernels are
 compiled before anything is timed. Two things are optional: adult.csv of SHOAL_DATA (or
 ../shared/data), and anonypy, which wants packages of its own: SHOAL_ANONYPY_PYTHON names an
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 import shoal
@@ -63,7 +64,29 @@ def main() -> None:
     line("1M x 5, k=10, distinct 3-diversity, 0.3-closeness", spent, tree, "under 10 s")
     if (DATA / "adult.csv").is_file():
         adult()
+        left_out()
     method()
+
+
+def left_out() -> None:
+    """Say how wide intervals of four numbers of Adult are if rows may be left out."""
+    names = ["age", "education-num", "capital-gain", "hours-per-week"]
+    table = pl.read_csv(DATA / "adult.csv").select(names)
+    columns = {name: {"role": "quasi-identifier", "kind": "numeric"} for name in names}
+    extent = {name: float(table[name].max() - table[name].min()) for name in names}
+    print("\n| Adult, four numbers, k = 10 | rows left out | mean width of an interval |")
+    print("|---|---|---|")
+    for share in ("0", "0.01", "0.02", "0.05", "0.1"):
+        protect = {"method": "mondrian", "k": 10, "suppress": Decimal(share)}
+        release = shoal.protect(table, {"version": 1, "columns": columns, "protect": protect})
+        ends = {name: _ends(release.data[name]) for name in names}
+        width = np.mean([(high - low).mean() / extent[name] for name, (low, high) in ends.items()])
+        print(f"| suppress = {share} | {release.manifest['suppressed']:,} | {width:.4f} |")
+
+
+def _ends(cells: pl.Series) -> tuple[pl.Series, pl.Series]:
+    text = cells.cast(pl.String).str.strip_chars("[]").str.split(", ")
+    return text.list.first().cast(pl.Float64), text.list.last().cast(pl.Float64)
 
 
 def method() -> None:
