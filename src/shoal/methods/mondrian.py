@@ -295,11 +295,11 @@ def _kept(table: Table, setting: Setting[Cuts]) -> Ints:
     """
     parameters = setting.parameters
     places, borders = _space(table, setting)
-    looks_at_nobody = parameters.dimension is not Choice.GAIN
+    by = parameters.dimension
     first = mondrian_tree(
         places,
         parameters.k,
-        choice=parameters.dimension if looks_at_nobody else Choice.RANGE,
+        choice=Choice.RANGE if by is Choice.GAIN else by,  # a gain would look at the target
         borders=borders,
         max_height=parameters.max_height,
     )
