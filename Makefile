@@ -47,6 +47,7 @@ papers: setup
 	$(BIN)/python papers/sanchez2014.py
 	$(BIN)/python papers/soriacomas2017.py
 	$(BIN)/python papers/iftikhar2019.py
+	$(BIN)/python papers/cormode2013.py
 
 docs: setup-dev
 	$(BIN)/mkdocs build --strict
