@@ -273,6 +273,7 @@ SECTIONS = {
     spec.ClosenessSpec: "### `t-closeness`",
     spec.LedgerSpec: "## `[ledger]`",
     spec.ContextSpec: "## `[context]`",
+    spec.MeasureSpec: "## `[measure]`",
 }
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from shoal.auditing import audit
     from shoal.checking import check
     from shoal.errors import ClaimViolationError, InputError, InternalError, ShoalError
+    from shoal.measuring import measure
     from shoal.planning import plan
     from shoal.policy import load as load_policy
     from shoal.release import protect
@@ -26,6 +27,7 @@ _HOME = {
     "audit": ("shoal.auditing", "audit"),
     "check": ("shoal.checking", "check"),
     "load_policy": ("shoal.policy", "load"),
+    "measure": ("shoal.measuring", "measure"),
     "plan": ("shoal.planning", "plan"),
     "protect": ("shoal.release", "protect"),
     "write_report": ("shoal.report", "write_report"),
@@ -40,6 +42,7 @@ __all__ = [
     "audit",
     "check",
     "load_policy",
+    "measure",
     "plan",
     "protect",
     "write_report",

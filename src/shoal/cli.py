@@ -133,6 +133,79 @@ def check(
 
 
 @app.command()
+def measure(
+    original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The confidential table.")],
+    released: Annotated[Path, typer.Argument(metavar="RELEASED", help="Its release, by any tool.")],
+    policy: PolicyFile,
+    control: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="People of the same population, not in the original."),
+    ] = None,
+    only: Annotated[str | None, typer.Option(help="utility or risk; both if not given.")] = None,
+    aligned: Annotated[
+        bool, typer.Option("--aligned", help="Row i of the release is about row i of the original.")
+    ] = False,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(metavar="THEIRS=OURS", help="A column that the release calls otherwise."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write a report page, confidential.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing report.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the samples that are drawn.")] = 0,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+) -> None:
+    """Measure what a release keeps and what it tells, whoever made it."""
+    with _door():
+        from shoal import io, measuring
+        from shoal.measures.attack import DIFFERENCE
+        from shoal.partition import compile_notice
+        from shoal.policy import load
+        from shoal.publish import write_text
+        from shoal.report import html
+
+        stated = load(policy)
+        with _progress() as progress, compile_notice(_tell):
+            progress("reading the files", 0, 1)
+            tables = [
+                None if path is None else io.read(
+                    path,
+                    delimiter=delimiter or stated.reading.get("delimiter"),
+                    encoding=encoding or stated.reading.get("encoding"),
+                ).frame
+                for path in (original, released, control)
+            ]  # fmt: skip
+            found = measuring.measure(
+                tables[0],
+                tables[1],
+                stated,
+                control=tables[2],
+                only=only,
+                aligned=aligned or None,
+                rename=_renamed(rename or []),
+                seed=seed,
+                progress=progress,
+            )
+        typer.echo(found.to_json() if as_json else str(found))
+        if out is not None:
+            page = html.measure_report(found.facts(), found.plots(), DIFFERENCE)
+            write_text(out, page, force=force)
+            typer.echo(f"Report, confidential: {out}", err=True)
+
+
+def _renamed(pairs: list[str]) -> dict[str, str]:
+    from shoal.errors import InputError
+
+    for pair in pairs:
+        if pair.count("=") != 1:
+            raise InputError(f"Expected --rename THEIRS=OURS, found '{pair}'.")
+    return dict(pair.split("=") for pair in pairs)
+
+
+@app.command()
 def audit(
     policy: PolicyFile,
     pair: Annotated[

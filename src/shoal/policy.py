@@ -93,6 +93,7 @@ def _build(content: Mapping[str, Any], *, folder: Path, where: str) -> Policy:
         reading=spec.reading.model_dump(exclude_none=True),
         ledger=_ledger(spec, folder),
         context=spec.context.model_dump(exclude_none=True),
+        measure=_measure(spec, folder),
         document=document,
         digest=hashlib.sha256(text.encode()).hexdigest(),
     )
@@ -104,12 +105,20 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     The context is for the officer. Categories that were only observed are read off the
     data, so that they stay out too.
     """
-    plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude={"context", "ledger"})
+    hidden = {"context", "ledger", "measure"}
+    plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude=hidden)
     for name, column in spec.columns.items():
         if column.observed:
             del plain["columns"][name]["categories"]
     document: dict[str, Any] = _plain(plain)
     return {**document, "files": dict(files)} if files else document
+
+
+def _measure(spec: PolicySpec, folder: Path) -> dict[str, Any]:
+    stated = spec.measure.model_dump(exclude_none=True)
+    if spec.measure.queries:
+        stated["queries"] = str(folder / spec.measure.queries)
+    return stated
 
 
 def _ledger(spec: PolicySpec, folder: Path) -> dict[str, str]:

@@ -333,6 +333,22 @@ class ContextSpec(_Spec):
     approver: str | None = None
 
 
+class MeasureSpec(_Spec):
+    """What `shoal measure` looks at beside its own choice; never published with the release."""
+
+    rules: list[str] = Field(
+        default_factory=list,
+        description='Edit rules that records should keep, e.g. "tax <= income".',
+    )
+    groups: str | None = Field(None, description="Column by whose values losses are told apart.")
+    learn: str | None = Field(None, description="Column that a model learns to predict.")
+    secret: str | None = Field(None, description="Confidential column that attacks try to guess.")
+    regression: str | None = Field(
+        None, description='Your own linear model, e.g. "income ~ age + hours".'
+    )
+    queries: str | None = Field(None, description="TOML file with COUNT queries of your own.")
+
+
 class PolicySpec(_Spec):
     """A Shoal policy."""
 
@@ -348,6 +364,7 @@ class PolicySpec(_Spec):
     reading: ReadingSpec = Field(default_factory=ReadingSpec)
     ledger: LedgerSpec | None = None
     context: ContextSpec = Field(default_factory=ContextSpec)
+    measure: MeasureSpec = Field(default_factory=lambda: MeasureSpec.model_validate({}))
 
     @model_validator(mode="after")
     def _flags_once(self) -> Self:
@@ -368,6 +385,15 @@ class PolicySpec(_Spec):
                 _fail(f"expected columns that are released, found the identifier '{name}'.")
             if self.columns[name].kind is None:
                 _fail(f"expected a kind for the protected column '{name}', found none.")
+        return self
+
+    @model_validator(mode="after")
+    def _measured_columns(self) -> Self:
+        for key in ("groups", "learn", "secret"):
+            name = getattr(self.measure, key)
+            if name is not None and name not in self.columns:
+                guess = did_you_mean(name, self.columns)
+                _fail(f"[measure] {key}: no column named '{name}'.{guess}")
         return self
 
 
@@ -413,5 +439,6 @@ def _known_keys(error: ErrorDetails) -> list[str]:
         "reading": ReadingSpec,
         "ledger": LedgerSpec,
         "context": ContextSpec,
+        "measure": MeasureSpec,
     }
     return [f.alias or name for name, f in models.get(section, PolicySpec).model_fields.items()]

@@ -20,7 +20,9 @@ class Policy:
 
     Attributes:
         required: guarantees by name with their parameter, as written in `[require]`.
-        document: the policy as plain JSON values, `[context]` aside; it is published.
+        measure: what `shoal measure` looks at beside its own choice.
+        document: the policy as plain JSON values, without `[context]`, `[ledger]` and
+            `[measure]`; it is published.
         digest: SHA-256 of the document and of the files that it names.
     """
 
@@ -33,6 +35,7 @@ class Policy:
     reading: Mapping[str, str]
     ledger: Mapping[str, str]
     context: Mapping[str, str]
+    measure: Mapping[str, Any]
     document: Mapping[str, Any]
     digest: str
 

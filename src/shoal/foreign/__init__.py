@@ -41,6 +41,8 @@ class Reading:
         upper: the other end.
         suppressed: released rows x axes: starred, missing or unreadable; the whole domain.
         exact: released rows x axes: one value.
+        missing: released rows x axes: the cell is empty, which may mean suppressed or, where the
+            original has such cells too, missing.
         domains: axes x 2: lower <= place < upper for every value, declared or in the original.
         discrete: which axes are categories.
         aligned: whether row i of the release is about row i of the original; none: unknown.
@@ -58,6 +60,7 @@ class Reading:
     upper: NDArray[np.float64]
     suppressed: NDArray[np.bool_]
     exact: NDArray[np.bool_]
+    missing: NDArray[np.bool_]
     domains: NDArray[np.float64]
     discrete: tuple[bool, ...]
     aligned: bool | None
@@ -69,12 +72,12 @@ class Reading:
     def __post_init__(self) -> None:
         axes = len(self.columns)
         shape = (len(self.lower), axes)
-        for name in ("lower", "upper", "suppressed", "exact"):
+        for name in ("lower", "upper", "suppressed", "exact", "missing"):
             if getattr(self, name).shape != shape:
                 raise InputError(f"{name} must have one row a released row, one column an axis.")
         if self.places.shape != (len(self.original), axes) or self.domains.shape != (axes, 2):
             raise InputError("places and domains must have one column, or row, for each axis.")
-        for name in ("places", "lower", "upper", "suppressed", "exact", "domains"):
+        for name in ("places", "lower", "upper", "suppressed", "exact", "missing", "domains"):
             getattr(self, name).flags.writeable = False
 
 
@@ -132,6 +135,7 @@ def read(
         upper=np.column_stack([axis.upper for axis in axes]),
         suppressed=suppressed,
         exact=np.column_stack([axis.exact for axis in axes]),
+        missing=np.column_stack([axis.missing for axis in axes]),
         domains=np.array([scale.domain for scale in scales]),
         discrete=tuple(scale.discrete for scale in scales),
         aligned=aligned,
@@ -241,6 +245,7 @@ def _read_tree(
         upper=upper,
         suppressed=np.zeros(lower.shape, np.bool_),
         exact=(upper - lower == 1) & (unit == 1),
+        missing=np.zeros(lower.shape, np.bool_),
         domains=domains,
         discrete=tuple(scale.discrete for scale in scales),
         aligned=False,

@@ -66,6 +66,7 @@ class Axis:
     upper: Floats
     suppressed: NDArray[np.bool_]
     exact: NDArray[np.bool_]
+    missing: NDArray[np.bool_]
     counts: NDArray[np.int64]
     notes: dict[str, int] = field(default_factory=dict)
 
@@ -223,14 +224,14 @@ def _mixed(
         return rest
     at = done.to_numpy()
     plain = _values(values.filter(done), values.filter(done).is_null(), scale)
-    lower, upper, suppressed, exact = (
+    lower, upper, suppressed, exact, missing = (
         _patched(getattr(rest, name), at, getattr(plain, name))
-        for name in ("lower", "upper", "suppressed", "exact")
+        for name in ("lower", "upper", "suppressed", "exact", "missing")
     )
     counts = rest.counts + plain.counts
     counts[Form.STAR] -= int(at.sum())  # the stand-ins above
     notes = {key: rest.notes[key] + plain.notes[key] for key in rest.notes}
-    return Axis(lower, upper, suppressed, exact, counts, notes)
+    return Axis(lower, upper, suppressed, exact, missing, counts, notes)
 
 
 def _patched(whole: NDArray[Any], at: NDArray[np.bool_], part: NDArray[Any]) -> NDArray[Any]:
@@ -290,7 +291,7 @@ def _boxed(scale: Scale, cells: Iterable[Cell], codes: NDArray[np.int64]) -> Axi
     form, lower, upper, hull, loose = map(np.array, zip(*cells, strict=True))
     axis = _boxes(scale, form[codes], lower[codes], upper[codes])
     return Axis(
-        axis.lower, axis.upper, axis.suppressed, axis.exact, axis.counts,
+        axis.lower, axis.upper, axis.suppressed, axis.exact, axis.missing, axis.counts,
         {**axis.notes, "hull": int(hull[codes].sum()), "loose": int(loose[codes].sum())},
     )  # fmt: skip
 
@@ -321,4 +322,4 @@ def _boxes(scale: Scale, forms: NDArray[np.int64], lower: Floats, upper: Floats)
         upper = np.where(exact, lower, upper)
     counts = np.bincount(forms, minlength=len(Form))
     notes = {"hull": 0, "loose": 0, "outside": int(outside.sum())}
-    return Axis(lower, upper, hidden, exact, counts, notes)
+    return Axis(lower, upper, hidden, exact, forms == Form.MISSING, counts, notes)

@@ -1,0 +1,99 @@
+"""Measure any release against its original: what it keeps, and what it tells.
+
+`measure` takes two tables, whoever made the second. The result comes from the original and is as
+confidential as it. Sampling here carries no privacy: it is seeded, so that figures repeat.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shoal import foreign, io
+from shoal import policy as policies
+from shoal.core import Policy, Progress, Release, ReleaseForm, silent
+from shoal.errors import InputError
+from shoal.measuring import risk, utility
+from shoal.measuring.results import Better, Figure, Measurement, Part
+from shoal.measuring.sides import Sides
+
+__all__ = ["Better", "Figure", "Measurement", "Part", "measure"]
+
+
+def measure(
+    original: Any,
+    released: Any,
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    control: Any = None,
+    only: Part | str | None = None,
+    aligned: bool | None = None,
+    rename: Mapping[str, str] | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Measurement:
+    """Measure what a release keeps and what it tells.
+
+    Args:
+        original: the table that the policy describes: pandas, Polars or PyArrow.
+        released: what was made of it, by any tool; or a `Release`.
+        policy: a path to a policy file, the same content as a mapping, or a `Policy`.
+        control: people of the same population who are not in the original, with its columns. Only
+            with them can be told what is due to the release.
+        only: `utility` or `risk`; both by default.
+        aligned: whether row i of the release is about row i of the original. A `unit` column in
+            both tables tells it too.
+        rename: for columns that the release calls otherwise: its name to the policy's.
+        seed: of the samples that are drawn.
+        progress: called with the stage and how far it is.
+
+    Raises:
+        InputError: the tables or the policy cannot be used as they are.
+    """
+    policy = policies.load(policy)
+    wanted = _parts(only)
+    if isinstance(released, Release):
+        form = released.manifest["release_form"]
+        aligned = form == ReleaseForm.ROW_ALIGNED.value if aligned is None else aligned
+        released = released.data
+    before, after = io.from_native(original).frame, io.from_native(released).frame
+    progress("reading the release", 0, 1)
+    reading = foreign.read(before, after, policy, rename=rename, aligned=aligned)
+    sides = Sides.of(reading)
+    figures: list[Figure] = []
+    skipped: list[str] = []
+    queries: tuple[float, ...] = ()
+    others = None
+    if control is not None:
+        people = io.from_native(control).frame
+        others = sides.of_people(foreign.read(people, after, policy, rename=rename))
+    if Part.RISK in wanted:
+        found = risk.measure(
+            sides, others, policy, rng=np.random.default_rng([seed, 1]), progress=progress
+        )
+        figures += found.figures
+        skipped += found.skipped
+    if Part.UTILITY in wanted:
+        kept = utility.measure(
+            sides, others, policy, rng=np.random.default_rng([seed, 2]), progress=progress
+        )
+        figures += kept.figures
+        skipped += kept.skipped
+        queries = kept.queries
+    return Measurement(
+        figures=tuple(figures),
+        skipped=tuple(skipped),
+        how=reading.how,
+        findings=reading.findings,
+        rows=(before.height, after.height),
+        queries=queries,
+    )
+
+
+def _parts(only: Part | str | None) -> tuple[Part, ...]:
+    if only is None:
+        return tuple(Part)
+    if only not in set(Part):
+        raise InputError(f"only must be utility or risk; found '{only}'.")
+    return (Part(only),)

@@ -1,0 +1,254 @@
+"""What a measurement gives: figures with their intervals, and how each table was read."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from html import escape
+from math import isfinite
+from typing import Any
+
+import polars as pl
+
+from shoal.core import Estimate
+
+CONFIDENTIAL = "CONFIDENTIAL: computed from the original table; not for publication"
+
+
+class Part(StrEnum):
+    """What a figure is about."""
+
+    UTILITY = "utility"
+    RISK = "risk"
+
+
+class Better(StrEnum):
+    """Which direction of a figure is welcome."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured figure.
+
+    Attributes:
+        measure: its name, a heading of the documentation.
+        subject: a column, some columns, a group of people, or the table.
+        value: an estimate where something was sampled, and a plain number where nothing was.
+        better: which direction is welcome to the steward.
+        baseline: what guessing, or the original, gives without the release.
+        control: the same attack on people who are not in the table.
+        sentence: the figure in plain words.
+    """
+
+    part: Part
+    measure: str
+    subject: str
+    value: float | Estimate
+    better: Better
+    sentence: str
+    baseline: float | Estimate | None = None
+    control: float | Estimate | None = None
+
+    @property
+    def point(self) -> float:
+        """The figure itself, without its interval."""
+        return self.value.value if isinstance(self.value, Estimate) else self.value
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What a release keeps and what it tells: confidential, as the original is.
+
+    Attributes:
+        figures: worst first within a measure.
+        skipped: what was not measured, and why.
+        how: how the released table was read.
+        findings: what a reader should know before the figures.
+        queries: relative error of each COUNT query, for the plot.
+    """
+
+    figures: tuple[Figure, ...]
+    skipped: tuple[str, ...]
+    how: tuple[str, ...]
+    findings: tuple[str, ...]
+    rows: tuple[int, int]
+    queries: tuple[float, ...] = ()
+
+    def of(self, measure: str) -> tuple[Figure, ...]:
+        """The figures of one measure."""
+        return tuple(figure for figure in self.figures if figure.measure == measure)
+
+    def to_frame(self) -> pl.DataFrame:
+        """All figures as a table, one row each."""
+        rows = [
+            {
+                "part": figure.part.value,
+                "measure": figure.measure,
+                "subject": figure.subject,
+                **_ends("", figure.value),
+                **_ends("baseline", figure.baseline),
+                **_ends("control", figure.control),
+                "better": figure.better.value,
+                "sentence": figure.sentence,
+            }
+            for figure in self.figures
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as plain JSON values."""
+        return {
+            "confidential": CONFIDENTIAL,
+            "rows": {"original": self.rows[0], "released": self.rows[1]},
+            "findings": list(self.findings),
+            "how": list(self.how),
+            "figures": [_finite(row) for row in self.to_frame().to_dicts()] if self.figures else [],
+            "skipped": list(self.skipped),
+        }
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return json.dumps(self.facts(), indent=2, ensure_ascii=False)
+
+    def plots(self) -> Mapping[str, Any]:
+        """Figures for Plotly, by name: what is lost in each column, and what attacks find."""
+        plots: dict[str, Any] = {}
+        losses = [f for f in self.figures if f.measure in COLUMN_LOSSES and isfinite(f.point)]
+        if losses:
+            plots["losses"] = _bars(losses, "loss (0 is none)")
+        attacks = [f for f in self.figures if f.part is Part.RISK and f.baseline is not None]
+        if attacks:
+            plots["attacks"] = _attack_bars(attacks)
+        if self.queries:
+            plots["queries"] = _histogram(self.queries)
+        return plots
+
+    def __str__(self) -> str:
+        lines = [CONFIDENTIAL, f"{self.rows[0]:,} original rows, {self.rows[1]:,} released"]
+        lines += [f"  finding  {text}" for text in self.findings]
+        for part in Part:
+            lines += _table(part, [figure for figure in self.figures if figure.part is part])
+        lines += [f"  not measured  {text}" for text in self.skipped]
+        lines += [f"  read  {text}" for text in self.how]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+COLUMN_LOSSES = ("SSE / SST", "share changed", "rank-matched SSE / SST", "total variation")
+"""Measures that stand for the loss of single columns."""
+
+_MOST_LINES = 8
+"""Figures of one measure that the terminal shows; the rest is in the table."""
+
+
+def _table(part: Part, figures: list[Figure]) -> list[str]:
+    if not figures:
+        return []
+    lines = [f"{part.value}"]
+    names = list(dict.fromkeys(figure.measure for figure in figures))
+    for name in names:
+        own = [figure for figure in figures if figure.measure == name]
+        lines += [f"  {name}: {figure.sentence}" for figure in own[:_MOST_LINES]]
+        if len(own) > _MOST_LINES:
+            lines.append(f"  {name}: {len(own) - _MOST_LINES} more, less bad; see --json")
+    return lines
+
+
+def _ends(prefix: str, value: float | Estimate | None) -> dict[str, float | None]:
+    name = prefix or "value"
+    low, high = (f"{prefix}_low", f"{prefix}_high") if prefix else ("low", "high")
+    if isinstance(value, Estimate):
+        return {name: value.value, low: value.low, high: value.high}
+    return {name: None if value is None else float(value), low: None, high: None}
+
+
+def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Write infinite numbers as text, which JSON has no number for."""
+    return {
+        key: str(value) if isinstance(value, float) and not isfinite(value) else value
+        for key, value in row.items()
+    }
+
+
+def _bars(figures: Iterable[Figure], title: str) -> dict[str, Any]:
+    ordered = sorted(figures, key=lambda figure: figure.point)
+    return {
+        "data": [
+            {
+                "type": "bar",
+                "orientation": "h",
+                # Plotly reads some HTML in texts, so that names are escaped for it.
+                "y": [escape(f"{figure.subject}: {figure.measure}") for figure in ordered],
+                "x": [figure.point for figure in ordered],
+                "hovertemplate": "%{y}: %{x:.3f}<extra></extra>",
+                "marker": {"color": "#2b6c8f"},
+            }
+        ],
+        "layout": _layout(title, len(ordered)),
+    }
+
+
+def _attack_bars(figures: list[Figure]) -> dict[str, Any]:
+    shades = {
+        "people in the table": "#1f5f80",
+        "people not in it": "#8fb8cc",
+        "baseline": "#b9b9b9",
+    }
+    labels = [escape(f"{figure.measure}: {figure.subject}") for figure in figures]
+    values: dict[str, list[float | Estimate | None]] = {
+        "people in the table": [figure.value for figure in figures],
+        "people not in it": [figure.control for figure in figures],
+        "baseline": [figure.baseline for figure in figures],
+    }
+    data = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": name,
+            "y": labels,
+            "x": [_point(value) for value in values[name]],
+            "error_x": _whiskers(values[name]),
+            "marker": {"color": shade},
+        }
+        for name, shade in shades.items()
+        if any(value is not None for value in values[name])
+    ]
+    layout = _layout("share of attempts that succeed", 2 * len(figures))
+    return {"data": data, "layout": {**layout, "barmode": "group", "legend": {"orientation": "h"}}}
+
+
+def _histogram(errors: tuple[float, ...]) -> dict[str, Any]:
+    finite = [min(error, 2.0) for error in errors if isfinite(error)]
+    layout = {
+        "xaxis": {"title": {"text": "relative error of a COUNT query (2 and more at 2)"}},
+        "yaxis": {"title": {"text": "queries"}},
+        "margin": {"t": 10, "r": 10},
+        "height": 280,
+    }
+    bins = {"start": 0.0, "end": 2.05, "size": 0.05}
+    shown = {"type": "histogram", "x": finite, "xbins": bins, "marker": {"color": "#2b6c8f"}}
+    return {"data": [shown], "layout": layout}
+
+
+def _point(value: float | Estimate | None) -> float | None:
+    return value.value if isinstance(value, Estimate) else value
+
+
+def _whiskers(values: list[float | Estimate | None]) -> dict[str, Any]:
+    up = [v.high - v.value if isinstance(v, Estimate) else 0.0 for v in values]
+    down = [v.value - v.low if isinstance(v, Estimate) else 0.0 for v in values]
+    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down}
+
+
+def _layout(title: str, bars: int) -> dict[str, Any]:
+    return {
+        "xaxis": {"title": {"text": title}, "rangemode": "tozero"},
+        "yaxis": {"automargin": True, "type": "category"},
+        "margin": {"t": 10, "r": 10},
+        "height": 120 + 28 * bars,
+    }

@@ -1,0 +1,404 @@
+"""What a release tells an attacker: guesses of a secret, links to people, people who stand out.
+
+Every rate is shown for people in the table, with what guessing reaches, and for people not in it
+where such people are handed in: only that difference is due to the release.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Estimate, Policy, Progress, Role
+from shoal.errors import InputError
+from shoal.measures import bayes, guidance, linkage, uniques
+from shoal.measures.attack import Attack
+from shoal.measuring.results import Better, Figure, Part
+from shoal.measuring.sides import Sides
+
+ATTACKS = 2000
+"""People attacked, where an attack looks at single people."""
+SAMPLE = 100_000
+"""People linked at most."""
+SMALL = 2000
+"""Rows up to which the best matching of all is sought."""
+TOLERANCE = 0.05
+"""Relative error up to which a number counts as guessed."""
+NO_CONTROL = (
+    "people not in the table: none were handed in (--control), so that what is due to the release "
+    "cannot be told from what anybody could infer"
+)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Risk:
+    """Figures, and what was left out."""
+
+    figures: tuple[Figure, ...]
+    skipped: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What every attack is handed.
+
+    Attributes:
+        control: people not in the table, beside the same release.
+        secret: the axis that attacks try to guess.
+    """
+
+    sides: Sides
+    control: Sides | None
+    secret: int | None
+    rng: np.random.Generator
+
+    @property
+    def known(self) -> list[int]:
+        """What the attacker knows: the quasi-identifiers."""
+        keys = [axis for axis in self.sides.keys if axis != self.secret]
+        if not keys:
+            raise InputError("the release has no quasi-identifier that an attacker could know.")
+        return keys
+
+    def guessed(self) -> int:
+        """The axis of the secret."""
+        if self.secret is None:
+            raise InputError("the release has no confidential column to guess.")
+        return self.secret
+
+    def rows(self) -> None:
+        """Refuse trees, whose rows are no records."""
+        if self.sides.reading.tree is not None:
+            raise InputError("a tree has boxes, and no records.")
+
+
+def measure(
+    sides: Sides,
+    control: Sides | None,
+    policy: Policy,
+    *,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> Risk:
+    """Run every attack that these tables allow."""
+    task = Task(sides, control, _secret(sides, policy), rng)
+    figures: list[Figure] = []
+    skipped = [] if control is not None else [NO_CONTROL + "."]
+    for number, (name, run) in enumerate(ATTACKS_BY_NAME.items()):
+        progress(f"measuring risk: {name}", number, len(ATTACKS_BY_NAME))
+        try:
+            figures += run(task)
+        except InputError as reason:
+            skipped.append(f"{name}: {reason}")
+    return Risk(tuple(figures), tuple(skipped))
+
+
+def _secret(sides: Sides, policy: Policy) -> int | None:
+    stated = policy.measure.get("secret")
+    if stated is not None:
+        if stated not in sides.names:
+            raise InputError(f"[measure] secret: the release has no column '{stated}' to guess.")
+        return sides.names.index(stated)
+    confidential = sides.axes(sides.schema.with_role(Role.CONFIDENTIAL))
+    with_categories = [axis for axis in confidential if sides.discrete[axis]]
+    return next(iter(with_categories or confidential), None)
+
+
+def _naive_bayes(task: Task) -> Iterator[Figure]:
+    """The attack of cormode2013: naive Bayes learnt from the release."""
+    sides, known, axis = task.sides, task.known, task.guessed()
+    if not sides.discrete[axis]:
+        raise InputError(f"'{sides.names[axis]}' has no categories.")
+    model = bayes.learn(
+        sides.released.lower[:, known],
+        sides.released.upper[:, known],
+        sides.codes(axis, released=True),
+        discrete=[sides.discrete[one] for one in known],
+        domains=np.column_stack([sides.lows, sides.highs])[known],
+        values=int(sides.highs[axis]),
+        weights=sides.released.weights,
+    )
+    control = None
+    if task.control is not None:
+        others = bayes.guess(model, task.control.places[:, known])
+        control = (others, task.control.codes(axis))
+    guesses = bayes.guess(model, sides.places[:, known])
+    found = bayes.empirical_privacy(guesses, sides.codes(axis), control=control)
+    name = sides.names[axis]
+    yield _rate(
+        "naive Bayes", name, found.attack, _guess_sentence(sides, known, axis, found.attack)
+    )
+    text = f"Guesses of '{name}' are right {1 + found.breach_increase.value:.2f} times as often as "
+    yield Figure(
+        Part.RISK, "breach increase", name, found.breach_increase, Better.LOWER,
+        f"{text}the most frequent value would be.",
+    )  # fmt: skip
+    text = f"Of the {found.top_people:,} people whom the attacker is surest of, "
+    yield Figure(
+        Part.RISK, "surest guesses", name, found.top, Better.LOWER,
+        f"{text}{_hundred(found.top)} of 100 are guessed right.",
+    )  # fmt: skip
+
+
+def _boosting(task: Task) -> Iterator[Figure]:
+    """A stronger learner: gradient boosting."""
+    sides, known, axis = task.sides, task.known, task.guessed()
+    if not sides.discrete[axis]:
+        raise InputError(f"'{sides.names[axis]}' has no categories.")
+    try:
+        from shoal.measures import prediction  # noqa: PLC0415 (optional)
+    except ImportError:
+        raise InputError("it needs scikit-learn. Install the extra 'sklearn'.") from None
+    control = None
+    if task.control is not None:
+        control = (task.control.places[:, known], task.control.codes(axis))
+    model = prediction.learn_codes(
+        sides.released.lower[:, known],
+        sides.released.upper[:, known],
+        sides.codes(axis, released=True),
+        discrete=[sides.discrete[one] for one in known],
+        weights=sides.released.weights,
+        rng=task.rng,
+    )
+    found = prediction.code_attack(
+        model, sides.places[:, known], sides.codes(axis), rng=task.rng, control=control
+    ).attack
+    yield _rate("gradient boosting", sides.names[axis], found,
+                _guess_sentence(sides, known, axis, found))  # fmt: skip
+
+
+def _linkage(task: Task) -> Iterator[Figure]:
+    """Distance-based record linkage, where rows correspond."""
+    task.rows()
+    sides, known = task.sides, task.known
+    if sides.reading.aligned is not True:
+        raise InputError("rows are not known to correspond. State it with --aligned if they do.")
+    x, y = _space(sides, known)
+    found = linkage.record_linkage(x, y, rng=task.rng, sample=min(SAMPLE, len(x)))
+    text = (
+        f"The nearest released record is their own for {_hundred(found.main)} of 100 people, by "
+        f"{_listed(sides, known)}."
+    )
+    yield _rate("record linkage", _listed(sides, known), found, text)
+    if len(x) <= SMALL:
+        found = linkage.assignment(x, y, rng=task.rng)
+        text = f"The best matching of all records is right for {_hundred(found.main)} of 100."
+        yield _rate("best matching", _listed(sides, known), found, text)
+    numbers = [axis for axis in sides.numeric if not np.isnan(sides.midpoints[:, axis]).all()]
+    if numbers:
+        close = linkage.interval_disclosure(sides.places[:, numbers], sides.midpoints[:, numbers])
+        text = (
+            f"For {_hundred(close.records)} of 100 people all numbers lie within 5% of a standard "
+            "deviation of the released ones."
+        )
+        yield Figure(Part.RISK, "interval disclosure", "the numbers", close.records,
+                     Better.LOWER, text)  # fmt: skip
+
+
+def _closeness(task: Task) -> Iterator[Figure]:
+    """Whether the release lies nearer to people in the table than to others."""
+    task.rows()
+    if task.control is None:
+        return
+    axes = list(range(len(task.sides.names)))
+    inside, released = _space(task.sides, axes)
+    outside = _embedded(task.sides, task.control.places, axes)
+    found = linkage.closeness(released, inside, outside, rng=task.rng)
+    text = (
+        f"A released row lies nearer to a person in the table than to one who is not, in "
+        f"{_hundred(found.advantage)} of 100 comparisons; 50 is chance."
+    )
+    yield Figure(Part.RISK, "closeness", "the table", found.advantage, Better.LOWER, text, 0.5)
+    text = (
+        f"A released row equals {_hundred(found.copies.main)} of 100 people in the table, and "
+        f"{_hundred(found.copies.control)} of 100 who are not."
+    )
+    yield _rate("copies", "the table", found.copies, text)
+
+
+def _uniques(task: Task) -> Iterator[Figure]:
+    """Who is alone with the quasi-identifiers, in the table and by its weights beyond it."""
+    task.rows()
+    sides, known = task.sides, task.known
+    before = uniques.uniques(sides.places[:, known])
+    released = np.hstack([sides.released.lower[:, known], sides.released.upper[:, known]])
+    after = uniques.uniques(released)
+    text = (
+        f"{after.uniques:,} of {after.records:,} released rows are alone with "
+        f"{_listed(sides, known)}; {before.uniques:,} of {before.records:,} were."
+    )
+    yield Figure(Part.RISK, "uniques", _listed(sides, known), after.share, Better.LOWER, text,
+                 before.share)  # fmt: skip
+    weights = sides.released.weights if sides.reading.weights is not None else None
+    single = uniques.individual_risk(released, weights)
+    whom = "by their weights" if weights is not None else "if the table is the whole population"
+    text = (
+        f"A match on the released quasi-identifiers is right with probability "
+        f"{single.mean.value:.3g} on average, {whom}: {single.expected:,.1f} people."
+    )
+    yield Figure(Part.RISK, "individual risk", _listed(sides, known), single.mean,
+                 Better.LOWER, text)  # fmt: skip
+    if len(known) < 2:
+        return
+    # Both ends of a cell go together.
+    cells = np.column_stack([_classes(sides, axis) for axis in known])
+    parts = uniques.contributions(cells, weights)
+    for place in np.argsort([-part.added for part in parts]):
+        name, part = sides.names[known[place]], parts[place]
+        text = f"Without '{name}' the average risk would be {part.without:.3g}."
+        yield Figure(Part.RISK, "contribution to risk", name, part.added, Better.LOWER, text)
+
+
+def _classes(sides: Sides, axis: int) -> NDArray[np.int64]:
+    return sides.released.classes([axis])
+
+
+def _singling_out(task: Task) -> Iterator[Figure]:
+    """First question of the guidance."""
+    task.rows()
+    sides = task.sides
+    others = None if task.control is None else task.control.places
+    sorts = [("one column", 1)]
+    if len(sides.names) > 1:
+        sorts.append(("several columns", min(3, len(sides.names))))
+    for subject, attributes in sorts:
+        found = guidance.singling_out(
+            sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
+            rng=task.rng, attributes=attributes, control=others, attacks=ATTACKS,
+        )  # fmt: skip
+        text = (
+            f"Of 100 conditions on {subject} that fit one released row, {_hundred(found.main)} fit "
+            f"exactly one person in the table{_outside(found)}."
+        )
+        yield _rate("singling out", subject, found, text)
+
+
+def _linkability(task: Task) -> Iterator[Figure]:
+    """Second question: two parties who each know half of the columns."""
+    task.rows()
+    sides = task.sides
+    axes = list(range(len(sides.names)))
+    if len(axes) < 2:
+        raise InputError("it takes two columns to link.")
+    keys = sides.keys
+    first = keys if 0 < len(keys) < len(axes) else axes[: len(axes) // 2]
+    second = [axis for axis in axes if axis not in first]
+    others = None if task.control is None else task.control.places
+    found = guidance.linkability(
+        sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
+        first=first, second=second, rng=task.rng, control=others, attacks=ATTACKS,
+    )  # fmt: skip
+    text = (
+        f"Two files, one with {_listed(sides, first)} and one with the rest, are linked through "
+        f"the release for {_hundred(found.main)} of 100 people in the table{_outside(found)}."
+    )
+    yield _rate("linkability", f"{len(first)} columns to {len(second)}", found, text)
+
+
+def _inference(task: Task) -> Iterator[Figure]:
+    """Third question: the secret of the nearest released row."""
+    task.rows()
+    sides, known = task.sides, task.known
+    for axis in sides.axes(sides.schema.with_role(Role.CONFIDENTIAL)):
+        if axis in known:
+            continue
+        others = None
+        if task.control is not None:
+            others = (task.control.places[:, known], task.control.places[:, axis])
+        found = guidance.inference(
+            sides.released.lower[:, known], sides.released.upper[:, known],
+            sides.midpoints[:, axis], sides.places[:, known], sides.places[:, axis],
+            discrete=[sides.discrete[one] for one in known], rng=task.rng,
+            tolerance=None if sides.discrete[axis] else TOLERANCE, control=others,
+            attacks=ATTACKS,
+        )  # fmt: skip
+        near = "" if sides.discrete[axis] else ", to 5%,"
+        text = (
+            f"The released row nearest by {_listed(sides, known)} tells "
+            f"'{sides.names[axis]}'{near} for {_hundred(found.main)} of 100 people in the "
+            f"table{_outside(found)}."
+        )
+        yield _rate("inference", sides.names[axis], found, text)
+
+
+def _rate(measure: str, subject: str, found: Attack, text: str) -> Figure:
+    return Figure(
+        part=Part.RISK,
+        measure=measure,
+        subject=subject,
+        value=found.main,
+        better=Better.LOWER,
+        sentence=text,
+        baseline=found.baseline,
+        control=found.control,
+    )
+
+
+def _guess_sentence(sides: Sides, known: list[int], axis: int, found: Attack) -> str:
+    others = "" if found.control is None else (
+        f", and for {_hundred(found.control)} of 100 who are not in it")  # fmt: skip
+    return (
+        f"An attacker who knows {_listed(sides, known)} finds the right '{sides.names[axis]}' for "
+        f"{_hundred(found.main)} of 100 people in the table{others}; guessing the most common one "
+        f"finds {_hundred(found.baseline)}."
+    )
+
+
+def _outside(found: Attack) -> str:
+    rate = "" if found.control is None else f", {_hundred(found.control)} for people not in it"
+    return f"{rate}; blind guesses: {_hundred(found.baseline)}"
+
+
+def _hundred(rate: Estimate | None) -> str:
+    if rate is None:
+        return "?"
+    share = 100 * rate.value
+    return f"{share:.0f}" if share >= 10 or share == round(share) else f"{share:.1f}"
+
+
+def _listed(sides: Sides, axes: list[int]) -> str:
+    names = [sides.names[axis] for axis in axes]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _space(sides: Sides, axes: list[int]) -> tuple[Floats, Floats]:
+    """People and released rows in one Euclidean space."""
+    return _embedded(sides, sides.places, axes), _embedded(sides, sides.midpoints, axes)
+
+
+def _embedded(sides: Sides, rows: Floats, axes: list[int]) -> Floats:
+    """Numbers in standard deviations of the original; categories at distance 1 of each other.
+
+    A cell that is missing or suppressed lies at the mean, and in no category.
+    """
+    blocks = []
+    for axis in axes:
+        column = rows[:, axis]
+        if sides.discrete[axis]:
+            codes = np.where(np.isnan(column), -1, column).astype(np.int64)
+            width = int(sides.highs[axis])
+            hot = np.zeros((len(column), width))
+            inside = (codes >= 0) & (codes < width)
+            hot[np.flatnonzero(inside), codes[inside]] = np.sqrt(0.5)
+            blocks.append(hot)
+            continue
+        own = sides.places[:, axis]
+        centre, spread = (float(f(own)) if not np.isnan(own).all() else 0.0
+                          for f in (np.nanmean, np.nanstd))  # fmt: skip
+        blocks.append(np.nan_to_num((column - centre) / (spread or 1.0))[:, None])
+    return np.hstack(blocks)
+
+
+ATTACKS_BY_NAME: dict[str, Callable[[Task], Iterator[Figure]]] = {
+    "naive Bayes": _naive_bayes,
+    "gradient boosting": _boosting,
+    "singling out": _singling_out,
+    "linkability": _linkability,
+    "inference": _inference,
+    "record linkage": _linkage,
+    "closeness": _closeness,
+    "uniques": _uniques,
+}

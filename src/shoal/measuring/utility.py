@@ -1,0 +1,368 @@
+"""What a release keeps for an analyst: losses, marginals, counts, models, rules.
+
+Each measure stands in a function of its own that yields figures. One that cannot be taken on these
+tables is skipped, with a sentence that says why.
+"""
+
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Estimate, Policy, Progress
+from shoal.errors import InputError
+from shoal.measures import distribution, generalisation, loss, moments, workload
+from shoal.measuring import models
+from shoal.measuring.results import Better, Figure, Part
+from shoal.measuring.sides import Sides
+
+QUERIES = 2000
+SUBSET = 3
+"""Axes that the second workload restricts."""
+BINS = 16
+"""Bins of a numeric column when marginals are compared."""
+LISTED = 10
+"""Pairs of columns that are listed, worst first."""
+WHOLE = "the table"
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Utility:
+    """Figures, what was left out, and the errors of the COUNT queries for the plot."""
+
+    figures: tuple[Figure, ...]
+    skipped: tuple[str, ...]
+    queries: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What every measure is handed."""
+
+    sides: Sides
+    control: Sides | None
+    policy: Policy
+    rng: np.random.Generator
+    errors: list[float]
+
+
+def measure(
+    sides: Sides,
+    control: Sides | None,
+    policy: Policy,
+    *,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> Utility:
+    """Take every measure of utility that these tables allow."""
+    task = Task(sides, control, policy, rng, [])
+    figures: list[Figure] = []
+    skipped: list[str] = []
+    for number, (name, taken) in enumerate(MEASURES.items()):
+        progress(f"measuring utility: {name}", number, len(MEASURES))
+        try:
+            figures += taken(task)
+        except InputError as reason:
+            skipped.append(f"{name}: {reason}")
+    return Utility(tuple(figures), tuple(skipped), tuple(task.errors))
+
+
+def _row_losses(task: Task) -> Iterator[Figure]:
+    """Losses row by row, where rows correspond."""
+    sides = task.sides
+    if sides.reading.aligned is not True:
+        raise InputError("rows are not known to correspond. State it with --aligned if they do.")
+    x, y = sides.places, sides.midpoints
+    found = []
+    for axis, name in enumerate(sides.names):
+        if sides.discrete[axis]:
+            before, after = sides.codes(axis), sides.codes(axis, released=True)
+            share = loss.share_changed(before, after)
+            text = f"{share:.1%} of the rows have another '{name}', or none."
+            found.append(_figure("share changed", name, share, text))
+        else:
+            ratio = loss.sse_over_sst(x[:, axis], y[:, axis])
+            text = f"{ratio:.4g} of the spread of '{name}' is lost (1: as publishing its mean)."
+            found.append(_figure("SSE / SST", name, ratio, text))
+    yield from sorted(found, key=lambda figure: -figure.point)
+    numbers = sides.numeric
+    if numbers:
+        X, Y = x[:, numbers], y[:, numbers]
+        il1s = loss.il1s(X, Y)
+        text = f"A number is off by {il1s:.3g} times its spread (sqrt 2 standard deviations)."
+        yield _figure("IL1s", WHOLE, il1s, text)
+        squares, errors = loss.sse(X, Y), loss.sae(X, Y)
+        yield _figure("SSE", WHOLE, squares, f"Squared errors add up to {squares:.5g}.")
+        yield _figure("SAE", WHOLE, errors, f"Errors add up to {errors:.5g}.")
+
+
+def _column_losses(task: Task) -> Iterator[Figure]:
+    """How single columns are distributed, whatever the rows."""
+    sides = task.sides
+    found = []
+    for axis in sides.numeric:
+        name = sides.names[axis]
+        x, y = sides.places[:, axis], _expanded(sides, axis)
+        ratio = loss.rank_matched(x, y)
+        text = f"Sorted, '{name}' is off by {ratio:.4g} of its spread."
+        found.append(_figure("rank-matched SSE / SST", name, ratio, text))
+    yield from sorted(found, key=lambda figure: -figure.point)
+
+
+def _expanded(sides: Sides, axis: int) -> Floats:
+    """One number a person: the middle of each box, as often as its weight says in a tree."""
+    middle = sides.midpoints[:, axis]
+    if sides.reading.tree is None:
+        return middle
+    counts = np.maximum(np.rint(sides.released.weights), 0).astype(np.int64)
+    return np.repeat(middle, counts)
+
+
+def _marginals(task: Task) -> Iterator[Figure]:
+    """Total variation of single columns and of pairs, worst first."""
+    sides = task.sides
+    edges = [
+        np.arange(1.0, sides.highs[axis])
+        if sides.discrete[axis]
+        else distribution.quantile_edges(sides.places[:, axis], BINS)
+        for axis in range(len(sides.names))
+    ]
+    found = distribution.box_total_variations(sides.original, sides.released, edges)
+    for size, name in ((1, "total variation"), (2, "total variation of pairs")):
+        for marginal in [one for one in found if len(one.columns) == size][: LISTED * 2 // size]:
+            what = " and ".join(sides.names[axis] for axis in marginal.columns)
+            text = f"A share of {what} is off by at most {marginal.distance:.2%}."
+            yield _figure(name, " x ".join(sides.names[a] for a in marginal.columns),
+                          marginal.distance, text)  # fmt: skip
+
+
+def _moments(task: Task) -> Iterator[Figure]:
+    """Means, variances, correlations and eigenvalues of the numeric columns."""
+    sides = task.sides
+    if not sides.numeric:
+        raise InputError("there is no numeric column.")
+    axes, names = sides.numeric, [sides.names[axis] for axis in sides.numeric]
+    y = np.column_stack([_expanded(sides, axis) for axis in axes])
+    changes = moments.moment_changes(sides.places[:, axes], y)
+    for place in np.argsort(-np.abs(np.nan_to_num(changes.means, posinf=np.inf))):
+        change, ratio = float(changes.means[place]), float(changes.variances[place])
+        text = f"The mean of '{names[place]}' moves by {change:+.3g} standard deviations."
+        yield _figure("mean", names[place], abs(change), text)
+        text = f"The variance of '{names[place]}' is {ratio:.3g} times the original's."
+        apart = abs(np.log(ratio)) if ratio > 0 else float("inf")
+        yield _figure("variance", names[place], float(apart), text)
+    if len(axes) < 2:
+        return
+    apart = np.abs(np.triu(changes.correlations, 1))
+    if np.isfinite(apart).any():
+        worst = np.unravel_index(int(np.nanargmax(apart)), apart.shape)
+        pair = f"{names[worst[0]]} x {names[worst[1]]}"
+        text = f"The correlation of {pair} moves by {changes.correlations[worst]:+.3f}, the most."
+        yield _figure("correlation", pair, float(apart[worst]), text)
+    text = f"Eigenvalues of the correlations differ by {changes.eigenvalues:.3g} in all."
+    yield _figure("eigenvalues", WHOLE, float(changes.eigenvalues), text)
+
+
+def _joint(task: Task) -> Iterator[Figure]:
+    """The joint distribution of the numeric columns, by assignment of samples."""
+    sides = task.sides
+    axes = sides.numeric
+    if not axes:
+        raise InputError("there is no numeric column.")
+    y = np.column_stack([_expanded(sides, axis) for axis in axes])
+    x = sides.places[:, axes]
+    scale = np.nanstd(x, axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    found = distribution.joint_wasserstein(x / scale, y / scale, rng=task.rng, sample=500)
+    text = (
+        f"Taken together, the numbers are off by {found.distance.value:.3g} of their spread; two "
+        f"samples of the original are off by {found.floor.value:.3g}."
+    )
+    yield _figure("joint W2", WHOLE, found.distance, text, baseline=found.floor)
+
+
+def _classes(task: Task) -> Iterator[Figure]:
+    """How coarse a generalised table is."""
+    sides = task.sides
+    keys = sides.keys
+    if not keys:
+        raise InputError("the policy names no quasi-identifier that the release has.")
+    if sides.reading.tree is not None:
+        raise InputError("a tree has boxes, and no classes of rows.")
+    labels = sides.released.classes(keys)
+    size = generalisation.average_class_size(labels)
+    text = f"A class of equal quasi-identifiers has {size:.3g} rows on average."
+    yield _figure("average class size", WHOLE, size, text)
+    hidden = sides.suppressed[:, keys].all(axis=1)
+    cost = generalisation.discernibility(labels, suppressed=hidden)
+    text = f"Rows that cannot be told apart, summed over all rows: {cost:,.0f}."
+    yield _figure("discernibility", WHOLE, float(cost), text)
+    wide = generalisation.certainty_penalty(sides.released, sides.lows, sides.highs).axes
+    for axis in sorted(keys, key=lambda key: -wide[key]):
+        text = f"A cell of '{sides.names[axis]}' covers {wide[axis]:.1%} of its domain."
+        yield _figure("granularity", sides.names[axis], wide[axis], text)
+
+
+def _counts(task: Task) -> Iterator[Figure]:
+    """COUNT queries over half of every domain, and over half of three."""
+    sides = task.sides
+    before, after = (workload.index(table) for table in (sides.original, sides.released))
+    total = max(sides.original.total, 1.0)
+    workloads: list[tuple[str, int | None]] = [("all columns", None)]
+    if len(sides.names) > SUBSET:
+        workloads.append((f"{SUBSET} columns", SUBSET))
+    for subject, axes in workloads:
+        try:
+            queries, true = workload.answered_half_ranges(
+                before, sides.lows, sides.highs, sides.discrete, queries=QUERIES, rng=task.rng,
+                axes=axes,
+            )  # fmt: skip
+        except InputError:
+            if axes is None and workloads[-1][1] is not None:
+                continue  # Half of very many domains holds nobody: the subset still speaks.
+            raise
+        errors = workload.relative_errors(true, workload.answers(after, queries))
+        task.errors[:] = errors.tolist()
+        middle = workload.median_relative_error(errors)
+        text = (
+            f"Half of {QUERIES:,} counts over half-ranges of {subject} are off by less than "
+            f"{middle.value:.1%}; they ask for {np.median(true) / total:.1%} of the people."
+        )
+        yield _figure("COUNT queries", subject, middle, text)
+
+
+def _own_counts(task: Task) -> Iterator[Figure]:
+    """The user's own COUNT queries."""
+    file = task.policy.measure.get("queries")
+    if not file:
+        return
+    sides = task.sides
+    axes = [_query_axis(sides, axis) for axis in range(len(sides.names))]
+    queries = workload.parse(_read_queries(Path(file)), axes)
+    before, after = (workload.index(table) for table in (sides.original, sides.released))
+    true, answered = workload.answers(before, queries), workload.answers(after, queries)
+    for number, (own, theirs) in enumerate(zip(true, answered, strict=True), start=1):
+        error = abs(theirs - own) / own if own > 0 else float("inf") if theirs else 0.0
+        text = f"Query {number} counts {theirs:,.1f} in the release for {own:,.1f}."
+        yield _figure("own queries", f"query {number}", float(error), text)
+
+
+def _read_queries(path: Path) -> list[dict[str, Any]]:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        raise InputError(f"Cannot read the queries '{path.name}': expected a TOML file.") from None
+    queries = document.get("query")
+    if not isinstance(queries, list) or set(document) != {"query"}:
+        raise InputError(f"'{path.name}': expected a list of [[query]] tables, found none.")
+    return queries
+
+
+def _query_axis(sides: Sides, axis: int) -> workload.Axis:
+    if not sides.discrete[axis]:
+        return workload.Axis(sides.names[axis])
+    levels: tuple[str | None, ...] = sides.levels(axis)
+    missing = (None,) * (int(sides.highs[axis]) - len(levels))
+    return workload.Axis(sides.names[axis], (*levels, *missing))
+
+
+def _learning(task: Task) -> Iterator[Figure]:
+    """A model that learns from the release."""
+    axis = models.target(task.sides, task.policy)
+    yield from models.learned(task.sides, task.control, axis, task.rng)
+
+
+def _regression(task: Task) -> Iterator[Figure]:
+    """The user's own linear model."""
+    formula = task.policy.measure.get("regression")
+    if formula:
+        yield from models.regressed(task.sides, formula)
+
+
+def _propensity(task: Task) -> Iterator[Figure]:
+    """Whether released rows can be told from original ones."""
+    yield from models.told_apart(task.sides, task.rng)
+
+
+def _rules(task: Task) -> Iterator[Figure]:
+    """Edit rules, before and after."""
+    yield from models.broken(task.sides, task.policy.measure.get("rules", ()))
+
+
+def _groups(task: Task) -> Iterator[Figure]:
+    """Losses of single columns by the values of one, the group that lost most first."""
+    sides, name = task.sides, task.policy.measure.get("groups")
+    if name is None:
+        return
+    if name not in sides.names:
+        raise InputError(f"the release has no column '{name}'.")
+    axis = sides.names.index(name)
+    if not sides.discrete[axis]:
+        raise InputError(f"'{name}' has no categories.")
+    mine, theirs = sides.codes(axis), sides.codes(axis, released=True)
+    aligned = sides.reading.aligned is True
+    found = []
+    for code, level in enumerate(sides.levels(axis)):
+        before = np.flatnonzero(mine == code)
+        after = before if aligned else np.flatnonzero(theirs == code)
+        if not before.size:
+            continue
+        for other, column in enumerate(sides.names):
+            if other == axis:
+                continue
+            value, what = _group_loss(sides, other, before, after)
+            who = f"Among the {before.size:,} with {name} = {level}"
+            text = f"{who}, '{column}' has {what} {value:.3g}."
+            found.append(_figure("loss by group", f"{level}: {column}", value, text))
+    yield from sorted(found, key=lambda figure: -figure.point)
+
+
+def _group_loss(
+    sides: Sides, axis: int, before: NDArray[np.int64], after: NDArray[np.int64]
+) -> tuple[float, str]:
+    aligned = sides.reading.aligned is True
+    if sides.discrete[axis]:
+        x, y = sides.codes(axis)[before], sides.codes(axis, released=True)[after]
+        if aligned:
+            return loss.share_changed(x, y), "share changed"
+        return loss.total_variation(x, y), "total variation"
+    x_, y_ = sides.places[before, axis], sides.midpoints[after, axis]
+    if aligned:
+        return loss.sse_over_sst(x_, y_), "SSE / SST"
+    return loss.rank_matched(x_, y_), "rank-matched SSE / SST"
+
+
+def _figure(
+    measure: str,
+    subject: str,
+    value: float | Estimate,
+    sentence: str,
+    *,
+    better: Better = Better.LOWER,
+    baseline: float | Estimate | None = None,
+) -> Figure:
+    return Figure(Part.UTILITY, measure, subject, value, better, sentence, baseline)
+
+
+MEASURES: dict[str, Callable[[Task], Iterator[Figure]]] = {
+    "losses by row": _row_losses,
+    "losses by column": _column_losses,
+    "marginals": _marginals,
+    "moments": _moments,
+    "joint W2": _joint,
+    "classes": _classes,
+    "COUNT queries": _counts,
+    "own queries": _own_counts,
+    "learning": _learning,
+    "own regression": _regression,
+    "propensity": _propensity,
+    "edit rules": _rules,
+    "groups": _groups,
+}
