@@ -281,7 +281,7 @@ def interval_overlap(original: Fit, released: Fit) -> Overlaps:
 
     References:
         Karr, Kohnen, Oganian, Reiter and Sanil, "A framework for evaluating the utility of data
-        altered to protect confidentiality", The American Statistician 60 (2006), section 3.
+        altered to protect confidentiality", The American Statistician 60 (2006).
         doi:10.1198/000313006X124640
     """
     if original.coefficients.shape != released.coefficients.shape:

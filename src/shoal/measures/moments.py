@@ -117,8 +117,8 @@ def eigenvalue_loss(original: ArrayLike, released: ArrayLike) -> float:
     eigenvalue of the original that is zero counts 0 if it stays so, and infinity otherwise.
 
     References:
-        Templ and Meindl, "Robust statistics meets SDC", PSD 2008.
-        doi:10.1007/978-3-540-87471-3_10; sdcMicro, R/dUtility.R.
+        Templ and Meindl, "Robust statistics meets SDC", PSD 2008, LNCS 5262, pages 113-126;
+        sdcMicro, R/dUtility.R.
     """
     x, y = _same_columns(original, released)
     kept = moments(x).variances > 0
