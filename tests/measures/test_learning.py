@@ -1,5 +1,7 @@
 """Learning from a release, against scikit-learn, scipy and closed forms."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -101,6 +103,15 @@ def test_degenerate_releases_have_a_score_or_a_sentence():
               task=Task.REGRESSION, rng=rng)  # fmt: skip
     with pytest.raises(InputError, match="one target and one weight"):
         learn(Rows(test.X, test.y[:5]), original, test, **settings)
+
+
+def test_a_machine_without_scikit_learn_is_told_what_to_install(monkeypatch):
+    rng = np.random.default_rng(5)
+    rows = people(rng, 50)
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+
+    with pytest.raises(InputError, match="Install the extra 'sklearn'"):
+        learn(rows, rows, rows, categorical=KINDS, task=Task.CLASSIFICATION, rng=rng)
 
 
 def test_one_column_is_the_regression_of_scipy():
