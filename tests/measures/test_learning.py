@@ -91,7 +91,9 @@ def test_degenerate_releases_have_a_score_or_a_sentence():
 
     assert one_row.released.value == (test.y == original.y[0]).mean()
     assert one_class.released.value == test.y.mean()
-    for found in (all_missing, flat):
+    bare = [Rows(rows.X[:, :0], rows.y) for rows in (original, original, test)]
+    no_column = learn(*bare, **settings | {"categorical": ()})
+    for found in (all_missing, flat, no_column):
         assert found.released.value in {(test.y == 0).mean(), (test.y == 1).mean()}
     empty = Rows(np.zeros((0, 2)), np.zeros(0))
     with pytest.raises(InputError, match="no released row with a target"):

@@ -148,8 +148,8 @@ def _predict(
     model: Model,
     rng: np.random.Generator,
 ) -> Floats:
-    if np.ptp(rows.y) == 0:
-        return np.full(len(X), rows.y[0])
+    if np.ptp(rows.y) == 0 or not X.shape[1]:
+        return np.full(len(X), _constant(rows, task))
     classify = task is Task.CLASSIFICATION
     machine: Any
     if model is Model.BOOSTING:
