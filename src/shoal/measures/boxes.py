@@ -134,6 +134,29 @@ class Boxes:
         middle[:, codes] = np.floor(middle[:, codes])
         return middle
 
+    def draw(self, rows: int, rng: np.random.Generator) -> Floats:
+        """Draw exact rows: a box by its weight, then a place within it, evenly and by axis.
+
+        What needs rows, such as a model to be trained, can so be had for intervals and trees.
+        Boxes with a weight of 0 or less are never drawn.
+
+        >>> Boxes([[3, 7]], [[4, 7]], [2], (True, False)).draw(1, np.random.default_rng(0))
+        array([[3., 7.]])
+        """
+        chances = np.maximum(self.weights, 0.0)
+        if rows and not chances.sum() > 0:
+            raise InputError("No box has a weight above zero: there are no rows to draw.")
+        ends = np.cumsum(chances)
+        picked = np.searchsorted(ends, rng.random(rows) * ends[-1:].sum(), side="right")
+        # Rounding may reach the last end: step back to a box with weight.
+        picked = np.minimum(picked, np.flatnonzero(chances)[-1:].sum())
+        low, high = self.lower[picked], self.upper[picked]
+        places = low + rng.random(low.shape) * (high - low)
+        # Rounding may reach the upper end, which is not in the box.
+        inside = np.where(high > low, np.minimum(places, np.nextafter(high, low)), low)
+        rows_drawn: Floats = np.where(self.discrete, np.floor(inside), inside)
+        return rows_drawn
+
     def classes(self, axes: Sequence[int] | None = None) -> Ints:
         """Number the distinct boxes from 0, in the order in which they first appear.
 

@@ -201,7 +201,7 @@ def joint_wasserstein(
             f"A joint distance needs two whole rows of the original, one of the release and two "
             f"repeats; found {len(x)}, {len(y)} and {repeats}."
         )
-    whole = float(x.var(axis=0).sum())
+    whole = float(x.var(axis=0)[np.ptp(x, axis=0) > 0].sum())
     distances, floors = [], []
     for _ in range(repeats):
         picked = x[rng.choice(len(x), 2 * s, replace=False)]

@@ -49,8 +49,7 @@ def discernibility(
         weights: persons each row stands for.
 
     References:
-        Bayardo and Agrawal, "Data privacy through optimal k-anonymization", ICDE 2005, C_DM.
-        doi:10.1109/ICDE.2005.42
+        Bayardo and Agrawal, ICDE 2005, C_DM. doi:10.1109/ICDE.2005.42
 
     >>> discernibility([0, 0, 1])
     5.0
@@ -98,8 +97,7 @@ def certainty_penalty(boxes: Boxes, lows: ArrayLike, highs: ArrayLike) -> Penalt
     one 0; the form here, of Iyengar, has the same ends and no jump between.
 
     References:
-        Xu, Wang, Pei, Wang, Shi and Fu, "Utility-based anonymization using local recoding",
-        KDD 2006 (NCP). doi:10.1145/1150402.1150504
+        Xu, Wang, Pei, Wang, Shi and Fu, KDD 2006 (NCP). doi:10.1145/1150402.1150504
         Iyengar, "Transforming data to satisfy privacy constraints", KDD 2002 (LM).
         doi:10.1145/775047.775089
 

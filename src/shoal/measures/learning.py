@@ -148,8 +148,8 @@ def _predict(
     model: Model,
     rng: np.random.Generator,
 ) -> Floats:
-    if np.ptp(rows.y) == 0:
-        return np.full(len(X), rows.y[0])
+    if np.ptp(rows.y) == 0 or not X.shape[1]:
+        return np.full(len(X), _constant(rows, task))
     classify = task is Task.CLASSIFICATION
     machine: Any
     if model is Model.BOOSTING:
@@ -281,7 +281,7 @@ def interval_overlap(original: Fit, released: Fit) -> Overlaps:
 
     References:
         Karr, Kohnen, Oganian, Reiter and Sanil, "A framework for evaluating the utility of data
-        altered to protect confidentiality", The American Statistician 60 (2006), section 3.
+        altered to protect confidentiality", The American Statistician 60 (2006).
         doi:10.1198/000313006X124640
     """
     if original.coefficients.shape != released.coefficients.shape:

@@ -86,7 +86,8 @@ def features(X: Floats, categorical: ArrayLike, *, products: bool = False) -> Fe
             spared = int(len(present) == len(X))
             kept = np.sort(found[np.argsort(-counts, kind="stable")[spared:MOST_LEVELS]])
         elif present.size:
-            centres[j], scales[j] = present.mean(), present.std() or 1.0
+            centres[j] = present.mean()
+            scales[j] = (np.ptp(present) > 0 and present.std()) or 1.0
             if len(present) < len(X):
                 gaps.append(j)
         levels.append(kept)

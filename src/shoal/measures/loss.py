@@ -69,11 +69,13 @@ def il1s(original: Floats, released: Floats) -> float:
     x, apart, both = x[:, both > 0], apart[:, both > 0], both[both > 0]
     if not both.size:
         return 0.0
+    # The mean of equal cells may differ from them by rounding, and that is no spread.
+    flat = np.fmin.reduce(x) == np.fmax.reduce(x)
     present = np.count_nonzero(~np.isnan(x), axis=0)
     around = x - np.nansum(x, axis=0) / present
     spread = np.sqrt(np.nansum(around**2, axis=0) / np.maximum(present - 1, 1))
     error = np.nansum(apart, axis=0) / both
-    flat = spread == 0
+    flat |= spread == 0
     shares = np.where(flat, np.where(error == 0, 0.0, np.inf), error / np.where(flat, 1.0, spread))
     return float(shares.mean() / np.sqrt(2))
 
@@ -94,7 +96,7 @@ def sse_over_sst(original: Floats, released: Floats) -> float:
     if gone.any():
         x, y = x[~gone], y[~gone]
     lost = float(((x - y) ** 2).sum())
-    whole = float(((x - x.mean()) ** 2).sum()) if x.size else 0.0
+    whole = float(((x - x.mean()) ** 2).sum()) if x.size and np.ptp(x) > 0 else 0.0
     if whole == 0.0:
         return 0.0 if lost == 0.0 else float("inf")
     return lost / whole
@@ -134,7 +136,7 @@ def rank_matched(original: Floats, released: Floats) -> float:
     widths = np.diff(ends, prepend=0.0)
     middle = ends - widths / 2
     apart = (x[(middle * x.size).astype(np.int64)] - y[(middle * y.size).astype(np.int64)]) ** 2
-    lost, whole = float((widths * apart).sum()), float(x.var())
+    lost, whole = float((widths * apart).sum()), float(x.var()) if x[0] < x[-1] else 0.0
     if whole == 0.0:
         return 0.0 if lost == 0.0 else float("inf")
     return lost / whole

@@ -73,13 +73,17 @@ def moments(table: ArrayLike) -> Moments:
     n = present.sum(axis=0)
     # Columns are centred first: squares of large numbers would cancel.
     means = _divide(np.where(present, X, 0.0).sum(axis=0), n)
-    Z = np.where(present, X - means, 0.0)
+    # The mean of equal cells may differ from them by rounding, and that is no spread.
+    flat = np.fmin.reduce(X, axis=0, initial=np.inf) == np.fmax.reduce(X, axis=0, initial=-np.inf)
+    Z = np.where(present & ~flat, X - means, 0.0)
     variances = _divide((Z**2).sum(axis=0) - _divide(Z.sum(axis=0) ** 2, n), n - 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         covariance, first, second = _pairwise(Z, present)
         correlations = covariance / np.sqrt(first * second)
-    flat = (first <= 0) | (second <= 0) | ~np.isfinite(correlations)
-    correlations = np.where(flat, np.nan, np.clip(correlations, -1, 1))
+        # Neither is a rounding error of cells that are equal in the common rows.
+        still = (first <= ROUNDING * variances[:, None]) | (second <= ROUNDING * variances)
+    none = still | ~np.isfinite(correlations)
+    correlations = np.where(none, np.nan, np.clip(correlations, -1, 1))
     spread = variances > 0
     np.fill_diagonal(correlations, np.where(spread, 1.0, np.nan))
     return Moments(means, variances, correlations)
@@ -117,8 +121,8 @@ def eigenvalue_loss(original: ArrayLike, released: ArrayLike) -> float:
     eigenvalue of the original that is zero counts 0 if it stays so, and infinity otherwise.
 
     References:
-        Templ and Meindl, "Robust statistics meets SDC", PSD 2008.
-        doi:10.1007/978-3-540-87471-3_10; sdcMicro, R/dUtility.R.
+        Templ and Meindl, "Robust statistics meets SDC", PSD 2008, LNCS 5262, pages 113-126;
+        sdcMicro, R/dUtility.R.
     """
     x, y = _same_columns(original, released)
     kept = moments(x).variances > 0

@@ -89,7 +89,7 @@ def propensity(
 
     References:
         Snoke, Raab, Nowok, Dibben and Slavkovic, "General and specific utility measures for
-        synthetic data", JRSS A 181 (2018), Theorem 1. doi:10.1111/rssa.12358
+        synthetic data", JRSS A 181 (2018). doi:10.1111/rssa.12358
         Woo, Reiter, Oganian and Karr, "Global measures of data utility for microdata masked for
         disclosure limitation", JPC 1 (2009). doi:10.29012/jpc.v1i1.568
     """
@@ -152,7 +152,7 @@ def _interval(values: list[float], confidence: float) -> Estimate:
 
 
 def _ratio(found: list[float], expected: list[float], confidence: float) -> Estimate:
-    """Ratio of means, with the interval of its residuals (Cochran 1977, section 6.4)."""
+    """Ratio of means, with the interval of its residuals (Cochran, "Sampling Techniques")."""
     p, q = np.array(found), np.array(expected)
     if q.mean() <= 0:
         # No column has spread in either table: there is nothing to tell apart.

@@ -6,8 +6,8 @@ that lies inside: the uniformity assumption. The empirical utility of cormode201
 the median relative error of a workload of such queries.
 
 References:
-    Cormode, Procopiuc, Shen, Srivastava and Yu, "Empirical privacy and empirical utility of
-    anonymized data", ICDE Workshops 2013, Definition 2. doi:10.1109/ICDEW.2013.6547431
+    cormode2013: Cormode, Procopiuc, Shen, Srivastava and Yu, ICDE Workshops 2013, pages 77-82,
+    Definition 2 and section III.
 """
 
 from collections.abc import Mapping, Sequence
