@@ -81,8 +81,9 @@ def least_squares(levels: Sequence[Level]) -> list[Floats]:
     for level, below in zip(levels[-2::-1], levels[:0:-1], strict=True):
         total, loose = _sums(below.parents, estimate), _sums(below.parents, spread)
         sums.append((total, loose))
-        estimate = (loose * level.counts + level.variance * total) / (loose + level.variance)
-        spread = loose * level.variance / (loose + level.variance)
+        share = level.variance / (loose + level.variance)
+        estimate = level.counts + share * (total - level.counts)
+        spread = loose * share
         passed.append((estimate, spread))
     fitted = [passed.pop()[0]]
     for level in levels[1:]:
@@ -143,7 +144,7 @@ def whole(counts: Floats, total: int, offset: float) -> Integers:
     sums = np.cumsum(counts)
     if sums[-1] <= 0:
         sums = np.arange(1.0, counts.size + 1)
-    passed = np.floor(sums * (total / sums[-1]) - offset) + 1
+    passed = np.clip(np.ceil(sums * (total / sums[-1]) - offset), 0, total)
     passed[-1] = total  # whatever rounding did to the last sum
     people: Integers = np.diff(passed, prepend=0.0).astype(np.int64)
     return people

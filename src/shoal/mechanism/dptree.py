@@ -62,6 +62,7 @@ References:
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,8 +102,6 @@ class Design:
 
     Attributes:
         epsilon: price of the tree for add-remove neighbours.
-        total: the number of records, public or noisy.
-        variance: of the total's noise; 0 if it is public.
         height: number of cuts above a box of the last level, at least 1.
         stride: number of cuts between one count and the next.
         structure: share of epsilon that medians take; with 0, boxes are cut in the middle.
@@ -111,26 +110,10 @@ class Design:
     """
 
     epsilon: Fraction
-    total: int
-    variance: float
     height: int
     stride: int = 1
     structure: Fraction = Fraction(0)
-    patience: float | None = 2.0
-
-    def prices(self, dimensions: int, *, histogram: bool) -> "Prices":
-        """Split epsilon over the cuts and the levels, exactly."""
-        places = [*range(self.stride, self.height, self.stride), self.height]
-        if histogram:
-            places.append(self.height + 1)
-        rate = (1 - 1 / dimensions) / 3
-        weights = [Fraction(round(1000 * 2 ** (rate * place))) for place in places]
-        cuts = self.epsilon * self.structure
-        counts = self.epsilon - cuts
-        return Prices(
-            cut=cuts / self.height,
-            levels=tuple(counts * weight / sum(weights) for weight in weights),
-        )
+    patience: float | None = 1.0
 
 
 @dataclass(frozen=True)
@@ -139,6 +122,28 @@ class Prices:
 
     cut: Fraction
     levels: tuple[Fraction, ...]
+
+
+@lru_cache(maxsize=64)
+def prices(design: Design, dimensions: int, *, histogram: bool) -> Prices:
+    """Split epsilon over the cuts and the levels, exactly.
+
+    >>> design = Design(Fraction(1), height=4, stride=2, structure=Fraction(1, 5))
+    >>> split = prices(design, 2, histogram=True)
+    >>> [f"{float(price):.3f}" for price in split.levels], 4 * split.cut + sum(split.levels)
+    (['0.218', '0.274', '0.308'], Fraction(1, 1))
+    """
+    places = [*range(design.stride, design.height, design.stride), design.height]
+    if histogram:
+        places.append(design.height + 1)
+    rate = (1 - 1 / dimensions) / 3
+    weights = [Fraction(round(1000 * 2 ** (rate * place))) for place in places]
+    cuts = design.epsilon * design.structure
+    counts = design.epsilon - cuts
+    return Prices(
+        cut=cuts / design.height,
+        levels=tuple(counts * weight / sum(weights) for weight in weights),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,18 +167,24 @@ class Tree:
         return fitted[-1].reshape(len(self.lower), -1)
 
 
-def noisy_total(records: int, epsilon: Fraction, noise: Noise) -> tuple[int, float, Spending]:
-    """The number of records with noise, for add-remove neighbours; and the noise's variance."""
-    (total,), spending = _counted(np.array([records]), epsilon, "number of records", noise)
-    return int(total), laplace_variance(float(1 / epsilon)), spending
+def known_total(records: int) -> Level:
+    """The root of a tree whose number of records is public."""
+    return Level(np.zeros(1, np.int64), np.array([records]), 0.0)
+
+
+def noisy_total(records: int, epsilon: Fraction, noise: Noise) -> tuple[Level, Spending]:
+    """The root of a tree whose number of records is not public, counted with noise."""
+    total, spending = _counted(np.array([records]), epsilon, "number of records", noise)
+    return Level(np.zeros(1, np.int64), total, _variance(epsilon)), spending
 
 
 def grow(
     cells: Integers,
     axes: Sequence[Axis],
     *,
-    values: Integers | None,
-    bins: int,
+    values: Integers | None = None,
+    bins: int = 1,
+    root: Level,
     design: Design,
     noise: Noise,
     progress: Progress = silent,
@@ -185,6 +196,7 @@ def grow(
         axes: the space, public.
         values: confidential value of each record, 0 to bins - 1; none to count records alone.
         bins: how many values there are.
+        root: the number of records, known or noisy.
         design: height, prices, thresholds.
         noise: where draws come from.
         progress: called after each cut.
@@ -192,16 +204,15 @@ def grow(
     Cost: for each cut a pass over the records, and a sort of them where medians are chosen;
     a draw for each box and level, and for each box and value on the last.
     """
-    prices = design.prices(len(axes), histogram=values is not None)
+    price = prices(design, len(axes), histogram=values is not None)
     space = _Space(cells, axes)
-    root = Level(np.zeros(1, np.int64), np.array([design.total]), design.variance)
     levels, spendings = [root], []
     origin = np.zeros(1, np.int64)  # of each box, the node of the last level that it lies in
     last = design.height - 1
     for cut in range(design.height):
         progress("cutting boxes", cut, design.height)
         if design.structure:
-            spendings.append(space.cut_at_medians(cut + 1, prices.cut, noise))
+            spendings.append(space.cut_at_medians(cut + 1, price.cut, noise))
         else:
             space.cut_at_middles()
         origin = origin[space.parents]
@@ -209,20 +220,20 @@ def grow(
             continue
         place = len(levels) - 1
         counts, spending = _counted(
-            space.counts(), prices.levels[place], f"boxes, level {place + 1}", noise
+            space.counts(), price.levels[place], f"boxes, level {place + 1}", noise
         )
         spendings.append(spending)
-        levels.append(Level(origin, counts, _variance(prices.levels[place])))
+        levels.append(Level(origin, counts, _variance(price.levels[place])))
         origin = np.arange(counts.size)
         if design.patience is not None and cut != last:
-            deviation = _variance(prices.levels[place + 1]) ** 0.5
+            deviation = _variance(price.levels[place + 1]) ** 0.5
             space.stop(counts < design.patience * deviation)
     if values is not None:
         table = np.bincount(space.labels * bins + values, minlength=len(space.lower) * bins)
-        counts, spending = _counted(table, prices.levels[-1], "values in boxes", noise)
+        counts, spending = _counted(table, price.levels[-1], "values in boxes", noise)
         spendings.append(spending)
         parents = np.repeat(np.arange(len(space.lower)), bins)
-        levels.append(Level(parents, counts, _variance(prices.levels[-1])))
+        levels.append(Level(parents, counts, _variance(price.levels[-1])))
     return Tree(space.lower, space.upper, tuple(levels), tuple(spendings))
 
 

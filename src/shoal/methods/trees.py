@@ -9,9 +9,11 @@ The number of rows n. For change-one it is public and the root's exact count. Fo
 measured first, at a twentieth of epsilon, and nothing else uses it: the height, the root's count
 and the number of rows that are drawn follow from the noisy one.
 
-The height, unless stated: floor(log2(n e / 10)) cuts, where e is the epsilon for add-remove, so
-that a box has some 10 / e people; at least 1, at most as many as the axes have room for, and no
-more than let boxes times bins stay within 300,000, so that noise takes seconds.
+The height, unless stated: floor(log2(n e)) cuts, where e is the epsilon for add-remove, so that a
+box cut to the end has 1 / e people on average; at least 1, at most as many as the axes have room
+for, and no more than let boxes times bins stay within 300,000, so that noise takes seconds. That is
+some three cuts more than log2(n e / 10): boxes with few people are not cut to the end, and on
+Adult more height had lower errors at every epsilon from 0.1 to 10.
 
 Rows (`output = "rows"`): the counts of boxes and values, none negative, are rounded to whole
 numbers that add up to n, or to the noisy number, by systematic sampling; each row is then uniform
@@ -40,8 +42,8 @@ from shoal.core import (
     Status,
 )
 from shoal.errors import InputError, InternalError
-from shoal.mechanism.consistency import whole
-from shoal.mechanism.dptree import Design, grow, noisy_total
+from shoal.mechanism.consistency import Level, whole
+from shoal.mechanism.dptree import Design, grow, known_total, noisy_total
 from shoal.methods import noisy
 from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.methods.noisy import Priced
@@ -55,7 +57,6 @@ Integers = NDArray[np.int64]
 MOST_COUNTS = 300_000
 """Largest number of boxes times bins on the last level."""
 _SHARE_OF_TOTAL = Fraction(1, 20)
-_PEOPLE = 10
 SOURCE = (
     "Cormode, Procopiuc, Shen, Srivastava and Yu, Differentially private spatial decompositions, "
     "ICDE (2012), doi:10.1109/ICDE.2012.16, and Empirical privacy and empirical utility of "
@@ -213,14 +214,15 @@ def _run(
     histogram = _Histogram.of(setting)
     space = [places(schema[name]) for name in setting.columns if name != counted]
     bins = len(histogram.edges) - 1
-    total, variance, left, spent = _total(table, setting, tools)
-    height = setting.parameters.height or public_height(total, left, bins, space)
+    root, left, spent = _root(table, setting, tools)
+    height = setting.parameters.height or public_height(int(root.counts[0]), left, bins, space)
     tree = grow(
         np.column_stack([axis.cells(table) for axis in space]),
         [axis.axis for axis in space],
         values=histogram.bins(table),
         bins=bins,
-        design=Design(left, total, variance, height, min(stride, height), structure),
+        root=root,
+        design=Design(left, height, min(stride, height), structure),
         noise=tools.noise,
         progress=tools.progress,
     )
@@ -233,21 +235,21 @@ def _run(
     return Masked(_rows(table, space, histogram, drawn, tools.rng), spendings)
 
 
-def _total(
+def _root(
     table: Table, setting: Setting[Boxes], tools: Tools
-) -> tuple[int, float, Fraction, tuple[Spending, ...]]:
-    """The number of records and its variance; what is left of epsilon; what was spent on it."""
+) -> tuple[Level, Fraction, tuple[Spending, ...]]:
+    """The number of records; what is left of epsilon after it; and what it cost."""
     epsilon = Fraction(setting.parameters.epsilon)
     if setting.parameters.neighbours is Neighbours.CHANGE_ONE:
-        return len(table), 0.0, epsilon / 2, ()
+        return known_total(len(table)), epsilon / 2, ()
     price = epsilon * _SHARE_OF_TOTAL
-    total, variance, spending = noisy_total(len(table), price, tools.noise)
-    return total, variance, epsilon - price, (spending,)
+    root, spending = noisy_total(len(table), price, tools.noise)
+    return root, epsilon - price, (spending,)
 
 
 def public_height(total: int, epsilon: Fraction, bins: int, space: Sequence[Places]) -> int:
     """The number of cuts above a box by the rule of this module."""
-    wanted = floor(log2(max(float(total * epsilon / _PEOPLE), 1.0)))
+    wanted = floor(log2(max(float(total * epsilon), 1.0)))
     room = sum(ceil(log2(axis.count)) for axis in space)
     return max(1, min(wanted, room, floor(log2(MOST_COUNTS / bins))))
 
