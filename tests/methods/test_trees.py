@@ -134,8 +134,13 @@ class Deaf(RecordingNoise):
         return self._answers.integers(0, scores.shape[1], len(scores))
 
 
-@given(one=tables(), other=tables(), seed=st.integers(0, 99), output=st.sampled_from(["rows", "tree"]),
-       **cases)  # fmt: skip
+@given(
+    one=tables(),
+    other=tables(),
+    seed=st.integers(0, 99),
+    output=st.sampled_from(["rows", "tree"]),
+    **cases,
+)
 @settings(max_examples=60)
 def test_a_release_knows_of_the_data_only_what_the_noise_answers(
     one, other, seed, output, method, neighbours, height

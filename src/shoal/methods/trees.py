@@ -57,6 +57,7 @@ Integers = NDArray[np.int64]
 MOST_COUNTS = 300_000
 """Largest number of boxes times bins on the last level."""
 _SHARE_OF_TOTAL = Fraction(1, 20)
+NOT_EMPTY = "both tables have a row: an empty one is refused"
 SOURCE = (
     "Cormode, Procopiuc, Shen, Srivastava and Yu, Differentially private spatial decompositions, "
     "ICDE (2012), doi:10.1109/ICDE.2012.16, and Empirical privacy and empirical utility of "
@@ -98,8 +99,15 @@ def tree_method(
     """A method that grows a tree and releases its boxes, or rows drawn from them."""
 
     def claims(setting: Setting[Boxes]) -> tuple[Claim, ...]:
-        source = f"{SOURCE}; thresholds and permute-and-flip: {noisy.OURS}"
-        return (noisy.privacy_claim(setting, Status.PROVED, basis=basis, source=source),)
+        adds = setting.parameters.neighbours is Neighbours.ADD_REMOVE
+        claim = noisy.privacy_claim(
+            setting,
+            Status.PROVED,
+            basis=basis,
+            source=f"{SOURCE}; thresholds and permute-and-flip: {noisy.OURS}",
+            assumes=[NOT_EMPTY] if adds else [],
+        )
+        return (claim,)
 
     return Method(
         name=name,
