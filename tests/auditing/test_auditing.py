@@ -359,9 +359,7 @@ def test_files_are_read_whole_and_a_leak_is_found_in_them():
     assert found.level == "files"
 
 
-@pytest.mark.parametrize(
-    ("output", "neighbours"), [("rows", "add-remove"), ("tree", "change-one")]
-)
+@pytest.mark.parametrize(("output", "neighbours"), [("rows", "add-remove"), ("tree", "change-one")])
 def test_files_of_trees_can_be_audited(output, neighbours):
     """False alarms: below 1e-6, the confidence of the bound."""
     rules = policy("dp-quadtree", neighbours=neighbours, output=output, height=1)

@@ -314,6 +314,8 @@ def _likelihoods(
     rows a cell counts for |z - mean| / s. Scales are in grid units, 2^20 to the width.
     """
     form = planned.setting.release_form
+    if form in {ReleaseForm.SYNTHETIC, ReleaseForm.TREE}:
+        return {}  # Cells are no noisy answers.
     if len(scales) != before.shape[1] or np.array_equal(before, after):
         return {}
     widths = [planned.policy.schema[name].bounds for name in planned.setting.columns]
