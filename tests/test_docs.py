@@ -237,16 +237,22 @@ def test_the_table_of_claims_has_every_method_in_every_form_and_case(name):
 
     assert forms == {f"`{form}`" for form in REGISTRY[name].forms}
     assert "any" in limits or limits == {"public", "from-data", "observed"}
-    assert {row["neighbours"] for row in rows} == neighbours
+    shown = {row["neighbours"] for row in rows}
+    assert shown == neighbours or shown == neighbours | {"any"}
     assert all(row["status"] and row["reason, in short"] for row in rows)
 
 
-def test_the_table_of_claims_proves_no_epsilon_from_the_data_or_for_added_records():
+ADD_REMOVE = {"`dp-kdtree`", "`dp-quadtree`"}
+"""Methods with a proof for a record that comes or goes."""
+
+
+def test_the_table_of_claims_proves_no_epsilon_from_the_data_or_unduly_for_added_records():
     proved = [row for row in claim_rows() if row["status"] == "*proved*"]
     private = [row for row in proved if "differential" in row["claim"]]
 
     assert {row["limits"] for row in private} == {"public"}
-    assert {row["neighbours"] for row in private} == {"change-one"}
+    added = {row["method"] for row in private if row["neighbours"] != "change-one"}
+    assert added == ADD_REMOVE
     assert {row["scale"] for row in private} <= {"public", "-"}
 
 
@@ -496,6 +502,7 @@ TITLES = (
     "Anonymization of nominal data based on semantic marginality",
     "From t-closeness to differential privacy and vice versa in data anonymization",
     "(alpha, k)-anonymity",
+    "Empirical privacy and empirical utility of anonymized data",
 )
 """Titles of papers that we cite."""
 

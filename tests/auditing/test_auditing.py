@@ -12,13 +12,14 @@ import shoal
 from shoal.auditing import files, pairs
 from shoal.auditing.arrays import Ahead, Arrays, Runs
 from shoal.cli import app
-from shoal.core import Status
+from shoal.core import ReleaseForm, Status
 from shoal.engine import local
 from shoal.errors import InputError
 from shoal.hazmat import budget
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.methods import REGISTRY, Tools
+from shoal.planning import with_rows
 from shoal.report import html
 
 SURE = 1 - 1e-6
@@ -227,6 +228,48 @@ def test_two_tables_that_are_no_neighbours_are_refused(other, sentence):
         shoal.audit(with_public("public-laplace", k=3), pair=(FRAME, other))
 
 
+ADDED = {"neighbours": "add-remove", "height": 2}
+
+
+@pytest.mark.parametrize("name", ["dp-kdtree", "dp-quadtree"])
+def test_built_in_pairs_and_the_search_leave_a_record_out_for_add_remove(name):
+    planned = shoal.plan(policy(name, **ADDED))
+    rng = np.random.default_rng(1)
+
+    made = pairs.built_in(planned)
+    found = pairs.searched(planned, FRAME.select("a", "b"), tries=3, rng=rng)
+
+    assert len(made) >= 3
+    for pair in (*made, found):
+        rest = pair.before.with_row_index().filter(pl.col("index") != pair.row).drop("index")
+        assert rest.equals(pair.after)
+
+
+def test_drawn_rows_of_any_number_are_audited():
+    frame = FRAME.select("a", "b")
+    rules = policy("dp-quadtree", **ADDED)
+
+    found = shoal.audit(rules, pair=(frame.head(2), frame), trials=200, confidence=SURE)
+
+    assert not found.violated
+    assert found.worst.pair.row == 2
+    assert found.facts()["findings"][0]["after"][2] == (None, None)
+    assert "differ in row 3" in html.audit_report(found.facts())
+
+
+@pytest.mark.parametrize(
+    ("other", "sentence"),
+    [
+        (FRAME.select("a", "b"), "one must have a row more"),
+        (FRAME.select("b", "a").head(2), "same columns"),
+        (FRAME.select("a", "b").head(2).with_columns(a=pl.lit(0.9)), "but for one row"),
+    ],
+)
+def test_two_tables_that_are_no_add_remove_neighbours_are_refused(other, sentence):
+    with pytest.raises(InputError, match=sentence):
+        shoal.audit(policy("dp-quadtree", **ADDED), pair=(FRAME.select("a", "b"), other))
+
+
 def test_a_policy_without_epsilon_has_nothing_to_audit():
     rules = policy("mdav", k=3)
     del rules["protect"]["epsilon"]
@@ -251,7 +294,9 @@ def test_runs_on_arrays_give_what_the_engine_gives(name):
     rules["columns"]["b"] = {"role": "confidential", "kind": "nominal", "categories": ["x", "y"]}
     if name == "public-laplace":
         rules = with_public(name, k=3)
-    rules["protect"]["release_form"] = "row-aligned"
+    drawn = ReleaseForm.SYNTHETIC in REGISTRY[name].forms
+    if not drawn:
+        rules["protect"]["release_form"] = "row-aligned"
     planned = shoal.plan(rules)
     rng = np.random.default_rng(2)
     cells = {c: rng.random(17) for c in rules["columns"]}
@@ -260,12 +305,32 @@ def test_runs_on_arrays_give_what_the_engine_gives(name):
     table = pairs.table_of(planned, pl.DataFrame(cells))
 
     fast = Runs(planned, table, RecordingNoise(added=[5, -3])).with_noise(RecordingNoise([5, -3]))
-    tools = Tools(noise=RecordingNoise([5, -3]))
-    outcome = local.run(table, planned.method, planned.setting, tools)
+    tools = Tools(noise=RecordingNoise([5, -3]), rng=np.random.default_rng(0))
+    setting = with_rows(planned, len(table)).setting
+    outcome = local.run(table, planned.method, setting, tools)
 
-    slow = Arrays.of(outcome.protected.take(outcome.places)).columns
-    names = planned.setting.columns
-    assert np.array_equal(fast, np.column_stack([slow[column] for column in names]))
+    slow = outcome.protected if drawn else outcome.protected.take(outcome.places)
+    columns = Arrays.of(slow).columns
+    expected = np.column_stack([columns[column] for column in planned.setting.columns])
+    if drawn:
+        expected = expected[np.lexsort(expected.T[::-1])]
+    assert np.array_equal(fast, expected)
+
+
+@pytest.mark.parametrize("name", ["dp-kdtree", "dp-quadtree"])
+def test_of_a_tree_the_boxes_at_the_corners_are_looked_at(name):
+    planned = shoal.plan(policy(name, output="tree", height=4))
+    rng = np.random.default_rng(2)
+    frame = pl.DataFrame({c: rng.random(17) for c in "ab"})
+
+    runs = Runs(planned, pairs.table_of(planned, frame), SeededNoise(1))
+    seen = runs(3)
+
+    assert seen.shape == (3, 4, 5)
+    assert runs.names == ["a, lower end", "b, lower end", "a, upper end", "b, upper end",
+                          "count of "]  # fmt: skip
+    assert (seen[:, 0, :2] == 0).all()
+    assert (seen[:, 3, 2:4] >= 1).all()
 
 
 def test_noise_drawn_ahead_is_fresh_in_every_run_and_follows_its_own_request():
@@ -292,6 +357,16 @@ def test_files_are_read_whole_and_a_leak_is_found_in_them():
 
     assert found.violated
     assert found.level == "files"
+
+
+@pytest.mark.parametrize(("output", "neighbours"), [("rows", "add-remove"), ("tree", "change-one")])
+def test_files_of_trees_can_be_audited(output, neighbours):
+    """False alarms: below 1e-6, the confidence of the bound."""
+    rules = policy("dp-quadtree", neighbours=neighbours, output=output, height=1)
+
+    found = shoal.audit(rules, level="files", trials=20, confidence=SURE, most=1)
+
+    assert not found.violated
 
 
 @pytest.mark.slow

@@ -43,6 +43,7 @@ LEVELS = {"arrays": 20_000, "files": 200}
 """The levels, and how many runs on each table are enough to see something."""
 _FEW_GROUPS = 5
 _ROWS_SHOWN = 100
+_ROWS_MORE = 20
 
 
 @dataclass(frozen=True)
@@ -272,7 +273,10 @@ def _finding(
             bound = measure.lower_bound(*sides, scores=looks, learners=learn, **terms)
     else:
         source = secure_noise() if noise is None else noise
-        runs = [Runs(planned, pairs.table_of(planned, frame), source) for frame in frames]
+        rows = 2 * pair.before.height + _ROWS_MORE
+        runs = [
+            Runs(planned, pairs.table_of(planned, frame), source, rows=rows) for frame in frames
+        ]
         bound = measure.lower_bound(
             *runs, scores=_scores(planned, pair, runs), learners=_learners(planned, pair), **terms
         )
@@ -283,7 +287,8 @@ def _scores(planned: Plan, pair: Neighbours, runs: Sequence[Runs]) -> dict[str, 
     """What events of the fast level may look at."""
     aligned = planned.setting.release_form is ReleaseForm.ROW_ALIGNED
     marginal = planned.setting.release_form is ReleaseForm.MARGINALS
-    names = planned.setting.columns
+    (before, scales), (after, _) = (pairs.exact_answers(run) for run in runs)
+    names = runs[0].names
     looks: dict[str, measure.Score] = {"low bits of the cells": measure.low_bits}
     views = {f" of '{name}'": [place] for place, name in enumerate(names)}
     if not marginal and len(names) > 1:
@@ -295,7 +300,6 @@ def _scores(planned: Plan, pair: Neighbours, runs: Sequence[Runs]) -> dict[str, 
         if aligned:
             alike = measure.alike(pair.row, columns[0] if len(columns) == 1 else None)
             looks[f"rows equal to the changed one{view}"] = alike
-    (before, scales), (after, _) = (pairs.exact_answers(run) for run in runs)
     if not np.array_equal(before, after):
         looks["projection on the exact difference"] = measure.projection(after - before)
     return looks | _likelihoods(planned, before, after, scales)
@@ -310,6 +314,8 @@ def _likelihoods(
     rows a cell counts for |z - mean| / s. Scales are in grid units, 2^20 to the width.
     """
     form = planned.setting.release_form
+    if form in {ReleaseForm.SYNTHETIC, ReleaseForm.TREE}:
+        return {}  # Cells are no noisy answers.
     if len(scales) != before.shape[1] or np.array_equal(before, after):
         return {}
     widths = [planned.policy.schema[name].bounds for name in planned.setting.columns]
@@ -344,6 +350,9 @@ def _learners(planned: Plan, pair: Neighbours) -> dict[str, measure.Learner]:
 
 def _plain(finding: Finding) -> dict[str, Any]:
     bound, pair = finding.bound, finding.pair
+    after: list[tuple[Any, ...]] = pair.after.rows()
+    if pair.after.height < pair.before.height:  # an empty row for the one that is not there
+        after.insert(pair.row, (None,) * pair.after.width)
     first = max(0, min(pair.row - _ROWS_SHOWN // 2, pair.before.height - _ROWS_SHOWN))
     return {
         "pair": pair.name,
@@ -362,7 +371,7 @@ def _plain(finding: Finding) -> dict[str, Any]:
         "row": pair.row,
         "columns": pair.before.columns,
         "before": pair.before[first : first + _ROWS_SHOWN].rows(),
-        "after": pair.after[first : first + _ROWS_SHOWN].rows(),
+        "after": after[first : first + _ROWS_SHOWN],
     }
 
 

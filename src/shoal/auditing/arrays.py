@@ -5,24 +5,26 @@ noise is drawn ahead for many runs at once. A method that asks for the same nois
 numbers in every run gets, in each, draws that no other run got: the same law as one by one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core import Kind, Noise, ReleaseForm
+from shoal.core import Decomposition, Kind, Noise, ReleaseForm
 from shoal.methods import Tools
-from shoal.planning import Plan
+from shoal.planning import Plan, with_rows
 from shoal.table import Table
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _AHEAD = 200_000
+_CORNERS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,11 @@ class Arrays(Table):
     def numbers(self, name: str) -> Floats:
         """A numeric or date column as floats."""
         return self.columns[name]
+
+    def take(self, order: Integers) -> "Arrays":
+        """Rows in another order, or some of them; the frame, which nobody reads here, stays."""
+        columns = {name: cells[order] for name, cells in self.columns.items()}
+        return replace(self, columns=columns)
 
     def with_codes(self, name: str, codes: Integers) -> "Arrays":
         """Replace an ordinal or nominal column."""
@@ -144,33 +151,49 @@ class Runs:
     """Runs of a plan on one table: what the release would hold, as arrays.
 
     Rows that a release form shuffles are sorted, public columns first: that says as much as
-    all their orders do. So are the values of each column of marginals.
+    all their orders do. So are the values of each column of marginals. Of a tree's boxes, those
+    at the corners of the space are shown: their ends and their counts.
+
+    Args:
+        planned: the plan.
+        table: the table.
+        noise: where draws come from.
+        rows: how many rows an output has, where their number is not that of the table: further
+            rows are left out, and missing ones are -1 throughout.
     """
 
-    def __init__(self, planned: Plan, table: Table, noise: Noise) -> None:
-        self._method, self._setting = planned.method, replace(planned.setting, rows=len(table))
+    def __init__(
+        self, planned: Plan, table: Table, noise: Noise, *, rows: int | None = None
+    ) -> None:
+        planned = with_rows(planned, len(table))
+        self._method, self._setting = planned.method, planned.setting
         names = None if self._method.sort_by is None else self._method.sort_by(self._setting)
         order = table.canonical_order(names)
         self._rows = Arrays.of(table.take(order))
         self._places = np.argsort(order)
-        self._noise = noise
         self._ahead = Ahead(noise)
+        self._height = rows if planned.setting.rows is None else None
         shown = [name for name in table.schema.released if name not in self._setting.columns]
         self._public = [_numbered(self._rows.frame[name]) for name in shown]
+        self.names: Sequence[str] = self._setting.columns
 
     def __call__(self, runs: int) -> Floats:
         """Run so many times: runs x rows x protected columns."""
-        return np.stack([self._once(self._ahead) for _ in range(runs)])
+        rng = np.random.default_rng()
+        return np.stack([self._once(self._ahead, rng) for _ in range(runs)])
 
     def with_noise(self, noise: Noise) -> Floats:
         """Run once with another noise, e.g. one that adds nothing."""
-        return self._once(noise)
+        return self._once(noise, np.random.default_rng(0))
 
-    def _once(self, noise: Noise) -> Floats:
+    def _once(self, noise: Noise, rng: np.random.Generator) -> Floats:
         if isinstance(noise, Ahead):
             noise.begin()
-        masked = self._method.run(self._rows, self._setting, Tools(noise=noise))
+        masked = self._method.run(self._rows, self._setting, Tools(noise=noise, rng=rng))
         table: Any = masked.data
+        if isinstance(table, Decomposition):
+            self.names, cells = _corners(table)
+            return cells
         cells = np.column_stack([table.columns[name] for name in self._setting.columns])
         form = self._setting.release_form
         if form is ReleaseForm.ROW_ALIGNED:
@@ -181,7 +204,24 @@ class Runs:
             arranged = np.sort(cells, axis=0)
         else:
             arranged = cells[np.lexsort([*cells.T[::-1], *self._public[::-1]])]
+        if self._height is not None:
+            missing = max(0, self._height - len(arranged))
+            arranged = np.pad(arranged[: self._height], ((0, missing), (0, 0)), constant_values=-1)
         return arranged.astype(np.float64, copy=False)
+
+
+def _corners(boxes: Decomposition) -> tuple[list[str], Floats]:
+    """The boxes at the corners of the space, along its first axes: ends and counts, with names."""
+    low, high = boxes.extent
+    axes = low.size
+    held = []
+    for sides in product((False, True), repeat=min(axes, _CORNERS)):
+        upper = np.array([*sides, *[False] * (axes - len(sides))])
+        at_corner = np.where(upper, boxes.upper == high, boxes.lower == low)
+        held.append(int(np.flatnonzero(at_corner.all(axis=1))[0]))
+    names = [f"{name}, {side} end" for side in ("lower", "upper") for name in boxes.columns]
+    names += [f"count of {value}" for value in boxes.values]
+    return names, np.hstack([boxes.lower, boxes.upper, boxes.counts])[held]
 
 
 def _numbered(series: pl.Series) -> Floats:

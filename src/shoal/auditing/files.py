@@ -92,10 +92,14 @@ def learners(example: Landed) -> dict[str, measure.Learner]:
         "group sizes by rank": measure.learned_patterns(
             lambda outputs: measure.sizes_by_rank(_stacked(outputs))
         ),
-        "learned projection": lambda before, after: _cells(
-            measure.learned_projection(*_alike(before, after))
-        ),
+        "learned projection": _projected,
     }
+
+
+def _projected(before: Sequence[Landed], after: Sequence[Landed]) -> measure.Score:
+    sides = _alike(before, after)
+    project, shape = measure.learned_projection(*sides), sides[0].shape[1:]
+    return lambda outputs: project(_stacked(outputs, shape))
 
 
 def _read(folder: Path, form: ReleaseForm) -> Landed:
@@ -155,13 +159,13 @@ def _cells(score: measure.Score) -> measure.Score:
     return lambda outputs: score(_stacked(outputs))
 
 
-def _stacked(outputs: Sequence[Landed]) -> Floats:
+def _stacked(outputs: Sequence[Landed], shape: tuple[int, ...] | None = None) -> Floats:
     """All tables as one array; one of another shape is cut or filled up with -2."""
-    rows = max(len(one.cells) for one in outputs)
-    columns = max(one.cells.shape[1] for one in outputs)
+    rows, columns = shape or [max(one.cells.shape[side] for one in outputs) for side in (0, 1)]
     stack = np.full((len(outputs), rows, columns), -2.0)
     for place, one in enumerate(outputs):
-        stack[place, : one.cells.shape[0], : one.cells.shape[1]] = one.cells
+        cells = one.cells[:rows, :columns]
+        stack[place, : cells.shape[0], : cells.shape[1]] = cells
     return stack
 
 

@@ -18,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from shoal import core
 from shoal.auditing.arrays import Runs
 from shoal.clamp import adopt
 from shoal.core import Column, Kind, Progress, ReleaseForm, Role, silent
@@ -38,7 +39,8 @@ class Neighbours:
     """Two tables that differ in one record, and where.
 
     Attributes:
-        row: number of the record that differs, from 0.
+        row: number of the record that differs, from 0; for add-remove neighbours, of the one
+            that the second table has not.
     """
 
     name: str
@@ -73,10 +75,18 @@ def _group_size(planned: Plan) -> int:
     return k or 40
 
 
+def adds(planned: Plan) -> bool:
+    """Whether neighbours are tables of which one has a record more."""
+    neighbours = getattr(planned.setting.parameters, "neighbours", None)
+    return neighbours is core.Neighbours.ADD_REMOVE
+
+
 def given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> Neighbours:
     """The steward's own two tables, which must differ in one record's protected cells."""
     if before.columns != after.columns:
         raise InputError("The two tables must have the same columns in the same order.")
+    if adds(planned):
+        return _one_more(before, after)
     if before.height != after.height:
         raise InputError(
             f"The two tables must have the same number of rows, which change-one neighbours "
@@ -95,6 +105,31 @@ def given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> Neighbour
         if name in schema.released and name not in planned.setting.columns:
             raise InputError(f"Column '{name}' is public, and differs between the two tables.")
     return Neighbours("the two tables that were given", before, after, int(rows[0]))
+
+
+def _one_more(before: pl.DataFrame, after: pl.DataFrame) -> Neighbours:
+    longer, shorter = (before, after) if before.height > after.height else (after, before)
+    if longer.height != shorter.height + 1:
+        raise InputError(
+            "Of two add-remove neighbours one must have a row more than the other; found "
+            f"{before.height:,} and {after.height:,} rows."
+        )
+    same = [
+        _comparable(left.head(shorter.height), right)
+        .eq_missing(_comparable(right, left))
+        .to_numpy()
+        for left, right in zip(longer, shorter, strict=True)
+    ]
+    row = int(np.append(np.all(same, axis=0), False).argmin())
+    rest = _without(longer, row)
+    for left, right in zip(rest, shorter, strict=True):
+        if not _comparable(left, right).equals(_comparable(right, left), null_equal=True):
+            raise InputError("The two tables must be the same, in the same order, but for one row.")
+    return Neighbours("the two tables that were given", longer, shorter, row)
+
+
+def _without(table: pl.DataFrame, row: int) -> pl.DataFrame:
+    return pl.concat([table.head(row), table.tail(table.height - row - 1)])
 
 
 def _comparable(series: pl.Series, other: pl.Series) -> pl.Series:
@@ -127,6 +162,14 @@ def searched(
         progress("searching for a neighbour", attempt, tries)
         row = int(rng.integers(table.height))
         changed = table
+        if adds(planned):
+            pair = Neighbours(
+                "one record of the table left out, by search", table, _without(table, row), row
+            )
+            score = apartness(planned, pair)
+            if best is None or score > best[0]:
+                best = score, pair
+            continue
         for name in planned.setting.columns:
             cell = _other_cell(planned.policy.schema[name], table[name], rng)
             changed = changed.with_columns(_with_cell(changed[name], row, cell))
@@ -282,6 +325,11 @@ def _zig_zag(k: int) -> tuple[str, Floats, Floats]:
 def _carried(planned: Plan, name: str, before: Floats, after: Floats) -> Neighbours | None:
     """Carry a pair of the unit box over to the policy's columns, if it still is a pair."""
     frames = [_frame(planned, X) for X in (before, after)]
+    if adds(planned):
+        # The record that would change comes or goes instead, from where it is most alone.
+        row = int((before != after).any(axis=1).argmax())
+        return Neighbours(f"{name}: with that record, and without", frames[1],
+                          _without(frames[1], row), row)  # fmt: skip
     try:
         return replace(given(planned, frames[0], frames[1]), name=name)
     except InputError:  # for example, two cells that fall in one category
@@ -335,6 +383,7 @@ def _with_cell(series: pl.Series, row: int, cell: Any) -> pl.Series:
 
 __all__ = [
     "Neighbours",
+    "adds",
     "apartness",
     "built_in",
     "exact_answers",

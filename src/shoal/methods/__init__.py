@@ -4,6 +4,8 @@ from typing import Any
 
 from shoal.errors import InputError, did_you_mean
 from shoal.methods import (
+    dp_kdtree,
+    dp_quadtree,
     individual_ranking,
     insensitive,
     insensitive_laplace,
@@ -40,6 +42,8 @@ REGISTRY: dict[str, Method[Any]] = {
         insensitive_laplace.METHOD,
         stable_laplace.METHOD,
         public_laplace.METHOD,
+        dp_kdtree.METHOD,
+        dp_quadtree.METHOD,
     )
 }
 

@@ -69,13 +69,18 @@ class Split(StrEnum):
     PROPORTIONAL = "proportional"
 
 
-class Noisy(Parameters):
-    """Parameters of every method that adds noise."""
+class Priced(Parameters):
+    """Parameters of every method that spends epsilon."""
 
     epsilon: Epsilon = Field(description="Privacy budget of the release.")
     neighbours: Annotated[Neighbours, choice(Neighbours)] = Field(
         Neighbours.CHANGE_ONE, description="Which tables must be hard to tell apart."
     )
+
+
+class Noisy(Priced):
+    """Parameters of the methods that add noise to cells or to groups."""
+
     bounds: Annotated[Origin, choice(Origin)] = Field(
         Origin.PUBLIC,
         description="from-data takes [0, 1.5 max] as the papers do, which refutes the claim.",
@@ -159,12 +164,17 @@ def protected_columns(schema: Schema) -> tuple[str, ...]:
 
 def refuse(setting: Setting[Noisy]) -> None:
     """Refuse what no claim of differential privacy survives, before any data is read."""
-    parameters, schema = setting.parameters, setting.schema
-    if parameters.neighbours is not Neighbours.CHANGE_ONE:
+    if setting.parameters.neighbours is not Neighbours.CHANGE_ONE:
         raise InputError(
             "[protect], neighbours: this method uses the number of rows throughout, so that "
             "it has change-one neighbours only."
         )
+    refuse_bare(setting, bounded=setting.parameters.bounds is Origin.PUBLIC)
+
+
+def refuse_bare(setting: Setting[Priced], *, bounded: bool = True) -> None:
+    """Refuse columns that bypass the noise, and protected ones without a public domain."""
+    schema = setting.schema
     for name in schema.released:
         if name not in setting.columns and not schema[name].public:
             raise InputError(
@@ -184,7 +194,7 @@ def refuse(setting: Setting[Noisy]) -> None:
                 "the data are not public, found none."
             )
         if column.kind in {Kind.NUMERIC, Kind.DATE} and column.bounds is None:
-            if parameters.bounds is Origin.PUBLIC:
+            if bounded:
                 raise InputError(
                     f"Column '{name}': expected bounds, because limits read off the data are "
                     "not public, found none."
@@ -351,7 +361,7 @@ def grouped(table: Table, spendings: tuple[Spending, ...], partition: Partition)
 
 
 def privacy_claim(
-    setting: Setting[Noisy],
+    setting: Setting[Priced],
     status: Status,
     *,
     basis: str,
@@ -366,13 +376,14 @@ def privacy_claim(
     it conditional on their being public. Columns that are released beside the protected ones
     are public, and named as invariants. The epsilon is the whole release's unless given.
     """
-    schema = setting.schema
+    schema, parameters = setting.schema, setting.parameters
     assumptions = [ONE_ROW_A_PERSON, *assumes]
     if setting.release_form is ReleaseForm.ROW_ALIGNED:
         assumptions.append(FILE_ORDER)
     observed = [name for name in setting.columns if schema[name].observed]
     measured = any(schema[name].kind in {Kind.NUMERIC, Kind.DATE} for name in setting.columns)
-    from_data = setting.parameters.bounds is Origin.FROM_DATA and measured
+    from_data = isinstance(parameters, Noisy) and parameters.bounds is Origin.FROM_DATA and measured
+    known = ["the number of rows"] if parameters.neighbours is Neighbours.CHANGE_ONE else []
     public = [name for name in schema.released if name not in setting.columns]
     if public:
         invariants = (f"the public columns {', '.join(public)}", *invariants)
@@ -390,10 +401,10 @@ def privacy_claim(
         )
     return Claim(
         guarantee=DifferentialPrivacy(
-            epsilon=Fraction(setting.parameters.epsilon) if epsilon is None else epsilon,
-            neighbours=setting.parameters.neighbours,
+            epsilon=Fraction(parameters.epsilon) if epsilon is None else epsilon,
+            neighbours=parameters.neighbours,
             protects=setting.columns,
-            invariants=("the number of rows", *invariants),
+            invariants=(*known, *invariants),
         ),
         status=status,
         basis=basis,

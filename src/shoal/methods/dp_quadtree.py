@@ -1,0 +1,35 @@
+"""Private quadtree: space is cut in the middle of its axes, and boxes are counted with noise.
+
+Claim: epsilon, proved, for change-one neighbours and for add-remove; see `shoal.mechanism.dptree`
+for the proof and `shoal.methods.trees` for what both trees share. All of epsilon goes to counts.
+
+A box of a quadtree has 2^d children, and one cut on each of d axes makes them. With many axes that
+is more than counts can bear, so that boxes are counted after every four cuts, or after d if there
+are fewer axes; the axes take turns, and after d cuts each has been cut once.
+"""
+
+from fractions import Fraction
+
+from shoal.methods.method import Setting
+from shoal.methods.trees import Boxes, counted_column, tree_method
+
+MOST_CUTS = 4
+"""Largest number of cuts between one count and the next."""
+
+
+def _shape(setting: Setting[Boxes]) -> tuple[int, Fraction]:
+    axes = len(setting.columns) - (counted_column(setting) is not None)
+    return min(axes, MOST_CUTS), Fraction(0)
+
+
+METHOD = tree_method(
+    "dp-quadtree",
+    "Cut space at midpoints, count boxes with noise, draw rows (differential privacy).",
+    parameters=Boxes,
+    shape=_shape,
+    basis=(
+        "boxes of a level are disjoint, so that a record that comes or goes moves one count of "
+        "each level by 1; prices add up over levels, and which boxes are cut follows from noisy "
+        "counts alone"
+    ),
+)

@@ -1,0 +1,152 @@
+"""Columns as whole numbers on public axes, and back: what private spatial trees cut.
+
+A column becomes cells 0, 1, ..., count - 1 by a function of one cell and the policy alone:
+
+    categories    one cell each, in the public order: the declared one, or that of the taxonomy's
+                  branches
+    dates         one cell a day
+    numbers       multiples of the declared `step`, one cell each; without a step the units of a
+                  grid of 2^20 steps between the bounds, rounded to the nearest
+
+A `top` or `bottom` code narrows the axis. Whole numbers stay whole only if the policy declares a
+step: the type of the file's numbers is not public.
+"""
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Column, Kind
+from shoal.leaves import level_order
+from shoal.mechanism.dptree import Axis
+from shoal.mechanism.grid import Grid
+from shoal.partition import taxonomy_order
+from shoal.table import Table
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """A column's public axis.
+
+    Attributes:
+        count: number of cells.
+        first: of the first cell, its day, its multiple of the step, or its rank.
+        step: between cells, for numbers with a declared one.
+        grid: for numbers without.
+        order: for categories, positions of the levels, first place first.
+        heights: for a taxonomy, the heights of the borders between cells.
+    """
+
+    column: Column
+    count: int
+    first: int = 0
+    step: Fraction | None = None
+    grid: Grid | None = None
+    order: Integers | None = None
+    heights: Integers | None = None
+
+    @property
+    def axis(self) -> Axis:
+        """What the mechanism sees."""
+        return Axis(self.count, self.heights)
+
+    def cells(self, table: Table) -> Integers:
+        """The column as cells, each record by itself."""
+        name = self.column.name
+        if self.order is not None:
+            places = np.argsort(self.order)[table.codes(name)]
+        elif self.grid is not None:
+            places = self.grid.encode(table.numbers(name))
+        else:
+            numbers = table.numbers(name)
+            if self.step is not None:
+                numbers = numbers * self.step.denominator / self.step.numerator
+            places = np.rint(numbers).astype(np.int64)
+        return np.clip(places - self.first, 0, self.count - 1)
+
+    def put(self, table: Table, cells: Integers) -> Table:
+        """The table with other cells in this column."""
+        name = self.column.name
+        if self.order is not None:
+            return table.with_codes(name, self.order[cells + self.first])
+        return table.with_numbers(name, self.values(cells))
+
+    def values(self, cells: Integers) -> Floats:
+        """Numbers, days or ranks of cells."""
+        if self.grid is not None:
+            return self.grid.decode(cells)
+        if self.step is not None:
+            return (self.first + cells) * float(self.step.numerator) / self.step.denominator
+        return (self.first + cells).astype(np.float64)
+
+    def ends(self, lower: Integers, upper: Integers) -> tuple[Floats, Floats]:
+        """Boxes of cells as boxes of places, the upper end not included."""
+        last = self.values(upper)
+        if self.grid is not None:  # so that the upper bound itself lies in the last box
+            last[upper == self.count] = np.nextafter(float(self.grid.high), np.inf)
+        return self.values(lower), last
+
+    def text(self, lower: int, upper: int) -> str:
+        """Cells as a text: a category, a day or number, or a range of them."""
+        if self.order is not None:
+            levels = cast("tuple[str, ...]", self.column.levels)
+            return levels[int(self.order[lower + self.first])]
+        start, end = self.values(np.array([lower, min(upper, self.count - 1)]))
+        if self.column.kind is Kind.DATE:
+            one, other = (str(_EPOCH + timedelta(days=int(days))) for days in (start, end))
+        else:
+            one, other = (f"{number:.15g}" for number in (start, end))
+        if upper == lower + 1 and self.grid is None:
+            return one
+        return f"[{one}, {other}{']' if upper == self.count else ')'}"
+
+
+def places(column: Column) -> Places:
+    """The public axis of a column that has bounds or levels."""
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        return _ranks(column)
+    low, high = (_limit(column, bound) for bound in cast("tuple[Any, Any]", column.bounds))
+    if column.kind is Kind.DATE:
+        return Places(column, int(high - low) + 1, int(low))
+    if column.step:
+        step = Fraction(column.step)
+        first = round(low / step)
+        return Places(column, round(high / step) - first + 1, first, step)
+    if low >= high:  # top and bottom leave one number
+        return Places(column, 1, int(low != 0), low or Fraction(1))
+    grid = Grid(low, high)
+    return Places(column, grid.steps + 1, grid=grid)
+
+
+def _limit(column: Column, bound: Decimal | date) -> Fraction:
+    """A bound as a number, after coding of bottom and top."""
+    number = _number(bound)
+    if column.bottom is not None:
+        number = max(number, _number(column.bottom))
+    return number if column.top is None else min(number, _number(column.top))
+
+
+def _number(value: Any) -> Fraction:
+    return Fraction((value - _EPOCH).days if isinstance(value, date) else value)
+
+
+def _ranks(column: Column) -> Places:
+    levels = cast("tuple[str, ...]", column.levels)
+    order = level_order(column, levels)
+    if column.taxonomy is not None and len(levels) > 1:
+        return Places(
+            column, len(levels), order=order, heights=taxonomy_order(column.taxonomy.edges())[1]
+        )
+    first = levels.index(str(column.bottom)) if column.bottom is not None else 0
+    last = levels.index(str(column.top)) if column.top is not None else len(levels) - 1
+    return Places(column, last - first + 1, first, order=order)
