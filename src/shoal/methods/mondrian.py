@@ -98,7 +98,7 @@ def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
     tools.progress("cutting space", 0, 1)
     places, borders = [], {}
     for number, name in enumerate(setting.columns):
-        place, border = _places(table, name)
+        place, border = places_of(table, name)
         places.append(place)
         if border is not None:
             borders[number] = border
@@ -118,7 +118,7 @@ def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
     return Masked(generalise(table, setting.columns, partition))
 
 
-def _places(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
+def places_of(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
     """Numbers to cut a column by, missing beyond the largest; and where a taxonomy may be cut."""
     column = table.schema[name]
     if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
