@@ -2,10 +2,10 @@
 
 import math
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from itertools import product
+from itertools import islice
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,9 +20,9 @@ from shoal.partition._scale import centroids, squared_distances, unit_scaled
 LEAF = 32
 """Records in a leaf of a bucket's kd-tree."""
 REACH = 4096
-"""How far beyond k the size of a few large classes may lie."""
-TRIES = 256
-"""Divisions into small and large classes that are looked at."""
+"""How far beyond k, or beyond the size of balanced classes, large ones may lie."""
+TRIES = 3 * REACH
+"""Pairs of a small and a large size that are looked at."""
 Number = Fraction | Decimal | int
 
 
@@ -96,7 +96,7 @@ def buckets(
     worst case, which `trivial` says. t = 1 wants shares that are equal exactly.
 
     Distances are Euclidean: scale the columns first. Ties go to the lowest index. Cost: about
-    n^1.2 over kd-trees where few columns carry the spread, n^2 / e at worst, times the number
+    n^1.3 over kd-trees where few columns carry the spread, n^2 / e at worst, times the number
     of buckets; memory O(n d).
 
     Not promised: the largest possible number of classes, or the least sum of squares; that a
@@ -137,9 +137,9 @@ def class_sizes(totals: ArrayLike, k: int, t: Number) -> Sizes:
     2. balanced sizes, which differ by at most 1, for as many classes as are feasible. That ends
        at the latest with classes of N t / (b_min (t - 1)) records, since every fractional
        count then has a whole one within the bounds above and below it.
-    3. nearly all classes of one of the three least sizes that can be t-close at all, and up to
-       eight larger ones of equal size for what is left: where a size such as 4 allows equal
-       shares and 5 does not.
+    3. small classes, of one of the three least sizes that can be t-close at all, and as few as
+       possible of one larger size that take up what is left: where a size such as 4 allows
+       equal shares and 5 does not.
 
     Feasible means that whole counts within the bounds of `buckets` exist for all classes together:
     a minimum cut, of which there are only eight candidates, because classes of one size can
@@ -292,20 +292,49 @@ def _balanced(totals: Ints, k: int, t: Fraction, above: int) -> Sizes | None:
 
 
 def _uneven(totals: Ints, k: int, t: Fraction, above: int) -> Sizes | None:
-    """Find small classes and a few large ones, if they are more than `above`."""
-    n = int(totals.sum())
-    possible = [e for e in range(k, min(n, k + REACH) + 1) if _alone(e, totals, t)]
-    found = []
-    for small, large in product(possible[:3], possible):
-        for number in range(1, min(8, n // large) + 1 if large > small else 0):
-            smaller, over = divmod(n - number * large, small)
-            if not over:
-                found.append(Sizes(small, large - small, smaller, number))
-                break
-    most = int(totals.min())
-    better = [sizes for sizes in found if above < sizes.number <= most]
-    better.sort(key=lambda sizes: (-sizes.number, sizes.step))
-    return next((sizes for sizes in better[:TRIES] if _feasible(sizes, totals, t)), None)
+    """Find many small classes and fewer large ones, if they are more than `above`.
+
+    For two sizes, the number of large classes goes up in steps. Large classes have room for what
+    the small ones leave over, so that the least feasible number is found by bisection.
+    """
+    n, most = int(totals.sum()), int(totals.min())
+    mean = n // above  # a size that is possible, where balanced classes were found
+    reach = sorted({*range(k, k + REACH), *range(mean, mean + min(k, REACH))})
+    reach = [e for e in reach if e <= n]
+    least = next((e for e in reach if _alone(e, totals, t)), n)
+    if above >= min(n // least, most):
+        return None
+    possible = [e for e in reach if _alone(e, totals, t)]
+    best = None
+    pairs = ((small, large) for small in possible[:3] for large in possible if large > small)
+    for small, large in islice(pairs, TRIES):
+        step = small // math.gcd(small, large)
+        few = next((y for y in range(min(step, n // large + 1)) if not (n - y * large) % small), -1)
+        if few < 0:
+            continue
+        fewest = Sizes(small, large - small, (n - few * large) // small, few)
+        lost = step * (large - small) // small  # classes, for every step
+        steps = min((fewest.number - above - 1) // lost, (n // large - few) // step)
+        if steps < 0 or not _feasible(_shifted(fewest, steps * step), totals, t):
+            continue
+        low, high = -1, steps
+        while high - low > 1:
+            middle = (low + high) // 2
+            feasible = _feasible(_shifted(fewest, middle * step), totals, t)
+            low, high = (low, middle) if feasible else (middle, high)
+        best = _shifted(fewest, high * step)
+        above = best.number
+    return best
+
+
+def _shifted(sizes: Sizes, more: int) -> Sizes:
+    """Have so many more large classes, and fewer small ones."""
+    large = sizes.small + sizes.step
+    return replace(
+        sizes,
+        smaller=sizes.smaller - more * large // sizes.small,
+        larger=sizes.larger + more,
+    )
 
 
 def _alone(e: int, totals: Ints, t: Fraction) -> bool:
