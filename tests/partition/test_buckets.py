@@ -291,6 +291,7 @@ def test_a_cap_rounded_up_as_our_copy_reads_would_exceed_t():
         (1080, 10, "1.25", 2, 108),
         (14, 4, "1", 2, 3),  # 4, 4 and 6: balanced sizes would leave one class
         (1003, 3, "1.05", 2, 246),  # 45 with balanced sizes
+        (2_000_003, 2, "1.0001", 2, 994_952),  # pairs, and one class of 10,101
     ],
 )
 def test_how_many_classes_there_are(n, k, t, b, classes):
@@ -299,7 +300,21 @@ def test_how_many_classes_there_are(n, k, t, b, classes):
     assert class_sizes(totals, k, Fraction(t)).number == classes
 
 
-def test_many_records_keep_the_promise_and_ties_go_to_the_lowest_index():
+def test_ties_go_to_the_lowest_index():
+    same = np.zeros((8, 2))
+
+    # Of four records, one to three may be of either bucket.
+    assert buckets(same, [0, 0, 0, 0, 1, 1, 1, 1], 4, 2).partition.labels.tolist() == [
+        *(0, 0, 0, 1),
+        *(0, 1, 1, 1),
+    ]
+    assert buckets(same, [1, 1, 1, 1, 0, 0, 0, 0], 4, 2).partition.labels.tolist() == [
+        *(0, 0, 0, 1),
+        *(0, 1, 1, 1),
+    ]
+
+
+def test_many_records_with_many_ties_keep_the_promise():
     rng = np.random.default_rng(7)
     X = rng.normal(size=(20_000, 3)).round(1)
     bucket = rank_buckets((X[:, 0] + rng.normal(size=20_000)).round(1), 4)
