@@ -48,6 +48,7 @@ papers: setup
 	$(BIN)/python papers/sanchez2014.py
 	$(BIN)/python papers/soriacomas2017.py
 	$(BIN)/python papers/iftikhar2019.py
+	$(BIN)/python papers/cormode2013.py
 	$(BIN)/python papers/domingoferrer2015.py
 
 docs: setup-dev

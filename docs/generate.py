@@ -104,6 +104,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "`adaptive = true`": {"k": None, "adaptive": True},
         '`groups = [["a"], ["b"]]`': {"groups": [["a"], ["b"]]},
     },
+    "mondrian": {'`output = "tree"`': {"output": "tree"}},
     "stable-laplace": {'`sensitivity = "summed"`': {"sensitivity": "summed"}},
 }
 """Parameters beside the example's on which claims depend."""

@@ -150,3 +150,71 @@ def test_many_patterns_of_missing_cells_do_not_stop_a_check():
 
     assert "k_if_missing_matches_anything" not in check.remarks
     assert check.remarks["patterns_of_missing_cells"] > 500
+
+
+# Tables of boxes.
+
+BOXES = pl.DataFrame(
+    {
+        "age_lower": [0, 20, 40, 60],
+        "age_upper": [20, 40, 60, 80],
+        "ill=flu": [1, 0, 3, 0],
+        "ill=gout": [1, 0, 3, 0],
+        "ill=": [1, 0, 0, 4],
+    }
+)
+
+
+def test_boxes_are_classes_and_empty_ones_are_none():
+    wanted = policy(
+        k_anonymity=3,
+        l_diversity={"l": 2, "column": "ill"},
+        t_closeness={"t": 0.5, "column": "ill"},
+    )
+
+    k, diversity, closeness = shoal.check(BOXES, wanted)
+
+    assert (k.holds, k.achieved, k.remarks) == (True, 3, {"classes": 3})
+    assert k.witness == {"size": 3, "rows": [1]}
+    assert (diversity.holds, diversity.achieved) == (False, 1)
+    assert diversity.witness == {"size": 4, "rows": [4]}
+    assert diversity.remarks["homogeneous_classes"] == 1
+    assert closeness.achieved == Fraction(8, 13)
+
+
+def test_values_of_boxes_have_the_order_of_those_of_rows():
+    """Pay has the order of its numbers, whatever the order of the columns that count it."""
+    boxes = BOXES.select("age_lower", "age_upper").with_columns(
+        pl.Series("pay=100", [1, 1, 1, 1]),
+        pl.Series("pay=20", [2, 0, 0, 0]),
+        pl.Series("pay=3", [0, 0, 0, 3]),
+    )
+    rows = pl.DataFrame(
+        {
+            "age": [0, 0, 0, 20, 40, 60, 60, 60, 60],
+            "ill": ["flu"] * 9,
+            "pay": [100, 20, 20, 100, 100, 100, 3, 3, 3],
+        }
+    )
+    wanted = policy(t_closeness={"t": 0.5, "column": "pay", "distance": "ordered"})
+
+    (by_boxes,), (by_rows,) = (shoal.check(table, wanted) for table in (boxes, rows))
+
+    assert by_boxes.achieved == by_rows.achieved
+
+
+@pytest.mark.parametrize(
+    ("table", "require", "sentence"),
+    [
+        (BOXES, {"l_diversity": {"l": 2, "column": "pay"}}, "lacks the column 'pay'"),
+        (BOXES * 0.5, {"k_anonymity": 2}, "negative or fractions: they are noisy"),
+        (BOXES * -1, {"k_anonymity": 2}, "lower < upper"),
+        (BOXES.with_columns(pl.lit(-1).alias("ill=")), {"k_anonymity": 2}, "they are noisy"),
+        (BOXES.with_columns(pl.col("^ill=.*$") * 0), {"k_anonymity": 2}, "hold no records"),
+        (BOXES.with_columns(x=1), {"k_anonymity": 2}, "a column 'count', or one for each"),
+        (BOXES.head(0), {"k_anonymity": 2}, "a lower and an upper end for each box"),
+    ],
+)
+def test_boxes_that_cannot_be_checked_are_told(table, require, sentence):
+    with pytest.raises(InputError, match=sentence):
+        shoal.check(table, policy(**require))

@@ -565,3 +565,22 @@ def test_a_missing_header_is_told_before_its_cells_could_be_shown(tmp_path):
         io.read(path)
 
     assert "'0'" not in str(told.value)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_unnamed_row_numbers_that_r_and_pandas_write_are_left_out(tmp_path, first):
+    path = tmp_path / "t.csv"
+    path.write_text(f'"","a"\n"{first}",5\n"{first + 1}",6\n')
+
+    raw = io.read(path)
+
+    assert raw.frame.to_dict(as_series=False) == {"a": ["5", "6"]}
+    assert "row numbers" in raw.found
+
+
+def test_an_unnamed_column_of_other_numbers_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(",a\n7,5\n9,6\n")
+
+    with pytest.raises(InputError, match="column 1 has no name"):
+        io.read(path)

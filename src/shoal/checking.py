@@ -1,6 +1,6 @@
 """Recompute promises on a finished table, whoever made it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal import io
+from shoal import io, leaves
 from shoal import policy as policies
 from shoal.core import (
     Check,
@@ -41,7 +41,9 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
 
     Cells are compared as they are released: intervals, ancestors and stars are values. Where
     the policy requires nothing, the k of its quasi-identifiers is reported against k = 2. If
-    the table holds the policy's `unit` column, persons are counted, and rows otherwise.
+    the table holds the policy's `unit` column, persons are counted, and rows otherwise. A table
+    of boxes with counts, a release of the form `tree`, is known by its columns: each box is a
+    class.
 
     Args:
         released: a pandas, Polars or PyArrow table.
@@ -60,8 +62,9 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
         raise ClaimViolationError(
             f"The released table holds the identifier column '{present[0]}'; expected none."
         )
+    boxes = leaves.from_frame(frame, schema) if leaves.is_tree(frame, schema) else None
     for name in frame.columns:
-        if name not in schema.names:
+        if boxes is None and name not in schema.names:
             guess = did_you_mean(name, schema.names)
             raise InputError(f"The table has a column '{name}' that the policy lacks.{guess}")
     if policy.required.keys() == {DifferentialPrivacy.name}:
@@ -72,7 +75,11 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
     keys = schema.with_role(Role.QUASI_IDENTIFIER)
     wanted = [g for g in required(policy) if isinstance(g, Testable)] or [KAnonymity(2, keys)]
     for guarantee in wanted:
-        _check_columns(frame, guarantee)
+        _check_columns(
+            frame.columns if boxes is None else (*boxes.columns, boxes.column), guarantee
+        )
+    if boxes is not None:
+        return tuple(check_leaves(boxes, guarantee, schema) for guarantee in wanted)
     if frame.height == 0:
         raise InputError("The table has no rows; there is nothing to check.")
     return tuple(check_frame(frame, guarantee, schema) for guarantee in wanted)
@@ -118,9 +125,15 @@ def check_frame(frame: pl.DataFrame, guarantee: Testable, schema: Schema) -> Che
 
 
 def check_leaves(boxes: Decomposition, guarantee: Testable, schema: Schema) -> Check:
-    """Recompute a guarantee on boxes with whole counts: each box is a class.
+    """Recompute a guarantee on boxes with exact counts: each box is a class.
 
-    Rows of the witness are boxes, numbered from 1. Boxes without a record are no classes.
+    Boxes without a record are no classes. If the guarantee is about fewer columns than the boxes
+    have, its classes are unions of boxes and no worse: what is achieved is then a bound. Rows of
+    the witness are boxes, numbered from 1.
+
+    Raises:
+        InputError: the guarantee is about another column than the counted one, or counts are
+            noisy, since it cannot be told then what the table has.
     """
     columns = guarantee.columns
     if isinstance(guarantee, LDiversity | TCloseness) and columns != (boxes.column,):
@@ -128,19 +141,25 @@ def check_leaves(boxes: Decomposition, guarantee: Testable, schema: Schema) -> C
             f"{guarantee.name} of {', '.join(columns)} cannot be checked on boxes that count "
             f"{boxes.column or 'records alone'}."
         )
-    box, value = np.nonzero(boxes.counts)
-    counted = boxes.counts[box, value].astype(np.int64)
-    sizes = np.bincount(box, counted, minlength=len(boxes)).astype(np.int64)
+    if (boxes.counts != np.rint(boxes.counts)).any() or (boxes.counts < 0).any():
+        raise InputError(
+            f"{guarantee.name} cannot be checked on boxes whose counts are negative or fractions: "
+            "they are noisy, and the true ones are not known."
+        )
+    held = boxes.counts.astype(np.int64)
+    sizes = held.sum(axis=1)
+    filled = int((sizes > 0).sum())
+    if not filled:
+        raise InputError("The boxes hold no records; there is nothing to check.")
     if isinstance(guarantee, KAnonymity):
-        achieved = int(sizes[sizes > 0].min(initial=sizes.sum()))
+        achieved = int(sizes[sizes > 0].min())
         rows = np.flatnonzero(sizes == achieved) + 1
         witness = {"size": achieved, "rows": rows[:WITNESS_ROWS].tolist()}
-        filled = {"classes": int((sizes > 0).sum())}
-        return Check(guarantee, achieved >= guarantee.k, achieved, witness, filled)
-    counts = Counts(box, value, counted, sizes, len(boxes.values))
+        return Check(guarantee, achieved >= guarantee.k, achieved, witness, {"classes": filled})
+    counts = _leaf_counts(boxes, held, schema)
     edges = None
     if isinstance(guarantee, TCloseness) and guarantee.distance is Distance.HIERARCHICAL:
-        edges = _edges(guarantee, schema, len(boxes.values))
+        edges = _edges(guarantee, schema, counts.width)
     found = verdict(counts, guarantee, edges=edges)
     return Check(
         guarantee,
@@ -148,11 +167,23 @@ def check_leaves(boxes: Decomposition, guarantee: Testable, schema: Schema) -> C
         achieved=found.achieved,
         witness={"size": int(sizes[found.witness]), "rows": [int(found.witness) + 1]},
         remarks={
-            "classes": int((sizes > 0).sum()),
+            "classes": filled,
             "failing_classes": len(found.failing),
             "homogeneous_classes": len(counts.homogeneous),
         },
     )
+
+
+def _leaf_counts(boxes: Decomposition, held: Integers, schema: Schema) -> Counts:
+    """Number the values of boxes as `value_codes` numbers those of rows, and count."""
+    used = np.flatnonzero(held.any(axis=0))
+    texts = pl.Series(str(boxes.column), [boxes.values[v] or None for v in used], dtype=pl.String)
+    codes, width = value_codes(texts.to_frame(), [str(boxes.column)], schema)
+    together = np.zeros((len(held), width), dtype=np.int64)
+    for place, code in zip(used, codes, strict=True):
+        together[:, code] += held[:, place]
+    box, value = np.nonzero(together)
+    return Counts(box, value, together[box, value], together.sum(axis=1), width)
 
 
 def class_labels(frame: pl.DataFrame, keys: Sequence[str]) -> Integers:
@@ -241,12 +272,12 @@ def _edges(guarantee: TCloseness, schema: Schema, width: int) -> Integers:
     return edges
 
 
-def _check_columns(frame: pl.DataFrame, guarantee: Testable) -> None:
+def _check_columns(present: Collection[str | None], guarantee: Testable) -> None:
     keys = guarantee.columns if isinstance(guarantee, KAnonymity) else guarantee.keys
     if not keys:
         raise InputError("The policy names no quasi-identifier, so that there are no classes.")
     for name in dict.fromkeys((*keys, *guarantee.columns)):
-        if name not in frame.columns:
+        if name not in present:
             raise InputError(
                 f"The table lacks the column '{name}', which {guarantee.name} is about. If it was "
                 "dropped on purpose, take it out of the policy."

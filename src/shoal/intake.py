@@ -288,7 +288,7 @@ def _coded(values: pl.Series, column: Column, bottom: Any, top: Any) -> pl.Serie
 def _categorical(series: pl.Series, column: Column) -> pl.Series:
     if series.dtype.is_float():
         _refuse_infinite(series, column)
-    text = _as_text(series)
+    text = as_text(series)
     if column.recode:
         text = text.replace({old: new or None for old, new in column.recode.items()})
     levels = column.levels
@@ -317,7 +317,7 @@ def coded_levels(values: pl.Series, column: Column) -> pl.Series:
     )
 
 
-def _as_text(series: pl.Series) -> pl.Series:
+def as_text(series: pl.Series) -> pl.Series:
     """Write categories as text: whole numbers without a point, truth values in lower case."""
     if series.dtype.is_float():
         if ((series == series.round()) & series.is_between(-(2**53), 2**53)).all():

@@ -244,11 +244,23 @@ def _read_csv(path: Path, delimiter: str | None, encoding: str | None) -> Raw:
             f"'{path}' seems to lack a header: {numbers} of the {len(header)} names in its first "
             "row are numbers. Add a row of column names."
         )
-    _check_names(header, f"'{path}'")
     rows = _complete_rows(raw, separator, frame, path)[1:]
-    return Raw(
-        rows.rename(dict(zip(frame.columns, header, strict=True))),
-        found=f"{known}, delimiter {separator!r}",
+    found = f"{known}, delimiter {separator!r}"
+    if _row_names(header, rows):
+        header, rows, frame = header[1:], rows[:, 1:], frame[:, 1:]
+        found += ", row numbers in the first column left out"
+    _check_names(header, f"'{path}'")
+    return Raw(rows.rename(dict(zip(frame.columns, header, strict=True))), found=found)
+
+
+def _row_names(header: Sequence[str], rows: pl.DataFrame) -> bool:
+    """Whether the first column is what R's write.csv and pandas put there: row numbers, no name."""
+    if len(header) < 2 or header[0] or not all(header[1:]) or not rows.height:
+        return False
+    numbers = rows.to_series().cast(pl.Int64, strict=False)
+    first = numbers[0]
+    return first in {0, 1} and numbers.equals(
+        pl.Series(numbers.name, range(first, first + rows.height), dtype=pl.Int64)
     )
 
 

@@ -239,7 +239,8 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
     schema = policy.schema
     notes = []
     weight = schema.flagged("weight")
-    if weight in schema.released and weight not in setting.columns:
+    boxes = setting.release_form is ReleaseForm.TREE
+    if weight in schema.released and weight not in setting.columns and not boxes:
         notes.append(f"Weight '{weight}' is released as it is; group centres are unweighted.")
     stratum = schema.flagged("stratum")
     if stratum:
@@ -257,7 +258,7 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
         )
     if setting.release_form is ReleaseForm.SYNTHETIC:
         notes.append("Rows were drawn from a noisy model: no row is a person.")
-    if setting.release_form is ReleaseForm.TREE:
+    if boxes:
         notes.append("A row is a box of the quasi-identifiers' space, with counts.")
     if method.noisy:
         return (*notes, *_clamping_notes(setting))
@@ -269,7 +270,7 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
         for column in schema.columns
         if column.role is Role.OTHER and column.name not in setting.columns
     ]
-    if untouched:
+    if untouched and not boxes:
         notes.append(f"Released as it is, by role 'other': {', '.join(untouched)}.")
     return tuple(notes)
 

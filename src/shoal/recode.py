@@ -156,10 +156,7 @@ def _cover(table: Table, name: str, partition: Partition) -> pl.Series:
     )
     low, high = (groups[side].cast(pl.String) for side in ("low", "high"))
     if column.kind is Kind.NOMINAL:
-        inside = cells.group_by("group").agg(pl.col("cell").unique().sort())
-        held = dict(zip(inside["group"], inside["cell"].to_list(), strict=True))
-        covers = [_above(column.taxonomy, held[group]) for group in groups["group"]]
-        wide = pl.Series(covers, dtype=pl.String)
+        wide = _covers(column.taxonomy, cells, groups["group"])
     else:
         wide = "[" + low + ", " + high + "]"
     text = pl.DataFrame({"low": low, "wide": wide}).with_columns(groups["distinct"], groups["gone"])
@@ -173,6 +170,14 @@ def _cover(table: Table, name: str, partition: Partition) -> pl.Series:
     place = np.empty(len(partition), dtype=np.int64)
     place[groups["group"].to_numpy()] = np.arange(groups.height)
     return written[place[partition.labels]]
+
+
+def _covers(taxonomy: Taxonomy | None, cells: pl.DataFrame, groups: pl.Series) -> pl.Series:
+    """What covers the categories of each group; many groups hold the same ones."""
+    inside = cells.group_by("group").agg(pl.col("cell").unique().sort())
+    held = dict(zip(inside["group"], map(tuple, inside["cell"].to_list()), strict=True))
+    cover = {some: _above(taxonomy, some) for some in set(held.values())}
+    return pl.Series([cover[held[group]] for group in groups], dtype=pl.String)
 
 
 def _above(taxonomy: Taxonomy | None, held: Sequence[str | None]) -> str:

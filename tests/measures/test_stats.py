@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, sem, t
 
 from shoal.errors import InputError
-from shoal.measures.stats import clopper_pearson, least, most, wilson
+from shoal.measures.stats import clopper_pearson, least, most, student, wilson
 
 
 @given(st.integers(1, 200), st.data())
@@ -48,3 +48,16 @@ def test_impossible_counts_are_refused():
         clopper_pearson(6, 5)
     with pytest.raises(InputError, match="confidence"):
         wilson(1, 5, 1.0)
+
+
+def test_students_interval_is_that_of_scipy():
+    values = [3.0, 4.5, 1.0, 2.5]
+
+    estimate = student(values, 0.9)
+
+    low, high = t.interval(0.9, 3, np.mean(values), sem(values))
+    assert (estimate.low, estimate.high) == pytest.approx((low, high))
+    assert student([0.1, 0.0, 0.9], at_least=0).low == 0
+    assert student([1.0, np.inf]).value == np.inf
+    with pytest.raises(InputError, match="two repeats"):
+        student([1.0])

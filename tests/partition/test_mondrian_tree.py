@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from shoal.core import Distance, Diversity, LDiversity, Taxonomy, TCloseness
 from shoal.errors import InputError
 from shoal.models import Counts, verdict
-from shoal.partition import Choice, Requirement, mondrian, mondrian_tree, taxonomy_order
+from shoal.partition import Choice, Requirement, mondrian, mondrian_tree, taxonomy_order, unmet
 from shoal.partition.requirement import below
 
 PATHS = (
@@ -147,6 +147,23 @@ def twin(X, k, codes, guarantees, *, relaxed=False, max_height=10**6, halt=None)
         return [rows]
 
     return leaves(list(range(len(X))), 0)
+
+
+@settings(max_examples=150)
+@given(tables(), st.lists(models, max_size=3))
+def test_a_requirement_is_unmet_where_no_grouping_is_made(table, guarantees):
+    X, ill = table
+    wanted = [Requirement(guarantee, ill, 5, EDGES) for guarantee in guarantees]
+    whole = Counter(ill.tolist())
+
+    missed = unmet(wanted)
+
+    # Closeness to itself is always met, and what is unmet is the first that is.
+    fails = [own for own in wanted if not naive_holds(own.guarantee, whole, whole)]
+    assert missed is (fails[0] if fails else None)
+    if missed is not None:
+        with pytest.raises(InputError, match="because the whole table does not"):
+            mondrian(X, 2, require=wanted)
 
 
 @settings(max_examples=300, deadline=None)

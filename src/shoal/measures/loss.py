@@ -45,8 +45,14 @@ def il1s(original: Floats, released: Floats) -> float:
 
         IL1s = 1 / (m n) sum_i sum_j |x_ij - y_ij| / (sqrt(2) S_j)
 
-    with S_j the sample standard deviation, n - 1 in its denominator, as sdcMicro has it. A
-    column without spread counts 0 where it is released unchanged, and infinity otherwise.
+    with S_j the sample standard deviation, n - 1 in its denominator. A column counts by its mean
+    error over the rows where both cells are present, and is left out where there are none. A
+    column without spread counts 0 where it is released unchanged, and infinity otherwise. With
+    no cell to compare the loss is 0.
+
+    sdcMicro has had three things under this name: today `dUtility(method = "IL1s")` is the sum
+    instead of the mean, so m n times ours; `"IL1old"` is ours; older versions multiplied by
+    sqrt(2) where they should have divided, which gives twice ours.
 
     References:
         Mateo-Sanz, Domingo-Ferrer and Sebé, "Probabilistic information loss measures in
@@ -58,8 +64,15 @@ def il1s(original: Floats, released: Floats) -> float:
     0.5
     """
     x, y = _pairs(original, released)
-    spread = np.nanstd(x, axis=0, ddof=1) if len(x) > 1 else np.zeros(x.shape[1])
-    error = np.nanmean(np.abs(x - y), axis=0)
+    apart = np.abs(x - y)
+    both = np.count_nonzero(~np.isnan(apart), axis=0)
+    x, apart, both = x[:, both > 0], apart[:, both > 0], both[both > 0]
+    if not both.size:
+        return 0.0
+    present = np.count_nonzero(~np.isnan(x), axis=0)
+    around = x - np.nansum(x, axis=0) / present
+    spread = np.sqrt(np.nansum(around**2, axis=0) / np.maximum(present - 1, 1))
+    error = np.nansum(apart, axis=0) / both
     flat = spread == 0
     shares = np.where(flat, np.where(error == 0, 0.0, np.inf), error / np.where(flat, 1.0, spread))
     return float(shares.mean() / np.sqrt(2))
@@ -93,7 +106,7 @@ def share_changed(original: NDArray[np.int64], released: NDArray[np.int64]) -> f
     >>> share_changed(np.array([0, 1, -1]), np.array([0, 2, -1]))
     0.3333333333333333
     """
-    return float((original != released).mean())
+    return float((original != released).mean()) if original.size else 0.0
 
 
 def rank_matched(original: Floats, released: Floats) -> float:
@@ -101,7 +114,14 @@ def rank_matched(original: Floats, released: Floats) -> float:
 
     Rows need not correspond, nor be equally many: quantile functions are compared, at the ranks
     of both. With n rows each it is the sum of (x_(i) - y_(i))^2 over SST. Missing cells are
-    left out. Cost O(n log n).
+    left out; if that leaves one of the columns empty the loss is infinite, and 0 if both. A
+    column without spread counts 0 where it is released unchanged, and infinity otherwise.
+    It sees one column at a time: a release with all relations destroyed can have a loss of 0.
+    Cost O(n log n).
+
+    References:
+        Villani, "Optimal Transport: Old and New" (2009), for W2 on the line as the L2 distance
+        of quantile functions.
 
     >>> rank_matched(np.array([1.0, 3.0]), np.array([3.0, 1.0]))
     0.0
@@ -123,11 +143,15 @@ def rank_matched(original: Floats, released: Floats) -> float:
 def total_variation(original: NDArray[np.int64], released: NDArray[np.int64]) -> float:
     """Half the L1 distance between the shares of codes, -1 for missing being a code.
 
+    An empty column is at distance 1 from any other, and at 0 from an empty one.
+
     >>> total_variation(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]))
     0.25
     """
+    if not original.size or not released.size:
+        return float(original.size != released.size)
     width = int(max(original.max(initial=-1), released.max(initial=-1))) + 2
-    shares = [np.bincount(c + 1, minlength=width) / max(c.size, 1) for c in (original, released)]
+    shares = [np.bincount(c + 1, minlength=width) / c.size for c in (original, released)]
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
 

@@ -1,10 +1,11 @@
-"""Intervals for shares: how often something happened in independent trials."""
+"""Intervals for shares of independent trials, and for means of repeats."""
 
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv, betaincinv, ndtri
+from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
+from scipy.stats import binom
 
 from shoal.core import Estimate
 from shoal.errors import InputError
@@ -30,7 +31,7 @@ def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> Es
     return Estimate(successes / trials, float(low), float(high), confidence)
 
 
-def wilson(successes: int, trials: int, confidence: float = 0.95) -> Estimate:
+def wilson(successes: float, trials: int, confidence: float = 0.95) -> Estimate:
     """Success rate of a Bernoulli experiment with its Wilson score interval.
 
     With z the standard normal quantile at (1 + confidence) / 2,
@@ -39,7 +40,9 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> Estimate:
         half   = z / (t + z^2) * sqrt(s (t - s) / t + z^2 / 4)
 
     The point estimate is s/t, not the centre, so that tables add up. Shorter than
-    `clopper_pearson`, and right on average only.
+    `clopper_pearson`, and right on average only. A trial may score a fraction of a success, as
+    where ties share one: the interval is then too long, since a score between 0 and 1 varies less
+    than a toss with the same mean.
 
     References:
         Wilson, "Probable inference, the law of succession, and statistical inference",
@@ -49,10 +52,8 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> Estimate:
     0.850 [0.767, 0.907]
     """
     _check(successes, trials, confidence)
-    s, t, z = successes, trials, float(ndtri((1 + confidence) / 2))
-    centre = (s + z * z / 2) / (t + z * z)
-    half = z / (t + z * z) * sqrt(s * (t - s) / t + z * z / 4)
-    share = s / t
+    centre, half = _score(successes, trials, float(ndtri((1 + confidence) / 2)))
+    share = successes / trials
     # At s = 0 and s = t an end is 0 or 1 but for rounding.
     low, high = max(0.0, centre - half), min(1.0, centre + half)
     return Estimate(share, min(low, share), max(high, share), confidence)
@@ -85,7 +86,148 @@ def most(successes: ArrayLike, trials: int, alpha: float) -> NDArray[np.float64]
     return np.where(s < trials, bound, 1.0).astype(np.float64)
 
 
-def _check(successes: int, trials: int, confidence: float) -> None:
+def student(repeats: ArrayLike, confidence: float = 0.95, *, at_least: float = -np.inf) -> Estimate:
+    """Mean of independent repeats with Student's interval.
+
+        mean +- t s / sqrt(r),  t the quantile of Student's t with r - 1 degrees of freedom
+
+    It holds for repeats that are about normal. The lower end is not put below `at_least`, the
+    least value that the figure can have. An infinite repeat makes all three infinite.
+
+    References:
+        Student, "The probable error of a mean", Biometrika 6 (1908). doi:10.2307/2331554
+
+    >>> print(student([1.0, 2.0, 3.0]))
+    2.000 [-0.484, 4.484]
+    """
+    values = np.asarray(repeats, dtype=np.float64)
+    r = len(values)
+    if r < 2 or not 0 < confidence < 1:
+        raise InputError(f"Expected two repeats and a confidence in (0, 1); got {r}, {confidence}.")
+    if np.isinf(values).any():
+        return Estimate(float("inf"), float("inf"), float("inf"), confidence)
+    mean = float(values.mean())
+    half = float(stdtrit(r - 1, (1 + confidence) / 2) * values.std(ddof=1) / sqrt(r))
+    return Estimate(mean, min(mean, max(mean - half, at_least)), mean + half, confidence)
+
+
+def difference(first: Estimate, second: Estimate) -> Estimate:
+    """Difference of two shares that were measured on different people.
+
+    With p, [l, u] the Wilson estimates of the two,
+
+        low  = p1 - p2 - sqrt((p1 - l1)^2 + (u2 - p2)^2)
+        high = p1 - p2 + sqrt((u1 - p1)^2 + (p2 - l2)^2)
+
+    References:
+        Newcombe, "Interval estimation for the difference between independent proportions",
+        Statistics in Medicine 17 (1998), method 10.
+        doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I
+
+    >>> print(difference(wilson(56, 70), wilson(48, 80)))
+    0.200 [0.052, 0.334]
+    """
+    gap = first.value - second.value
+    low = gap - sqrt((first.value - first.low) ** 2 + (second.high - second.value) ** 2)
+    high = gap + sqrt((first.high - first.value) ** 2 + (second.value - second.low) ** 2)
+    return Estimate(gap, low, high, first.confidence)
+
+
+def residual(
+    main: float, trials: int, control: float, control_trials: int, confidence: float = 0.95
+) -> Estimate:
+    """Share of what an attack could still gain over people not in the table that it does gain.
+
+        R = (main - control) / (1 - control)
+
+    with both rates at the centres of their Wilson intervals, and the half-lengths e propagated:
+
+        e_R^2 = (e_main / (1 - control))^2 + (e_control (1 - main) / (1 - control)^2)^2
+
+    Value and ends are cut to [0, 1]. This is anonymeter's formula; where the control attack
+    nearly always succeeds nothing is left to gain, and the interval is close to [0, 1].
+
+    References:
+        Giomi, Boenisch, Wehmeyer and Tasnádi, "A unified framework for quantifying privacy risk
+        in synthetic data", PoPETs 2023(2), equations (6) and (7). doi:10.56553/popets-2023-0055
+
+    >>> print(residual(300, 500, 100, 500))
+    0.498 [0.440, 0.556]
+    """
+    _check(main, trials, confidence)
+    _check(control, control_trials, confidence)
+    z = float(ndtri((1 + confidence) / 2))
+    hit, hit_error = _score(main, trials, z)
+    known, known_error = _score(control, control_trials, z)
+    left = 1 - known
+    error = sqrt((hit_error / left) ** 2 + (known_error * (1 - hit) / left**2) ** 2)
+    value = (hit - known) / left
+    value, low, high = (min(max(x, 0.0), 1.0) for x in (value, value - error, value + error))
+    return Estimate(value, low, high, confidence)
+
+
+def paired_ratio(
+    both: int, first_only: int, second_only: int, confidence: float = 0.95
+) -> Estimate:
+    """Ratio of two success rates that were measured on the same people.
+
+    With s1, s2 the successes of each and m the people on whom at least one succeeded, it is
+    s1 / s2, between l1 / u2 and u1 / l2 of Wilson intervals of s1 / m and s2 / m whose z is
+    narrowed by
+
+        sqrt((first_only + second_only + 2) / ((s1 + 1)(s2 + 1)))
+        / (sqrt((1 - q1) / (s1 + 1)) + sqrt((1 - q2) / (s2 + 1))),  q = (s + 1) / (m + 2)
+
+    so that the two errors, which are dependent, are counted once. Infinite where the second
+    never succeeded and the first did.
+
+    References:
+        Bonett and Price, "Confidence intervals for a ratio of binomial proportions based on
+        paired data", Statistics in Medicine 25 (2006). doi:10.1002/sim.2440
+
+    >>> print(paired_ratio(43, 14, 3))
+    1.239 [1.055, 1.456]
+    """
+    one, two, seen = both + first_only, both + second_only, both + first_only + second_only
+    if not seen:
+        return Estimate(1.0, 0.0, inf, confidence)
+    apart = sqrt((first_only + second_only + 2) / ((one + 1) * (two + 1)))
+    spread = sum(sqrt((1 - (s + 1) / (seen + 2)) / (s + 1)) for s in (one, two))
+    z = float(ndtri((1 + confidence) / 2)) * apart / spread
+    (centre, half), (below, half_below) = _score(one, seen, z), _score(two, seen, z)
+    value = one / two if two else inf
+    least_two = max(0.0, below - half_below)
+    low = max(0.0, centre - half) / min(1.0, below + half_below)
+    high = min(1.0, centre + half) / least_two if two and least_two else inf
+    return Estimate(value, min(low, value), max(high, value), confidence)
+
+
+def median(values: NDArray[np.float64], confidence: float = 0.95) -> Estimate:
+    """Median of a sample between two of its order statistics.
+
+    The interval holds with at least the stated confidence, whatever the distribution: the ranks
+    are quantiles of Binomial(n, 1/2). With few values it is the whole range, at whatever
+    confidence that has.
+
+    >>> print(median(np.arange(100.0)))
+    49.500 [39.000, 60.000]
+    """
+    ordered = np.sort(values)
+    if not ordered.size:
+        raise InputError("A median needs at least one value.")
+    rank = max(int(binom.ppf((1 - confidence) / 2, ordered.size, 0.5)) - 1, 0)
+    middle = float(np.median(ordered))
+    return Estimate(middle, float(ordered[rank]), float(ordered[-1 - rank]), confidence)
+
+
+def _score(successes: float, trials: int, z: float) -> tuple[float, float]:
+    """Centre and half-length of Wilson's interval at a normal quantile."""
+    s, t = successes, trials
+    centre = (s + z * z / 2) / (t + z * z)
+    return centre, z / (t + z * z) * sqrt(s * (t - s) / t + z * z / 4)
+
+
+def _check(successes: float, trials: int, confidence: float) -> None:
     if trials < 1 or not 0 <= successes <= trials:
         raise InputError(f"Expected 0 to {trials} successes in at least 1 trial; got {successes}.")
     if not 0 < confidence < 1:

@@ -10,14 +10,14 @@ other.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from shoal.core import Claim, KAnonymity, Kind, Partition, ReleaseForm, Role, Status
-from shoal.methods.method import Masked, Parameters, Setting, Tools
+from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
 from shoal.partition import marginality_order, path_lengths
 from shoal.recode import Aggregate, recode
 from shoal.spec import choice
@@ -58,6 +58,47 @@ def column_claims(source: str) -> Callable[[Setting[Grouping]], tuple[Claim, ...
         return tuple(_claim(setting, [name], basis, source) for name in setting.columns)
 
     return claims
+
+
+def joint_method(
+    name: str,
+    summary: str,
+    run: Callable[[Table, Setting[Any], Tools], Masked],
+    *,
+    source: str,
+    parameters: type[Grouping] = Grouping,
+    **more: Any,
+) -> Method[Any]:
+    """A method that groups whole records: joint k-anonymity, in both linked forms."""
+    return Method(
+        name=name,
+        summary=summary,
+        parameters=parameters,
+        forms=FORMS,
+        claims=joint_claims(source),
+        run=run,
+        reference=source,
+        example={"k": 5},
+        not_claimed=bare_columns,
+        **more,
+    )
+
+
+def column_method(
+    name: str, summary: str, rank: Callable[[Floats, int], Partition], *, source: str
+) -> Method[Any]:
+    """A method that groups each column by itself: k-anonymity a column."""
+    return Method(
+        name=name,
+        summary=summary,
+        parameters=Grouping,
+        forms=FORMS,
+        claims=column_claims(source),
+        run=run_columns(rank),
+        reference=source,
+        example={"k": 5},
+        not_claimed=no_joint_promise,
+    )
 
 
 def _claim(setting: Setting[Grouping], columns: Sequence[str], basis: str, source: str) -> Claim:

@@ -8,8 +8,6 @@ unique. An attacker who knows two columns roughly finds the record.
 """
 
 from shoal.methods import grouping
-from shoal.methods.grouping import Grouping
-from shoal.methods.method import Method
 from shoal.partition import individual_ranking
 
 SOURCE = (
@@ -19,14 +17,9 @@ SOURCE = (
     "Privacy in Statistical Databases (2014)"
 )
 
-METHOD = Method(
-    name="individual-ranking",
-    summary="Sort each column on its own and average blocks of k (k-anonymity a column).",
-    parameters=Grouping,
-    forms=grouping.FORMS,
-    claims=grouping.column_claims(SOURCE),
-    run=grouping.run_columns(individual_ranking),
-    reference=SOURCE,
-    example={"k": 5},
-    not_claimed=grouping.no_joint_promise,
+METHOD = grouping.column_method(
+    "individual-ranking",
+    "Sort each column on its own and average blocks of k (k-anonymity a column).",
+    individual_ranking,
+    source=SOURCE,
 )

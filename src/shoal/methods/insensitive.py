@@ -14,7 +14,7 @@ from shoal.core import Kind
 from shoal.errors import InputError
 from shoal.methods import grouping
 from shoal.methods.grouping import Grouping
-from shoal.methods.method import Masked, Method, Setting, Tools
+from shoal.methods.method import Masked, Setting, Tools
 from shoal.partition import insensitive
 from shoal.spec import choice
 from shoal.table import Table
@@ -67,15 +67,11 @@ def _run(table: Table, setting: Setting[Ordered], tools: Tools) -> Masked:
     return grouping.masked(table, setting, partition)
 
 
-METHOD = Method(
-    name="insensitive",
-    summary="Group k neighbours along a public total order of the records (k-anonymity).",
+METHOD = grouping.joint_method(
+    "insensitive",
+    "Group k neighbours along a public total order of the records (k-anonymity).",
+    _run,
+    source=SOURCE,
     parameters=Ordered,
-    forms=grouping.FORMS,
-    claims=grouping.joint_claims(SOURCE),
-    run=_run,
-    reference=SOURCE,
-    example={"k": 5},
-    not_claimed=grouping.bare_columns,
     refuse=public_scale_stated,
 )

@@ -22,7 +22,7 @@ from pydantic import Field
 from shoal.core import Claim, ReleaseForm, Status
 from shoal.methods import noisy
 from shoal.methods.insensitive import SOURCE, Order
-from shoal.methods.method import Masked, Method, Pair, Setting, Tools
+from shoal.methods.method import Masked, Pair, Setting, Tools
 from shoal.methods.noisy import Origin, Scaled, Split
 from shoal.partition import insensitive
 from shoal.spec import choice
@@ -98,17 +98,13 @@ def _run(table: Table, setting: Setting[Ordered], tools: Tools) -> Masked:
     return noisy.grouped(masked, spendings, partition)
 
 
-METHOD = Method(
-    name="insensitive-laplace",
-    summary="Group along a public order and add noise to the centroids (INS, I-MDAV).",
+METHOD = noisy.noisy_method(
+    "insensitive-laplace",
+    "Group along a public order and add noise to the centroids (INS, I-MDAV).",
+    _run,
+    _claims,
+    source=SOURCE,
     parameters=Ordered,
     forms=(ReleaseForm.CANONICAL, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
-    claims=_claims,
-    run=_run,
-    reference=SOURCE,
-    example={"epsilon": 1, "k": 5},
-    default_columns=noisy.protected_columns,
-    refuse=noisy.no_public_columns,
-    noisy=True,
     counterexample=counterexample,
 )

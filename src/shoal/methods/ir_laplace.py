@@ -21,7 +21,7 @@ from pydantic import Field
 from shoal.core import Claim, ReleaseForm, Status
 from shoal.mechanism.perturb import Purchase
 from shoal.methods import noisy
-from shoal.methods.method import Masked, Method, Pair, Setting, Tools
+from shoal.methods.method import Masked, Pair, Setting, Tools
 from shoal.methods.noisy import NoisyGroups, Split
 from shoal.partition import individual_ranking
 from shoal.table import Table
@@ -79,18 +79,14 @@ def _run(table: Table, setting: Setting[Ranked], tools: Tools) -> Masked:
     return Masked(*noisy.perturbed(table, tools, parts, monotone=parameters.isotonic))
 
 
-METHOD = Method(
-    name="ir-laplace",
-    summary="Rank each column, average blocks of k, add noise to the means (sanchez2014).",
+METHOD = noisy.noisy_method(
+    "ir-laplace",
+    "Rank each column, average blocks of k, add noise to the means (sanchez2014).",
+    _run,
+    _claims,
+    source=SOURCE,
     parameters=Ranked,
     forms=(ReleaseForm.MARGINALS, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
-    claims=_claims,
-    run=_run,
-    reference=SOURCE,
-    example={"epsilon": 1, "k": 5},
-    default_columns=noisy.protected_columns,
-    refuse=noisy.no_public_columns,
     must_choose_form=True,
-    noisy=True,
     counterexample=counterexample,
 )

@@ -22,7 +22,7 @@ from shoal.methods import noisy
 from shoal.methods.ir_laplace import TABLE_BASIS
 from shoal.methods.ir_laplace import counterexample as off_the_diagonal
 from shoal.methods.mdav_laplace import CONDITIONAL_BASIS, SOURCE, two_readings
-from shoal.methods.method import Masked, Method, Pair, Setting, Tools
+from shoal.methods.method import Masked, Pair, Setting, Tools
 from shoal.methods.noisy import NoisyGroups, Split
 from shoal.partition import mdav
 from shoal.spec import choice
@@ -79,18 +79,14 @@ def _run(table: Table, setting: Setting[Divided], tools: Tools) -> Masked:
     return Masked(*noisy.perturbed(table, tools, parts))
 
 
-METHOD = Method(
-    name="ir-mdav-laplace",
-    summary="MDAV on each column by itself, then noise (soriacomas2017, DP_1 and DP_2).",
+METHOD = noisy.noisy_method(
+    "ir-mdav-laplace",
+    "MDAV on each column by itself, then noise (soriacomas2017, DP_1 and DP_2).",
+    _run,
+    _claims,
+    source=SOURCE,
     parameters=Divided,
     forms=(ReleaseForm.MARGINALS, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
-    claims=_claims,
-    run=_run,
-    reference=SOURCE,
-    example={"epsilon": 1, "k": 5},
-    default_columns=noisy.protected_columns,
-    refuse=noisy.no_public_columns,
     must_choose_form=True,
-    noisy=True,
     counterexample=counterexample,
 )

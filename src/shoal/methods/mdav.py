@@ -14,7 +14,7 @@ from shoal.core import Kind, Partition
 from shoal.errors import InputError
 from shoal.methods import grouping
 from shoal.methods.grouping import Floats, Grouping
-from shoal.methods.method import Masked, Method, Setting, Tools
+from shoal.methods.method import Masked, Setting, Tools
 from shoal.partition import blocks, mdav
 from shoal.table import Table
 
@@ -73,15 +73,11 @@ def _run(table: Table, setting: Setting[Blocked], tools: Tools) -> Masked:
     return grouping.masked(table, setting, mdav(X, setting.parameters.k, progress=tools.progress))
 
 
-METHOD = Method(
-    name="mdav",
-    summary="Group k similar records and release the group's centre (k-anonymity).",
+METHOD = grouping.joint_method(
+    "mdav",
+    "Group k similar records and release the group's centre (k-anonymity).",
+    _run,
+    source=SOURCE,
     parameters=Blocked,
-    forms=grouping.FORMS,
-    claims=grouping.joint_claims(SOURCE),
-    run=_run,
-    reference=SOURCE,
-    example={"k": 5},
-    not_claimed=grouping.bare_columns,
     refuse=refuse,
 )

@@ -29,7 +29,7 @@ from pydantic import Field
 from shoal.core import Claim, Partition, Status
 from shoal.errors import InputError
 from shoal.methods import noisy
-from shoal.methods.method import Masked, Method, Pair, Setting, Tools
+from shoal.methods.method import Masked, Pair, Setting, Tools
 from shoal.methods.noisy import Axis, Noisy, Origin, Split
 from shoal.partition import mdav, noise_aware
 from shoal.spec import Number, choice
@@ -199,17 +199,13 @@ def _expected_noise(chosen: Sequence[Axis], price: Fraction) -> float:
     return float(sum(2 * (total / (axis.width * price)) ** 2 for axis in chosen))
 
 
-METHOD = Method(
-    name="mdav-laplace",
-    summary="Group records by MDAV and add noise to the centroids (soriacomas2017).",
+METHOD = noisy.noisy_method(
+    "mdav-laplace",
+    "Group records by MDAV and add noise to the centroids (soriacomas2017).",
+    _run,
+    _claims,
+    source=SOURCE,
     parameters=Perturbed,
-    forms=noisy.LINKED,
-    claims=_claims,
-    run=_run,
-    reference=SOURCE,
-    example={"epsilon": 1, "k": 5},
-    default_columns=noisy.protected_columns,
     refuse=_refuse,
-    noisy=True,
     counterexample=counterexample,
 )

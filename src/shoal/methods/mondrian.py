@@ -6,25 +6,55 @@ both sides have them; and records of a leaf share every released value. Two leav
 released values are one class, and all these models are kept by merging classes.
 
 `output = "intervals"` writes for each leaf the range of its own records, a taxonomy's lowest common
-ancestor, or a set; `output = "centroids"` writes the group's centre, as `mdav` does.
+ancestor, or a set; `output = "centroids"` writes the group's centre, as `mdav` does;
+`output = "tree"` writes the cells of the cuts as boxes with exact counts, see `shoal.leaves`.
+
+`suppress` leaves rows out so that the rest is generalised less. A first pass, steered by k alone,
+finds the leaves whose records lose most; some are dropped whole, and a second pass cuts the rest
+from the start. So every claim is about the rest by the proof above, t-closeness against the rest's
+own distribution. The first pass looks at no confidential value and has strict cuts, so that who is
+dropped follows from the protected columns; only if the rest lacks an l-diversity that is required
+are fewer leaves dropped.
+
+`halt_beyond` is the rule of cormode2013: a node farther than t from the whole table is not cut. The
+cut that made it was not looked at, so that leaves lie beyond t: nothing is claimed from it.
+
+Persons: a table with a `unit` column has one row a person, or `shoal.intake` refuses it. So to
+count records is to count persons, for k, l and t alike.
 """
 
+from dataclasses import replace
+from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from shoal.core import Claim, Distance, Kind, LDiversity, Status, TCloseness
-from shoal.errors import InputError
+from shoal import leaves
+from shoal.core import (
+    Claim,
+    Distance,
+    Kind,
+    LDiversity,
+    ReleaseForm,
+    Role,
+    Status,
+    TCloseness,
+    shown,
+)
+from shoal.errors import InputError, did_you_mean
 from shoal.methods import grouping
 from shoal.methods.grouping import Grouping
 from shoal.methods.method import Masked, Method, Setting, Tools
-from shoal.partition import Choice, Requirement, mondrian, taxonomy_order
+from shoal.partition import Choice, Requirement, Tree, mondrian_tree, taxonomy_order, unmet
 from shoal.recode import generalise
-from shoal.spec import choice
+from shoal.spec import Number, choice
 from shoal.table import Table, leaf_edges
+
+Ints = NDArray[np.int64]
 
 SOURCE = (
     "LeFevre, DeWitt and Ramakrishnan, Mondrian multidimensional k-anonymity, ICDE (2006), "
@@ -37,13 +67,14 @@ class Output(StrEnum):
 
     INTERVALS = "intervals"
     CENTROIDS = "centroids"
+    TREE = "tree"
 
 
 class Cuts(Grouping):
     """Parameters of Mondrian."""
 
     output: Annotated[Output, choice(Output)] = Field(
-        Output.INTERVALS, description="intervals (and ancestors), or centroids."
+        Output.INTERVALS, description="intervals (and ancestors), centroids, or a tree of boxes."
     )
     dimension: Annotated[Choice, choice(Choice)] = Field(
         Choice.RANGE, description="Which column is cut first: by range, entropy or gain."
@@ -55,14 +86,36 @@ class Cuts(Grouping):
     max_height: Annotated[int, Field(ge=0)] | None = Field(
         None, description="Largest number of cuts above a group."
     )
+    count: str | None = Field(
+        None, description="The confidential column that boxes count and halt_beyond looks at."
+    )
+    suppress: Annotated[Number, Field(ge=0, lt=1)] = Field(
+        Decimal(0), description="Largest share of the rows that may be left out."
+    )
+    halt_beyond: Annotated[Number, Field(ge=0)] | None = Field(
+        None, description="Do not cut groups farther than this from the whole table."
+    )
+    halt_distance: Annotated[Distance, choice(Distance)] = Field(
+        Distance.EQUAL, description="How halt_beyond compares distributions."
+    )
 
 
 def _steered(setting: Setting[Cuts]) -> list[LDiversity | TCloseness]:
     return [g for g in setting.required if isinstance(g, LDiversity | TCloseness)]
 
 
+def _counted(setting: Setting[Cuts]) -> str | None:
+    """The column that boxes count: the one that is named, or the only confidential one."""
+    confidential = setting.schema.with_role(Role.CONFIDENTIAL)
+    named = setting.parameters.count
+    return named or (confidential[0] if len(confidential) == 1 else None)
+
+
 def _claims(setting: Setting[Cuts]) -> tuple[Claim, ...]:
     (k_anonymity,) = grouping.joint_claims(SOURCE)(setting)
+    if setting.parameters.output is Output.TREE:
+        boxes = "by construction: every box of these columns counts at least k records"
+        k_anonymity = replace(k_anonymity, basis=boxes)
     classes = set(setting.columns)
     steered = tuple(
         Claim(
@@ -79,6 +132,31 @@ def _claims(setting: Setting[Cuts]) -> tuple[Claim, ...]:
     return (k_anonymity, *steered)
 
 
+def _not_claimed(setting: Setting[Cuts]) -> tuple[str, ...]:
+    parameters, counted = setting.parameters, _counted(setting)
+    texts: list[str] = []
+    if parameters.output is not Output.TREE:
+        texts += grouping.bare_columns(setting)
+    elif counted is not None:
+        texts.append(
+            f"Counts of {counted} are exact: where all records of a box share a value, it is known "
+            "for each of them."
+        )
+    if parameters.suppress:
+        texts.append(
+            "Nothing is promised to those who are left out but that their rows are not there: who "
+            "is known to be in the original and is not found here has unusual values in "
+            f"{', '.join(setting.columns)}."
+        )
+    if parameters.halt_beyond is not None:
+        texts.append(
+            f"{shown(Fraction(parameters.halt_beyond))}-closeness of {counted} is not promised by "
+            "halt_beyond: a group beyond it is not cut further, but stays. On the Adult table, "
+            "halted beyond 0.35, groups reach a total variation of 0.72 to 0.75."
+        )
+    return tuple(texts)
+
+
 def _refuse(setting: Setting[Cuts]) -> None:
     parameters, schema = setting.parameters, setting.schema
     if (parameters.dimension is Choice.GAIN) is not (parameters.target is not None):
@@ -91,31 +169,184 @@ def _refuse(setting: Setting[Cuts]) -> None:
                 f"[protect] columns must hold every quasi-identifier, because {guarantee.name} is "
                 "about their classes."
             )
+        if isinstance(guarantee, TCloseness):
+            _refuse_unordered(setting, guarantee)
+    _refuse_count(setting)
+    if parameters.halt_beyond is not None:
+        _refuse_unordered(setting, _halting(setting))
+    if parameters.suppress and setting.release_form is ReleaseForm.ROW_ALIGNED:
+        raise InputError(
+            "[protect], suppress: rows that are left out cannot keep their places; expected "
+            "another release form than 'row-aligned'."
+        )
+    if (parameters.output is Output.TREE) is not (setting.release_form is ReleaseForm.TREE):
+        raise InputError(
+            "[protect], output: expected 'tree' for the release form 'tree', and for no other."
+        )
+    if parameters.output is Output.TREE:
+        _refuse_tree(setting)
+
+
+def _refuse_unordered(setting: Setting[Cuts], guarantee: TCloseness) -> None:
+    """An order must be stated where a distance goes by it, lest a check takes another one."""
+    columns = [setting.schema[name] for name in guarantee.columns]
+    flat = any(column.kind is Kind.NOMINAL and column.levels is None for column in columns)
+    if guarantee.distance is Distance.ORDERED and (flat or len(columns) > 1):
+        raise InputError(
+            f"Distance 'ordered' of {', '.join(guarantee.columns)}: expected one column with "
+            "numbers, dates or declared categories."
+        )
+
+
+def _refuse_count(setting: Setting[Cuts]) -> None:
+    parameters = setting.parameters
+    confidential = setting.schema.with_role(Role.CONFIDENTIAL)
+    used = parameters.output is Output.TREE or parameters.halt_beyond is not None
+    if parameters.count is not None:
+        if not used:
+            raise InputError(
+                "[protect], count: expected beside output = 'tree' or halt_beyond, and only there."
+            )
+        if parameters.count not in confidential:
+            guess = did_you_mean(parameters.count, confidential)
+            raise InputError(
+                f"[protect], count: no confidential column named '{parameters.count}'.{guess}"
+            )
+    elif used and len(confidential) > 1:
+        raise InputError(
+            "[protect], count: expected the confidential column to count, one of "
+            f"{', '.join(confidential)}."
+        )
+    counted = _counted(setting)
+    if parameters.halt_beyond is not None and counted is None:
+        raise InputError("[protect], halt_beyond: expected a confidential column, found none.")
+    if used and counted in setting.columns:
+        raise InputError(f"[protect], count: '{counted}' is protected, and so cannot be counted.")
+
+
+def _refuse_tree(setting: Setting[Cuts]) -> None:
+    parameters, counted = setting.parameters, _counted(setting)
+    if parameters.relaxed:
+        raise InputError(
+            "[protect], relaxed: boxes of relaxed cuts overlap, so that no tree can be written; "
+            "expected false."
+        )
+    for guarantee in _steered(setting):
+        if guarantee.columns != (counted,):
+            raise InputError(
+                f"{guarantee.name} of {', '.join(guarantee.columns)} cannot be seen in a tree that "
+                f"counts {counted}; choose the counted column with 'count'."
+            )
+    for column in map(setting.schema.__getitem__, setting.columns):
+        if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
+            continue
+        if column.levels is None:
+            raise InputError(
+                f"Column '{column.name}': expected categories or a taxonomy, whose order the boxes "
+                "of a tree follow."
+            )
+        if column.observed and parameters.suppress:
+            raise InputError(
+                f"Column '{column.name}': its categories were copied from the data, and the boxes "
+                "of a tree would show those of rows that are left out; state public ones."
+            )
 
 
 def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
     parameters = setting.parameters
     tools.progress("cutting space", 0, 1)
+    kept = _kept(table, setting) if parameters.suppress else None
+    rest = table if kept is None else table.take(kept)
+    tree = _cut(rest, setting)
+    if parameters.output is Output.TREE:
+        boxes = leaves.of_tree(rest, setting.columns, tree, count=_counted(setting))
+        return Masked(boxes, kept=kept)
+    if parameters.output is Output.CENTROIDS:
+        return replace(grouping.masked(rest, setting, tree.partition), kept=kept)
+    return Masked(generalise(rest, setting.columns, tree.partition), kept=kept)
+
+
+def _cut(table: Table, setting: Setting[Cuts]) -> Tree:
+    parameters = setting.parameters
+    places, borders = _space(table, setting)
+    target = None if parameters.target is None else _codes(table, [parameters.target])[0]
+    halt = None if parameters.halt_beyond is None else _requirement(table, _halting(setting))
+    return mondrian_tree(
+        places,
+        parameters.k,
+        require=[_requirement(table, guarantee) for guarantee in _steered(setting)],
+        relaxed=parameters.relaxed,
+        choice=parameters.dimension,
+        target=target,
+        borders=borders,
+        max_height=parameters.max_height,
+        halt=halt,
+    )
+
+
+def _kept(table: Table, setting: Setting[Cuts]) -> Ints:
+    """Rows that stay: all but some leaves of a first pass, the widest first.
+
+    A leaf is as wide as the sum over the columns of its records' range, over the range of the
+    table; a column of which it holds missing and present cells counts 1. Leaves above the mean
+    over records are dropped, the widest first and of equals the first, each that still fits
+    within the limit. If the rest lacks what is required, the first half of them is tried, and so
+    on.
+    """
+    parameters = setting.parameters
+    places, borders = _space(table, setting)
+    by = parameters.dimension
+    first = mondrian_tree(
+        places,
+        parameters.k,
+        choice=Choice.RANGE if by is Choice.GAIN else by,  # a gain would look at the target
+        borders=borders,
+        max_height=parameters.max_height,
+    )
+    labels, sizes = first.partition.labels, first.partition.sizes
+    extent = np.ptp(places, axis=0)
+    share = (first.upper - first.lower) / np.where(extent > 0, extent, 1.0)
+    for axis, name in enumerate(setting.columns):
+        gone = np.bincount(labels, table.missing(name), minlength=len(sizes))
+        share[(gone > 0) & (gone < sizes), axis] = 1.0
+    width = share.sum(axis=1)
+    mean = float(np.average(width, weights=sizes))
+    room = int(Fraction(parameters.suppress) * len(table))
+    dropped: list[int] = []
+    for leaf in np.argsort(-width, kind="stable"):
+        if width[leaf] <= mean:
+            break
+        if sizes[leaf] <= room:
+            room -= int(sizes[leaf])
+            dropped.append(int(leaf))
+    while dropped:
+        stays = np.ones(len(sizes), dtype=bool)
+        stays[dropped] = False
+        rest = np.flatnonzero(stays[labels])
+        few = table.take(rest)
+        if unmet([_requirement(few, guarantee) for guarantee in _steered(setting)]) is None:
+            return rest
+        dropped = dropped[: len(dropped) // 2]
+    return np.arange(len(table))
+
+
+def _halting(setting: Setting[Cuts]) -> TCloseness:
+    parameters = setting.parameters
+    t = Fraction(parameters.halt_beyond or 0)
+    return TCloseness(t, parameters.halt_distance, (str(_counted(setting)),), setting.columns)
+
+
+def _space(
+    table: Table, setting: Setting[Cuts]
+) -> tuple[NDArray[np.float64], dict[int, Ints] | None]:
+    """Places of the records, and for columns with a taxonomy where they may be cut."""
     places, borders = [], {}
     for number, name in enumerate(setting.columns):
         place, border = places_of(table, name)
         places.append(place)
         if border is not None:
             borders[number] = border
-    target = None if parameters.target is None else _codes(table, [parameters.target])[0]
-    partition = mondrian(
-        np.column_stack(places),
-        parameters.k,
-        require=[_requirement(table, guarantee) for guarantee in _steered(setting)],
-        relaxed=parameters.relaxed,
-        choice=parameters.dimension,
-        target=target,
-        borders=borders or None,
-        max_height=parameters.max_height,
-    )
-    if parameters.output is Output.CENTROIDS:
-        return grouping.masked(table, setting, partition)
-    return Masked(generalise(table, setting.columns, partition))
+    return np.column_stack(places), borders or None
 
 
 def places_of(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
@@ -171,11 +402,12 @@ METHOD = Method(
     name="mondrian",
     summary="Cut space at medians into groups of k or more, steered by l and t (k-anonymity).",
     parameters=Cuts,
-    forms=grouping.FORMS,
+    forms=(*grouping.FORMS, ReleaseForm.TREE),
     claims=_claims,
     run=_run,
     reference=SOURCE,
     example={"k": 5},
-    not_claimed=grouping.bare_columns,
+    not_claimed=_not_claimed,
     refuse=_refuse,
+    form_of=lambda cuts: ReleaseForm.TREE if cuts.output is Output.TREE else None,
 )

@@ -5,7 +5,7 @@ Claim: k-anonymity of the protected columns together, proved (see `grouping`).
 
 from shoal.methods import grouping
 from shoal.methods.grouping import Grouping
-from shoal.methods.method import Masked, Method, Setting, Tools
+from shoal.methods.method import Masked, Setting, Tools
 from shoal.partition import mu_approx
 from shoal.table import Table
 
@@ -22,14 +22,9 @@ def _run(table: Table, setting: Setting[Grouping], tools: Tools) -> Masked:
     return grouping.masked(table, setting, partition)
 
 
-METHOD = Method(
-    name="mu-approx",
-    summary="Group records along a forest of near neighbours (k-anonymity).",
-    parameters=Grouping,
-    forms=grouping.FORMS,
-    claims=grouping.joint_claims(SOURCE),
-    run=_run,
-    reference=SOURCE,
-    example={"k": 5},
-    not_claimed=grouping.bare_columns,
+METHOD = grouping.joint_method(
+    "mu-approx",
+    "Group records along a forest of near neighbours (k-anonymity).",
+    _run,
+    source=SOURCE,
 )

@@ -9,11 +9,11 @@ the group's members; where groups are blocks by rank, it is the noisy rank in it
 their widths; the ledger has an entry for each.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from shoal.errors import InputError
 from shoal.mechanism.grid import Grid
 from shoal.mechanism.perturb import Purchase, chosen_categories, isotonic, noisy_means
 from shoal.methods.grouping import KNOWN_COLUMNS, ONE_ROW_A_PERSON, top_down
-from shoal.methods.method import Masked, Parameters, Setting, Tools
+from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
 from shoal.partition import path_lengths
 from shoal.spec import Epsilon, choice
 from shoal.table import Table, leaf_edges
@@ -120,6 +120,36 @@ class Axis:
     def places(self) -> Floats:
         """The column in [0, 1]."""
         return self.units / self.grid.steps
+
+
+def noisy_method(
+    name: str,
+    summary: str,
+    run: Callable[[Table, Setting[Any], Tools], Masked],
+    claims: Callable[[Setting[Any]], tuple[Claim, ...]],
+    *,
+    source: str,
+    parameters: type[Noisy],
+    **more: Any,
+) -> Method[Any]:
+    """A method that forms groups of k and adds noise to them, no column beside them."""
+    settled: dict[str, Any] = {
+        "forms": LINKED,
+        "default_columns": protected_columns,
+        "refuse": no_public_columns,
+        **more,
+    }
+    return Method(
+        name=name,
+        summary=summary,
+        parameters=parameters,
+        claims=claims,
+        run=run,
+        reference=source,
+        example={"epsilon": 1, "k": 5},
+        noisy=True,
+        **settled,
+    )
 
 
 def protected_columns(schema: Schema) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from shoal.core import Claim, ReleaseForm, Status
 from shoal.errors import InputError
 from shoal.methods import noisy
 from shoal.methods.mdav_laplace import SOURCE
-from shoal.methods.method import Masked, Method, Setting, Tools
+from shoal.methods.method import Masked, Setting, Tools
 from shoal.methods.noisy import NoisyGroups, Split
 from shoal.partition import mdav
 from shoal.table import Table
@@ -66,18 +66,15 @@ def _run(table: Table, setting: Setting[NoisyGroups], tools: Tools) -> Masked:
     return Masked(*noisy.perturbed(table, tools, noisy.each(given, partition, prices)))
 
 
-METHOD = Method(
-    name="public-laplace",
-    summary="Group by public columns and add noise to the others' means (differential privacy).",
+METHOD = noisy.noisy_method(
+    "public-laplace",
+    "Group by public columns and add noise to the others' means (differential privacy).",
+    _run,
+    _claims,
+    source=SOURCE,
     parameters=NoisyGroups,
     forms=(ReleaseForm.ROW_ALIGNED, ReleaseForm.LINKED_SHUFFLED),
-    claims=_claims,
-    run=_run,
-    reference=SOURCE,
-    example={"epsilon": 1, "k": 5},
     not_claimed=_not_claimed,
-    default_columns=noisy.protected_columns,
     refuse=_refuse,
-    noisy=True,
     sort_by=_public,
 )

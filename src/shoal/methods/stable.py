@@ -7,7 +7,7 @@ groups of MDAV. Claim: k-anonymity of the protected columns together, proved (se
 
 from shoal.methods import grouping
 from shoal.methods.grouping import Grouping
-from shoal.methods.method import Masked, Method, Setting, Tools
+from shoal.methods.method import Masked, Setting, Tools
 from shoal.partition import mdav
 from shoal.table import Table
 
@@ -22,14 +22,9 @@ def _run(table: Table, setting: Setting[Grouping], tools: Tools) -> Masked:
     return grouping.masked(table, setting, mdav(X, setting.parameters.k, progress=tools.progress))
 
 
-METHOD = Method(
-    name="stable",
-    summary="Stable microaggregation; on a single table it is mdav (k-anonymity).",
-    parameters=Grouping,
-    forms=grouping.FORMS,
-    claims=grouping.joint_claims(SOURCE),
-    run=_run,
-    reference=SOURCE,
-    example={"k": 5},
-    not_claimed=grouping.bare_columns,
+METHOD = grouping.joint_method(
+    "stable",
+    "Stable microaggregation; on a single table it is mdav (k-anonymity).",
+    _run,
+    source=SOURCE,
 )

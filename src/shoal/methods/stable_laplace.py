@@ -22,7 +22,7 @@ from pydantic import Field
 from shoal.core import Claim
 from shoal.methods import noisy
 from shoal.methods.mdav_laplace import counterexample, one_column_claims, two_readings
-from shoal.methods.method import Masked, Method, Setting, Tools
+from shoal.methods.method import Masked, Setting, Tools
 from shoal.methods.noisy import Scaled, Split
 from shoal.methods.stable import SOURCE
 from shoal.partition import mdav
@@ -80,17 +80,12 @@ def _run(table: Table, setting: Setting[Stable], tools: Tools) -> Masked:
     return Masked(*noisy.perturbed(table, tools, parts))
 
 
-METHOD = Method(
-    name="stable-laplace",
-    summary="Group records by MDAV and add noise for two changed groups (iftikhar2019).",
+METHOD = noisy.noisy_method(
+    "stable-laplace",
+    "Group records by MDAV and add noise for two changed groups (iftikhar2019).",
+    _run,
+    _claims,
+    source=SOURCE,
     parameters=Stable,
-    forms=noisy.LINKED,
-    claims=_claims,
-    run=_run,
-    reference=SOURCE,
-    example={"epsilon": 1, "k": 5},
-    default_columns=noisy.protected_columns,
-    refuse=noisy.no_public_columns,
-    noisy=True,
     counterexample=counterexample,
 )

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from shoal.methods import grouping
 from shoal.methods.mdav import Blocked, refuse, within_blocks
-from shoal.methods.method import Masked, Method, Setting, Tools
+from shoal.methods.method import Masked, Setting, Tools
 from shoal.partition import vmdav
 from shoal.spec import Number
 from shoal.table import Table
@@ -40,15 +40,11 @@ def _run(table: Table, setting: Setting[Variable], tools: Tools) -> Masked:
     return grouping.masked(table, setting, method(X, setting.parameters.k, progress=tools.progress))
 
 
-METHOD = Method(
-    name="vmdav",
-    summary="Like mdav, with groups that grow where records lie close (k-anonymity).",
+METHOD = grouping.joint_method(
+    "vmdav",
+    "Like mdav, with groups that grow where records lie close (k-anonymity).",
+    _run,
+    source=SOURCE,
     parameters=Variable,
-    forms=grouping.FORMS,
-    claims=grouping.joint_claims(SOURCE),
-    run=_run,
-    reference=SOURCE,
-    example={"k": 5},
-    not_claimed=grouping.bare_columns,
     refuse=refuse,
 )

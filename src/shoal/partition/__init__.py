@@ -21,7 +21,7 @@ from shoal.partition.mondrian import (
 )
 from shoal.partition.mu_approx import mu_approx
 from shoal.partition.noise_aware import noise_aware
-from shoal.partition.requirement import Requirement
+from shoal.partition.requirement import Requirement, unmet
 from shoal.partition.stable import Change, insensitivity, stability, stable
 from shoal.partition.univariate import (
     individual_ranking,
@@ -65,6 +65,7 @@ __all__ = [
     "stability",
     "stable",
     "taxonomy_order",
+    "unmet",
     "vmdav",
     "warmup",
 ]

@@ -107,6 +107,22 @@ def compiled(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:
     return rules, codes
 
 
+def unmet(requirements: Sequence[Requirement]) -> Requirement | None:
+    """Return the first requirement that the records do not meet all together, if there is one.
+
+    If it is there, no grouping of these records meets it, see `mondrian_tree`. All requirements
+    must be about the same records. Cost: O(n) a requirement.
+
+    >>> many = LDiversity(Fraction(2), Diversity.DISTINCT, ("ill",), ("age",))
+    >>> unmet([Requirement(many, [0, 1, 1])]) is None
+    True
+    """
+    if not requirements:
+        return None
+    rules, _ = compiled(requirements, len(requirements[0].codes))
+    return refused(requirements, rules)
+
+
 def refused(requirements: Sequence[Requirement], rules: Rules) -> Requirement | None:
     """Return the first requirement that all records together do not meet, if there is one.
 

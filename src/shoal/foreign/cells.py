@@ -1,0 +1,395 @@
+"""The text of one released cell: one value, an interval, a set, a mask, or nothing.
+
+Every value is a span of places [first, after): the whole number 20 is [20, 21), a day or a year
+its days, a category its place in the public order. An interval is written with two values, and
+its ends follow from their spans: an end that is included takes the far side of its value, an end
+that is not takes the near side. So one grammar serves numbers, dates and categories.
+"""
+
+import math
+import re
+from calendar import monthrange
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from enum import IntEnum
+from typing import NamedTuple
+
+Span = tuple[float, float]
+Point = Callable[[str], Span | None]
+"""Reads one value as the places that it covers, or nothing."""
+
+
+class Form(IntEnum):
+    """What a released cell turned out to be."""
+
+    ONE = 0
+    RANGE = 1
+    OPEN = 2
+    SET = 3
+    NODE = 4
+    MASK = 5
+    STAR = 6
+    MISSING = 7
+    UNKNOWN = 8
+
+
+class Cell(NamedTuple):
+    """Where a cell lies: lower <= place < upper; one number has lower == upper.
+
+    Attributes:
+        hull: the box also holds places that the cell does not.
+        loose: a category that matched only once case, spaces or a final ".0" were ignored.
+    """
+
+    form: Form
+    lower: float = -math.inf
+    upper: float = math.inf
+    hull: bool = False
+    loose: bool = False
+
+
+MISSING = frozenset(
+    ("", "na", "n/a", "n.a.", "#n/a", "nan", "nat", "null", "none", "<na>", "?", ".", "-")
+)
+"""Texts, in lower case, that mean missing where they are no category."""
+
+_STARS = re.compile(r"\*+")
+_OPENING = {"[": True, "(": False, "]": False}
+_CLOSING = {"]": True, ")": False, "[": False}
+_DASHES = "\u2012\u2013\u2014-"
+_INSIDE = re.compile(rf"[,;:~{_DASHES}]|\.{{2,3}}|\u2026|\bto\b")
+_BARE = re.compile(rf"[~/{_DASHES}]|\.{{2,3}}|\u2026|\bto\b|\buntil\b")
+_INFINITE = {sign + word for sign in ("", "+", "-") for word in ("inf", "infinity", "∞")}
+_COMPARED = re.compile(
+    r"(>=|=>|≥|>|<=|=<|≤|<|(?:over|above|under|below|less than|more than)\s)\s*(.+)"
+)
+_TRAILED = re.compile(
+    r"(.+?)\s*(\+|(?:and|or) (?:over|above|more|older|higher)"
+    r"|(?:and|or) (?:under|below|less|younger|lower))"
+)
+_ABOVE = {">=", "=>", "≥", "+"}
+_BEYOND = {">", "over", "above", "more than"}
+_UP_TO = {"<=", "=<", "≤"}
+
+
+def absent(text: str) -> Cell | None:
+    """A cell that says nothing: stars alone, or a mark of missing."""
+    if _STARS.fullmatch(text):
+        return Cell(Form.STAR)
+    return Cell(Form.MISSING) if text.lower() in MISSING else None
+
+
+def interval(text: str, point: Point) -> Cell | None:
+    """Read an interval in any common notation; nothing if it is none, or can be read two ways.
+
+    Ends may be excluded by "(" or by a bracket that faces outwards; bare ranges such as "20-29"
+    include both. An end may be open: infinite, or left out between brackets.
+
+    >>> interval("[20, 30)", lambda text: (float(text), float(text) + 1))[:3]
+    (<Form.RANGE: 1>, 20.0, 30.0)
+    """
+    found = {span for span in _readings(text, point) if span[0] < span[1]}
+    if len(found) != 1:
+        return None
+    ((lower, upper),) = found
+    form = Form.OPEN if math.isinf(lower) or math.isinf(upper) else Form.RANGE
+    return Cell(form, lower, upper)
+
+
+def _readings(text: str, point: Point) -> Iterator[Span]:
+    if text[:1] in _OPENING and text[-1:] in _CLOSING and len(text) > 2:
+        for left, right in _halves(text[1:-1], _INSIDE):
+            low, high = _end(left, point, lowest=True), _end(right, point, lowest=False)
+            if low and high:
+                yield low[not _OPENING[text[0]]], high[_CLOSING[text[-1]]]
+        return
+    if (match := _COMPARED.fullmatch(text)) and (span := point(match[2].strip())):
+        yield _beside(match[1].strip(), span)
+    elif (match := _TRAILED.fullmatch(text)) and (span := point(match[1])):
+        below = match[2].endswith(("under", "below", "less", "younger", "lower"))
+        yield _beside("<=" if below else ">=", span)
+    for left, right in _halves(text, _BARE):
+        first, second = point(left), point(right)
+        if first and second:
+            yield first[0], second[1]
+
+
+def _halves(text: str, mark: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Both sides of every separator, one after the other."""
+    for match in mark.finditer(text):
+        left, right = text[: match.start()].strip(), text[match.end() :].strip()
+        if match[0] in {",", ";"} or (left and right):
+            yield left, right
+
+
+def _end(text: str, point: Point, *, lowest: bool) -> Span | None:
+    if not text or text.lower() in _INFINITE:
+        towards_low = not text or text[0] == "-"
+        if text and towards_low is not lowest:
+            return None
+        return (-math.inf, -math.inf) if lowest else (math.inf, math.inf)
+    return point(text)
+
+
+def _beside(sign: str, span: Span) -> Span:
+    if sign in _ABOVE:
+        return span[0], math.inf
+    if sign in _BEYOND:
+        return span[1], math.inf
+    return -math.inf, span[1] if sign in _UP_TO else span[0]
+
+
+def number(text: str, mark: str) -> float | None:
+    """One number with a decimal mark, or nothing.
+
+    >>> number("-1,5", ","), number("1,5", ".")
+    (-1.5, None)
+    """
+    if _NUMBER[mark].fullmatch(text) is None:
+        return None
+    value = float(text.replace(",", "."))
+    return value if abs(value) <= 1e150 else None
+
+
+_NUMBER = {
+    ".": re.compile(r"[+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?"),
+    ",": re.compile(r"[+-]?(?:\d+(?:,\d+)?|,\d+)(?:[eE][+-]?\d+)?"),
+}
+
+
+def numeric(text: str, marks: Sequence[str], *, whole: bool) -> Cell:
+    """Read a cell of a numeric column.
+
+    Args:
+        text: without spaces around it.
+        marks: decimal marks to try, in this order.
+        whole: the column holds whole numbers, so that 29 reaches up to 30.
+    """
+    text = text.replace("\u2212", "-")  # the minus sign of typesetters
+    nothing = absent(text)
+    if nothing:
+        return nothing
+    if whole and (match := re.fullmatch(r"(\d+)(\*+)", text)):
+        unit = 10.0 ** len(match[2])
+        return Cell(Form.MASK, float(match[1]) * unit, (float(match[1]) + 1) * unit)
+    for mark in marks:
+
+        def span(part: str, mark: str = mark) -> Span | None:
+            value = number(part, mark)
+            return None if value is None else around(value, whole=whole)
+
+        value = number(text, mark)
+        if value is not None:
+            return Cell(Form.ONE, value, value)
+        cell = _set_of(text, span) or interval(text, span)
+        if cell:
+            return cell
+    return Cell(Form.UNKNOWN)
+
+
+def around(value: float, *, whole: bool) -> Span:
+    """The places that a number covers: itself, up to the next number of its column."""
+    beyond = math.nextafter(value, math.inf)
+    if not whole:
+        return value, beyond
+    up = float(math.ceil(value))
+    return up, (max(up + 1, beyond) if up == value else up)
+
+
+def _set_of(text: str, point: Point) -> Cell | None:
+    inner = _unwrapped(text, "{")
+    if inner is None:
+        return None
+    for mark in (";", "|", ","):
+        spans = [point(part.strip()) for part in inner.split(mark)]
+        if all(spans):
+            return _hull(Form.SET, [span for span in spans if span])
+    return None
+
+
+def _hull(form: Form, spans: Sequence[Span]) -> Cell:
+    """Cover some spans by one box, and note whether that holds more than they do."""
+    ordered = sorted(set(spans))
+    lower, reached, gaps = ordered[0][0], ordered[0][1], False
+    for first, after in ordered[1:]:
+        gaps |= first > reached
+        reached = max(reached, after)
+    return Cell(form, lower, reached, hull=gaps)
+
+
+def dated(text: str, form: str | None, *, days: bool) -> Cell:
+    """Read a cell of a date column: a day, a time, a month, a year, or an interval of them.
+
+    Args:
+        text: without spaces around it.
+        form: how the policy says that dates are written; ISO dates are always read.
+        days: the column holds days, so that a day is one value; otherwise it holds times.
+    """
+    nothing = absent(text)
+    if nothing:
+        return nothing
+
+    def span(part: str) -> Span | None:
+        return moment(part, form)
+
+    one = span(text)
+    if one:
+        single = one[1] - one[0] <= (1 if days else 1e-3)
+        return Cell(Form.ONE, one[0], one[0]) if single else Cell(Form.RANGE, *one)
+    return _set_of(text, span) or interval(text, span) or Cell(Form.UNKNOWN)
+
+
+def moment(text: str, form: str | None) -> Span | None:
+    """The days that a year, a month, a day or a time covers, counted from 1970; or nothing.
+
+    >>> moment("1970-02", None)
+    (31.0, 59.0)
+    """
+    if form:
+        try:
+            time = datetime.strptime(text, form).replace(tzinfo=UTC)
+            return _covered(time, instant="%H" in form or "%T" in form)
+        except ValueError:
+            pass
+    try:
+        if match := re.fullmatch(r"(\d{4})(?:-(\d\d))?", text):
+            year, month = int(match[1]), int(match[2] or 1)
+            return _day(year, month), _day_after(year, int(match[2] or 12))
+        if not re.match(r"\d{4}-\d\d-\d\d", text):
+            return None
+        time = datetime.fromisoformat(text)
+    except ValueError:  # no such month or day
+        return None
+    return _covered(time if time.tzinfo else time.replace(tzinfo=UTC), instant=len(text) > 10)
+
+
+def _day(year: int, month: int, day: int = 1) -> float:
+    return float((date(year, month, day) - date(1970, 1, 1)).days)
+
+
+def _day_after(year: int, month: int) -> float:
+    """The first day after a month."""
+    return _day(year, month, monthrange(year, month)[1]) + 1
+
+
+def _covered(time: datetime, *, instant: bool) -> Span:
+    since = time - datetime(1970, 1, 1, tzinfo=UTC)
+    # As Polars divides: by the reciprocal. Otherwise a time would miss its own place by a bit.
+    at = since // timedelta(microseconds=1) * (1 / 86_400e6)
+    return at, (math.nextafter(at, math.inf) if instant else at + 1)
+
+
+class Categories:
+    """Reads cells of an ordinal or nominal column by its levels and its taxonomy.
+
+    Args:
+        place: of each level in the public order.
+        nodes: the places below each inner node of the taxonomy.
+        recode: what the policy makes of raw values.
+        ordered: whether two levels may stand for all between them.
+    """
+
+    def __init__(
+        self,
+        place: Mapping[str, int],
+        nodes: Mapping[str, Span],
+        *,
+        recode: Mapping[str, str] | None,
+        ordered: bool,
+    ) -> None:
+        self._cells = {node: Cell(Form.NODE, *span) for node, span in nodes.items()}
+        self._cells |= {level: Cell(Form.ONE, float(at), at + 1.0) for level, at in place.items()}
+        for raw, new in (recode or {}).items():
+            if raw not in self._cells and new in place:
+                self._cells[raw] = self._cells[new]
+        self._levels = tuple(place)
+        self._ordered = ordered
+        self._loose: dict[str, Cell | None] = {}
+        for name, cell in self._cells.items():
+            key = _plain(name)
+            # Two names that differ in case alone cannot be told apart this way.
+            self._loose[key] = None if key in self._loose else cell._replace(loose=True)
+        self._longest = {
+            mark: 1 + max((name.count(mark) for name in self._cells), default=0) for mark in _MARKS
+        }
+
+    def read(self, text: str) -> Cell:
+        """Read one cell, without spaces around it."""
+        cell = self._cells.get(text)
+        if cell:
+            return cell._replace(form=Form.STAR) if _STARS.fullmatch(text) else cell
+        return (
+            self._loose.get(_plain(text))
+            or absent(text)
+            or (interval(text, self._span) if self._ordered else None)
+            or self._set(text)
+            or self._masked(text)
+            or Cell(Form.UNKNOWN)
+        )
+
+    def _span(self, text: str) -> Span | None:
+        cell = self._cells.get(text) or self._loose.get(_plain(text))
+        return (cell.lower, cell.upper) if cell else None
+
+    def _set(self, text: str) -> Cell | None:
+        inner = _unwrapped(text, "{") or _unwrapped(text, "[") or text
+        for mark in _MARKS:
+            if mark in inner or inner is not text:
+                ways = (False, True) if self._longest[mark] > 1 else (False,)
+                readings = [self._members(inner, mark, greedy) for greedy in ways]
+                spans = [span for reading in readings if reading for span in reading]
+                if spans:  # read in two ways, a set is all that either says
+                    return _hull(Form.SET, spans)
+        return None
+
+    def _members(self, inner: str, mark: str, greedy: bool) -> list[Span] | None:  # noqa: FBT001
+        """Cut a list into known names; a name may itself hold the mark."""
+        pieces, longest = inner.split(mark), self._longest[mark]
+        if longest == 1:
+            found = [self._span(piece.strip(" '\"")) for piece in pieces]
+            return None if None in found else [span for span in found if span]
+        steps = range(longest, 0, -1) if greedy else range(1, longest + 1)
+        # From the end: how many pieces make the first name, where the rest can be read too.
+        step: list[tuple[int, Span] | None] = [None] * len(pieces)
+        for at in reversed(range(len(pieces))):
+            for run in steps:
+                if at + run > len(pieces) or (at + run < len(pieces) and step[at + run] is None):
+                    continue
+                span = self._span(mark.join(pieces[at : at + run]).strip().strip("'\""))
+                if span:
+                    step[at] = (run, span)
+                    break
+        spans, at = [], 0
+        while at < len(pieces):
+            chosen = step[at]
+            if chosen is None:
+                return None
+            spans.append(chosen[1])
+            at += chosen[0]
+        return spans
+
+    def _masked(self, text: str) -> Cell | None:
+        """Read a mask such as "130**" as all levels that it fits, by length if any has it."""
+        if "*" not in text:
+            return None
+        for star, joint in ((r"\*", "."), (r"\*+", ".*")):
+            fits = re.compile(joint.join(map(re.escape, re.split(star, text)))).fullmatch
+            spans = [self._span(level) for level in self._levels if fits(level)]
+            if spans:
+                return _hull(Form.MASK, [span for span in spans if span])
+        return None
+
+
+_MARKS = (",", "|", ";", "~", "/", " or ")
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\.0$", "", " ".join(text.split()).casefold())
+
+
+def _unwrapped(text: str, opening: str) -> str | None:
+    """What stands between the braces of a set, also of one that Python wrote."""
+    closing = {"{": "}", "[": "]"}[opening]
+    match = re.fullmatch(r"(?:frozenset|set)\((.*)\)", text)
+    bare = match[1] if match else text
+    return bare[1:-1] if bare.startswith(opening) and bare.endswith(closing) else None

@@ -1,0 +1,69 @@
+"""The models of scikit-learn that measures train, behind its optional extra.
+
+One thread each: on a shared machine more threads cost more time than they save, and results
+must not depend on their number.
+"""
+
+import importlib
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.errors import InputError
+
+Floats = NDArray[np.float64]
+Result = TypeVar("Result")
+
+MOST_CODES = 255
+"""Categories that scikit-learn's boosting splits freely; beyond that codes are numbers to it."""
+
+
+def boosting(
+    X: Floats, categorical: ArrayLike, *, classify: bool, rng: np.random.Generator, **settings: Any
+) -> Any:
+    """A histogram gradient boosting model for the columns of X, not yet fitted."""
+    ensemble = _load("sklearn.ensemble")
+    codes = np.asarray(categorical, dtype=bool)
+    highest = np.where(np.isnan(X), 0.0, X).max(axis=0, initial=0.0)
+    kind = (
+        ensemble.HistGradientBoostingClassifier
+        if classify
+        else ensemble.HistGradientBoostingRegressor
+    )
+    return kind(
+        categorical_features=codes & (highest < MOST_CODES), early_stopping=False,
+        random_state=int(rng.integers(2**31)), **settings,
+    )  # fmt: skip
+
+
+def without_empty_columns(X: Floats) -> Floats:
+    """Zeros for columns that have no cell present, on which boosting would fail."""
+    return np.where(np.isnan(X).all(axis=0), 0.0, X)
+
+
+def logistic_regression() -> Any:
+    """A logistic regression for any number of classes, not yet fitted."""
+    return _load("sklearn.linear_model").LogisticRegression(max_iter=200)
+
+
+def linear_regression() -> Any:
+    """A linear regression, not yet fitted."""
+    return _load("sklearn.linear_model").LinearRegression()
+
+
+def quietly(work: Callable[[], Result]) -> Result:
+    """Run with one thread and without warnings about the last digits of convergence."""
+    pools = _load("threadpoolctl")
+    with pools.threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return work()
+
+
+def _load(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise InputError("This measure needs scikit-learn. Install the extra 'sklearn'.") from None
