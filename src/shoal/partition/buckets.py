@@ -160,7 +160,7 @@ def class_sizes(totals: ArrayLike, k: int, t: Number) -> Sizes:
     Sizes(small=4, step=19, smaller=245, larger=1)
     """
     most = _ratio(t)
-    whole = np.asarray(totals, np.int64)
+    whole = np.array(totals, np.int64)  # a copy: kernels would be compiled anew for read-only ones
     if whole.ndim != 1 or not whole.size or whole.min() < 1:
         raise InputError("totals must be whole numbers of at least 1, one a bucket.")
     n = int(whole.sum())
