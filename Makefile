@@ -40,6 +40,7 @@ bench: setup-dev
 	$(BIN)/python bench/epsilon.py
 	$(BIN)/python bench/models.py
 	$(BIN)/python bench/mondrian.py
+	$(BIN)/python bench/buckets.py
 	$(BIN)/python bench/audit.py
 
 # With the reference tables (SHOAL_DATA or ../shared/data), else on the shipped sample.
@@ -48,6 +49,7 @@ papers: setup
 	$(BIN)/python papers/soriacomas2017.py
 	$(BIN)/python papers/iftikhar2019.py
 	$(BIN)/python papers/cormode2013.py
+	$(BIN)/python papers/domingoferrer2015.py
 
 docs: setup-dev
 	$(BIN)/mkdocs build --strict

@@ -79,7 +79,7 @@ CLAIMS_HEAD = """\
 
 Every method in every release form, asked by the program itself for two columns a and b, with
 the parameters {example} of [its section](methods.md); `public-laplace` has a public
-column c beside them.
+column c beside them, and `buckets` a confidential column s.
 
 - **limits** says where the limits of the columns come from: *public*, `bounds` that the policy
   states; *from-data*, `bounds = "from-data"`, or for a method without that parameter no bounds;
@@ -127,7 +127,7 @@ def claims_page() -> str:
             refused_last = sorted(found.items(), key=lambda item: item[1][0][0] == REFUSED)
             for case, outcome in refused_last:
                 lines += [_line((shown, *case), claim) for claim in outcome]
-    head = CLAIMS_HEAD.format(example="`k = 5`, `epsilon = 1`")
+    head = CLAIMS_HEAD.format(example="`k = 5`, `t = 2`, `epsilon = 1`")
     return head + "\n".join(lines) + "\n"
 
 
@@ -176,6 +176,8 @@ def _schema(method: Method[Any], columns: tuple[str, ...], limits: str) -> Schem
         )
     if method.name == "public-laplace":
         given.append(Column("c", Role.OTHER, Kind.NUMERIC, public=True))
+    if method.name == "buckets":
+        given.append(Column("s", Role.CONFIDENTIAL, Kind.NUMERIC))
     return Schema(tuple(given))
 
 

@@ -21,6 +21,7 @@ PLOTS = {
     "sanchez2014": ["sse"],
     "soriacomas2017": ["sse", "sae"],
     "iftikhar2019": ["fig4", "fig5", "fig5-free"],
+    "domingoferrer2015": ["loss", "formula"],
 }
 POINTS = {
     # ks x epsilons of the noisy method, plain noise, plain ranking
@@ -29,6 +30,8 @@ POINTS = {
     "soriacomas2017": 3 * (2 + 6) + 3 + 5,
     # ks x (MDAV, 3 orders), then 8 epsilons and 4 without clamping, each plain, and 2 a k
     "iftikhar2019": 3 * 4 + (8 + 4) * (1 + 2 * 3),
+    # two confidential columns x ks x (6 values of t, 3 of them with two buckets too, and MDAV)
+    "domingoferrer2015": 2 * 3 * (6 + 3 + 1),
 }
 
 

@@ -380,7 +380,7 @@ def _manifest(
         "policy_digest": planned.policy.digest,
         "claims": [plain(claim) for claim in claims],
         "not_claimed": list(planned.not_claimed),
-        "notes": list(planned.notes),
+        "notes": [*planned.notes, *outcome.notes],
         "checks": [plain(check) for check in checks],
         "spendings": [plain(spending) for spending in outcome.spendings],
     }

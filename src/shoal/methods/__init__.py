@@ -4,6 +4,7 @@ from typing import Any
 
 from shoal.errors import InputError, did_you_mean
 from shoal.methods import (
+    buckets,
     dp_kdtree,
     dp_quadtree,
     individual_ranking,
@@ -33,6 +34,7 @@ REGISTRY: dict[str, Method[Any]] = {
         vmdav.METHOD,
         mu_approx.METHOD,
         mondrian.METHOD,
+        buckets.METHOD,
         insensitive.METHOD,
         stable.METHOD,
         laplace.METHOD,

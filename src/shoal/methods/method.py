@@ -73,12 +73,15 @@ class Masked:
             nobody, if the release form is synthetic; or boxes with counts.
         canonical: an order of the rows by public index, where the method has one.
         kept: which of the rows that came in these are, where some were suppressed.
+        notes: sentences for the manifest about how the run ended; only what the released table
+            shows anyway.
     """
 
     data: Table | Decomposition
     spendings: tuple[Spending, ...] = ()
     canonical: NDArray[np.int64] | None = None
     kept: NDArray[np.int64] | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

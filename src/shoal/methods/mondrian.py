@@ -342,14 +342,14 @@ def _space(
     """Places of the records, and for columns with a taxonomy where they may be cut."""
     places, borders = [], {}
     for number, name in enumerate(setting.columns):
-        place, border = _places(table, name)
+        place, border = places_of(table, name)
         places.append(place)
         if border is not None:
             borders[number] = border
     return np.column_stack(places), borders or None
 
 
-def _places(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
+def places_of(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
     """Numbers to cut a column by, missing beyond the largest; and where a taxonomy may be cut."""
     column = table.schema[name]
     if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
