@@ -17,7 +17,7 @@ import polars as pl
 
 from shoal import io
 from shoal.auditing import files, pairs
-from shoal.auditing.arrays import Runs
+from shoal.auditing.arrays import Runs, protected
 from shoal.auditing.pairs import Neighbours
 from shoal.core import (
     Claim,
@@ -283,7 +283,7 @@ def _scores(planned: Plan, pair: Neighbours, runs: Sequence[Runs]) -> dict[str, 
     """What events of the fast level may look at."""
     aligned = planned.setting.release_form is ReleaseForm.ROW_ALIGNED
     marginal = planned.setting.release_form is ReleaseForm.MARGINALS
-    names = planned.setting.columns
+    names = protected(planned)
     looks: dict[str, measure.Score] = {"low bits of the cells": measure.low_bits}
     views = {f" of '{name}'": [place] for place, name in enumerate(names)}
     if not marginal and len(names) > 1:
@@ -312,7 +312,7 @@ def _likelihoods(
     form = planned.setting.release_form
     if len(scales) != before.shape[1] or np.array_equal(before, after):
         return {}
-    widths = [planned.policy.schema[name].bounds for name in planned.setting.columns]
+    widths = [planned.policy.schema[name].bounds for name in protected(planned)]
     if any(bounds is None or not hasattr(bounds[1], "as_tuple") for bounds in widths):
         return {}
     spans = [float(b[1]) - float(b[0]) for b in widths if b is not None]  # type: ignore[arg-type]

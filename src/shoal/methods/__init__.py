@@ -9,12 +9,14 @@ from shoal.methods import (
     insensitive_laplace,
     ir_laplace,
     ir_mdav_laplace,
+    kanon_dp,
     laplace,
     mdav,
     mdav_laplace,
     mondrian,
     mu_approx,
     optimal_ranking,
+    pram,
     public_laplace,
     stable,
     stable_laplace,
@@ -40,6 +42,8 @@ REGISTRY: dict[str, Method[Any]] = {
         insensitive_laplace.METHOD,
         stable_laplace.METHOD,
         public_laplace.METHOD,
+        kanon_dp.METHOD,
+        pram.METHOD,
     )
 }
 

@@ -9,6 +9,7 @@ released values are one class, and all these models are kept by merging classes.
 ancestor, or a set; `output = "centroids"` writes the group's centre, as `mdav` does.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -96,21 +97,16 @@ def _refuse(setting: Setting[Cuts]) -> None:
 def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
     parameters = setting.parameters
     tools.progress("cutting space", 0, 1)
-    places, borders = [], {}
-    for number, name in enumerate(setting.columns):
-        place, border = _places(table, name)
-        places.append(place)
-        if border is not None:
-            borders[number] = border
+    X, borders = places(table, setting.columns)
     target = None if parameters.target is None else _codes(table, [parameters.target])[0]
     partition = mondrian(
-        np.column_stack(places),
+        X,
         parameters.k,
         require=[_requirement(table, guarantee) for guarantee in _steered(setting)],
         relaxed=parameters.relaxed,
         choice=parameters.dimension,
         target=target,
-        borders=borders or None,
+        borders=borders,
         max_height=parameters.max_height,
     )
     if parameters.output is Output.CENTROIDS:
@@ -118,7 +114,16 @@ def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
     return Masked(generalise(table, setting.columns, partition))
 
 
-def _places(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
+def places(
+    table: Table, columns: Sequence[str]
+) -> tuple[NDArray[np.float64], dict[int, NDArray[np.int64]] | None]:
+    """Numbers to cut each column by, and where the columns with a taxonomy may be cut."""
+    found = [_place(table, name) for name in columns]
+    borders = {number: border for number, (_, border) in enumerate(found) if border is not None}
+    return np.column_stack([place for place, _ in found]), borders or None
+
+
+def _place(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
     """Numbers to cut a column by, missing beyond the largest; and where a taxonomy may be cut."""
     column = table.schema[name]
     if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
