@@ -47,6 +47,7 @@ papers: setup
 	$(BIN)/python papers/sanchez2014.py
 	$(BIN)/python papers/soriacomas2017.py
 	$(BIN)/python papers/iftikhar2019.py
+	$(BIN)/python papers/domingoferrer2015_pram.py
 
 docs: setup-dev
 	$(BIN)/mkdocs build --strict
