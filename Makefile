@@ -50,6 +50,7 @@ papers: setup
 	$(BIN)/python papers/iftikhar2019.py
 	$(BIN)/python papers/cormode2013.py
 	$(BIN)/python papers/domingoferrer2015.py
+	$(BIN)/python papers/domingoferrer2015_pram.py
 
 docs: setup-dev
 	$(BIN)/mkdocs build --strict

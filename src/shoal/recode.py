@@ -8,6 +8,7 @@ whole record, missing cells too.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
@@ -54,7 +55,7 @@ def recode(
     if aggregate is Aggregate.MEDOID:
         chosen = medoids(table.matrix(columns), partition)[partition.labels]
         frame = table.frame.with_columns(table.frame.select(columns)[chosen])
-        return Table(frame, table.schema, table.dtypes)
+        return replace(table, frame=frame)
     for name in columns:
         kind = table.schema[name].kind
         if kind is Kind.NOMINAL or (kind is Kind.ORDINAL and aggregate is Aggregate.MODE):

@@ -217,7 +217,8 @@ def show_budget(path: Path) -> str:
 def _adopted(planned: Plan, raw: io.Raw) -> tuple[Table, Mapping[str, Any]]:
     schema, decimal = planned.policy.schema, planned.policy.reading.get("decimal")
     if planned.method.noisy:
-        return clamp.adopt(raw.frame, schema, columns=planned.setting.columns, decimal=decimal)
+        columns = planned.method.clamps(planned.setting)
+        return clamp.adopt(raw.frame, schema, columns=columns, decimal=decimal)
     return intake.adopt(raw.frame, schema, decimal=decimal), {}
 
 

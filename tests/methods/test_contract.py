@@ -33,8 +33,12 @@ PUBLIC_BOUNDS = {"dp-kdtree", "dp-quadtree"}
 """Methods that take no bounds from the data at all."""
 BUCKETED = {"buckets"}
 """Methods that release confidential values as buckets, and need some."""
-NOISY = sorted(name for name, method in REGISTRY.items() if method.noisy)
+NOISY = sorted(name for name, method in REGISTRY.items() if method.noisy and not method.clamped)
+"""Methods whose noise covers every protected column."""
+RECORD_WISE = sorted(name for name, method in REGISTRY.items() if method.clamped)
+"""Methods that group the quasi-identifiers, and cover the confidential columns with noise."""
 NOISY_FORMS = [(name, form) for name in NOISY for form in REGISTRY[name].forms]
+SPENDING_FORMS = [(name, form) for name in (*NOISY, *RECORD_WISE) for form in REGISTRY[name].forms]
 
 
 def schema(taxonomy):
@@ -81,13 +85,22 @@ def taxonomy(tmp_path_factory):
 
 def policy(name, taxonomy, *, changed=None, **protect):
     columns = schema(taxonomy)
-    if name in NOISY and name != "public-laplace":
+    if name in (*NOISY, *RECORD_WISE) and name != "public-laplace":
         columns["batch"] = "identifier"
     return {
         "version": 1,
         "columns": columns | (changed or {}),
         "protect": {"method": name, **REGISTRY[name].example, **CENTRED.get(name, {}), **protect},
     }
+
+
+def strange(name, taxonomy, rows):
+    """Cells that fit no domain, but for columns that the method does not clamp."""
+    fit = {"number": "1", "rank": "a", "tree": "a", "flat": "a", "day": "1970-01-02"}
+    cells = dict.fromkeys(schema(taxonomy), "x") | (fit if name in RECORD_WISE else {})
+    return pl.DataFrame({c: [cell] * rows for c, cell in cells.items()}).with_columns(
+        batch=pl.lit(1)
+    )
 
 
 def formed(form):
@@ -218,7 +231,7 @@ def test_noisy_rows_lie_in_public_domains_and_none_is_missing(taxonomy, name, fo
     assert released.select(pl.exclude("batch")).null_count().row(0) == (0,) * 6
 
 
-@pytest.mark.parametrize(("name", "form"), NOISY_FORMS)
+@pytest.mark.parametrize(("name", "form"), SPENDING_FORMS)
 @given(case=tables())
 @settings(max_examples=10)
 def test_the_same_is_spent_whatever_the_data(taxonomy, name, form, case):
@@ -235,9 +248,9 @@ def test_the_same_is_spent_whatever_the_data(taxonomy, name, form, case):
     assert spent[0] == spent[1]
 
 
-@pytest.mark.parametrize(("name", "form"), NOISY_FORMS)
+@pytest.mark.parametrize(("name", "form"), SPENDING_FORMS)
 def test_what_is_spent_adds_up_to_every_claim_that_is_not_refuted(taxonomy, name, form):
-    frame = pl.DataFrame({c: ["x"] * 30 for c in schema(taxonomy)}).with_columns(batch=pl.lit(1))
+    frame = strange(name, taxonomy, 30)
     noise = RecordingNoise()
 
     release = run(frame, name, taxonomy, noise=noise, form=form)
@@ -253,9 +266,9 @@ def test_what_is_spent_adds_up_to_every_claim_that_is_not_refuted(taxonomy, name
             )
 
 
-@pytest.mark.parametrize(("name", "form"), NOISY_FORMS)
+@pytest.mark.parametrize(("name", "form"), SPENDING_FORMS)
 def test_noise_that_is_not_secure_carries_no_claim_of_differential_privacy(taxonomy, name, form):
-    frame = pl.DataFrame({c: ["x"] * 20 for c in schema(taxonomy)}).with_columns(batch=pl.lit(1))
+    frame = strange(name, taxonomy, 20)
 
     real = run(frame, name, taxonomy, form=form)
     fake = run(frame, name, taxonomy, noise=SeededNoise(1), form=form)
@@ -304,6 +317,65 @@ def test_what_is_read_off_the_data_weakens_the_claim(taxonomy, name, form):
             claims(bounds="from-data")
     else:
         assert all(claim.status is Status.REFUTED for claim in claims(bounds="from-data"))
+
+
+@pytest.mark.parametrize("name", RECORD_WISE)
+@given(
+    case=tables(),
+    seed=st.integers(0, 99),
+    aggregate=st.sampled_from(["mean", "median", "medoid", "mode"]),
+    partition=st.sampled_from(["mdav", "mondrian"]),
+)
+@settings(max_examples=40)
+def test_classes_hold_k_and_confidential_cells_lie_in_their_domains(
+    taxonomy, name, case, seed, aggregate, partition
+):
+    frame, _ = case
+
+    release = run(
+        frame, name, taxonomy, noise=SeededNoise(seed), aggregate=aggregate, partition=partition
+    )
+
+    assert release.data.height == frame.height
+    (claim,) = release.claims
+    rows = release.data.select(claim.guarantee.columns).rows()
+    assert min(Counter(rows).values()) >= claim.guarantee.k
+    assert set(release.data["secret"]) <= set(LEVELS)
+    assert all(check.holds for check in release.checks)
+
+
+@pytest.mark.parametrize("name", RECORD_WISE)
+@given(case=tables(), partition=st.sampled_from(["mdav", "mondrian"]), data=st.data())
+@settings(max_examples=40)
+def test_released_quasi_identifiers_do_not_follow_confidential_values(
+    taxonomy, name, case, partition, data
+):
+    frame, _ = case
+    secrets = st.lists(
+        st.none() | st.sampled_from(LEVELS), min_size=len(frame), max_size=len(frame)
+    )
+    other = frame.with_columns(secret=pl.Series(data.draw(secrets), dtype=pl.String))
+
+    released = [
+        shoal.protect(
+            f, policy(name, taxonomy, partition=partition), keep_order=True, noise=RecordingNoise()
+        ).data
+        for f in (frame, other)
+    ]
+
+    assert released[0].drop("secret").equals(released[1].drop("secret"))
+
+
+@pytest.mark.parametrize("name", RECORD_WISE)
+@given(case=tables())
+@settings(max_examples=30)
+def test_permuting_the_file_changes_no_class_of_quasi_identifiers(taxonomy, name, case):
+    frame, permutation = case
+
+    straight = run(frame, name, taxonomy, noise=RecordingNoise()).data
+    permuted = run(frame[list(permutation)], name, taxonomy, noise=RecordingNoise()).data
+
+    assert Counter(straight.drop("secret").rows()) == Counter(permuted.drop("secret").rows())
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))

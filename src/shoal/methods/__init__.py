@@ -12,12 +12,14 @@ from shoal.methods import (
     insensitive_laplace,
     ir_laplace,
     ir_mdav_laplace,
+    kanon_dp,
     laplace,
     mdav,
     mdav_laplace,
     mondrian,
     mu_approx,
     optimal_ranking,
+    pram,
     public_laplace,
     stable,
     stable_laplace,
@@ -46,6 +48,8 @@ REGISTRY: dict[str, Method[Any]] = {
         public_laplace.METHOD,
         dp_kdtree.METHOD,
         dp_quadtree.METHOD,
+        kanon_dp.METHOD,
+        pram.METHOD,
     )
 }
 
