@@ -23,7 +23,7 @@ from sklearn.ensemble import (  # type: ignore[import-untyped]
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from shoal.errors import InputError
 from shoal.measures.attack import Attack, attack
