@@ -1,5 +1,7 @@
 """The naive Bayes attack of cormode2013, against its formula written out."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -37,7 +39,7 @@ KINDS = [False, True]
 def cells_of(lower, upper):
     """Borders of the cells of the number axis, from their definition."""
     points = sorted({a for a, b in zip(lower, upper, strict=True) if a == b})
-    cuts = {(a + b) / 2 for a, b in zip(points, points[1:], strict=False)}
+    cuts = {(a + b) / 2 for a, b in pairwise(points)}
     cuts |= {end for a, b in zip(lower, upper, strict=True) if a < b for end in (a, b)}
     return [0.0, *sorted(c for c in cuts if 0 < c < 8), 8.0]
 
@@ -188,9 +190,7 @@ def test_equal_beliefs_go_to_the_smallest_code_and_first_people():
 
 def test_a_suppressed_cell_and_an_unknown_place_tell_nothing():
     lower, upper = np.array([[0.0, 0], [0, 0]]), np.array([[4.0, 1], [4, 1]])
-    model = learn(
-        lower, upper, np.array([[3.0], [1.0]]), discrete=KINDS, domains=[[0, 4], [0, 1]]
-    )
+    model = learn(lower, upper, np.array([[3.0], [1.0]]), discrete=KINDS, domains=[[0, 4], [0, 1]])
     np.testing.assert_allclose(model.tables[0], np.log(1.0))
 
     places, codes = people_of(np.random.default_rng(5), 200)
@@ -243,7 +243,10 @@ def test_what_cannot_be_measured_is_said():
         empirical_privacy(Guesses(np.array([0]), np.ones(1)), np.array([-1]))
     with pytest.raises(InputError, match="finite domain"):
         learn(
-            np.zeros((1, 1)), np.ones((1, 1)), np.ones((1, 1)), discrete=[False],
+            np.zeros((1, 1)),
+            np.ones((1, 1)),
+            np.ones((1, 1)),
+            discrete=[False],
             domains=[[0, np.inf]],
         )
     with pytest.raises(InputError, match="boxes by axes"):

@@ -71,10 +71,9 @@ def test_the_residual_is_anonymeters_for_its_counts(table):
     for name, want in VECTORS[table].items():
         if name == "checksum":
             continue
-        trials = VECTORS["predicates" if name.startswith("singling") else "attacks"]
         main, _, control = want["successes"]
 
-        found = residual(main, trials, control, trials)
+        found = residual(main, want["trials"], control, want["trials"])
 
         got = (found.value, found.low, found.high)
         assert got == pytest.approx(want["residual"], abs=2e-6), name
