@@ -31,9 +31,9 @@ def people(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
     return np.hstack([numbers, codes]), value.astype(np.int64)
 
 
-def space(places: Any) -> Any:
-    """Standardised numbers, and categories as places on one axis, for distances."""
-    return (places - places.mean(axis=0)) / places.std(axis=0)
+def space(places: Any, original: Any) -> Any:
+    """Places standardised by the original's means and deviations, for distances."""
+    return (places - original.mean(axis=0)) / original.std(axis=0)
 
 
 def run(n: int) -> float:
@@ -48,7 +48,7 @@ def run(n: int) -> float:
     low, high = lower.min(axis=0), upper.max(axis=0)
     domains = np.column_stack([np.where(KINDS, 0, low), np.where(KINDS, LEVELS, high)])
     weights = rng.uniform(1, 30, n)
-    one, two, three = (space(table) for table in (x, released, y))
+    one, two, three = (space(table, x) for table in (x, released, y))
     attack = {"discrete": KINDS, "rng": rng}
     known = [0, 1, 3, 4, 5]
 
@@ -69,16 +69,18 @@ def run(n: int) -> float:
         ),
         "record linkage, everybody": lambda: linkage.record_linkage(one, two, rng=rng),
         "interval disclosure, sd": lambda: linkage.interval_disclosure(one, two).records,
-        "interval disclosure, rank": lambda: linkage.interval_disclosure(
-            one, two, scale="rank"
-        ).records,
-        "closest records, 10,000 people": lambda: linkage.closeness(two, one, three, rng=rng).copies,
+        "interval disclosure, rank": lambda: (
+            linkage.interval_disclosure(one, two, scale="rank").records
+        ),
+        "closest records, 10,000 people": lambda: (
+            linkage.closeness(two, one, three, rng=rng).copies
+        ),
         "uniques": lambda: uniques.uniques(np.round(released)).uniques,
         "individual risk": lambda: uniques.individual_risk(np.round(released), weights).mean,
         "contributions": lambda: uniques.contributions(np.round(released), weights)[0].added,
-        "against a population": lambda: uniques.against_population(
-            np.round(released), np.round(x)
-        ).alone,
+        "against a population": lambda: (
+            uniques.against_population(np.round(released), np.round(x)).alone
+        ),
         "minimal uniques, up to 3": lambda: uniques.minimal_uniques(np.round(released)).sum(axis=0),
         "singling out, one attribute": lambda: guidance.singling_out(
             lower, upper, x, control=y, attributes=1, **attack

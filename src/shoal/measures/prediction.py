@@ -5,6 +5,9 @@ released boxes: an interval of numbers at its middle; of a box with several cate
 since categories have no middle. Boxes with counts give one row for each value that was counted,
 weighted by its count.
 
+In a table beyond the cap on rows most people who are attacked have no row among those learnt from:
+what was memorised of rows then shows less, and main tends to control.
+
 This module needs scikit-learn (the extra `shoal[sklearn]`); import it where it is used.
 
 References:
