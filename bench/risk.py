@@ -9,7 +9,6 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -61,7 +60,7 @@ def run(n: int) -> float:
         model = prediction.learn_codes(lower, upper, code, **attack)
         return prediction.code_attack(model, x, code, rng=rng, control=(y, other)).attack
 
-    work: dict[str, Callable[[], Any]] = {
+    work = {
         "naive Bayes, everybody": naive,
         "boosting, 50,000 rows, 20,000 people": boosted,
         "record linkage, 10,000 people": lambda: linkage.record_linkage(

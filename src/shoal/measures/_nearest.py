@@ -63,27 +63,12 @@ def nearest_boxes(  # noqa: PLR0917, C901  # numba calls by position; one search
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def count_people(  # noqa: PLR0917  # numba calls by position
-    people: Any,
-    orders: Any,
-    tightest: Any,
-    begin: Any,
-    end: Any,
-    axes: Any,
-    low: Any,
-    high: Any,
-    negated: Any,
-    most: Any,
+    people: Any, begin: Any, end: Any, axes: Any, low: Any, high: Any, negated: Any, most: Any
 ) -> Any:
-    """Count the people who satisfy each predicate, and stop at `most`.
-
-    Of a predicate's conditions the one numbered `tightest` leaves the people from `begin` to `end`
-    in the order of its axis; the others are read one by one. NaN satisfies no interval.
-    """
+    """Count the people from `begin` to `end` who satisfy each predicate, and stop at `most`."""
     counts = np.zeros(len(axes), dtype=np.int64)
     for p in range(len(axes)):
-        order = orders[axes[p, tightest[p]]]
-        for place in range(begin[p], end[p]):
-            person = order[place]
+        for person in range(begin[p], end[p]):
             holds = True
             for j in range(axes.shape[1]):
                 x = people[person, axes[p, j]]

@@ -42,7 +42,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-_BATCH = 1000
+_BATCH = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,9 +361,10 @@ def _drawn_records(
     kept: list[Predicates] = []
     seen: set[bytes] = set()
     axes_count = places.shape[1]
-    for _ in range(0, attempts, _BATCH):
-        rows = rng.integers(len(places), size=_BATCH)
-        axes = np.sort(rng.random((_BATCH, axes_count)).argsort(axis=1)[:, :attributes], axis=1)
+    for start in range(0, attempts, _BATCH):
+        size = min(_BATCH, attempts - start)
+        rows = rng.integers(len(places), size=size)
+        axes = np.sort(rng.random((size, axes_count)).argsort(axis=1)[:, :attributes], axis=1)
         tried = _conditions(boxes, rows, axes, medians)
         tried = tried[_count(tried, crowd, most=2) == 1]
         fresh = []
@@ -477,19 +478,22 @@ def _count(predicates: Predicates, crowd: _Crowd, *, most: int = -1) -> Ints:
         begin[here] = np.searchsorted(column, predicates.low[here], side="left")
         end[here] = np.searchsorted(column, predicates.high[here], side="left")
     tightest = (end - begin).argmin(axis=1)
-    rows = np.arange(len(predicates))
-    counts: Ints = count_people(
-        crowd.people,
-        crowd.orders,
-        tightest,
-        begin[rows, tightest],
-        end[rows, tightest],
-        predicates.axes,
-        predicates.low,
-        predicates.high,
-        predicates.negated,
-        most,
-    )
+    counts = np.zeros(len(predicates), dtype=np.int64)
+    chosen = predicates.axes[np.arange(len(predicates)), tightest]
+    for axis in np.unique(chosen):
+        at = np.flatnonzero(chosen == axis)
+        part = predicates[at]
+        counts[at] = count_people(
+            # In the order of the axis, so that a run is read as it lies in memory.
+            crowd.people[crowd.orders[axis]],
+            begin[at, tightest[at]],
+            end[at, tightest[at]],
+            part.axes,
+            part.low,
+            part.high,
+            part.negated,
+            most,
+        )
     return counts
 
 
