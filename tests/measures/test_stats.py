@@ -120,6 +120,14 @@ def test_the_ratio_of_paired_rates_is_covered_as_often_as_it_says(shares):
     assert misses <= binom.isf(1e-6, 3000, 0.06)
 
 
+def test_the_ratio_of_paired_rates_is_that_of_the_author():
+    """The example of `ci.ratio.prop.ps` in Bonett's R package statpsych."""
+    found = paired_ratio(6, 26, 4)
+
+    assert found.value == 3.2
+    assert (found.low, found.high) == pytest.approx((1.766544, 5.796628), abs=1e-6)
+
+
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
 def test_the_ratio_of_paired_rates_lies_in_its_interval(both, first, second):
     found = paired_ratio(both, first, second)

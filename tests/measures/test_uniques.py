@@ -39,7 +39,7 @@ def test_uniques_are_the_rows_that_occur_once(table):
     ("f", "p"), [(1, 0.1), (1, 0.9), (2, 0.3), (3, 0.02), (19, 0.2), (20, 0.2), (40, 0.05)]
 )
 def test_the_individual_risk_is_the_mean_of_1_over_f_of_a_negative_binomial(f, p):
-    """Franconi and Polettini 2004, section 3: F given f, with f successes at p."""
+    """F given f is negative binomial, with f successes at p."""
     people = np.arange(f, int(f / p * 60))
     wanted = (nbinom.pmf(people - f, f, p) / people).sum()
 
@@ -87,7 +87,7 @@ def test_weights_lower_the_risk_of_everybody(table, weight):
 def test_the_number_of_hits_is_covered_as_often_as_said():
     """Draws samples of a population and attacks the uniques; 5 sd of 3,000 tries: below 1e-6."""
     rng = np.random.default_rng(8)
-    # Populations frequencies under which the model's posterior holds: improper 1/F, cut off.
+    # Population frequencies under which the model's posterior holds: improper 1/F, cut off.
     sizes = np.exp(rng.uniform(0, np.log(5000), 200_000)).astype(int)
     p = 0.05
     sampled = rng.binomial(sizes, p)

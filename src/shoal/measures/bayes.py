@@ -28,7 +28,6 @@ counts become 0, as in the paper.
 References:
     Cormode, Procopiuc, Shen, Srivastava and Yu, "Empirical privacy and empirical utility of
     anonymized data", ICDE Workshops 2013, section II, Definition 1.
-    doi:10.1109/ICDEW.2013.6547431
 """
 
 from dataclasses import dataclass

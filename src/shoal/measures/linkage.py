@@ -161,8 +161,7 @@ def interval_disclosure(
 
     References:
         Mateo-Sanz, Sebé and Domingo-Ferrer, "Outlier protection in continuous microdata masking",
-        Privacy in Statistical Databases 2004: SDID and rank-based RID.
-        doi:10.1007/978-3-540-25955-8_16
+        Privacy in Statistical Databases 2004, LNCS 3050: SDID and rank-based RID.
 
     >>> x = np.array([[1.0], [2.0], [3.0], [4.0]])
     >>> print(interval_disclosure(x, x).records)
