@@ -288,8 +288,8 @@ def _scores(targets: Floats, own: Ints, points: Floats, sizes: Ints) -> Floats:
     least[sequence] = _tree_query(tree, targets[sequence], 1)[0][:, 0]
     # Own records at distance 0 tie with nobody else: the points are distinct.
     scores[mine == 0] = 1 / sizes[own[mine == 0]]
-    left = np.flatnonzero((mine > 0) & (mine <= least * (1 + _TIE)))
-    many = 2
+    left = sequence[((mine > 0) & (mine <= least * (1 + _TIE)))[sequence]]
+    many = 1
     while left.size:
         many = min(2 * many, len(points))
         distances, index = _tree_query(tree, targets[left], many)
