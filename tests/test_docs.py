@@ -505,8 +505,10 @@ TITLES = (
     "From t-closeness to differential privacy and vice versa in data anonymization",
     "(alpha, k)-anonymity",
     "Empirical privacy and empirical utility of anonymized data",
+    "Opinion 05/2014 on anonymisation techniques",
+    "anonymeter",
 )
-"""Titles of papers that we cite."""
+"""Titles of papers that we cite, and a program's name."""
 
 
 def claims_in(text):
