@@ -181,16 +181,8 @@ def maxent(
     for number, members in enumerate(sets):
         progress("counting tables", number, len(sets))
         exact = table_counts([grouped[j] for j in members], [sizes[j] for j in members])
-        spending = Spending(
-            mechanism=LAPLACE,
-            target=f"table of {' x '.join(attributes[j].name for j in members)}",
-            sensitivity=Fraction(2),
-            scale=2 / each,
-            epsilon=each,
-            neighbours=Neighbours.CHANGE_ONE,
-            draws=exact.size,
-        )
-        noisy = noise.discrete_laplace(exact, scale=spending.scale)
+        name = f"table of {' x '.join(attributes[j].name for j in members)}"
+        noisy, spending = noisy_table(exact, target=name, epsilon=each, noise=noise)
         spendings.append(spending)
         groups = tuple(singles[j].labels for j in members)
         measurements.append(Measurement(members, groups, noisy, spending.scale))
@@ -231,6 +223,22 @@ def table_counts(groups: Sequence[Integers], sizes: Sequence[int]) -> Integers:
     for group, size in zip(groups, sizes, strict=True):
         cell = cell * size + group
     return np.bincount(cell, minlength=prod(sizes)).astype(np.int64).reshape(tuple(sizes))
+
+
+def noisy_table(
+    exact: Integers, *, target: str, epsilon: Fraction, noise: Noise
+) -> tuple[Integers, Spending]:
+    """Add noise to the counts of a table; a changed record moves them by at most 2 in all."""
+    spending = Spending(
+        mechanism=LAPLACE,
+        target=target,
+        sensitivity=Fraction(2),
+        scale=2 / epsilon,
+        epsilon=epsilon,
+        neighbours=Neighbours.CHANGE_ONE,
+        draws=exact.size,
+    )
+    return noise.discrete_laplace(exact, scale=spending.scale), spending
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,16 +327,8 @@ def _categories(
 ) -> _Single:
     """Count every category of the public domain, those that no record has too."""
     exact = table_counts([column], [attribute.size])
-    spending = Spending(
-        mechanism=LAPLACE,
-        target=f"{attribute.name}: counts of its categories",
-        sensitivity=Fraction(2),
-        scale=2 / epsilon,
-        epsilon=epsilon,
-        neighbours=Neighbours.CHANGE_ONE,
-        draws=exact.size,
-    )
-    counts = noise.discrete_laplace(exact, scale=spending.scale)
+    name = f"{attribute.name}: counts of its categories"
+    counts, spending = noisy_table(exact, target=name, epsilon=epsilon, noise=noise)
     projected = project(counts, len(column))
     group = neighbours if attribute.kind is Kind.ORDINAL else anyhow
     members = group(projected, most)
