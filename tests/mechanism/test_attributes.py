@@ -51,6 +51,7 @@ def test_without_a_taxonomy_the_middle_is_cut():
     ("change", "message"),
     [
         ({"size": 0}, "at least one code"),
+        ({"kind": Kind.NUMERIC, "size": 2**31 + 1}, "coarser grid"),
         ({"kind": Kind.DATE}, "numeric, ordinal or nominal"),
         ({"order": (0, 0, 1)}, "each code once"),
         ({"joins": (0,)}, "expected 2 joins"),

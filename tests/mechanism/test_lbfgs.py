@@ -21,7 +21,7 @@ def soft(matrix, shift, slack):
     return function
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.integers(0, 2**32), st.integers(1, 30), st.sampled_from([1e-3, 0.1, 10.0]))
 def test_the_minimum_is_that_of_scipy(seed, size, slack):
     rng = np.random.default_rng(seed)

@@ -11,7 +11,7 @@ from shoal.errors import InputError, InternalError
 from shoal.hazmat import ledger
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.attributes import Attribute
-from shoal.mechanism.maxent import Tables, maxent, plan, table_counts
+from shoal.mechanism.maxent import Plan, Tables, maxent, plan, table_counts
 
 MIXED = (
     Attribute("number", Kind.NUMERIC, 1000),
@@ -169,3 +169,22 @@ def test_a_forgotten_spending_is_caught():
         rest = drawn.spendings[:missing] + drawn.spendings[missing + 1 :]
         with pytest.raises(InternalError, match=r"derives epsilon|accounts for draws"):
             ledger.verify(rest, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn)
+
+
+@pytest.mark.parametrize("groups", [1, 256])
+def test_impossible_plans_are_refused(groups):
+    with pytest.raises(InputError, match="2 to 255 groups"):
+        Plan(Tables.PAIRS, groups, Fraction(1, 2), (1, 1), 1.0, Fraction(1))
+
+
+@given(st.integers(0, 2**32), st.integers(1, 300))
+@settings(max_examples=20)
+def test_groups_of_a_number_end_where_its_leaves_end(seed, n):
+    drawn, _ = run(seed, n, MIXED, "3")
+
+    leaves = drawn.measurements[0].groups[0]
+    for measurement in drawn.measurements[len(MIXED) :]:
+        for j, groups in zip(measurement.columns, measurement.groups, strict=True):
+            if j == 0:
+                assert np.isin(groups, leaves).all()
+                assert measurement.counts.shape[measurement.columns.index(0)] == len(groups) - 1

@@ -16,6 +16,8 @@ from shoal.errors import InputError, InternalError
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_MOST_CODES = 1 << 31
+
 
 @dataclass(frozen=True)
 class Attribute:
@@ -49,6 +51,11 @@ class Attribute:
             raise InputError(
                 f"Column '{self.name}': expected a numeric, ordinal or nominal column of at least "
                 f"one code, found {self.kind} of {self.size}."
+            )
+        if self.size > _MOST_CODES:
+            raise InputError(
+                f"Column '{self.name}': expected at most 2^31 codes, found {self.size}. Use a "
+                "coarser grid."
             )
         if self.order is not None and sorted(self.order) != list(range(self.size)):
             raise InputError(f"Column '{self.name}': expected an order with each code once.")
@@ -116,8 +123,11 @@ class Measurement:
 
     Attributes:
         columns: which columns it counts, by index.
-        groups: for each of them, the group of each code; a number's leaf edges instead.
-        counts: the noisy counts, one axis a column; they may be negative.
+        groups: what it counts of them. A table: for each column the group of each code, or for
+            ordered codes the first code of each bin and the number of codes at the end. A tree: the
+            lower and upper ends of its leaves, as places in the public orders. Blocks by rank:
+            their first ranks, and n. Concordances of every two columns: nothing.
+        counts: the noisy answers; a table has one axis a column. They may be negative.
         scale: of the discrete Laplace noise that they have.
     """
 

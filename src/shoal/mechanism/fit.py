@@ -41,7 +41,8 @@ Integers = NDArray[np.int64]
 DENSE = 300_000
 """Most cells for which every cell has a number of its own."""
 _STAGES = 24
-_BURST = 60  # iterations between two resamplings
+_BURST, _LAST = 60, 120  # iterations between two resamplings, and once tau is its own
+_THIN = 0.01  # share of an even one below which a cell's curvature is not believed
 _LEAST_SPREAD, _SETTLED, _TOLERABLE = 0.1, 0.9, 0.5
 _ANNEAL = 256.0
 
@@ -145,18 +146,26 @@ def _solve(
     start: Floats | None,
     iterations: int,
 ) -> Floats:
-    """The dual's minimum."""
+    """The dual's minimum.
+
+    Parameters are scaled by the root of their curvature at the target, which is about the cell's
+    share + 1 / W: cells of all sizes then converge alike, in a third of the iterations.
+    """
     shares = np.concatenate([target.shares for target in targets])
     slack = np.concatenate([np.full(t.shares.size, tau / t.weight) for t in targets])
+    least = np.concatenate([np.full(t.shares.size, _THIN / t.shares.size) for t in targets])
+    unit = 1 / np.sqrt(np.maximum(shares, least) + slack)
 
-    def dual(theta: Floats) -> tuple[float, Floats]:
+    def dual(scaled: Floats) -> tuple[float, Floats]:
+        theta = scaled * unit
         weights, total = _softmax(tables.energies(theta) + base)
         pull = slack * theta
         value = total + float((theta * (pull / 2 - shares)).sum())
-        return value, tables.marginals(weights) - shares + pull
+        return value, (tables.marginals(weights) - shares + pull) * unit
 
-    begin = np.zeros(shares.size) if start is None else start
-    return minimise(dual, begin, iterations=iterations)
+    begin = np.zeros(shares.size) if start is None else start / unit
+    found: Floats = minimise(dual, begin, iterations=iterations) * unit
+    return found
 
 
 def _softmax(energy: Floats) -> tuple[Floats, float]:
@@ -295,7 +304,8 @@ def _fit_particles(
         old = np.zeros(int(tables.starts[-1])) if theta is None else theta
         base = -tables.energies(old)
         heat = max(1.0, _ANNEAL / 4.0**stage)
-        theta = _solve(tables, base, targets, tau=tau * heat, start=old, iterations=_BURST)
+        iterations = _BURST if heat > 1.0 else _LAST
+        theta = _solve(tables, base, targets, tau=tau * heat, start=old, iterations=iterations)
         step = 1.0
         weights, _ = _softmax(tables.energies(theta - old))
         while (spread := 1 / float((weights**2).sum()) / particles) < _LEAST_SPREAD:

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 _MEMORY = 20
 _DECREASE = 1e-4  # Armijo's condition
-_FLAT = 1e-12
+_FLAT = 1e-10
 _STEEP = 1e-7
 _HALVINGS = 40
 
@@ -32,7 +32,7 @@ def minimise(
 
     Steps are shortened, by the parabola through what is known, until the function decreases by
     1e-4 of what its slope promises. It ends where no slope exceeds 1e-7, where a step gains less
-    than 1e-12 of the value, or after so many iterations.
+    than 1e-10 of the value, or after so many iterations.
 
     Args:
         function: its value and gradient; smooth and convex.

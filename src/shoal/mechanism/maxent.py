@@ -86,6 +86,10 @@ class Plan:
     tau: float
     strength: Fraction
 
+    def __post_init__(self) -> None:
+        if not 2 <= self.groups <= 255 or not 0 < self.singles < 1 or self.tau <= 0:
+            raise InputError("A plan needs 2 to 255 groups, a share between 0 and 1, and tau > 0.")
+
     @property
     def order(self) -> int | None:
         """How many columns a table has, if not all."""
@@ -168,7 +172,7 @@ def maxent(
         count = _line if _is_line(attribute) else _categories
         single = count(column, attribute, most=chosen.groups, epsilon=each, noise=noise)
         singles.append(single)
-    grouped = [single.labels[column] for single, column in zip(singles, columns, strict=True)]
+    grouped = [single.grouped(column) for single, column in zip(singles, columns, strict=True)]
     sizes = [single.size for single in singles]
     sets = list(combinations(range(len(columns)), chosen.order or len(columns)))
     each = (1 - chosen.singles) * epsilon / len(sets)
@@ -184,7 +188,7 @@ def maxent(
         name = f"table of {' x '.join(attributes[j].name for j in members)}"
         noisy, spending = noisy_table(exact, target=name, epsilon=each, noise=noise)
         spendings.append(spending)
-        groups = tuple(singles[j].labels for j in members)
+        groups = tuple(singles[j].groups for j in members)
         measurements.append(Measurement(members, groups, noisy, spending.scale))
         targets.append(Target(members, noisy.ravel() / n, _precision(n, spending.scale)))
     fitted = fit(
@@ -272,9 +276,17 @@ class _Single:
         return self.summed.size
 
     @property
-    def labels(self) -> Integers:
-        """Group of each code."""
-        return np.repeat(self.members, np.diff(self.edges))
+    def groups(self) -> Integers:
+        """Group of each code; for ordered bins, the first code of each group and the end."""
+        if not self.line:
+            return self.members
+        return np.append(self.edges[:-1][np.diff(self.members, prepend=-1) > 0], self.edges[-1])
+
+    def grouped(self, column: Integers) -> Integers:
+        """The group of each record."""
+        if not self.line:
+            return self.members[column]
+        return np.searchsorted(self.groups[1:-1], column, side="right").astype(np.int64)
 
     def target(self, j: int, n: int) -> Target:
         """The noisy counts of its groups, as what the fit has to meet."""

@@ -9,11 +9,13 @@ are wanted for. It never sees a record, so that following it costs nothing.
     all numeric, goal MEANS, n epsilon < 5000               copula, blocks by rank
     otherwise                                               maxent, with its own `plan`
 
-Where the thresholds come from. Adult, m = 2, subsets of 300 to 30,162 records: privtree had the
-least rank distance and count error throughout; centroids won from n epsilon = 300,000 only. The
-others are those of the mixed-tables note, from Adult, Census and EIA. A few tables are not the
-world: on another, another choice may be better. What is chosen is always proved; how good it
-is, is not.
+Where the thresholds come from. Adult, age and hours, 300 to 3,000 records, epsilon 0.3 and 1:
+privtree, evenly spread, had less rank distance and count error than either copula. With all
+30,162 records centroids were nearer at epsilon 10 only. Census, four amounts on a log scale,
+n epsilon 216 to 3,240, 12 seeds: blocks by rank had the least squared distance (at 1,080: 0.42 of
+the variance against 0.56 for maxent, which counted three times better). The others are those of the
+mixed-tables note. A few tables are not the world: on another, another choice may be better. What
+is chosen is always proved; how good it is, is not.
 """
 
 from collections.abc import Sequence
@@ -70,9 +72,8 @@ def choose(
         epsilon: for the whole release.
         goal: what the rows are wanted for.
 
-    >>> age = Attribute("age", Kind.NUMERIC, 100)
-    >>> choose([age], n=1000, epsilon=Fraction(1)).mechanism
-    'privtree'
+    Raises:
+        InputError: without a column, a record or an epsilon.
     """
     if not attributes or n < 1 or epsilon <= 0:
         raise InputError("A choice needs a column, a record and epsilon > 0.")
