@@ -140,7 +140,7 @@ def test_enough_particles_follow_the_same_tables():
     sizes = (6, 6, 6, 6, 6, 6, 7)
     _, targets, priors = problem(2, sizes, weight=1e4, noise=0.01)
 
-    found = fit(sizes, priors, targets, tau=10.0, particles=100_000, rng=np.random.default_rng(0))
+    found = fit(sizes, priors, targets, tau=10.0, particles=40_000, rng=np.random.default_rng(0))
 
     assert found.spread > 0.9
     assert found.tau == 10.0

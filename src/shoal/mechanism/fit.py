@@ -297,9 +297,9 @@ def _fit_particles(
     2. The step is halved until the effective sample size, 1 / sum of squared weights, is at
        least a tenth of the particles: further than that they cannot carry the distribution,
        and the fit collapses on a few of them.
-    3. Unless the sample is then effectively whole, resample systematically in lexicographic order,
-       which adds far less noise than independent draws, and redraw each row by two Gibbs
-       sweeps of the pairwise model.
+    3. Unless nine tenths of the sample are then effective, or half and no more than a stage
+       before, resample systematically in lexicographic order, which adds far less noise than
+       independent draws, and redraw each row by two Gibbs sweeps of the pairwise model.
 
     Returns:
         Nothing if after the last stage less than half of the sample is effective, or if the fit is
@@ -312,6 +312,7 @@ def _fit_particles(
         groups[:, j] = rng.permutation(column)
     columns = [target.columns for target in targets]
     theta: Floats | None = None
+    last = 0.0
     for stage in range(_STAGES):
         progress("fitting a distribution", stage, _STAGES)
         groups = groups[np.argsort(_keys(groups, sizes, order), kind="stable")]
@@ -328,7 +329,10 @@ def _fit_particles(
             weights, _ = _softmax(tables.energies(step * (theta - old)))
         theta = old + step * (theta - old)
         cool = heat <= 1.0 and step >= 1.0
-        if cool and (spread > _SETTLED or (stage == _STAGES - 1 and spread >= _TOLERABLE)):
+        # With many parameters a particle, the spread levels off below what is wanted.
+        level = spread >= _TOLERABLE and spread < last + 0.01
+        last = spread if cool else 0.0
+        if cool and (spread > _SETTLED or level):
             found = Fitted(groups, weights, spread, stage + 1, tau, dense=False)
             return found if _improves(tables.marginals(weights), priors, targets) else None
         groups = np.repeat(groups, systematic(weights, particles, rng), axis=0)
