@@ -164,9 +164,10 @@ def measure(
         from shoal.measures.attack import DIFFERENCE
         from shoal.partition import compile_notice
         from shoal.policy import load
-        from shoal.publish import write_text
+        from shoal.publish import check_text, write_text
         from shoal.report import html
 
+        check_text(out, force=force)
         stated = load(policy)
         with _progress() as progress, compile_notice(_tell):
             progress("reading the files", 0, 1)
@@ -192,7 +193,7 @@ def measure(
         typer.echo(found.to_json() if as_json else str(found))
         if out is not None:
             page = html.measure_report(found.facts(), found.plots(), DIFFERENCE)
-            write_text(out, page, force=force)
+            write_text(out, page, force=force, confidential=True)
             typer.echo(f"Report, confidential: {out}", err=True)
 
 
@@ -235,9 +236,10 @@ def audit(
     with _door():
         from shoal import auditing
         from shoal.partition import compile_notice
-        from shoal.publish import write_text
+        from shoal.publish import check_text, write_text
         from shoal.report import html
 
+        check_text(out, force=force)
         with _progress() as progress, compile_notice(_tell):
             found = auditing.audit(
                 policy,
@@ -250,7 +252,7 @@ def audit(
             )
         typer.echo(str(found))
         if out is not None:
-            write_text(out, html.audit_report(found.facts()), force=force)
+            write_text(out, html.audit_report(found.facts()), force=force, confidential=True)
             typer.echo(f"Report, confidential: {out}")
         if fail_on_violation and found.violated:
             raise typer.Exit(3)

@@ -184,11 +184,13 @@ def _cannot(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> str:
     if unprotected:
         why = f"[protect] columns leaves out {', '.join(unprotected)}; add what is missing"
     elif wide and wide[0].status is Status.PROVED:
-        move = (
-            f"raise its k to {guarantee.k}"
-            if isinstance(guarantee, KAnonymity)
-            else (f"lower its epsilon to {shown(guarantee.epsilon)}")
-        )
+        move = f"raise its k to {guarantee.k}" if isinstance(guarantee, KAnonymity) else ""
+        if isinstance(guarantee, DifferentialPrivacy):
+            claimed = wide[0].guarantee
+            adds = getattr(claimed, "neighbours", None) is Neighbours.ADD_REMOVE
+            steps = 2 if adds and guarantee.neighbours is Neighbours.CHANGE_ONE else 1
+            why_half = ", since a change is a removal and an addition" if steps == 2 else ""
+            move = f"lower its epsilon to {shown(guarantee.epsilon / steps)}{why_half}"
         why = f"it promises {wide[0].guarantee}; {move}"
     elif wide:
         fixable = False

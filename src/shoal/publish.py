@@ -124,15 +124,31 @@ def with_ledger(policy: Policy, file: Path | None, source: str | None) -> Policy
     return replace(policy, ledger=stated)
 
 
-def write_text(path: Path, text: str, *, force: bool) -> None:
-    """Write a text file, all or nothing; an existing file only if forced."""
+def check_text(path: Path | None, *, force: bool) -> None:
+    """Refuse a place for a text file before the work for it is done."""
+    if path is None:
+        return
     if path.is_dir():
         raise InputError(f"Expected a file to write, found the folder '{path}'.")
     if path.exists() and not force:
         raise InputError(f"'{path}' exists already. Choose another --out, or add --force.")
+
+
+def write_text(path: Path, text: str, *, force: bool, confidential: bool = False) -> None:
+    """Write a text file, all or nothing; an existing file only if forced.
+
+    Args:
+        path: the file.
+        text: its content.
+        force: replace an existing file.
+        confidential: only the owner may read it.
+    """
+    check_text(path, force=force)
     with _writing(path) as (folder,):
         new = folder / path.name
         new.write_text(text, encoding="utf-8")
+        if confidential:
+            new.chmod(0o600)
         _flush(folder)
         new.replace(path)
 

@@ -263,10 +263,15 @@ def _book(planned: Plan, claims: Iterable[Claim], note: str) -> budget.Reservati
     policy = planned.policy
     if not policy.ledger:
         return None
+    # Columns that leave without noise are bounded by no epsilon, unless everybody knows them.
+    schema = policy.schema
+    told = {name for name in schema.released if not schema[name].public}
     proved = [
         claim.guarantee
         for claim in claims
-        if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is Status.PROVED
+        if isinstance(claim.guarantee, DifferentialPrivacy)
+        and claim.status is Status.PROVED
+        and told <= set(claim.guarantee.protects)
     ]
     least = min(proved, key=lambda guarantee: guarantee.epsilon, default=None)
     return budget.spend(

@@ -375,7 +375,8 @@ class PolicySpec(_Spec):
         for requirement in (*(self.require.l_diversity or ()), *(self.require.t_closeness or ())):
             for name in requirement.column:
                 if name not in self.columns or self.columns[name].role is not Role.CONFIDENTIAL:
-                    guess = did_you_mean(name, self.columns)
+                    secret = [n for n, s in self.columns.items() if s.role is Role.CONFIDENTIAL]
+                    guess = did_you_mean(name, secret)
                     _fail(f"[require] expected a confidential column, found '{name}'.{guess}")
         for name in self.protect.columns or ():
             if name not in self.columns:

@@ -178,3 +178,24 @@ def test_wrong_shapes_are_refused():
         against_population(np.zeros((2, 1)), np.zeros((2, 2)))
     with pytest.raises(InputError, match="records by columns"):
         uniques(np.zeros(3))
+
+
+@given(
+    st.integers(1, 30).flatmap(
+        lambda n: st.tuples(
+            st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=n, max_size=n),
+            st.lists(st.tuples(*[st.booleans()] * 3), min_size=n, max_size=n),
+        )
+    )
+)
+def test_a_suppressed_cell_matches_any_by_a_naive_count(case):
+    columns, hidden = (np.array(part) for part in case)
+
+    found = uniques(columns, hidden=hidden)
+    risks = individual_risk(columns, hidden=hidden).risks
+
+    agree = (columns[:, None] == columns) | hidden[:, None] | hidden
+    sizes = agree.all(axis=2).sum(axis=1)
+    assert found.uniques == (sizes == 1).sum()
+    assert found.smallest == sizes.min()
+    assert risks == pytest.approx(1 / sizes)

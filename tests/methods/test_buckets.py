@@ -218,7 +218,7 @@ def test_it_covers_what_a_policy_requires_of_the_released_table(taxonomy):
 def test_the_intruders_epsilon_is_stated_as_not_claimed(taxonomy):
     done = shoal.protect(people(), policy(taxonomy))
 
-    text = done.manifest["not_claimed"][1]
+    text = done.manifest["not_claimed"][2]
     assert text.startswith("Not differential privacy. 2-closeness")
     assert "exp(1.386)" in text
     assert "if the prior is one public distribution" in text

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal import io, publish
-from shoal.errors import InputError
+from shoal.errors import ClaimViolationError, InputError
 
 TREE = "lyon,south,all\nnice,south,all\nlille,north,all\nparis,north,all\n"
 CITIES = ["lyon", "nice", "lille", "paris"]
@@ -119,7 +119,7 @@ def test_a_table_that_lacks_what_is_required_stops(taxonomy):
          "day": [date(2000, 1, 1)] * 3, "ill": ["a"] * 3}
     )  # fmt: skip
 
-    with pytest.raises(InputError, match="because the whole table does not"):
+    with pytest.raises(ClaimViolationError, match="because the whole table does not"):
         shoal.protect(table, policy(taxonomy, {"l-diversity": {"l": 2, "column": "ill"}}))
 
 

@@ -166,7 +166,9 @@ class DifferentialPrivacy:
         return self.protects
 
     def __str__(self) -> str:
-        return f"{shown(self.epsilon)}-differential privacy of {' + '.join(self.protects)}"
+        whom = " (add-remove)" if self.neighbours is Neighbours.ADD_REMOVE else ""
+        what = " + ".join(self.protects)
+        return f"{shown(self.epsilon)}-differential privacy{whom} of {what}"
 
 
 @dataclass(frozen=True)

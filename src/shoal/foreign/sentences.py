@@ -40,6 +40,11 @@ def how_scored(name: str, scale: Scale, axis: Axis) -> str:
     total = _counted(axis.suppressed.size, "cell", "cells")
     text = f"'{name}': of {total}, {'; '.join(said)}."
     hidden = int(axis.suppressed.sum())
+    if scale.discrete and scale.domain[1] > len(scale.levels):
+        gone = int(axis.missing.sum())
+        hidden -= gone
+        if gone:
+            text += f" {_counted(gone, 'empty cell counts', 'empty cells count')} as missing."
     if hidden:
         cells = _counted(hidden, "cell counts", "cells count")
         text += f" {cells} as the whole domain, {_whence(scale)}."

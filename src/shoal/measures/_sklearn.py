@@ -33,6 +33,8 @@ def boosting(
         if classify
         else ensemble.HistGradientBoostingRegressor
     )
+    # Rare values make leaves of next to no weight, whose guesses would be boundless.
+    settings = {"max_iter": 50, "l2_regularization": 3.0, **settings}
     return kind(
         categorical_features=codes & (highest < MOST_CODES), early_stopping=False,
         random_state=int(rng.integers(2**31)), **settings,

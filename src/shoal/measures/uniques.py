@@ -22,6 +22,9 @@ from shoal.measures.keys import row_keys, value_codes
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+MOST_PATTERNS = 64
+"""Patterns of suppressed cells that records are matched by."""
+
 
 @dataclass(frozen=True)
 class Uniques:
@@ -100,17 +103,37 @@ class PopulationMatch:
     expected: float
 
 
-def uniques(columns: NDArray[np.generic]) -> Uniques:
+def uniques(columns: NDArray[np.generic], *, hidden: NDArray[np.bool_] | None = None) -> Uniques:
     """Count the records that are alone with their values. Cost O(d n log n).
+
+    Args:
+        columns: records by attributes.
+        hidden: which cells are suppressed. Such a cell matches any, so that a record is alone if
+            no other agrees with it wherever both show a value; p patterns of hidden cells cost
+            p^2 times as much.
 
     >>> uniques(np.array([[1, 0], [1, 0], [1, 2]])).uniques
     1
     """
-    return _uniques(row_keys(value_codes(columns), len(columns)))
+    codes, rows = value_codes(columns), len(columns)
+    if hidden is None or not hidden.any():
+        return _uniques(row_keys(codes, rows))
+    sizes = _matches(codes, rows, hidden, None)[0]
+    return Uniques(
+        records=rows,
+        keys=len(np.unique(row_keys(codes, rows))),
+        uniques=int((sizes == 1).sum()),
+        pairs=int((sizes == 2).sum()),
+        smallest=int(sizes.min()),
+    )
 
 
 def individual_risk(
-    columns: NDArray[np.generic], weights: Floats | None = None, *, confidence: float = 0.95
+    columns: NDArray[np.generic],
+    weights: Floats | None = None,
+    *,
+    hidden: NDArray[np.bool_] | None = None,
+    confidence: float = 0.95,
 ) -> IndividualRisk:
     """The individual risk of Benedetti and Franconi.
 
@@ -127,6 +150,7 @@ def individual_risk(
     Args:
         columns: records by attributes that an intruder may know.
         weights: people that each record stands for; a weight below 1 counts as 1.
+        hidden: which cells are suppressed, and match any; see `uniques`.
         confidence: of the interval.
 
     References:
@@ -140,17 +164,18 @@ def individual_risk(
     >>> individual_risk(np.array([[1], [2], [2]])).risks
     array([1. , 0.5, 0.5])
     """
-    keys = row_keys(value_codes(columns), len(columns))
+    codes, rows = value_codes(columns), len(columns)
     if weights is not None:
         weights = np.asarray(weights, dtype=np.float64)
-        if weights.shape != keys.shape or not np.isfinite(weights).all():
-            raise InputError(f"Expected a finite weight for each of {len(keys)} records.")
+        if weights.shape != (rows,) or not np.isfinite(weights).all():
+            raise InputError(f"Expected a finite weight for each of {rows} records.")
         weights = np.maximum(weights, 1.0)
-    risks = _risks(keys, weights)
-    n = max(len(keys), 1)
+    frequencies = _matches(codes, rows, hidden, weights)
+    risks = _risks(*frequencies)
+    n = max(rows, 1)
     mean = float(risks.sum()) / n
     half = float(ndtri((1 + confidence) / 2)) * float(np.sqrt((risks * (1 - risks)).sum())) / n
-    alone = (np.bincount(keys) == 1)[keys]
+    alone = frequencies[0] == 1
     return IndividualRisk(
         risks=risks,
         mean=Estimate(mean, max(0.0, mean - half), min(1.0, mean + half), confidence),
@@ -160,7 +185,10 @@ def individual_risk(
 
 
 def contributions(
-    columns: NDArray[np.generic], weights: Floats | None = None
+    columns: NDArray[np.generic],
+    weights: Floats | None = None,
+    *,
+    hidden: NDArray[np.bool_] | None = None,
 ) -> tuple[Contribution, ...]:
     """How much each attribute adds to the mean individual risk. Cost O(d^2 n log n).
 
@@ -171,14 +199,17 @@ def contributions(
     if weights is not None:
         weights = np.maximum(np.asarray(weights, dtype=np.float64), 1.0)
 
-    def risk(chosen: list[Ints]) -> float:
-        return float(_risks(row_keys(chosen, rows), weights).sum()) / max(rows, 1)
+    def risk(chosen: list[int]) -> float:
+        part = None if hidden is None else hidden[:, chosen]
+        matches = _matches([codes[j] for j in chosen], rows, part, weights)
+        return float(_risks(*matches).sum()) / max(rows, 1)
 
-    whole = risk(codes)
+    every = list(range(len(codes)))
+    whole = risk(every)
     parts = []
-    for j in range(len(codes)):
-        without = risk(codes[:j] + codes[j + 1 :])
-        parts.append(Contribution(risk([codes[j]]), without, whole - without))
+    for j in every:
+        without = risk(every[:j] + every[j + 1 :])
+        parts.append(Contribution(risk([j]), without, whole - without))
     return tuple(parts)
 
 
@@ -253,12 +284,42 @@ def _uniques(keys: Ints) -> Uniques:
     )
 
 
-def _risks(keys: Ints, weights: Floats | None) -> Floats:
-    f = np.bincount(keys).astype(np.float64)
-    if weights is None:
-        return (1 / f)[keys]
-    p = np.minimum(f / np.bincount(keys, weights), 1.0)
-    risk: Floats = (p / f * _gauss(f, 1 - p))[keys]
+def _matches(
+    codes: list[Ints], rows: int, hidden: NDArray[np.bool_] | None, weights: Floats | None
+) -> tuple[Floats, Floats]:
+    """For each record the records that match it, itself included, and the sum of their weights."""
+    heavy = np.ones(rows) if weights is None else weights
+    if hidden is None or not hidden.any():
+        keys = row_keys(codes, rows)
+        f = np.bincount(keys).astype(np.float64)
+        people = np.bincount(keys, heavy).astype(np.float64)
+        return f[keys], people[keys]
+    patterns, pattern = np.unique(hidden, axis=0, return_inverse=True)
+    if len(patterns) > MOST_PATTERNS:
+        raise InputError(
+            f"{len(patterns)} patterns of suppressed cells are too many to match records by; "
+            f"expected at most {MOST_PATTERNS}."
+        )
+    groups = [np.flatnonzero(pattern.ravel() == p) for p in range(len(patterns))]
+    found, mass = np.zeros(rows), np.zeros(rows)
+    for p, mine in enumerate(groups):
+        for q, theirs in enumerate(groups):
+            shown = np.flatnonzero(~(patterns[p] | patterns[q]))
+            both = np.concatenate([mine, theirs])
+            keys = row_keys([codes[j][both] for j in shown], len(both))
+            own, other = keys[: mine.size], keys[mine.size :]
+            width = int(keys.max(initial=0)) + 1
+            found[mine] += np.bincount(other, minlength=width)[own]
+            mass[mine] += np.bincount(other, heavy[theirs], minlength=width)[own]
+    return found, mass
+
+
+def _risks(f: Floats, people: Floats) -> Floats:
+    """E(1 / F | f) of each record."""
+    pairs, where = np.unique(np.column_stack([f, people]), axis=0, return_inverse=True)
+    many = pairs[:, 0]
+    p = np.minimum(many / np.maximum(pairs[:, 1], 1e-300), 1.0)
+    risk: Floats = (p / many * _gauss(many, 1 - p))[where.ravel()]
     return risk
 
 

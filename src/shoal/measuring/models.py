@@ -37,7 +37,7 @@ def learned(
     """A model trained on the release and on the original, tested on original rows.
 
     Tested on the people not in the table where some are handed in, which is fair; otherwise on a
-    fifth of the original, which the release has seen.
+    fifth of the original, which release and original have both seen.
     """
     others = [one for one in range(len(sides.names)) if one != axis]
     if not others:
@@ -46,14 +46,13 @@ def learned(
     order = rng.permutation(len(sides.places))
     fifth = max(len(order) // 5, 1)
     if control is not None:
-        train, tested, whom = order, control.places, "people not in the table"
+        tested, whom = control.places, "people not in the table"
     else:
-        train, tested = order[fifth:], sides.places[order[:fifth]]
-        whom = "people whom the release has seen"
+        tested, whom = sides.places[order[:fifth]], "people whom both have seen"
     classify = sides.discrete[axis]
     found = learning.learn(
         learning.Rows(sides.midpoints[:, others], sides.midpoints[:, axis], sides.released.weights),
-        learning.Rows(sides.places[train][:, others], sides.places[train, axis]),
+        learning.Rows(sides.places[:, others], sides.places[:, axis]),
         learning.Rows(tested[:, others], tested[:, axis]),
         categorical=[sides.discrete[one] for one in others],
         task=learning.Task.CLASSIFICATION if classify else learning.Task.REGRESSION,

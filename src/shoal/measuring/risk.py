@@ -5,7 +5,7 @@ where such people are handed in: only that difference is due to the release.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ SMALL = 2000
 """Rows up to which the best matching of all is sought."""
 TOLERANCE = 0.05
 """Relative error up to which a number counts as guessed."""
+WIDE = 0.15
+"""Intervals wider than this are told in sentences too."""
 NO_CONTROL = (
     "people not in the table: none were handed in (--control), so that what is due to the release "
     "cannot be told from what anybody could infer"
@@ -224,8 +226,10 @@ def _uniques(task: Task) -> Iterator[Figure]:
     task.rows()
     sides, known = task.sides, task.known
     before = uniques.uniques(sides.places[:, known])
-    released = np.hstack([sides.released.lower[:, known], sides.released.upper[:, known]])
-    after = uniques.uniques(released)
+    # Both ends of a cell go together; a suppressed cell matches any.
+    released = np.column_stack([_classes(sides, axis) for axis in known])
+    hidden = sides.suppressed[:, known]
+    after = uniques.uniques(released, hidden=hidden)
     text = (
         f"{after.uniques:,} of {after.records:,} released rows are alone with "
         f"{_listed(sides, known)}; {before.uniques:,} of {before.records:,} were."
@@ -233,7 +237,7 @@ def _uniques(task: Task) -> Iterator[Figure]:
     yield Figure(Part.RISK, "uniques", _listed(sides, known), after.share, Better.LOWER, text,
                  before.share)  # fmt: skip
     weights = sides.released.weights if sides.reading.weights is not None else None
-    single = uniques.individual_risk(released, weights)
+    single = uniques.individual_risk(released, weights, hidden=hidden)
     whom = "by their weights" if weights is not None else "if the table is the whole population"
     text = (
         f"A match on the released quasi-identifiers is right with probability "
@@ -243,9 +247,7 @@ def _uniques(task: Task) -> Iterator[Figure]:
                  Better.LOWER, text)  # fmt: skip
     if len(known) < 2:
         return
-    # Both ends of a cell go together.
-    cells = np.column_stack([_classes(sides, axis) for axis in known])
-    parts = uniques.contributions(cells, weights)
+    parts = uniques.contributions(released, weights, hidden=hidden)
     for place in np.argsort([-part.added for part in parts]):
         name, part = sides.names[known[place]], parts[place]
         text = f"Without '{name}' the average risk would be {part.without:.3g}."
@@ -316,12 +318,22 @@ def _inference(task: Task) -> Iterator[Figure]:
             attacks=ATTACKS,
         )  # fmt: skip
         near = "" if sides.discrete[axis] else ", to 5%,"
+        if sides.discrete[axis]:
+            found = replace(found, baseline=_most_common(sides, axis, found.baseline))
         text = (
             f"The released row nearest by {_listed(sides, known)} tells "
             f"'{sides.names[axis]}'{near} for {_hundred(found.main)} of 100 people in the "
             f"table{_outside(found)}."
         )
         yield _rate("inference", sides.names[axis], found, text)
+
+
+def _most_common(sides: Sides, axis: int, blind: Estimate) -> Estimate:
+    """What guessing the most common value finds, if that is more than blind guesses find."""
+    codes = sides.codes(axis)
+    known = codes[codes >= 0]
+    share = float(np.bincount(known).max() / known.size) if known.size else 0.0
+    return max(blind, Estimate(share, share, share, blind.confidence), key=lambda one: one.value)
 
 
 def _rate(measure: str, subject: str, found: Attack, text: str) -> Figure:
@@ -349,14 +361,18 @@ def _guess_sentence(sides: Sides, known: list[int], axis: int, found: Attack) ->
 
 def _outside(found: Attack) -> str:
     rate = "" if found.control is None else f", {_hundred(found.control)} for people not in it"
-    return f"{rate}; blind guesses: {_hundred(found.baseline)}"
+    return f"{rate}; guessing without the release: {_hundred(found.baseline)}"
 
 
 def _hundred(rate: Estimate | None) -> str:
+    """How many of 100, with the interval where few were tried."""
     if rate is None:
         return "?"
     share = 100 * rate.value
-    return f"{share:.0f}" if share >= 10 or share == round(share) else f"{share:.1f}"
+    text = f"{share:.0f}" if share >= 10 or share == round(share) else f"{share:.1f}"
+    if rate.high - rate.low > WIDE:
+        text += f" (between {100 * rate.low:.0f} and {100 * rate.high:.0f})"
+    return text
 
 
 def _listed(sides: Sides, axes: list[int]) -> str:

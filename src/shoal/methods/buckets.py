@@ -99,7 +99,11 @@ def _not_claimed(setting: Setting[Bucketing]) -> tuple[str, ...]:
         "distribution, if all that is seen of a person is a draw from the class's distribution, "
         "without side knowledge about its members, and if both tables compared are as close."
     )
-    return (within, view)
+    ends = (
+        "Ends of the intervals are values that somebody has, the least and the greatest of the "
+        "table among them."
+    )
+    return (within, ends, view)
 
 
 def _refuse(setting: Setting[Bucketing]) -> None:

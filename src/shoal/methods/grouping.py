@@ -9,7 +9,7 @@ same reason, and of their combination it is not: the groups of two columns cut a
 other.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -114,10 +114,15 @@ def _claim(setting: Setting[Grouping], columns: Sequence[str], basis: str, sourc
     )
 
 
-def bare_columns(setting: Setting[Grouping]) -> tuple[str, ...]:
-    """Say what joint k-anonymity leaves open: the confidential columns that go unprotected."""
+def bare_columns(setting: Setting[Grouping], besides: Collection[str] = ()) -> tuple[str, ...]:
+    """Say what joint k-anonymity leaves open: the confidential columns that go unprotected.
+
+    Args:
+        setting: names what is protected.
+        besides: columns of which something else is promised.
+    """
     confidential = setting.schema.with_role(Role.CONFIDENTIAL)
-    bare = [name for name in confidential if name not in setting.columns]
+    bare = [name for name in confidential if name not in {*setting.columns, *besides}]
     if not bare:
         return ()
     text = (

@@ -46,7 +46,7 @@ from shoal.core import (
     TCloseness,
     shown,
 )
-from shoal.errors import InputError, did_you_mean
+from shoal.errors import ClaimViolationError, InputError, did_you_mean
 from shoal.methods import grouping
 from shoal.methods.grouping import Grouping
 from shoal.methods.method import Masked, Method, Setting, Tools
@@ -137,12 +137,15 @@ def _not_claimed(setting: Setting[Cuts]) -> tuple[str, ...]:
     parameters, counted = setting.parameters, _counted(setting)
     texts: list[str] = []
     if parameters.output is not Output.TREE:
-        texts += grouping.bare_columns(setting)
+        steered = {name for guarantee in _steered(setting) for name in guarantee.columns}
+        texts += grouping.bare_columns(setting, besides=steered)
     elif counted is not None:
         texts.append(
             f"Counts of {counted} are exact: where all records of a box share a value, it is known "
             "for each of them."
         )
+    if parameters.output is Output.INTERVALS:
+        texts.append("Ends of the intervals are values that somebody of the group has.")
     if parameters.suppress:
         texts.append(
             "Nothing is promised to those who are left out but that their rows are not there: who "
@@ -164,6 +167,7 @@ def _refuse(setting: Setting[Cuts]) -> None:
         raise InputError("[protect], target: expected beside dimension = 'gain', and only there.")
     if parameters.target is not None and parameters.target not in schema.released:
         raise InputError(f"[protect], target: no released column named '{parameters.target}'.")
+    _refuse_unused(parameters)
     for guarantee in _steered(setting):
         if not set(setting.columns) >= set(guarantee.keys):
             raise InputError(
@@ -186,6 +190,15 @@ def _refuse(setting: Setting[Cuts]) -> None:
         )
     if parameters.output is Output.TREE:
         _refuse_tree(setting)
+
+
+def _refuse_unused(parameters: Cuts) -> None:
+    stated = parameters.model_fields_set
+    if "halt_distance" in stated and parameters.halt_beyond is None:
+        raise InputError("[protect], halt_distance: expected beside halt_beyond, and only there.")
+    unused = sorted(stated & {"aggregate", "integers"})
+    if unused and parameters.output is not Output.CENTROIDS:
+        raise InputError(f"[protect], {unused[0]}: expected beside output = 'centroids' alone.")
 
 
 def _refuse_unordered(setting: Setting[Cuts], guarantee: TCloseness) -> None:
@@ -256,6 +269,12 @@ def _refuse_tree(setting: Setting[Cuts]) -> None:
 def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
     parameters = setting.parameters
     tools.progress("cutting space", 0, 1)
+    missed = unmet([_requirement(table, guarantee) for guarantee in _steered(setting)])
+    if missed is not None:
+        raise ClaimViolationError(
+            f"No grouping meets {missed.guarantee}, because the whole table does not. Nothing was "
+            "written."
+        )
     kept = _kept(table, setting) if parameters.suppress else None
     rest = table if kept is None else table.take(kept)
     tree = _cut(rest, setting)

@@ -22,6 +22,7 @@ over the cells of its box. All that is post-processing.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil, floor, log2
@@ -58,6 +59,8 @@ Integers = NDArray[np.int64]
 
 MOST_COUNTS = 300_000
 """Largest number of boxes times bins on the last level."""
+LEAST_DRAWN = Decimal("0.0001")
+"""Epsilon of add-remove from which rows are drawn: below, their number is hundreds of thousands."""
 _SHARE_OF_TOTAL = Fraction(1, 20)
 NOT_EMPTY = "both tables have a row: an empty one is refused"
 SOURCE = (
@@ -155,6 +158,13 @@ def _refuse(setting: Setting[Boxes]) -> None:
         raise InputError(
             f"[require]: {tested[0]} cannot be tested on boxes, whose counts are noisy. Release "
             'rows, output = "rows", or drop the requirement.'
+        )
+    drawn = setting.release_form is ReleaseForm.SYNTHETIC
+    epsilon = setting.parameters.epsilon
+    if drawn and setting.parameters.neighbours is Neighbours.ADD_REMOVE and epsilon < LEAST_DRAWN:
+        raise InputError(
+            f"[protect], epsilon: the number of rows to draw is noisy too, and below {LEAST_DRAWN} "
+            'it may run to millions whatever the table. Raise epsilon, or use output = "tree".'
         )
     counted = counted_column(setting)
     if counted is not None and len(setting.columns) < 2:
