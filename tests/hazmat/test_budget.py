@@ -279,9 +279,9 @@ def test_an_empty_file_left_by_a_crash_can_be_initialised(tmp_path):
 
 
 def test_a_newer_file_is_refused(path):
-    execute(path, "PRAGMA user_version = 2")
+    execute(path, "PRAGMA user_version = 3")
 
-    with pytest.raises(InputError, match="has version 2; this Shoal knows 1"):
+    with pytest.raises(InputError, match="has version 3; this Shoal knows 2"):
         spend(path, "0.1")
 
 
