@@ -39,7 +39,7 @@ from shoal.serialise import plain
 
 CONTROL_SHARE = 3
 """One in so many people is held out."""
-ATTACKS = ("naive Bayes", "singling out", "linkability", "inference", "uniques")
+ATTACKS = ("naive Bayes", "linkability", "inference", "uniques")
 MEASURES = (
     "losses by column",
     "marginals",
