@@ -40,7 +40,9 @@ bench: setup-dev
 	$(BIN)/python bench/epsilon.py
 	$(BIN)/python bench/models.py
 	$(BIN)/python bench/mondrian.py
+	$(BIN)/python bench/buckets.py
 	$(BIN)/python bench/audit.py
+	$(BIN)/python bench/risk.py
 
 # With the reference tables (SHOAL_DATA or ../shared/data), else on the shipped sample.
 papers: setup
@@ -48,6 +50,8 @@ papers: setup
 	$(BIN)/python papers/soriacomas2017.py
 	$(BIN)/python papers/iftikhar2019.py
 	$(BIN)/python papers/cormode2013.py
+	$(BIN)/python papers/domingoferrer2015.py
+	$(BIN)/python papers/domingoferrer2015_pram.py
 
 docs: setup-dev
 	$(BIN)/mkdocs build --strict

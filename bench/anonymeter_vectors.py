@@ -22,14 +22,15 @@ def main() -> None:
     """Print the vectors."""
     warnings.simplefilter("ignore")
     print('# Written by bench/anonymeter_vectors.py.\nversion = "1.1.0"\nconfidence = 0.95')
-    print(f"attacks = {t.ATTACKS}\npredicates = {t.PREDICATES}")
+    print(f"attacks = {t.ATTACKS}")
     for table, make in t.TABLES.items():
         *arrays, kinds = make()
         print(f"\n[{table}]\nchecksum = {sum(float(array.sum()) for array in arrays)!r}")
         inside, outside, released = (frame(array, kinds) for array in arrays)
-        for name, mode in (("one", "univariate"), ("three", "multivariate")):
+        modes = (("one", "univariate"), ("three", "multivariate"))
+        for (name, mode), wanted in zip(modes, t.PREDICATES[table], strict=True):
             evaluator = evaluators.SinglingOutEvaluator(
-                inside, released, n_attacks=t.PREDICATES, n_cols=3, control=outside, seed=1
+                inside, released, n_attacks=wanted, n_cols=3, control=outside, seed=1
             )
             show(table, f"singling_out_{name}", evaluator.evaluate(mode=mode))
         np.random.seed(1)  # noqa: NPY002  # what anonymeter draws from
@@ -65,6 +66,7 @@ def show(table: str, name: str, evaluator: Any) -> None:
         low, high = found.value - found.error, found.value + found.error
         print(f"{rate} = [{found.value:.6f}, {low:.6f}, {high:.6f}]")
     print(f"residual = [{risk.value:.6f}, {risk.ci[0]:.6f}, {risk.ci[1]:.6f}]")
+    print(f"trials = {results.n_attacks_ori}")
     counts = (results.n_success, results.n_baseline, results.n_control)
     print("successes = [" + ", ".join(f"{float(n):.3f}" for n in counts) + "]")
 

@@ -497,5 +497,7 @@ def _tick(value: float) -> str:
 
 
 def _steps(low: float, high: float) -> list[float]:
-    """The smallest k, then every twentieth."""
+    """The smallest k, then every twentieth; whole numbers where the range is short."""
+    if high - low < 20:
+        return [float(mark) for mark in range(math.ceil(low), int(high) + 1)]
     return [low, *(float(mark) for mark in range(0, int(high) + 1, 20) if mark > low + 4)]

@@ -46,6 +46,10 @@ class Deaf(RecordingNoise):
         del scale
         return np.zeros(len(scores), dtype=np.int64)
 
+    def _respond(self, codes, levels, epsilon):
+        del epsilon
+        return np.arange(codes.size, dtype=np.int64) % levels
+
 
 @pytest.fixture
 def desk(tmp_path, people):
@@ -94,6 +98,35 @@ def test_the_folder_is_a_function_of_the_mechanisms_output_and_public_inputs(des
         table.write_csv(data)
         publish.protect(data, policy, out, form="csv", force=True, noise=Deaf())
         published.append(folder(out))
+
+    assert published[0] == published[1]
+
+
+def test_the_folder_of_record_wise_noise_follows_quasi_identifiers_and_output_alone(tmp_path):
+    rules = """
+version = 1
+[columns]
+age = { role = "quasi-identifier", kind = "numeric" }
+region = { role = "quasi-identifier", kind = "nominal" }
+income = { role = "confidential", kind = "numeric", bounds = [0, 100] }
+job = { role = "confidential", kind = "nominal", categories = ["x", "y", "z"] }
+[protect]
+method = "kanon-dp"
+k = 3
+epsilon = 1
+release_form = "row-aligned"
+"""
+    data, policy = tmp_path / "people.csv", tmp_path / "policy.toml"
+    policy.write_text(rules)
+    same = pl.DataFrame({"age": [20, 30, 30, 30, 40, 50, 60], "region": list("aabbbaa")})
+    published = []
+
+    for income, job in ((list(range(7)), list("xyzxyzx")), (["word"] * 7, [None] * 7)):
+        same.with_columns(
+            income=pl.Series(income, strict=False), job=pl.Series(job, dtype=pl.String)
+        ).write_csv(data)
+        publish.protect(data, policy, tmp_path / "out", form="csv", force=True, noise=Deaf())
+        published.append(folder(tmp_path / "out"))
 
     assert published[0] == published[1]
 

@@ -21,6 +21,8 @@ PLOTS = {
     "sanchez2014": ["sse"],
     "soriacomas2017": ["sse", "sae"],
     "iftikhar2019": ["fig4", "fig5", "fig5-free"],
+    "domingoferrer2015": ["loss", "formula"],
+    "domingoferrer2015-pram": ["pairs", "local", "qi"],
 }
 POINTS = {
     # ks x epsilons of the noisy method, plain noise, plain ranking
@@ -29,6 +31,10 @@ POINTS = {
     "soriacomas2017": 3 * (2 + 6) + 3 + 5,
     # ks x (MDAV, 3 orders), then 8 epsilons and 4 without clamping, each plain, and 2 a k
     "iftikhar2019": 3 * 4 + (8 + 4) * (1 + 2 * 3),
+    # two confidential columns x ks x (6 values of t, 3 of them with two buckets too, and MDAV)
+    "domingoferrer2015": 2 * 3 * (6 + 3 + 1),
+    # cases x ks x (5 methods x 6 values of t, and k-anonymity alone)
+    "domingoferrer2015-pram": 2 * 3 * (5 * 6 + 1),
 }
 
 
@@ -40,7 +46,8 @@ def rows_of(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("paper", PLOTS)
 def test_a_paper_is_run_again_on_the_sample(paper, tmp_path):
-    command = [sys.executable, str(ROOT / "papers" / f"{paper}.py"), "--sample", "--runs", "1"]
+    program = ROOT / "papers" / f"{paper.replace('-', '_')}.py"
+    command = [sys.executable, str(program), "--sample", "--runs", "1"]
     command += ["--ks", "2", "10", "100", "--out", str(tmp_path)]
 
     done = subprocess.run(

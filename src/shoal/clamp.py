@@ -19,6 +19,7 @@ from shoal.intake import (
     LARGEST,
     check_names,
     coded_levels,
+    leaving,
     limit,
     marked_missing,
     refuse_odd,
@@ -36,7 +37,8 @@ def adopt(
     Args:
         frame: columns of any type; text is parsed as the column's kind says.
         schema: every column of the frame, and no other.
-        columns: what is protected; other released columns are public and stay as they are.
+        columns: what is clamped; other released columns are the same in neighbouring tables,
+            and must fit as they are.
         decimal: the decimal mark of numbers in text: a point, unless stated.
 
     Returns:
@@ -51,7 +53,7 @@ def adopt(
     dtypes: dict[str, pl.DataType] = {}
     for name in (name for name in frame.columns if schema[name] in kept):
         cells, column = refuse_odd(frame[name]), schema[name]
-        dtypes[name] = cells.dtype
+        dtypes[name] = leaving(cells.dtype, column)
         if name in columns:
             cells, counts[name] = _clamped(cells, column, decimal)
             dtypes[name] = pl.String() if isinstance(cells.dtype, pl.Enum) else cells.dtype

@@ -4,10 +4,13 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from shoal import checking, publish, sample
+from shoal import checking, measuring, publish, sample
 from shoal.core import Progress, silent
 from shoal.io import read
 from shoal.report import terminal
+
+STORY = ("naive Bayes", "inference", "uniques", "COUNT queries", "own regression", "edit rules")
+"""Measures of which the demonstration tells one line each."""
 
 
 def run(out: Path, *, say: Callable[[str], None], progress: Progress = silent) -> None:
@@ -31,6 +34,12 @@ def run(out: Path, *, say: Callable[[str], None], progress: Progress = silent) -
     say(f"To publish: {published.folder}  Confidential: {published.internal}")
     say(f"\n$ shoal check {folder / 'release.parquet'} --policy {policy}")
     say(terminal.checks_text(checking.check(read(folder / "release.parquet").frame, policy)))
+    say(f"\n$ shoal measure {data} {folder / 'release.parquet'} --policy {policy}")
+    found = measuring.measure(
+        read(data).frame, read(folder / "release.parquet").frame, policy, progress=progress
+    )
+    for name in STORY:
+        say(f"  {name}: {found.of(name)[0].sentence}")
     say(
         f"\nOpen {folder / 'report.html'} in a browser; the officer's report is "
         f"{published.internal / 'report.html'}."

@@ -38,11 +38,11 @@ def adopt(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None) ->
         raise InputError("Every column is an identifier, so that nothing is left to release.")
     columns_typed = [typed(frame[name], schema[name], decimal) for name in kept]
     columns = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
-    dtypes = {name: _leaving(frame.schema[name], schema[name]) for name in kept}
+    dtypes = {name: leaving(frame.schema[name], schema[name]) for name in kept}
     return Table(pl.DataFrame(columns_typed), Schema(columns), dtypes)
 
 
-def _leaving(dtype: pl.DataType, column: Column) -> pl.DataType:
+def leaving(dtype: pl.DataType, column: Column) -> pl.DataType:
     """Choose the type in which a column leaves: the one it came in, where that gives nothing away.
 
     An enumeration lists its categories, whether they occur or not. If the policy does not

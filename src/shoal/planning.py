@@ -4,7 +4,7 @@ The method, its parameters, what it will promise in which release form, and whet
 the policy requires. A requirement that cannot be met stops here, before any data is read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -261,7 +261,7 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
     if boxes:
         notes.append("A row is a box of the quasi-identifiers' space, with counts.")
     if method.noisy:
-        return (*notes, *_clamping_notes(setting))
+        return (*notes, *_clamping_notes(setting, method.clamps(setting)))
     public = [column.name for column in schema.columns if column.public]
     if public:
         notes.append(f"Declared public: {', '.join(public)}; this method does not use it.")
@@ -275,10 +275,10 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
     return tuple(notes)
 
 
-def _clamping_notes(setting: Setting[Any]) -> list[str]:
+def _clamping_notes(setting: Setting[Any], columns: Sequence[str]) -> list[str]:
     """Say what happens in silence to cells outside their public domains."""
     notes = ["Cells outside their bounds are clamped, record by record and in silence."]
-    for name in setting.columns:
+    for name in columns:
         column = setting.schema[name]
         if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
             other = column.other or (column.levels or ("",))[0]
@@ -286,7 +286,7 @@ def _clamping_notes(setting: Setting[Any]) -> list[str]:
             notes.append(f"'{name}': unknown values count as '{other}', missing as '{missing}'.")
         else:
             notes.append(f"'{name}': missing cells count as {clamp.constant(column)}.")
-    unused = [name for name in setting.columns if setting.schema[name].transform]
+    unused = [name for name in columns if setting.schema[name].transform]
     if unused:
         notes.append(f"The transform of {', '.join(unused)} is not used by this method.")
     if setting.release_form is ReleaseForm.MARGINALS:

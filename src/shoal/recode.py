@@ -8,6 +8,7 @@ whole record, missing cells too.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
@@ -54,7 +55,7 @@ def recode(
     if aggregate is Aggregate.MEDOID:
         chosen = medoids(table.matrix(columns), partition)[partition.labels]
         frame = table.frame.with_columns(table.frame.select(columns)[chosen])
-        return Table(frame, table.schema, table.dtypes)
+        return replace(table, frame=frame)
     for name in columns:
         kind = table.schema[name].kind
         if kind is Kind.NOMINAL or (kind is Kind.ORDINAL and aggregate is Aggregate.MODE):
@@ -84,6 +85,64 @@ def generalise(table: Table, columns: Sequence[str], partition: Partition) -> Ta
     for name in columns:
         frame = frame.with_columns(_cover(table, name, partition).alias(name))
     return Table(frame, table.schema, table.dtypes)
+
+
+def name_buckets(table: Table, name: str, partition: Partition) -> Table:
+    """Replace a column's values by what names their bucket.
+
+    Numbers, dates and ordinals become "[low, high]", the least and the largest value of the
+    bucket. Of a nominal's taxonomy the largest branches are named that lie in the bucket
+    with all their leaves that occur, "{South, Lille}"; without a taxonomy the categories. A single
+    value or branch is written as it is, and "or missing" is added where the bucket holds missing
+    cells too. A column in which every bucket is one value is left as it is. Buckets that share no
+    value read differently.
+    """
+    cells = pl.DataFrame({"bucket": partition.labels, "cell": table.frame[name]})
+    held = (
+        cells.group_by("bucket")
+        .agg(
+            pl.col("cell").min().alias("low"),
+            pl.col("cell").max().alias("high"),
+            pl.col("cell").null_count().alias("gone"),
+            pl.col("cell").n_unique().alias("distinct"),
+        )
+        .sort("bucket")
+    )
+    if held["distinct"].max() == 1:
+        return table
+    wide = held.select(pl.format("[{}, {}]", "low", "high")).to_series()
+    if table.schema[name].kind is Kind.NOMINAL:
+        wide = pl.Series(_named(table, name, partition), dtype=pl.String)
+    one = pl.when(pl.col("low") == pl.col("high")).then(pl.col("low").cast(pl.String))
+    present = pl.when(pl.col("low").is_null()).then(None).otherwise(one.otherwise(wide))
+    missing = pl.when(pl.col("gone") > 0).then(pl.lit(" or missing")).otherwise(pl.lit(""))
+    text = held.select(present + missing).to_series()
+    frame = table.frame.with_columns(text[partition.labels].alias(name))
+    return Table(frame, table.schema, table.dtypes)
+
+
+def _named(table: Table, name: str, partition: Partition) -> list[str]:
+    """Name each bucket of a nominal by its largest whole branches, or by its categories."""
+    taxonomy, levels = table.schema[name].taxonomy, table.levels(name)
+    codes = table.codes(name)
+    pairs = np.unique(np.column_stack((partition.labels, codes))[codes >= 0], axis=0).tolist()
+    held: list[list[str]] = [[] for _ in range(len(partition))]
+    for bucket, code in pairs:
+        held[bucket].append(levels[code])
+    if taxonomy is None:
+        return ["{" + ", ".join(some) + "}" for some in held]
+    below: dict[str, set[str]] = {}
+    paths = {path[0]: path for path in taxonomy.paths}
+    for leaf in {levels[code] for _, code in pairs}:
+        for node in paths[leaf]:
+            below.setdefault(node, set()).add(leaf)
+    texts = []
+    for some in held:
+        # From the root down, the first node with nothing beside the bucket.
+        tops = [next(n for n in paths[v][::-1] if below[n] <= set(some)) for v in some]
+        nodes = list(dict.fromkeys(tops))
+        texts.append(nodes[0] if len(nodes) == 1 else "{" + ", ".join(nodes) + "}")
+    return texts
 
 
 def _cover(table: Table, name: str, partition: Partition) -> pl.Series:

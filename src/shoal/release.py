@@ -221,7 +221,8 @@ def show_budget(path: Path) -> str:
 def _adopted(planned: Plan, raw: io.Raw) -> tuple[Table, Mapping[str, Any]]:
     schema, decimal = planned.policy.schema, planned.policy.reading.get("decimal")
     if planned.method.noisy:
-        return clamp.adopt(raw.frame, schema, columns=planned.setting.columns, decimal=decimal)
+        columns = planned.method.clamps(planned.setting)
+        return clamp.adopt(raw.frame, schema, columns=columns, decimal=decimal)
     return intake.adopt(raw.frame, schema, decimal=decimal), {}
 
 
@@ -487,7 +488,7 @@ def _manifest(
         "policy_digest": planned.policy.digest,
         "claims": [plain(claim) for claim in claims],
         "not_claimed": list(planned.not_claimed),
-        "notes": list(planned.notes),
+        "notes": [*planned.notes, *outcome.notes],
         "checks": [plain(check) for check in checks],
         "spendings": [plain(spending) for spending in outcome.spendings],
     }

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import shoal
 from shoal.auditing import files, pairs
-from shoal.auditing.arrays import Ahead, Arrays, Runs
+from shoal.auditing.arrays import Ahead, Arrays, Runs, protected
 from shoal.cli import app
 from shoal.core import ReleaseForm, Status
 from shoal.engine import local
@@ -42,11 +42,23 @@ def with_public(method, **protect):
     return rules
 
 
+def with_secret(method, kind="numeric", **protect):
+    """A quasi-identifier a and a confidential b."""
+    rules = policy(method, "ab", k=3, **protect)
+    domain = {"bounds": [0, 1]} if kind == "numeric" else {"categories": ["x", "y", "z"]}
+    rules["columns"]["b"] = {"role": "confidential", "kind": kind, **domain}
+    return rules
+
+
 class HalfNoise(OpenDPNoise):
     """A fake with a bug: noise of half the scale that was asked for."""
 
     def _laplace(self, values, scale):
         return super()._laplace(values, scale / 2)
+
+    def _respond(self, codes, levels, epsilon):
+        # Not through `_laplace` above: its fault would add to this one.
+        return OpenDPNoise().respond(codes, levels=levels, epsilon=2 * epsilon)
 
 
 # What must be shown, at claimed epsilon 1.
@@ -75,6 +87,39 @@ def test_a_refuted_form_is_caught(rules, least):
     assert found.worst.bound.epsilon.low >= least
 
 
+@pytest.mark.parametrize("kind", ["numeric", "nominal"])
+def test_record_wise_noise_of_half_the_scale_is_flagged(kind):
+    """One record's cell moves by the width, or to another category, at claimed epsilon 1; halved
+    noise costs 2, and the event found has probabilities near 0.1 and 0.7. A miss has
+    probability below 1e-6."""
+    rules = with_secret("kanon-dp", kind, release_form="row-aligned")
+
+    found = shoal.audit(rules, noise=HalfNoise(), trials=8000, confidence=SURE, most=1)
+
+    assert found.violated
+    assert found.worst.claim.status is Status.PROVED
+    assert found.worst.bound.epsilon.low < 2
+
+
+def test_shares_that_follow_the_table_are_caught():
+    """A category that nobody has is never released by pram; with one record it is, with a
+    probability above 0.4 in the run, so that a miss has probability below 1e-6."""
+    found = shoal.audit(with_secret("pram", "nominal"), trials=2000, most=1)
+
+    assert found.violated
+    assert found.worst.claim.status is Status.REFUTED
+    assert min(found.worst.bound.before, found.worst.bound.after) == 0
+
+
+def test_a_pair_that_differs_in_a_quasi_identifier_is_no_pair_for_record_wise_noise():
+    planned = shoal.plan(with_secret("kanon-dp"))
+    before = pl.DataFrame({"a": [0.0, 0.5, 1.0], "b": [0.0, 0.5, 1.0]})
+    after = pl.DataFrame({"a": [0.0, 0.5, 0.9], "b": [0.0, 0.5, 1.0]})
+
+    with pytest.raises(InputError, match="'a' is outside the claim, and differs"):
+        pairs.given(planned, before, after)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "rules",
@@ -93,6 +138,24 @@ def test_a_proved_form_shows_no_violation(rules):
     assert len(found.findings) == 2
     assert found.verdict == "no violation found"
     assert {finding.claim.status for finding in found.findings} == {Status.PROVED}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "rules",
+    [
+        with_secret("kanon-dp", release_form="row-aligned"),
+        with_secret("kanon-dp", "ordinal"),
+        with_secret("kanon-dp", "nominal", partition="mondrian"),
+    ],
+    ids=["numbers, aligned", "ranks", "responses"],
+)
+def test_record_wise_noise_shows_no_violation(rules):
+    """False alarms: below 1e-6, the confidence of the bounds, for each of the three."""
+    found = shoal.audit(rules, confidence=SURE, trials=6000, most=1)
+
+    assert found.verdict == "no violation found"
+    assert found.worst.claim.status is Status.PROVED
 
 
 def test_insensitive_groups_by_a_scale_from_the_data_are_caught():
@@ -311,7 +374,7 @@ def test_runs_on_arrays_give_what_the_engine_gives(name):
 
     slow = outcome.protected if drawn else outcome.protected.take(outcome.places)
     columns = Arrays.of(slow).columns
-    expected = np.column_stack([columns[column] for column in planned.setting.columns])
+    expected = np.column_stack([columns[column] for column in protected(planned)])
     if drawn:
         expected = expected[np.lexsort(expected.T[::-1])]
     assert np.array_equal(fast, expected)

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations
 
@@ -13,7 +14,7 @@ from shoal.core import Noise
 from shoal.errors import InternalError
 from shoal.hazmat import noise as module
 from shoal.hazmat.fakes import Call, RecordingNoise, SeededNoise
-from shoal.hazmat.noise import OpenDPNoise, round_up
+from shoal.hazmat.noise import OpenDPNoise, response_odds, round_up
 
 ALARM = 1e-7  # False-alarm probability of each chi-square test below.
 
@@ -164,6 +165,144 @@ def test_permute_and_flip_costs_twice_the_sensitivity_over_the_scale(scores, dat
     here, there = permute_and_flip(scores, scale), permute_and_flip(neighbour, scale)
 
     assert np.abs(np.log(here / there)).max() <= float(epsilon) + 1e-9
+
+
+def responses(levels, epsilon):
+    """Exact probabilities of the truth 0 and of each lie."""
+    truth = np.exp(float(epsilon)) / (np.exp(float(epsilon)) + levels - 1)
+    return [truth, *[(1 - truth) / (levels - 1)] * (levels - 1)]
+
+
+@pytest.mark.parametrize(
+    ("levels", "epsilon"),
+    [(2, Fraction(1, 10)), (2, Fraction(3)), (3, Fraction(1)), (14, Fraction(1, 2)),
+     (14, Fraction(4)), (60, Fraction(2))],
+)  # fmt: skip
+def test_responses_follow_the_law_of_randomised_response(levels, epsilon):
+    """A chi-square test over truths and lies of 40,000 answers; false alarms: 1e-7 each."""
+    truths = np.random.default_rng(5).integers(levels, size=40_000)
+
+    answers = OpenDPNoise().respond(truths, levels=levels, epsilon=epsilon)
+
+    # Levels that are moved so that the truth is 0 have the same law whatever the truth is.
+    counts = np.bincount((answers - truths) % levels, minlength=levels)
+    assert chi_square(counts, responses(levels, epsilon)) > ALARM
+
+
+def test_responses_to_different_truths_have_the_same_law():
+    """Each truth by itself, 12,000 answers; false alarms: 4e-7 in all."""
+    for truth in range(4):
+        answers = OpenDPNoise().respond(np.full(12_000, truth), levels=4, epsilon=Fraction(1))
+        law = np.roll(responses(4, 1), truth)
+        assert chi_square(np.bincount(answers, minlength=4), law) > ALARM
+
+
+@given(levels=st.integers(2, 5000), epsilon=st.fractions(Fraction(1, 1 << 30), 60))
+@settings(max_examples=200)
+def test_the_odds_of_a_response_never_cost_more_than_epsilon(levels, epsilon):
+    """In a hundred digits: truth against a lie, and a lie against the truth."""
+    odds = response_odds(levels, epsilon)
+
+    with localcontext() as context:
+        context.prec = 100
+        h, eps = (Decimal(x.numerator) / Decimal(x.denominator) for x in (odds, epsilon))
+        truth_over_lie = (levels - 1) * h.exp()
+
+        assert truth_over_lie <= eps.exp()
+        assert 1 / truth_over_lie <= eps.exp()
+        # And hardly less: what rounding gives away is below 2^-38.
+        if odds < 40:
+            assert truth_over_lie * Decimal(2**-38).exp() >= eps.exp()
+
+
+@given(odds=st.fractions(-10, 40).filter(lambda x: abs(x) >= Fraction(1, 1 << 40)))
+def test_the_coin_of_a_response_is_rounded_towards_lies(odds):
+    """P(G odd) = exp(-1/scale) P(G even) for G geometric: heads is a lie for positive odds, the
+    truth for negative ones."""
+    asked = []
+
+    class Probe(OpenDPNoise):
+        def _laplace(self, values, scale):
+            asked.append(scale)
+            return values
+
+    Probe()._lies(odds, 1)
+
+    (scale,) = asked
+    assert scale == Fraction(float(scale))
+    truth = 1 / scale if odds > 0 else -1 / scale
+    assert odds - abs(odds) * Fraction(1, 1 << 51) <= truth <= odds
+
+
+def test_the_parity_of_a_folded_draw_has_the_odds_that_the_coin_needs():
+    """Summed up exactly over z = -400..399 at scale 5/2: G = z, or -z - 1 below 0."""
+    z = np.arange(-400, 400)
+    weights = np.exp(-np.abs(z) / 2.5)
+    odd = np.where(z >= 0, z, -(z + 1)) & 1 == 1
+
+    assert weights[odd].sum() / weights[~odd].sum() == pytest.approx(np.exp(-1 / 2.5), rel=1e-12)
+
+
+def test_a_response_at_next_to_no_price_is_uniform():
+    """40,000 answers; false alarms: 1e-7."""
+    epsilon = Fraction(1, 1 << 31)
+
+    answers = OpenDPNoise().respond(np.zeros(40_000, dtype=int), levels=5, epsilon=epsilon)
+
+    assert chi_square(np.bincount(answers, minlength=5), [0.2] * 5) > ALARM
+
+
+def test_a_response_at_a_high_price_is_the_truth(noise):
+    """A lie has probability exp(-40): a false alarm below 1e-13."""
+    truths = np.arange(3000).reshape(3, 1000) % 7
+
+    answers = noise.respond(truths, levels=7, epsilon=Fraction(10**6))
+
+    assert np.array_equal(answers, truths)
+    assert noise.drawn == {"randomised-response": 3000}
+
+
+def test_one_level_and_no_record_are_responses_too(noise):
+    assert noise.respond(np.zeros(4, dtype=int), levels=1, epsilon=Fraction(1)).tolist() == [0] * 4
+    assert noise.respond(np.zeros(0, dtype=int), levels=3, epsilon=Fraction(1)).size == 0
+
+
+@pytest.mark.parametrize(
+    ("codes", "levels", "epsilon", "words"),
+    [
+        ([0, 3], 3, Fraction(1), "none of the 3 levels"),
+        ([-1], 3, Fraction(1), "none of the 3 levels"),
+        ([0.5], 3, Fraction(1), "not whole"),
+        ([0], 0, Fraction(1), "1 to 2\\^31 levels"),
+        ([0], 3, Fraction(0), "epsilon must be a fraction > 0"),
+        ([0], 3, 0.5, "epsilon must be a fraction > 0"),
+    ],
+)
+def test_what_no_response_can_be_given_for_is_refused(noise, codes, levels, epsilon, words):
+    with pytest.raises(InternalError, match=words):
+        noise.respond(np.array(codes), levels=levels, epsilon=epsilon)
+
+
+def test_recording_noise_moves_responses_and_writes_down_the_scale():
+    noise = RecordingNoise(added=[1, 0])
+
+    assert noise.respond(np.array([2, 2, 2]), levels=3, epsilon=Fraction(1, 2)).tolist() == [
+        0,
+        2,
+        0,
+    ]
+    assert noise.calls == [Call("randomised-response", (3,), Fraction(2))]
+
+
+def test_seeded_responses_repeat_themselves_and_have_the_right_law():
+    """Chi-square on 40,000 answers; false alarms cannot come, since the seed is fixed."""
+    first, second = (
+        SeededNoise(4).respond(np.zeros(40_000, dtype=int), levels=4, epsilon=Fraction(1))
+        for _ in range(2)
+    )
+
+    assert np.array_equal(first, second)
+    assert chi_square(np.bincount(first, minlength=4), responses(4, 1)) > ALARM
 
 
 def test_uniform_numbers_are_uniform_and_reject_the_uneven_end():

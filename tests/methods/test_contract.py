@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from datetime import date, timedelta
+from fractions import Fraction
 
 import polars as pl
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.core import DifferentialPrivacy, KAnonymity, ReleaseForm, Status
+from shoal.core import DifferentialPrivacy, Distance, KAnonymity, ReleaseForm, Status
 from shoal.errors import InputError
 from shoal.hazmat import ledger
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
@@ -30,8 +31,14 @@ ADD_REMOVE = {"dp-kdtree", "dp-quadtree"}
 """Methods that have a proof for a record that comes or goes."""
 PUBLIC_BOUNDS = {"dp-kdtree", "dp-quadtree"}
 """Methods that take no bounds from the data at all."""
-NOISY = sorted(name for name, method in REGISTRY.items() if method.noisy)
+BUCKETED = {"buckets"}
+"""Methods that release confidential values as buckets, and need some."""
+NOISY = sorted(name for name, method in REGISTRY.items() if method.noisy and not method.clamped)
+"""Methods whose noise covers every protected column."""
+RECORD_WISE = sorted(name for name, method in REGISTRY.items() if method.clamped)
+"""Methods that group the quasi-identifiers, and cover the confidential columns with noise."""
 NOISY_FORMS = [(name, form) for name in NOISY for form in REGISTRY[name].forms]
+SPENDING_FORMS = [(name, form) for name in (*NOISY, *RECORD_WISE) for form in REGISTRY[name].forms]
 
 
 def schema(taxonomy):
@@ -78,13 +85,22 @@ def taxonomy(tmp_path_factory):
 
 def policy(name, taxonomy, *, changed=None, **protect):
     columns = schema(taxonomy)
-    if name in NOISY and name != "public-laplace":
+    if name in (*NOISY, *RECORD_WISE) and name != "public-laplace":
         columns["batch"] = "identifier"
     return {
         "version": 1,
         "columns": columns | (changed or {}),
         "protect": {"method": name, **REGISTRY[name].example, **CENTRED.get(name, {}), **protect},
     }
+
+
+def strange(name, taxonomy, rows):
+    """Cells that fit no domain, but for columns that the method does not clamp."""
+    fit = {"number": "1", "rank": "a", "tree": "a", "flat": "a", "day": "1970-01-02"}
+    cells = dict.fromkeys(schema(taxonomy), "x") | (fit if name in RECORD_WISE else {})
+    return pl.DataFrame({c: [cell] * rows for c, cell in cells.items()}).with_columns(
+        batch=pl.lit(1)
+    )
 
 
 def formed(form):
@@ -108,8 +124,25 @@ def test_every_claim_holds_by_an_independent_count(taxonomy, name, case, aggrega
     assert release.claims
     for claim in release.claims:
         rows = release.data.select(claim.guarantee.columns).rows()
-        assert min(Counter(rows).values()) >= claim.guarantee.k
+        if isinstance(claim.guarantee, KAnonymity):
+            assert min(Counter(rows).values()) >= claim.guarantee.k
+        else:
+            assert claim.guarantee.distance is Distance.RATIO
+            assert largest_ratio(release.data, claim.guarantee, rows) <= claim.guarantee.t
     assert all(check.holds for check in release.checks)
+
+
+def largest_ratio(data, close, values):
+    """How far a value's share in a class is from that in the table, by counting."""
+    keys = data.select(close.keys).rows()
+    sizes, whole = Counter(keys), Counter(values)
+    inside = Counter(zip(keys, values, strict=True))
+    ratios = [
+        Fraction(inside[key, value] * len(values), sizes[key] * whole[value])
+        for key in sizes
+        for value in whole
+    ]
+    return max(max(ratio, 1 / ratio) for ratio in ratios)
 
 
 @pytest.mark.parametrize("name", GROUPING)
@@ -134,7 +167,7 @@ def test_rows_columns_types_and_unprotected_cells_stay(taxonomy, name, case):
 
     assert released.columns == frame.columns[1:]
     assert released.height == frame.height
-    for column in ("secret", "batch"):
+    for column in ("batch",) if name in BUCKETED else ("secret", "batch"):
         assert released[column].equals(frame[column])
     assert [released.schema[c] for c in ("rank", "tree", "flat", "day")] == [
         frame.schema[c] for c in ("rank", "tree", "flat", "day")
@@ -161,8 +194,12 @@ def test_means_are_kept_where_nothing_is_missing(name, values):
         "columns": {"x": {"role": "quasi-identifier", "kind": "numeric", "bounds": [-1000, 1000]}},
         "protect": {"method": name, **REGISTRY[name].example, **CENTRED.get(name, {})},
     }
+    frame = pl.DataFrame({"x": values})
+    if name in BUCKETED:
+        policy["columns"]["secret"] = {"role": "confidential", "kind": "numeric"}
+        frame = frame.with_columns(secret=pl.col("x") % 7)
 
-    released = shoal.protect(pl.DataFrame({"x": values}), policy).data
+    released = shoal.protect(frame, policy).data
 
     assert released["x"].mean() == pytest.approx(sum(values) / len(values), abs=1e-9)
 
@@ -194,7 +231,7 @@ def test_noisy_rows_lie_in_public_domains_and_none_is_missing(taxonomy, name, fo
     assert released.select(pl.exclude("batch")).null_count().row(0) == (0,) * 6
 
 
-@pytest.mark.parametrize(("name", "form"), NOISY_FORMS)
+@pytest.mark.parametrize(("name", "form"), SPENDING_FORMS)
 @given(case=tables())
 @settings(max_examples=10)
 def test_the_same_is_spent_whatever_the_data(taxonomy, name, form, case):
@@ -211,9 +248,9 @@ def test_the_same_is_spent_whatever_the_data(taxonomy, name, form, case):
     assert spent[0] == spent[1]
 
 
-@pytest.mark.parametrize(("name", "form"), NOISY_FORMS)
+@pytest.mark.parametrize(("name", "form"), SPENDING_FORMS)
 def test_what_is_spent_adds_up_to_every_claim_that_is_not_refuted(taxonomy, name, form):
-    frame = pl.DataFrame({c: ["x"] * 30 for c in schema(taxonomy)}).with_columns(batch=pl.lit(1))
+    frame = strange(name, taxonomy, 30)
     noise = RecordingNoise()
 
     release = run(frame, name, taxonomy, noise=noise, form=form)
@@ -229,9 +266,9 @@ def test_what_is_spent_adds_up_to_every_claim_that_is_not_refuted(taxonomy, name
             )
 
 
-@pytest.mark.parametrize(("name", "form"), NOISY_FORMS)
+@pytest.mark.parametrize(("name", "form"), SPENDING_FORMS)
 def test_noise_that_is_not_secure_carries_no_claim_of_differential_privacy(taxonomy, name, form):
-    frame = pl.DataFrame({c: ["x"] * 20 for c in schema(taxonomy)}).with_columns(batch=pl.lit(1))
+    frame = strange(name, taxonomy, 20)
 
     real = run(frame, name, taxonomy, form=form)
     fake = run(frame, name, taxonomy, noise=SeededNoise(1), form=form)
@@ -280,6 +317,65 @@ def test_what_is_read_off_the_data_weakens_the_claim(taxonomy, name, form):
             claims(bounds="from-data")
     else:
         assert all(claim.status is Status.REFUTED for claim in claims(bounds="from-data"))
+
+
+@pytest.mark.parametrize("name", RECORD_WISE)
+@given(
+    case=tables(),
+    seed=st.integers(0, 99),
+    aggregate=st.sampled_from(["mean", "median", "medoid", "mode"]),
+    partition=st.sampled_from(["mdav", "mondrian"]),
+)
+@settings(max_examples=40)
+def test_classes_hold_k_and_confidential_cells_lie_in_their_domains(
+    taxonomy, name, case, seed, aggregate, partition
+):
+    frame, _ = case
+
+    release = run(
+        frame, name, taxonomy, noise=SeededNoise(seed), aggregate=aggregate, partition=partition
+    )
+
+    assert release.data.height == frame.height
+    (claim,) = release.claims
+    rows = release.data.select(claim.guarantee.columns).rows()
+    assert min(Counter(rows).values()) >= claim.guarantee.k
+    assert set(release.data["secret"]) <= set(LEVELS)
+    assert all(check.holds for check in release.checks)
+
+
+@pytest.mark.parametrize("name", RECORD_WISE)
+@given(case=tables(), partition=st.sampled_from(["mdav", "mondrian"]), data=st.data())
+@settings(max_examples=40)
+def test_released_quasi_identifiers_do_not_follow_confidential_values(
+    taxonomy, name, case, partition, data
+):
+    frame, _ = case
+    secrets = st.lists(
+        st.none() | st.sampled_from(LEVELS), min_size=len(frame), max_size=len(frame)
+    )
+    other = frame.with_columns(secret=pl.Series(data.draw(secrets), dtype=pl.String))
+
+    released = [
+        shoal.protect(
+            f, policy(name, taxonomy, partition=partition), keep_order=True, noise=RecordingNoise()
+        ).data
+        for f in (frame, other)
+    ]
+
+    assert released[0].drop("secret").equals(released[1].drop("secret"))
+
+
+@pytest.mark.parametrize("name", RECORD_WISE)
+@given(case=tables())
+@settings(max_examples=30)
+def test_permuting_the_file_changes_no_class_of_quasi_identifiers(taxonomy, name, case):
+    frame, permutation = case
+
+    straight = run(frame, name, taxonomy, noise=RecordingNoise()).data
+    permuted = run(frame[list(permutation)], name, taxonomy, noise=RecordingNoise()).data
+
+    assert Counter(straight.drop("secret").rows()) == Counter(permuted.drop("secret").rows())
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))

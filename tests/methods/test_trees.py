@@ -295,6 +295,30 @@ def test_what_a_tree_cannot_hold_is_refused_in_a_sentence(method):
         shoal.plan(policy(method, release_form="tree"))
 
 
+def test_boxes_with_noisy_counts_are_not_tested_for_diversity():
+    rules = policy("dp-kdtree", output="tree")
+    rules["require"] = {"l-diversity": {"l": 2, "column": "job"}}
+
+    with pytest.raises(InputError, match="l-diversity cannot be tested on boxes"):
+        shoal.plan(rules)
+    rules["protect"]["output"] = "rows"
+    shoal.plan(rules)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("epsilon", [1e-9, 1e9])
+def test_extreme_epsilons_give_a_table(method, neighbours, epsilon):
+    frame = pl.DataFrame({c: ["1"] * 9 for c in COLUMNS})
+    rules = policy(method, epsilon=epsilon, neighbours=neighbours.value, height=3, output="tree")
+
+    boxes = shoal.protect(frame, rules).data
+
+    total = boxes.select(f"job={job}" for job in JOBS).sum().sum_horizontal()[0]
+    if epsilon > 1 or neighbours is Neighbours.CHANGE_ONE:
+        assert total == pytest.approx(9)
+
+
 def test_medians_take_a_share_of_epsilon_between_0_and_1():
     with pytest.raises(InputError, match="structure"):
         shoal.plan(policy("dp-kdtree", structure=1))

@@ -29,6 +29,7 @@ with compile_notice(lines.append):
     stable(X, X, 4), insensitive(X % 1, 4)
     codes = np.arange(5000) % 3
     codes.flags.writeable = False
+    buckets(X, codes, 4, 2), merge_close(X, codes, codes, 2)
     for choice in Choice:
         target = codes[::-1] if choice is Choice.GAIN else None
         mondrian(X, 4, choice=choice, target=target, units=codes[::-1] + np.arange(5000))

@@ -17,7 +17,7 @@ import polars as pl
 
 from shoal import io
 from shoal.auditing import files, pairs
-from shoal.auditing.arrays import Runs
+from shoal.auditing.arrays import Runs, protected
 from shoal.auditing.pairs import Neighbours
 from shoal.core import (
     Claim,
@@ -318,7 +318,7 @@ def _likelihoods(
         return {}  # Cells are no noisy answers.
     if len(scales) != before.shape[1] or np.array_equal(before, after):
         return {}
-    widths = [planned.policy.schema[name].bounds for name in planned.setting.columns]
+    widths = [planned.policy.schema[name].bounds for name in protected(planned)]
     if any(bounds is None or not hasattr(bounds[1], "as_tuple") for bounds in widths):
         return {}
     spans = [float(b[1]) - float(b[0]) for b in widths if b is not None]  # type: ignore[arg-type]

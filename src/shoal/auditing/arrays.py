@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core import Decomposition, Kind, Noise, ReleaseForm
+from shoal.core import Decomposition, DifferentialPrivacy, Kind, Noise, ReleaseForm
 from shoal.methods import Tools
 from shoal.planning import Plan, with_rows
 from shoal.table import Table
@@ -105,6 +105,10 @@ class Ahead:
         """Choose an index for each row of scores."""
         return self._next(_Pool(scores, (sensitivity, epsilon), self._many_choices))
 
+    def respond(self, codes: Integers, *, levels: int, epsilon: Fraction) -> Integers:
+        """Answer for each code by randomised response."""
+        return self._next(_Pool(codes, (Fraction(levels), epsilon), self._many_responses))
+
     def _next(self, asked: "_Pool") -> Integers:
         place, self._place = self._place, self._place + 1
         if place == len(self._pools):
@@ -121,6 +125,10 @@ class Ahead:
         sensitivity, epsilon = terms
         chosen = self._noise.select_many(many, sensitivity=sensitivity, epsilon=epsilon)
         return chosen.reshape(times, len(scores))
+
+    def _many_responses(self, codes: Integers, times: int, terms: tuple[Fraction, ...]) -> Integers:
+        many = np.broadcast_to(codes, (times, *codes.shape))
+        return self._noise.respond(many, levels=int(terms[0]), epsilon=terms[1])
 
 
 class _Pool:
@@ -145,6 +153,12 @@ class _Pool:
         self._taken += 1
         drawn: Integers = self._drawn[self._taken - 1]
         return drawn
+
+
+def protected(planned: Plan) -> tuple[str, ...]:
+    """The columns that may differ between neighbours: those that epsilon is claimed for."""
+    claimed = [c.guarantee for c in planned.claims if isinstance(c.guarantee, DifferentialPrivacy)]
+    return claimed[0].protects if claimed else planned.setting.columns
 
 
 class Runs:
@@ -173,9 +187,9 @@ class Runs:
         self._places = np.argsort(order)
         self._ahead = Ahead(noise)
         self._height = rows if planned.setting.rows is None else None
-        shown = [name for name in table.schema.released if name not in self._setting.columns]
-        self._public = [_numbered(self._rows.frame[name]) for name in shown]
-        self.names: Sequence[str] = self._setting.columns
+        self.names: Sequence[str] = protected(planned)
+        shown = [name for name in table.schema.released if name not in self.names]
+        self._public = {name: _numbered(self._rows.frame[name]) for name in shown}
 
     def __call__(self, runs: int) -> Floats:
         """Run so many times: runs x rows x protected columns."""
@@ -194,7 +208,7 @@ class Runs:
         if isinstance(table, Decomposition):
             self.names, cells = _corners(table)
             return cells
-        cells = np.column_stack([table.columns[name] for name in self._setting.columns])
+        cells = np.column_stack([table.columns[name] for name in self.names])
         form = self._setting.release_form
         if form is ReleaseForm.ROW_ALIGNED:
             arranged = cells[self._places]
@@ -203,7 +217,9 @@ class Runs:
         elif form is ReleaseForm.MARGINALS:
             arranged = np.sort(cells, axis=0)
         else:
-            arranged = cells[np.lexsort([*cells.T[::-1], *self._public[::-1]])]
+            # Columns that the method changed all the same are seen as it releases them.
+            shown = [table.columns.get(name, known) for name, known in self._public.items()]
+            arranged = cells[np.lexsort([*cells.T[::-1], *shown[::-1]])]
         if self._height is not None:
             missing = max(0, self._height - len(arranged))
             arranged = np.pad(arranged[: self._height], ((0, missing), (0, 0)), constant_values=-1)

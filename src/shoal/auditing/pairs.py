@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from shoal import core
-from shoal.auditing.arrays import Runs
+from shoal.auditing.arrays import Runs, protected
 from shoal.clamp import adopt
 from shoal.core import Column, Kind, Progress, ReleaseForm, Role, silent
 from shoal.errors import InputError
@@ -102,8 +102,9 @@ def given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> Neighbour
     changed = [name for name, cells in zip(before.columns, apart, strict=True) if cells.any()]
     schema = planned.policy.schema
     for name in changed:
-        if name in schema.released and name not in planned.setting.columns:
-            raise InputError(f"Column '{name}' is public, and differs between the two tables.")
+        if name in schema.released and name not in protected(planned):
+            known = "public" if schema[name].public else "outside the claim"
+            raise InputError(f"Column '{name}' is {known}, and differs between the two tables.")
     return Neighbours("the two tables that were given", before, after, int(rows[0]))
 
 
@@ -155,7 +156,7 @@ def searched(
     # A cell between two whole numbers must not give its whole column another type.
     table = table.with_columns(
         table[name].cast(pl.Float64)
-        for name in planned.setting.columns
+        for name in protected(planned)
         if table.schema[name].is_integer() and planned.policy.schema[name].kind is Kind.NUMERIC
     )
     for attempt in range(tries):
@@ -170,7 +171,7 @@ def searched(
             if best is None or score > best[0]:
                 best = score, pair
             continue
-        for name in planned.setting.columns:
+        for name in protected(planned):
             cell = _other_cell(planned.policy.schema[name], table[name], rng)
             changed = changed.with_columns(_with_cell(changed[name], row, cell))
         if changed.equals(table, null_equal=True):
@@ -209,7 +210,7 @@ def table_of(planned: Plan, frame: pl.DataFrame) -> Any:
     return adopt(
         frame,
         planned.policy.schema,
-        columns=planned.setting.columns,
+        columns=planned.method.clamps(planned.setting),
         decimal=planned.policy.reading.get("decimal"),
     )[0]
 
@@ -242,6 +243,11 @@ class _Exact:
         self.answers.append((scores.astype(np.float64), sensitivity / epsilon))
         return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
+    def respond(self, codes: Integers, *, levels: int, epsilon: Fraction) -> Integers:
+        del levels
+        self.answers.append((codes.astype(np.float64), 1 / epsilon))
+        return np.asarray(codes)
+
 
 class _Deaf(_Exact):
     """A probe whose answers do not depend on the data, and differ from one another."""
@@ -255,6 +261,10 @@ class _Deaf(_Exact):
         numbers = self._next + np.arange(values.size, dtype=np.int64)
         self._next += values.size
         return (numbers * 7919).reshape(values.shape)
+
+    def respond(self, codes: Integers, *, levels: int, epsilon: Fraction) -> Integers:
+        del epsilon
+        return np.arange(codes.size, dtype=np.int64).reshape(codes.shape) % levels
 
 
 def _loss(
@@ -337,7 +347,7 @@ def _carried(planned: Plan, name: str, before: Floats, after: Floats) -> Neighbo
 
 
 def _frame(planned: Plan, X: Floats) -> pl.DataFrame:
-    schema, columns = planned.policy.schema, planned.setting.columns
+    schema, columns = planned.policy.schema, protected(planned)
     n = len(X)
     cells: dict[str, list[Any]] = {}
     for column in schema.columns:

@@ -83,3 +83,9 @@ class Noise(Protocol):
     ) -> NDArray[np.int64]:
         """Choose an index for each row of scores, each choice at the price of epsilon."""
         ...
+
+    def respond(
+        self, codes: NDArray[np.int64], *, levels: int, epsilon: Fraction
+    ) -> NDArray[np.int64]:
+        """Answer for each code, 0 to levels - 1, by randomised response at the price epsilon."""
+        ...

@@ -19,6 +19,7 @@ class Outcome:
         original: the rows that the protected ones stand for, or all.
         places: for each row of the file, where it stands in the canonical order.
         suppressed: how many rows were left out.
+        notes: what the method has to say about this run.
     """
 
     original: Table
@@ -27,6 +28,7 @@ class Outcome:
     spendings: tuple[Spending, ...]
     canonical: NDArray[np.int64] | None
     suppressed: int
+    notes: tuple[str, ...] = ()
 
 
 def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
@@ -47,4 +49,12 @@ def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) 
     if masked.kept is not None:
         suppressed = len(original) - masked.kept.size
         original = original.take(masked.kept)
-    return Outcome(original, masked.data, places, masked.spendings, masked.canonical, suppressed)
+    return Outcome(
+        original,
+        masked.data,
+        places,
+        masked.spendings,
+        masked.canonical,
+        suppressed,
+        masked.notes,
+    )

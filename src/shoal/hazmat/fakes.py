@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import LAPLACE, SELECTION
+from shoal.core import LAPLACE, RESPONSE, SELECTION
 from shoal.hazmat.noise import CheckedNoise
 
 
@@ -31,7 +31,8 @@ class Call:
 class RecordingNoise(CheckedNoise):
     """Adds known numbers and writes down every call.
 
-    A selection takes the highest score, the first of equals.
+    A selection takes the highest score, the first of equals. A response is the truth, moved up by
+    the known numbers, from the last level on to the first.
 
     Args:
         added: what is added to the values of each call in turn, repeated as needed; 0 by
@@ -68,6 +69,12 @@ class RecordingNoise(CheckedNoise):
         self.calls.append(Call(SELECTION, scores.shape, scale))
         return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
+    def _respond(
+        self, codes: NDArray[np.int64], levels: int, epsilon: Fraction
+    ) -> NDArray[np.int64]:
+        self.calls.append(Call(RESPONSE, codes.shape, 1 / epsilon))
+        return (codes + np.resize(self._added, codes.size)) % levels
+
 
 class SeededNoise(CheckedNoise):
     """Noise of the right distribution, to floating-point accuracy, that a seed repeats.
@@ -92,3 +99,13 @@ class SeededNoise(CheckedNoise):
         gaps = scores - scores.max(axis=1, keepdims=True)
         noisy = gaps + self._rng.exponential(float(scale), scores.shape)
         return np.asarray(noisy.argmax(axis=1), dtype=np.int64)
+
+    def _respond(
+        self, codes: NDArray[np.int64], levels: int, epsilon: Fraction
+    ) -> NDArray[np.int64]:
+        if levels == 1:
+            return codes.copy()
+        lie = 1 / (1 + np.exp(min(float(epsilon), 700.0)) / (levels - 1))
+        others = self._rng.integers(levels - 1, size=codes.size)
+        lies = self._rng.random(codes.size) < lie
+        return np.where(lies, others + (others >= codes), codes)

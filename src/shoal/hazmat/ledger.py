@@ -34,10 +34,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from shoal.core import LAPLACE, SELECTION, Neighbours, Spending
+from shoal.core import LAPLACE, RESPONSE, SELECTION, Neighbours, Spending
 from shoal.errors import InternalError
 
-_FACTORS = {LAPLACE: 1, SELECTION: 2}  # Proved in `shoal.hazmat.noise`.
+_FACTORS = {LAPLACE: 1, SELECTION: 2, RESPONSE: 1}  # Proved in `shoal.hazmat.noise`.
 
 
 def price(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fraction:

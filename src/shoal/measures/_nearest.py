@@ -1,4 +1,7 @@
-"""The nearest boxes of a place, in expected Gower distance. Private; its twin is in the tests."""
+"""Kernels of the attacks of guidance: nearest boxes, and people who satisfy predicates.
+
+Private; their twins are in the tests.
+"""
 
 from typing import Any
 
@@ -56,3 +59,24 @@ def nearest_boxes(  # noqa: PLR0917, C901  # numba calls by position; one search
             if box == boxes:
                 box = 0
     return found
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def count_people(  # noqa: PLR0917  # numba calls by position
+    people: Any, begin: Any, end: Any, axes: Any, low: Any, high: Any, negated: Any, most: Any
+) -> Any:
+    """Count the people from `begin` to `end` who satisfy each predicate, and stop at `most`."""
+    counts = np.zeros(len(axes), dtype=np.int64)
+    for p in range(len(axes)):
+        for person in range(begin[p], end[p]):
+            holds = True
+            for j in range(axes.shape[1]):
+                x = people[person, axes[p, j]]
+                if (low[p, j] <= x < high[p, j]) == negated[p, j]:
+                    holds = False
+                    break
+            if holds:
+                counts[p] += 1
+                if counts[p] == most:
+                    break
+    return counts

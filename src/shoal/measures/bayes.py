@@ -28,7 +28,6 @@ counts become 0, as in the paper.
 References:
     Cormode, Procopiuc, Shen, Srivastava and Yu, "Empirical privacy and empirical utility of
     anonymized data", ICDE Workshops 2013, section II, Definition 1.
-    doi:10.1109/ICDEW.2013.6547431
 """
 
 from dataclasses import dataclass
@@ -280,12 +279,13 @@ def _spread(
     last = np.clip(np.searchsorted(edges, upper, side="left") - 1, first, count - 1)
     shape, size = (count + 1, values), (count + 1) * values
     within = first == last
-    total = np.bincount(first[within] * values + codes[within], mass[within], size)
+    # Sums of nothing come as whole numbers, which no fraction can be added to.
+    total = np.bincount(first[within] * values + codes[within], mass[within], size).astype(float)
     f, e, c = first[~within], last[~within], codes[~within]
     density = mass[~within] / (upper - lower)[~within]
     total += np.bincount(f * values + c, density * (edges[f + 1] - lower[~within]), size)
     total += np.bincount(e * values + c, density * (upper[~within] - edges[e]), size)
-    steps = np.bincount((f + 1) * values + c, density, size)
+    steps = np.bincount((f + 1) * values + c, density, size).astype(float)
     steps -= np.bincount(e * values + c, density, size)
     inner = np.cumsum(steps.reshape(shape), axis=0) * np.append(widths, 0.0)[:, None]
     # Differences of sums leave rounding where no box is open; whole numbers tell where.

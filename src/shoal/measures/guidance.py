@@ -13,8 +13,9 @@ places too: the code of a category, NaN where the attacker does not know.
 Against anonymeter 1.1, which these follow: records of people are not made distinct before they are
 counted, since two people with equal values are not singled out; a rate is over the guesses that
 could be made; ties between nearest records are drawn, not left to the sort; the tolerance for a
-number is relative to its size, so that a negative guess is not always right; and all randomness
-comes from `rng`.
+number is relative to its size, so that a negative guess is not always right; the baseline of
+inference draws any released record, where anonymeter's reads the target's own row if both tables
+have the same row labels; and all randomness comes from `rng`.
 
 References:
     Giomi, Boenisch, Wehmeyer and Tasnádi, "A unified framework for quantifying privacy risk in
@@ -34,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from shoal.errors import InputError
-from shoal.measures._nearest import nearest_boxes
+from shoal.measures._nearest import count_people, nearest_boxes
 from shoal.measures.attack import Attack, attack
 from shoal.measures.keys import distinct_rows
 
@@ -42,8 +43,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-_BATCH = 1000
-_SIEVE = 4096
+_BATCH = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ def singling_out(
     attributes: int = 3,
     control: Floats | None = None,
     attacks: int = 500,
-    attempts: int = 50_000,
+    attempts: int = 100_000,
     confidence: float = 0.95,
 ) -> Attack:
     """Make predicates that single out one released record; do they single out one person?
@@ -120,15 +120,16 @@ def singling_out(
         made = _extremes(boxes, attacks, rng)
     else:
         made = _drawn_records(boxes, attributes, attacks, attempts, rng)
-    counted = _count(made, x)
+    crowd = _Crowd.of(x)
+    counted = _count(made, crowd, most=2)
     blind = _blind(boxes, attributes, attacks, rng)
-    baseline = int((_count(blind, x) == 1).sum())
+    baseline = int((_count(blind, crowd, most=2) == 1).sum())
     note = f"{len(made):,} predicates singled out one released record"
     note += f", of {attacks:,} wanted." if len(made) < attacks else "."
     others = None
     if control is not None:
         y = _people(control, boxes)
-        others = (_carried(_count(made, y), len(y), len(x)), max(len(made), 1))
+        others = (_carried(_count(made, _Crowd.of(y)), len(y), len(x)), max(len(made), 1))
         if len(y) != len(x):
             note += f" The control was carried over from {len(y):,} people to {len(x):,}."
     return attack(
@@ -158,7 +159,8 @@ def linkability(
 
     The attacker holds two tables of people, with some attributes each. A person is linked if one
     released record is among the nearest to both parts. Ties are drawn independently for the parts.
-    The baseline picks the nearest records blindly. Cost O(attacks n d).
+    The baseline picks k records of n blindly for either part, which meet with probability
+    1 - C(n - k, k) / C(n, k). Cost O(attacks n d).
 
     Args:
         lower: released boxes by axes.
@@ -189,11 +191,10 @@ def linkability(
         return int(_meet(*near).sum()), len(targets)
 
     main = linked(x)
-    # k different records out of n twice at random: one set may be any, so fix it.
-    blind = rng.hypergeometric(k, len(boxes.lower) - k, k, size=main[1]) > 0
+    n = len(boxes.lower)
     return attack(
         main,
-        baseline=(int(blind.sum()), main[1]),
+        baseline=float(-np.expm1(_choose(n - k, k) - _choose(n, k))) if n >= 2 * k else 1.0,
         control=None if control is None else linked(_people(control, boxes)),
         note="The baseline picks released records blindly.",
         confidence=confidence,
@@ -357,17 +358,16 @@ def _drawn_records(
 ) -> Predicates:
     places = _places(boxes)
     medians = np.median(places, axis=0)
-    sieve = places[rng.choice(len(places), min(_SIEVE, len(places)), replace=False)]
+    crowd = _Crowd.of(places)
     kept: list[Predicates] = []
     seen: set[bytes] = set()
     axes_count = places.shape[1]
-    for _ in range(0, attempts, _BATCH):
-        rows = rng.integers(len(places), size=_BATCH)
-        axes = np.sort(rng.random((_BATCH, axes_count)).argsort(axis=1)[:, :attributes], axis=1)
+    for start in range(0, attempts, _BATCH):
+        size = min(_BATCH, attempts - start)
+        rows = rng.integers(len(places), size=size)
+        axes = np.sort(rng.random((size, axes_count)).argsort(axis=1)[:, :attributes], axis=1)
         tried = _conditions(boxes, rows, axes, medians)
-        # A predicate that two of a few records satisfy is not worth counting over all.
-        tried = tried[_count(tried, sieve) <= 1]
-        tried = tried[_count(tried, places) == 1]
+        tried = tried[_count(tried, crowd, most=2) == 1]
         fresh = []
         for at in range(len(tried)):
             name = b"".join(part[at].tobytes() for part in (tried.axes, tried.low, tried.high))
@@ -399,11 +399,12 @@ def _extremes(boxes: _Boxes, attacks: int, rng: np.random.Generator) -> Predicat
         made.append(Predicates(column, low[:, None], high[:, None], np.zeros_like(column, bool)))
     every = _joined(made, 1)
     every = every[rng.permutation(len(every))]
+    crowd = _Crowd.of(places)
     chosen: list[Predicates] = []
     found = 0
     for start in range(0, len(every), _BATCH):
         batch = every[slice(start, start + _BATCH)]
-        batch = batch[_count(batch, places) == 1]
+        batch = batch[_count(batch, crowd, most=2) == 1]
         chosen.append(batch)
         found += len(batch)
         if found >= attacks:
@@ -448,44 +449,52 @@ def _joined(parts: list[Predicates], attributes: int) -> Predicates:
     )
 
 
-def _count(predicates: Predicates, people: Floats) -> Ints:
-    """How many people satisfy each predicate.
+@dataclass(frozen=True, eq=False)
+class _Crowd:
+    """People, sorted on each axis once."""
 
-    People are sorted once on each axis. A predicate reads only those whom its most selective
-    condition leaves; a condition that names an interval leaves a run of the sorted people.
+    people: Floats
+    orders: Ints
+    columns: Floats
+
+    @classmethod
+    def of(cls, people: Floats) -> "_Crowd":
+        orders = np.argsort(people.T, axis=1, kind="stable")
+        return cls(people, orders, np.take_along_axis(people.T, orders, axis=1))
+
+    def __len__(self) -> int:
+        return len(self.people)
+
+
+def _count(predicates: Predicates, crowd: _Crowd, *, most: int = -1) -> Ints:
+    """How many people satisfy each predicate; counting stops at `most`.
+
+    A predicate reads only those whom its most selective condition leaves: one that names an
+    interval leaves a run of the people sorted on its axis.
     """
-    counts = np.zeros(len(predicates), dtype=np.int64)
-    if not len(predicates):
-        return counts
-    orders, columns = {}, {}
-    for axis in np.unique(predicates.axes):
-        orders[axis] = np.argsort(people[:, axis], kind="stable")
-        columns[axis] = people[orders[axis], axis]
-    begin, end = (np.zeros(predicates.axes.shape, dtype=np.int64) for _ in "ab")
-    for axis, column in columns.items():
-        here = predicates.axes == axis
+    shape = predicates.axes.shape
+    begin, end = np.zeros(shape, dtype=np.int64), np.full(shape, len(crowd), dtype=np.int64)
+    for axis, column in enumerate(crowd.columns):
+        here = (predicates.axes == axis) & ~predicates.negated
         begin[here] = np.searchsorted(column, predicates.low[here], side="left")
-        # NaN sorts last: a missing value satisfies nothing.
-        end[here] = np.minimum(
-            np.searchsorted(column, predicates.high[here], side="left"),
-            np.searchsorted(column, np.nan, side="left"),
+        end[here] = np.searchsorted(column, predicates.high[here], side="left")
+    tightest = (end - begin).argmin(axis=1)
+    counts = np.zeros(len(predicates), dtype=np.int64)
+    chosen = predicates.axes[np.arange(len(predicates)), tightest]
+    for axis in np.unique(chosen):
+        at = np.flatnonzero(chosen == axis)
+        part = predicates[at]
+        counts[at] = count_people(
+            # In the order of the axis, so that a run is read as it lies in memory.
+            crowd.people[crowd.orders[axis]],
+            begin[at, tightest[at]],
+            end[at, tightest[at]],
+            part.axes,
+            part.low,
+            part.high,
+            part.negated,
+            most,
         )
-    runs = np.where(predicates.negated, len(people), end - begin)
-    tightest = runs.argmin(axis=1)
-    for at in range(len(predicates)):
-        place = tightest[at]
-        if predicates.negated[at, place]:
-            left = np.arange(len(people))
-        else:
-            axis = predicates.axes[at, place]
-            left = orders[axis][begin[at, place] : end[at, place]]
-        for other, axis in enumerate(predicates.axes[at]):
-            if not left.size or (other == place and not predicates.negated[at, place]):
-                continue
-            values = people[left, axis]
-            holds = (predicates.low[at, other] <= values) & (values < predicates.high[at, other])
-            left = left[~holds if predicates.negated[at, other] else holds]
-        counts[at] = len(left)
     return counts
 
 

@@ -149,7 +149,7 @@ def residual(
 
     References:
         Giomi, Boenisch, Wehmeyer and Tasnádi, "A unified framework for quantifying privacy risk
-        in synthetic data", PoPETs 2023(2), equations (6) and (7). doi:10.56553/popets-2023-0055
+        in synthetic data", PoPETs 2023(2). doi:10.56553/popets-2023-0055
 
     >>> print(residual(300, 500, 100, 500))
     0.498 [0.440, 0.556]
@@ -185,8 +185,8 @@ def paired_ratio(
         Bonett and Price, "Confidence intervals for a ratio of binomial proportions based on
         paired data", Statistics in Medicine 25 (2006). doi:10.1002/sim.2440
 
-    >>> print(paired_ratio(43, 14, 3))
-    1.239 [1.055, 1.456]
+    >>> print(paired_ratio(6, 26, 4))
+    3.200 [1.767, 5.797]
     """
     one, two, seen = both + first_only, both + second_only, both + first_only + second_only
     if not seen:

@@ -133,7 +133,7 @@ def individual_risk(
         Benedetti and Franconi, "Statistical and technological solutions for controlled data
         dissemination", New Techniques and Technologies for Statistics 1998.
         Franconi and Polettini, "Individual risk estimation in mu-Argus: a review", Privacy in
-        Statistical Databases 2004. doi:10.1007/978-3-540-25955-8_20
+        Statistical Databases 2004, LNCS 3050, 262-272.
         Templ, Kowarik and Meindl, "Statistical disclosure control for micro-data using the R
         package sdcMicro", J. Stat. Software 67 (2015). doi:10.18637/jss.v067.i04
 
@@ -192,8 +192,8 @@ def against_population(
         population: people by the same attributes, in the same codes.
 
     References:
-        Sweeney, "Computational disclosure control: a primer on data privacy protection", MIT,
-        2001, section 7.5: k-map.
+        Sweeney, "Computational disclosure control: a primer on data privacy protection", PhD
+        thesis, MIT, 2001: k-map.
 
     >>> against_population(np.array([[1], [2]]), np.array([[1], [2], [2]]))
     PopulationMatch(k=1, alone=1, absent=0, expected=1.5)
@@ -223,7 +223,7 @@ def minimal_uniques(columns: NDArray[np.generic], *, largest: int = 3) -> Ints:
     References:
         Elliot, Manning and Ford, "A computational algorithm for handling the special uniques
         problem", Int. J. Uncertainty, Fuzziness and Knowledge-Based Systems 10 (2002): minimal
-        sample uniques. doi:10.1142/S0218488502001600
+        sample uniques.
 
     >>> minimal_uniques(np.array([[1, 5], [1, 6], [2, 6]]), largest=2).tolist()
     [[1, 0], [0, 1], [1, 0]]

@@ -80,6 +80,7 @@ Integers = NDArray[np.int64]
 
 MOST_POSITIONS = 64
 """Largest number of positions among which a median is chosen."""
+_LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +239,8 @@ def grow(
 
 
 def _variance(price: Fraction) -> float:
-    return laplace_variance(float(1 / price))
+    """Variance of the noise at a price; above 0 even where no float can tell, as no price is."""
+    return max(laplace_variance(float(1 / price)), _LEAST_VARIANCE)
 
 
 def _counted(
@@ -303,7 +305,8 @@ class _Space:
         """Cut each box near the median of the axis whose turn it is, chosen privately."""
         boxes, axis = self._due()
         places = self._places(boxes, axis)
-        keys = np.sort(self.labels * self._width + places)
+        # Records of boxes that are not cut have no place, and would stand in the box before.
+        keys = np.sort((self.labels * self._width + places)[places >= 0])
         cuts = np.empty(boxes.size, dtype=np.int64)
         for some, positions in self._offers(boxes, axis):
             first = boxes[some] * self._width

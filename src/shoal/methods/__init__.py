@@ -4,6 +4,7 @@ from typing import Any
 
 from shoal.errors import InputError, did_you_mean
 from shoal.methods import (
+    buckets,
     dp_kdtree,
     dp_quadtree,
     individual_ranking,
@@ -11,12 +12,14 @@ from shoal.methods import (
     insensitive_laplace,
     ir_laplace,
     ir_mdav_laplace,
+    kanon_dp,
     laplace,
     mdav,
     mdav_laplace,
     mondrian,
     mu_approx,
     optimal_ranking,
+    pram,
     public_laplace,
     stable,
     stable_laplace,
@@ -33,6 +36,7 @@ REGISTRY: dict[str, Method[Any]] = {
         vmdav.METHOD,
         mu_approx.METHOD,
         mondrian.METHOD,
+        buckets.METHOD,
         insensitive.METHOD,
         stable.METHOD,
         laplace.METHOD,
@@ -44,6 +48,8 @@ REGISTRY: dict[str, Method[Any]] = {
         public_laplace.METHOD,
         dp_kdtree.METHOD,
         dp_quadtree.METHOD,
+        kanon_dp.METHOD,
+        pram.METHOD,
     )
 }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -10,8 +11,10 @@ from pydantic import BaseModel, ConfigDict
 
 from shoal.core import (
     Claim,
+    Column,
     Decomposition,
     Guarantee,
+    Kind,
     Noise,
     Progress,
     ReleaseForm,
@@ -73,12 +76,15 @@ class Masked:
             nobody, if the release form is synthetic; or boxes with counts.
         canonical: an order of the rows by public index, where the method has one.
         kept: which of the rows that came in these are, where some were suppressed.
+        notes: sentences for the manifest about how the run ended; only what the released table
+            shows anyway.
     """
 
     data: Table | Decomposition
     spendings: tuple[Spending, ...] = ()
     canonical: NDArray[np.int64] | None = None
     kept: NDArray[np.int64] | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,14 @@ class Pair:
 
 def _quasi_identifiers(schema: Schema) -> tuple[str, ...]:
     return schema.with_role(Role.QUASI_IDENTIFIER)
+
+
+UNIT = (Decimal(0), Decimal(1))
+TWO_NUMBERS = (
+    Column("a", Role.QUASI_IDENTIFIER, Kind.NUMERIC, UNIT),
+    Column("b", Role.QUASI_IDENTIFIER, Kind.NUMERIC, UNIT),
+)
+"""What methods are shown on in documents: two quasi-identifiers."""
 
 
 def _nothing(_setting: Any) -> tuple[str, ...]:
@@ -117,6 +131,8 @@ class Method(Generic[P]):
         must_choose_form: there is no default form, because no form but one is proved.
         form_of: the release form that the parameters imply, if they do.
         noisy: protected cells are clamped to public domains before the method sees them.
+        clamped: which of the protected columns are, if not all of them.
+        example_columns: two protected columns that it works on, for documentation.
         sort_by: columns by which rows are put in canonical order; by default all.
         counterexample: two neighbouring tables that refute a claim, for given k.
     """
@@ -135,5 +151,13 @@ class Method(Generic[P]):
     must_choose_form: bool = False
     form_of: Callable[[P], ReleaseForm | None] = lambda _parameters: None
     noisy: bool = False
+    clamped: Callable[[Setting[P]], tuple[str, ...]] | None = None
+    example_columns: tuple[Column, Column] = TWO_NUMBERS
     sort_by: Callable[[Setting[P]], tuple[str, ...]] | None = None
     counterexample: Callable[[int], Pair] | None = None
+
+    def clamps(self, setting: Setting[P]) -> tuple[str, ...]:
+        """The columns whose cells become values of their public domains, whatever they were."""
+        if not self.noisy:
+            return ()
+        return setting.columns if self.clamped is None else self.clamped(setting)

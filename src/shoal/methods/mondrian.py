@@ -23,6 +23,7 @@ Persons: a table with a `unit` column has one row a person, or `shoal.intake` re
 count records is to count persons, for k, l and t alike.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from enum import StrEnum
@@ -268,11 +269,11 @@ def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
 
 def _cut(table: Table, setting: Setting[Cuts]) -> Tree:
     parameters = setting.parameters
-    places, borders = _space(table, setting)
+    X, borders = places(table, setting.columns)
     target = None if parameters.target is None else _codes(table, [parameters.target])[0]
     halt = None if parameters.halt_beyond is None else _requirement(table, _halting(setting))
     return mondrian_tree(
-        places,
+        X,
         parameters.k,
         require=[_requirement(table, guarantee) for guarantee in _steered(setting)],
         relaxed=parameters.relaxed,
@@ -294,17 +295,17 @@ def _kept(table: Table, setting: Setting[Cuts]) -> Ints:
     on.
     """
     parameters = setting.parameters
-    places, borders = _space(table, setting)
+    X, borders = places(table, setting.columns)
     by = parameters.dimension
     first = mondrian_tree(
-        places,
+        X,
         parameters.k,
         choice=Choice.RANGE if by is Choice.GAIN else by,  # a gain would look at the target
         borders=borders,
         max_height=parameters.max_height,
     )
     labels, sizes = first.partition.labels, first.partition.sizes
-    extent = np.ptp(places, axis=0)
+    extent = np.ptp(X, axis=0)
     share = (first.upper - first.lower) / np.where(extent > 0, extent, 1.0)
     for axis, name in enumerate(setting.columns):
         gone = np.bincount(labels, table.missing(name), minlength=len(sizes))
@@ -336,20 +337,16 @@ def _halting(setting: Setting[Cuts]) -> TCloseness:
     return TCloseness(t, parameters.halt_distance, (str(_counted(setting)),), setting.columns)
 
 
-def _space(
-    table: Table, setting: Setting[Cuts]
+def places(
+    table: Table, columns: Sequence[str]
 ) -> tuple[NDArray[np.float64], dict[int, Ints] | None]:
-    """Places of the records, and for columns with a taxonomy where they may be cut."""
-    places, borders = [], {}
-    for number, name in enumerate(setting.columns):
-        place, border = _places(table, name)
-        places.append(place)
-        if border is not None:
-            borders[number] = border
-    return np.column_stack(places), borders or None
+    """Numbers to cut each column by, and where the columns with a taxonomy may be cut."""
+    found = [places_of(table, name) for name in columns]
+    borders = {number: border for number, (_, border) in enumerate(found) if border is not None}
+    return np.column_stack([place for place, _ in found]), borders or None
 
 
-def _places(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
+def places_of(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
     """Numbers to cut a column by, missing beyond the largest; and where a taxonomy may be cut."""
     column = table.schema[name]
     if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:

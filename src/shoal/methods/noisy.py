@@ -21,6 +21,7 @@ from pydantic import Field
 
 from shoal.core import (
     Claim,
+    Column,
     DifferentialPrivacy,
     KAnonymity,
     Kind,
@@ -182,25 +183,29 @@ def refuse_bare(setting: Setting[Priced], *, bounded: bool = True) -> None:
                 "declare it with public = true if everybody knows it."
             )
     for name in setting.columns:
-        column = schema[name]
-        if column.kind is None:
+        check_domain(schema[name], bounded=bounded)
+
+
+def check_domain(column: Column, *, bounded: bool = True) -> None:
+    """Refuse a column without a public domain: a kind, and bounds or categories."""
+    if column.kind is None:
+        raise InputError(
+            f"Column '{column.name}' has no kind, so that no noise can be added to it. State its "
+            "kind, make it an identifier, or declare it with public = true."
+        )
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.levels is None:
+        raise InputError(
+            f"Column '{column.name}': expected categories or a taxonomy, because levels read off "
+            "the data are not public, found none."
+        )
+    if column.kind in {Kind.NUMERIC, Kind.DATE} and column.bounds is None:
+        if bounded:
             raise InputError(
-                f"Column '{name}' has no kind, so that no noise can be added to it. State its "
-                "kind, make it an identifier, or declare it with public = true."
+                f"Column '{column.name}': expected bounds, because limits read off the data are "
+                "not public, found none."
             )
-        if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.levels is None:
-            raise InputError(
-                f"Column '{name}': expected categories or a taxonomy, because levels read off "
-                "the data are not public, found none."
-            )
-        if column.kind in {Kind.NUMERIC, Kind.DATE} and column.bounds is None:
-            if bounded:
-                raise InputError(
-                    f"Column '{name}': expected bounds, because limits read off the data are "
-                    "not public, found none."
-                )
-            if column.kind is Kind.DATE:
-                raise InputError(f"Column '{name}': a date needs stated bounds.")
+        if column.kind is Kind.DATE:
+            raise InputError(f"Column '{column.name}': a date needs stated bounds.")
 
 
 def no_public_columns(setting: Setting[Noisy]) -> None:
@@ -222,11 +227,12 @@ def axes(table: Table, setting: Setting[Noisy], *, ranked: bool = False) -> tupl
         setting: says where bounds come from.
         ranked: give nominals a grid of ranks as well, in their declared order.
     """
-    return tuple(_axis(table, name, setting.parameters.bounds, ranked=ranked)
+    return tuple(axis(table, name, setting.parameters.bounds, ranked=ranked)
                  for name in setting.columns)  # fmt: skip
 
 
-def _axis(table: Table, name: str, origin: Origin, *, ranked: bool) -> Axis:
+def axis(table: Table, name: str, origin: Origin = Origin.PUBLIC, *, ranked: bool = False) -> Axis:
+    """Put one column on its grid."""
     kind = cast("Kind", table.schema[name].kind)
     if kind in {Kind.ORDINAL, Kind.NOMINAL}:
         last = max(len(table.levels(name)) - 1, 1)

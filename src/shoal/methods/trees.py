@@ -35,11 +35,13 @@ from shoal.core import (
     Claim,
     Decomposition,
     Kind,
+    LDiversity,
     Neighbours,
     ReleaseForm,
     Role,
     Spending,
     Status,
+    TCloseness,
 )
 from shoal.errors import InputError, InternalError
 from shoal.mechanism.consistency import Level, whole
@@ -147,6 +149,12 @@ def _refuse(setting: Setting[Boxes]) -> None:
         raise InputError(
             f"Column '{public[0]}' is public, and boxes or drawn rows stand for nobody to whom its "
             "values belong. Protect it, or make it an identifier."
+        )
+    tested = [g.name for g in setting.required if isinstance(g, LDiversity | TCloseness)]
+    if tested and setting.release_form is ReleaseForm.TREE:
+        raise InputError(
+            f"[require]: {tested[0]} cannot be tested on boxes, whose counts are noisy. Release "
+            'rows, output = "rows", or drop the requirement.'
         )
     counted = counted_column(setting)
     if counted is not None and len(setting.columns) < 2:

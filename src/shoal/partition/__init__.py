@@ -5,6 +5,8 @@ Every function breaks ties by the lowest index, leaves its input as it is and ra
 """
 
 from shoal.partition._compile import compile_notice
+from shoal.partition.bucketing import joint_buckets, rank_buckets
+from shoal.partition.buckets import Bucketed, Sizes, buckets, class_sizes, count_bounds, merge_close
 from shoal.partition.insensitive import insensitive
 from shoal.partition.marginality import marginality, marginality_order, path_lengths
 from shoal.partition.mdav import mdav
@@ -31,20 +33,27 @@ from shoal.partition.vmdav import vmdav
 from shoal.partition.warmup import warmup
 
 __all__ = [
+    "Bucketed",
     "Change",
     "Choice",
     "Requirement",
+    "Sizes",
     "Tree",
     "blocks",
+    "buckets",
+    "class_sizes",
     "compile_notice",
+    "count_bounds",
     "individual_ranking",
     "individual_rankings",
     "insensitive",
     "insensitivity",
+    "joint_buckets",
     "marginality",
     "marginality_order",
     "mdav",
     "median_cut",
+    "merge_close",
     "mondrian",
     "mondrian_tree",
     "mu_approx",
@@ -52,6 +61,7 @@ __all__ = [
     "optimal_ranking",
     "optimal_rankings",
     "path_lengths",
+    "rank_buckets",
     "stability",
     "stable",
     "taxonomy_order",

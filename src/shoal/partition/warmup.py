@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from shoal.core import Diversity, LDiversity
+from shoal.partition.buckets import buckets
 from shoal.partition.mdav import mdav
 from shoal.partition.mondrian import mondrian
 from shoal.partition.mu_approx import mu_approx
@@ -26,5 +27,6 @@ def warmup() -> None:
     mu_approx(table[:100], 3)
     diverse = LDiversity(Fraction(2), Diversity.DISTINCT, (), ())
     mondrian(table[:100], 3, require=[Requirement(diverse, np.arange(100))])
+    buckets(table[:100], np.arange(100) % 2, 3, 2)
     individual_ranking(grid, 3)
     optimal_ranking(grid[:100], 3)

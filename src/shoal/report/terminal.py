@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from decimal import Decimal
 from typing import Any
 
 from shoal.core import Check, Column, KAnonymity, Kind, Release, Role, Schema, figure
@@ -56,15 +55,20 @@ def methods_text() -> str:
 
 
 def _promises(method: Method[Any]) -> list[str]:
-    """What a method claims for two columns a and b, in each of its release forms."""
-    bounds = (Decimal(0), Decimal(1))
-    columns = [Column(name, Role.QUASI_IDENTIFIER, Kind.NUMERIC, bounds) for name in "ab"]
-    columns.append(Column("c", Role.OTHER, Kind.NUMERIC, public=True))
+    """What a method claims for its two example columns, in each of its release forms."""
+    columns = (*method.example_columns, Column("c", Role.OTHER, Kind.NUMERIC, public=True))
     parameters = method.parameters.model_validate(dict(method.example))
     given = ", ".join(f"{name} = {value}" for name, value in method.example.items())
-    lines = [f"promises, for two columns a and b beside a public column c, with {given}:"]
+    lines = [f"promises, for {_described(method)} beside a public column c, with {given}:"]
     for form in method.forms:
-        setting = Setting(Schema(tuple(columns)), ("a", "b"), parameters, form)
+        setting = Setting(Schema(columns), ("a", "b"), parameters, form)
         claims = [f"{claim.guarantee} ({claim.status})" for claim in method.claims(setting)]
         lines.append(f"  {form}: {'; '.join(claims)}")
     return [*lines, *(f"  {text}" for text in method.not_claimed(setting))]
+
+
+def _described(method: Method[Any]) -> str:
+    """The example columns in words."""
+    if len({column.role for column in method.example_columns}) == 1:
+        return "two columns a and b"
+    return " and ".join(f"a {column.role} {column.name}" for column in method.example_columns)

@@ -1,0 +1,161 @@
+"""A table with one confidential column, its classes, and how far they are from the whole table."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import polars as pl
+from _common import Floats
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table with quasi-identifiers and one confidential column of categories.
+
+    Attributes:
+        bands: upper ends of public bands for each numeric quasi-identifier.
+        secret: the confidential column.
+        levels: its categories, in order.
+        kind: nominal, with the EMD of equal distances; or ordinal, with the ordered one.
+    """
+
+    name: str
+    frame: pl.DataFrame
+    bands: Mapping[str, Sequence[float]]
+    secret: str
+    levels: Sequence[str]
+    kind: str
+
+    @property
+    def keys(self) -> list[str]:
+        """The quasi-identifiers."""
+        return [name for name in self.frame.columns if name != self.secret]
+
+    @property
+    def ground(self) -> str:
+        """The ground distance of its EMD."""
+        return "equal" if self.kind == "nominal" else "ordered"
+
+    @property
+    def title(self) -> str:
+        """For pages and plots."""
+        return f"{self.name}, {self.secret}"
+
+    def codes(self, frame: pl.DataFrame) -> Integers:
+        """The confidential column as positions in its levels."""
+        return (
+            frame[self.secret].cast(pl.String).cast(pl.Enum(self.levels)).to_physical().to_numpy()
+        )
+
+    def cells(self, frame: pl.DataFrame) -> Integers:
+        """Number the public bands of the quasi-identifiers that rows fall in."""
+        cell = np.zeros(frame.height, dtype=np.int64)
+        for name in self.keys:
+            if name in self.bands:
+                ends = self.bands[name]
+                cell = cell * (len(ends) + 1) + np.searchsorted(ends, frame[name].to_numpy())
+            else:
+                values = sorted(self.frame[name].unique())
+                place = {value: i for i, value in enumerate(values)}
+                codes = frame[name].replace_strict(place, return_dtype=pl.Int64)
+                cell = cell * len(values) + codes.to_numpy()
+        return cell
+
+    def policy(self, k: int, require: Mapping[str, Any] | None, **protect: Any) -> dict[str, Any]:
+        """A policy; confidential categories are taken as public."""
+        columns: dict[str, Any] = {
+            name: {"role": "quasi-identifier", "kind": "numeric"}
+            if name in self.bands
+            else {"role": "quasi-identifier", "kind": "nominal"}
+            for name in self.keys
+        }
+        columns[self.secret] = {
+            "role": "confidential",
+            "kind": self.kind,
+            "categories": list(self.levels),
+        }
+        rules = {"version": 1, "columns": columns, "protect": {"k": k, **protect}}
+        if require is not None:
+            rules["require"] = {"t-closeness": {**require, "column": self.secret}}
+        return rules
+
+
+def labels(data: pl.DataFrame, names: Sequence[str]) -> Integers:
+    """Number the classes: rows that agree in all quasi-identifiers."""
+    ranks = data.select(pl.struct(names).rank("dense").cast(pl.Int64) - 1)
+    return ranks.to_series().to_numpy()
+
+
+def table(classes: Integers, codes: Integers, width: int) -> Floats:
+    """Counts by class and value."""
+    size = (int(classes.max()) + 1) * width
+    counts = np.bincount(classes * width + codes, minlength=size).reshape(-1, width)
+    return counts.astype(np.float64)
+
+
+def apart(one: Floats, other: Floats) -> float:
+    """Total variation between two distributions."""
+    return float(np.abs(one - other).sum() / 2)
+
+
+def ratio_of(counts: Floats) -> float:
+    """Definition 4 of the paper, the largest over classes; values that nobody has aside."""
+    whole = counts.sum(axis=0) / counts.sum()
+    shares = (counts / counts.sum(axis=1, keepdims=True))[:, whole > 0] / whole[whole > 0]
+    least = float(shares.min())
+    return max(float(shares.max()), 1 / least if least > 0 else math.inf)
+
+
+def emd_of(counts: Floats, *, ordered: bool) -> float:
+    """Largest earth mover's distance between a class and the whole table."""
+    gaps = counts / counts.sum(axis=1, keepdims=True) - counts.sum(axis=0) / counts.sum()
+    if ordered:
+        return float(np.abs(np.cumsum(gaps, axis=1)).sum(axis=1).max() / (counts.shape[1] - 1))
+    return float(np.abs(gaps).sum(axis=1).max() / 2)
+
+
+def local_error(alike: Integers, truth: Integers, classes: Integers, inside: Floats) -> float:
+    """How far the values shown for a person's class are from those of people alike.
+
+    Mean over persons of the total variation between the true values in the person's class of
+    plain k-anonymity and the released values in the person's class of the release.
+    """
+    exact = table(alike, truth, inside.shape[1])
+    exact /= exact.sum(axis=1, keepdims=True)
+    shown = inside / inside.sum(axis=1, keepdims=True)
+    met, counts = np.unique(alike * len(shown) + classes, return_counts=True)
+    gaps = np.abs(exact[met // len(shown)] - shown[met % len(shown)]).sum(axis=1) / 2
+    return float(gaps @ counts / counts.sum())
+
+
+def quasi_identifier_loss(case: Case, data: pl.DataFrame) -> tuple[float, float]:
+    """Mean over quasi-identifiers of SSE / SST, or of the share of changed categories.
+
+    And the sum of squared errors of the numbers, each column divided by its deviation.
+    """
+    losses, total = [], 0.0
+    for name in case.keys:
+        if name not in case.bands:
+            losses.append(float((case.frame[name] != data[name]).mean()))
+            continue
+        x, y = (f[name].cast(pl.Float64).to_numpy() for f in (case.frame, data))
+        losses.append(float(((x - y) ** 2).sum() / ((x - x.mean()) ** 2).sum()))
+        total += losses[-1] * len(x)
+    return float(np.mean(losses)), total
+
+
+def emd_for(t: float) -> Decimal:
+    """The largest EMD that t-closeness by ratio allows: (t - 1) / (t + 1), rounded down.
+
+    Let x be the share, in the whole table, of the values that a class has more often. What the
+    class has too much of them is at most (t - 1) x, and what it lacks of the others, which is
+    as much, at most (1 - 1/t) (1 - x). The smaller of the two is largest at x = 1 / (t + 1).
+    It is the EMD with equal distances; the ordered one is not above it.
+    """
+    return Decimal(math.floor(1e6 * (t - 1) / (t + 1))) / 1_000_000

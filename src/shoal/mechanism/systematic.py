@@ -1,0 +1,53 @@
+"""Systematic sampling: whole counts that follow probabilities as closely as they can.
+
+All of this is post-processing of noisy answers, with a generator that carries no privacy.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def systematic(weights: Floats, total: int, rng: np.random.Generator) -> Integers:
+    """Divide a total over cells in proportion to their weights, in the given order.
+
+    With p the normalised weights, P their cumulative sums and one uniform U, the first i cells
+    get floor(total P_i + U) together. So each cell's expected count is total p_i, and
+
+        |count - total p| < 1    for every cell and every prefix of the order,
+
+    and hence below 2 for every run of neighbours. In lexicographic order of the cells, prefixes are
+    tables of the leading columns. The last cumulative sum is 1 by definition, not by addition;
+    otherwise rounding could lose a row.
+
+    >>> systematic(np.array([1.0, 1.0, 2.0]), 8, np.random.default_rng(0))
+    array([2, 2, 4])
+    """
+    cumulative = np.cumsum(weights)
+    cumulative /= cumulative[-1]
+    ends = np.floor(cumulative * total + rng.random()).astype(np.int64)
+    ends = np.minimum(ends, total)
+    # All cells after the last one with weight end where it does.
+    ends[cumulative >= 1.0] = total
+    counts: Integers = np.diff(ends, prepend=0)
+    return counts
+
+
+def spread(edges: Integers, weights: Floats, total: int, rng: np.random.Generator) -> Integers:
+    """Codes of so many rows, in order, from a histogram that is even inside its bins.
+
+    Args:
+        edges: first code of each bin, and one past the last code at the end.
+        weights: of the bins; if all are zero, codes are spread evenly over all bins.
+        total: number of rows.
+        rng: for one uniform: the i-th row is the quantile at (i + U) / total.
+    """
+    if weights.sum() <= 0:
+        weights = np.diff(edges).astype(np.float64)
+    cumulative = np.concatenate([[0.0], np.cumsum(weights)])
+    cumulative /= cumulative[-1]
+    points = (np.arange(total) + rng.random()) / total
+    places = np.interp(points, cumulative, edges.astype(np.float64))
+    return np.clip(np.floor(places).astype(np.int64), edges[0], edges[-1] - 1)

@@ -1,0 +1,162 @@
+"""Bucketization: classes that hold every bucket of the confidential values in nearly its share.
+
+Confidential values are replaced by buckets of neighbouring values, and records grouped into classes
+of k or more so that in no class a bucket's share differs from that in the whole table by more
+than a factor of t, either way (`shoal.partition.buckets`). The quasi-identifiers of a class are
+then recoded to one value.
+
+Claims, proved: k-anonymity of the protected columns together, and t-closeness of the released
+buckets by the largest ratio of shares. Classes are verified in fractions when they are made and
+again on the released table; two classes that are released with the same values are one, and a
+union of t-close classes is t-close.
+
+What the ratio gives an intruder's view is conditional and stated in words alone: epsilon = 2 ln t
+if the prior is one public distribution, all that is seen of a person is a draw from the class's
+distribution, and both tables are t-close. It is not differential privacy of the release.
+"""
+
+from fractions import Fraction
+from typing import Annotated
+
+from pydantic import Field
+
+from shoal.core import Claim, Distance, Partition, Role, Status, TCloseness, shown
+from shoal.errors import InputError
+from shoal.methods import grouping
+from shoal.methods.grouping import Grouping
+from shoal.methods.method import Masked, Method, Setting, Tools
+from shoal.methods.mondrian import places_of
+from shoal.models import epsilon_from_t
+from shoal.partition import buckets, joint_buckets
+from shoal.recode import name_buckets
+from shoal.spec import Number
+from shoal.table import Table
+
+SOURCE = (
+    "Domingo-Ferrer and Soria-Comas, From t-closeness to differential privacy and vice versa in "
+    "data anonymization, Knowledge-Based Systems 74 (2015)"
+)
+LARGEST = 10**9
+TRIVIAL = (
+    "Trivial: one class is left, and it is the whole table; its quasi-identifiers say nothing."
+)
+
+
+class Bucketing(Grouping):
+    """Parameters of bucketization."""
+
+    t: Annotated[Number, Field(ge=1, le=LARGEST)] = Field(
+        description="Largest ratio of a bucket's share in a class and in the table, either way."
+    )
+    b: Annotated[int, Field(ge=2)] | None = Field(
+        None,
+        description="Number of buckets, at most k. Without it floor(t) + 1, or 2 for each "
+        "confidential column if that is more, and no more than k.",
+    )
+
+
+def _confidential(setting: Setting[Bucketing]) -> tuple[str, ...]:
+    return setting.schema.with_role(Role.CONFIDENTIAL)
+
+
+def _number(setting: Setting[Bucketing]) -> int:
+    parameters = setting.parameters
+    if parameters.b is not None:
+        return parameters.b
+    several: int = 2 ** min(len(_confidential(setting)), 30)
+    return min(max(int(parameters.t) + 1, several), parameters.k)
+
+
+def _claims(setting: Setting[Bucketing]) -> tuple[Claim, ...]:
+    (k_anonymity,) = grouping.joint_claims(SOURCE)(setting)
+    close = Claim(
+        guarantee=TCloseness(
+            Fraction(setting.parameters.t),
+            Distance.RATIO,
+            _confidential(setting),
+            setting.schema.with_role(Role.QUASI_IDENTIFIER),
+        ),
+        status=Status.PROVED,
+        basis="by construction: in a class of e records a bucket of share p has from "
+        "ceil(e p / t) to floor(e p t)",
+        assumes=k_anonymity.assumes,
+        source=f"{SOURCE}, section 6",
+        release_form=setting.release_form,
+    )
+    return (k_anonymity, close)
+
+
+def _not_claimed(setting: Setting[Bucketing]) -> tuple[str, ...]:
+    t = setting.parameters.t
+    names = ", ".join(_confidential(setting))
+    within = (
+        f"{names}: close are the buckets that are released in place of the values. How values are "
+        "distributed within a bucket of a class is neither released nor bounded."
+    )
+    view = (
+        f"Not differential privacy. {shown(Fraction(t))}-closeness bounds what an intruder learns "
+        f"by a factor of exp({epsilon_from_t(float(t)):.4g}) if the prior is one public "
+        "distribution, if all that is seen of a person is a draw from the class's distribution, "
+        "without side knowledge about its members, and if both tables compared are as close."
+    )
+    return (within, view)
+
+
+def _refuse(setting: Setting[Bucketing]) -> None:
+    parameters, confidential = setting.parameters, _confidential(setting)
+    keys = setting.schema.with_role(Role.QUASI_IDENTIFIER)
+    if not confidential:
+        raise InputError("Method 'buckets' needs a column of role confidential; found none.")
+    if not keys:
+        raise InputError("Method 'buckets' needs a column of role quasi-identifier; found none.")
+    both = [name for name in setting.columns if name in confidential]
+    if both:
+        raise InputError(
+            f"[protect] columns must not hold '{both[0]}': confidential columns are put into "
+            "buckets anyway."
+        )
+    if not set(setting.columns) >= set(keys):
+        raise InputError(
+            "[protect] columns must hold every quasi-identifier, because t-closeness is about "
+            "their classes."
+        )
+    if parameters.b is not None and parameters.b > parameters.k:
+        raise InputError(
+            f"[protect], b: expected at most k = {parameters.k}, because a class holds every "
+            f"bucket, found {parameters.b}."
+        )
+
+
+def _run(table: Table, setting: Setting[Bucketing], tools: Tools) -> Masked:
+    confidential = _confidential(setting)
+    placed = [places_of(table, name) for name in confidential]
+    steps = joint_buckets(
+        [place for place, _ in placed],
+        _number(setting),
+        heights={j: height for j, (_, height) in enumerate(placed) if height is not None},
+    )
+    found = buckets(
+        table.matrix(setting.columns),
+        steps[:, -1],
+        setting.parameters.k,
+        Fraction(setting.parameters.t),
+        progress=tools.progress,
+    )
+    for name, bucket in zip(confidential, steps.T, strict=True):
+        table = name_buckets(table, name, Partition(bucket))
+    masked = grouping.masked(table, setting, found.partition)
+    return Masked(masked.data, notes=(TRIVIAL,) if found.trivial else ())
+
+
+METHOD = Method(
+    name="buckets",
+    summary="Group records so that every group holds confidential buckets alike (t-closeness).",
+    parameters=Bucketing,
+    forms=grouping.FORMS,
+    claims=_claims,
+    run=_run,
+    reference=SOURCE,
+    example={"k": 5, "t": 2},
+    not_claimed=_not_claimed,
+    refuse=_refuse,
+)

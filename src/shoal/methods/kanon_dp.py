@@ -1,0 +1,72 @@
+"""k-anonymous quasi-identifiers, and record-wise noise on the confidential columns.
+
+domingoferrer2015, Section 4. Groups form from the quasi-identifiers alone. A confidential number,
+date or rank gets discrete Laplace noise, one draw a cell, of scale width / epsilon_j; a nominal
+passes through randomised response over its declared categories, which is a PRAM. epsilon is that of
+a record, all its m confidential columns together, and epsilon_j = epsilon / m.
+
+Claims, proved in `recordwise`: k-anonymity of the quasi-identifiers; epsilon for the confidential
+values, given the quasi-identifiers and who is in the table; stochastic t-closeness.
+"""
+
+from dataclasses import replace
+
+from shoal.core import Claim, Kind, Role, Status
+from shoal.mechanism.perturb import Purchase
+from shoal.mechanism.response import responses
+from shoal.methods import noisy, recordwise
+from shoal.methods.method import TWO_NUMBERS, Masked, Method, Setting, Tools
+from shoal.methods.recordwise import Reading, RecordWise
+from shoal.table import Table
+
+NAME = "kanon-dp"
+
+
+def _claims(setting: Setting[RecordWise]) -> tuple[Claim, ...]:
+    reading = Reading(
+        Status.PROVED,
+        "groups form from the quasi-identifiers alone, and each confidential cell has a draw of "
+        "its own; a record changes its own draws only, and they cost epsilon together",
+    )
+    return recordwise.claims(setting, [reading])
+
+
+def _run(table: Table, setting: Setting[RecordWise], tools: Tools) -> Masked:
+    partition = recordwise.group(table, setting, tools)
+    alone, price = recordwise.alone(table), recordwise.price(setting)
+    spendings = []
+    for name in recordwise.confidential(setting.schema):
+        tools.progress("adding noise", 0, 1)
+        purchase = Purchase(name, price)
+        if setting.schema[name].kind is Kind.NOMINAL:
+            answers, spending = responses(
+                table.codes(name),
+                levels=len(table.levels(name)),
+                purchase=purchase,
+                noise=tools.noise,
+            )
+            table = table.with_codes(name, answers)
+        else:
+            part = (noisy.axis(table, name), alone, purchase)
+            table, (spending,) = noisy.perturbed(table, tools, [part])
+        spendings.append(spending)
+    return Masked(recordwise.centred(table, setting, partition), tuple(spendings))
+
+
+METHOD = Method(
+    name=NAME,
+    summary="Group quasi-identifiers, add noise to each confidential cell (k-anonymity, epsilon).",
+    parameters=RecordWise,
+    forms=noisy.LINKED,
+    claims=_claims,
+    run=_run,
+    reference=recordwise.SOURCE,
+    example={"k": 5, "epsilon": 1},
+    not_claimed=recordwise.not_claimed,
+    default_columns=recordwise.columns,
+    refuse=lambda setting: recordwise.refuse(setting, NAME),
+    noisy=True,
+    clamped=lambda setting: recordwise.confidential(setting.schema),
+    sort_by=lambda setting: recordwise.keys(setting.schema),
+    example_columns=(TWO_NUMBERS[0], replace(TWO_NUMBERS[1], role=Role.CONFIDENTIAL)),
+)

@@ -1,0 +1,114 @@
+"""k-anonymous quasi-identifiers, and invariant PRAM of the confidential columns.
+
+The future work of domingoferrer2015: stochastic t-closeness by post-randomisation instead of noise.
+Groups form as in `kanon-dp`. Each confidential category passes through randomised response at
+epsilon / m, and then through a draw from the distribution of the truth given the response, under
+the table's own shares: expected counts are kept (`mechanism.response` has the algebra).
+
+Two readings of the price. Conditional: if the shares of each confidential column in the whole table
+are public, and held fixed while a record changes, the second stage is post-processing, and a
+record costs epsilon. t-closeness makes the same assumption: the distribution over the table is
+what everybody knows. Two tables that do have equal shares differ in two records or more, and these
+cost epsilon each.
+
+Refuted, for tables that differ in one record: their shares differ. A category that nobody has is
+never released; if one record has it, it is released with positive probability. No epsilon bounds
+that ratio.
+
+Numbers are refused: a posterior over a grid of a million values is the table itself, nearly.
+"""
+
+import numpy as np
+
+from shoal.core import Claim, Column, Kind, Role, Status
+from shoal.errors import InputError
+from shoal.mechanism.perturb import Purchase
+from shoal.mechanism.response import posterior, redrawn, response_matrix, responses
+from shoal.methods import noisy, recordwise
+from shoal.methods.method import TWO_NUMBERS, Masked, Method, Pair, Setting, Tools
+from shoal.methods.recordwise import Reading, RecordWise
+from shoal.table import Table
+
+NAME = "pram"
+REFERENCE = (
+    "Gouweleeuw, Kooiman, Willenborg and de Wolf, Post randomisation for statistical disclosure "
+    "control: theory and implementation, Journal of Official Statistics 14 (1998); after "
+    f"{recordwise.SOURCE}, Section 8"
+)
+FIXED_SHARES = (
+    "the share of each value in the whole table is public, and held fixed while a record changes"
+)
+
+
+def counterexample(k: int) -> Pair:
+    """Two tables of 2k records: all with the first category, and all but one."""
+    before = np.zeros((2 * k, 1))
+    after = before.copy()
+    after[0] = 1.0
+    return Pair(before, after, "a value that one record has is released, and else never")
+
+
+def _claims(setting: Setting[RecordWise]) -> tuple[Claim, ...]:
+    conditional = Reading(
+        Status.CONDITIONAL,
+        "groups form from the quasi-identifiers alone, each confidential cell has a response of "
+        "its own at its part of epsilon, and with fixed shares the second draw is post-processing; "
+        "two tables whose shares do agree differ in two records or more, which cost epsilon each",
+        (FIXED_SHARES,),
+    )
+    refuted = Reading(
+        Status.REFUTED,
+        "counterexample, for shares that follow the table: if nobody has a value, it is never "
+        "released; if one record has it, it is released with positive probability",
+    )
+    return recordwise.claims(setting, [conditional, refuted])
+
+
+def _refuse(setting: Setting[RecordWise]) -> None:
+    recordwise.refuse(setting, NAME)
+    for name in recordwise.confidential(setting.schema):
+        if setting.schema[name].kind not in {Kind.ORDINAL, Kind.NOMINAL}:
+            raise InputError(
+                f"Column '{name}': method '{NAME}' draws categories, and this column holds numbers "
+                "or dates. Cut it into an ordinal with categories, or use kanon-dp."
+            )
+
+
+def _run(table: Table, setting: Setting[RecordWise], tools: Tools) -> Masked:
+    partition = recordwise.group(table, setting, tools)
+    price = recordwise.price(setting)
+    spendings = []
+    for name in recordwise.confidential(setting.schema):
+        tools.progress("drawing categories", 0, 1)
+        codes, levels = table.codes(name), len(table.levels(name))
+        answers, spending = responses(
+            codes, levels=levels, purchase=Purchase(name, price), noise=tools.noise
+        )
+        shares = np.bincount(codes, minlength=levels) / codes.size
+        Q = posterior(response_matrix(levels, float(price)), shares)
+        table = table.with_codes(name, redrawn(answers, Q, tools.rng))
+        spendings.append(spending)
+    return Masked(recordwise.centred(table, setting, partition), tuple(spendings))
+
+
+METHOD = Method(
+    name=NAME,
+    summary="Group quasi-identifiers, redraw confidential categories by invariant PRAM.",
+    parameters=RecordWise,
+    forms=noisy.LINKED,
+    claims=_claims,
+    run=_run,
+    reference=REFERENCE,
+    example={"k": 5, "epsilon": 1},
+    not_claimed=recordwise.not_claimed,
+    default_columns=recordwise.columns,
+    refuse=_refuse,
+    noisy=True,
+    clamped=lambda setting: recordwise.confidential(setting.schema),
+    sort_by=lambda setting: recordwise.keys(setting.schema),
+    counterexample=counterexample,
+    example_columns=(
+        TWO_NUMBERS[0],
+        Column("b", Role.CONFIDENTIAL, Kind.NOMINAL, categories=("x", "y")),
+    ),
+)

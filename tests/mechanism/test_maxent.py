@@ -1,0 +1,190 @@
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoal.core import Kind, Neighbours
+from shoal.errors import InputError, InternalError
+from shoal.hazmat import ledger
+from shoal.hazmat.fakes import RecordingNoise, SeededNoise
+from shoal.mechanism.attributes import Attribute
+from shoal.mechanism.maxent import Plan, Tables, maxent, plan, table_counts
+
+MIXED = (
+    Attribute("number", Kind.NUMERIC, 1000),
+    Attribute("grade", Kind.ORDINAL, 7),
+    Attribute("town", Kind.NOMINAL, 12),
+    Attribute("year", Kind.ORDINAL, 300),
+)
+CATEGORIES = (*MIXED[1:3], Attribute("sex", Kind.NOMINAL, 2))
+
+
+def records(seed, n, attributes):
+    rng = np.random.default_rng(seed)
+    hidden = rng.random(n)
+    return [
+        np.clip((hidden + rng.normal(0, 0.2, n)) * a.size, 0, a.size - 1).astype(np.int64)
+        for a in attributes
+    ]
+
+
+def run(seed, n, attributes, epsilon, noise=None):
+    noise = noise or SeededNoise(seed)
+    rng = np.random.default_rng(seed)
+    codes = records(seed, n, attributes)
+    return maxent(codes, attributes, epsilon=Fraction(epsilon), noise=noise, rng=rng), noise
+
+
+@settings(max_examples=30)
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 400),
+    st.sampled_from(["0.01", "1", "20"]),
+    st.sampled_from([MIXED, CATEGORIES, MIXED[:2], (MIXED[0], MIXED[3], MIXED[0])]),
+)
+def test_rows_lie_in_their_domains_and_the_ledger_adds_up(seed, n, epsilon, attributes):
+    drawn, noise = run(seed, n, attributes, epsilon)
+
+    for row, attribute in zip(drawn.rows, attributes, strict=True):
+        assert row.shape == (n,)
+        assert row.dtype == np.int64
+        assert row.min() >= 0
+        assert row.max() < attribute.size
+    ledger.verify(
+        drawn.spendings, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "attributes", "tables"),
+    [
+        (1000, "0.1", CATEGORIES, Tables.FULL),
+        (1000, "0.01", CATEGORIES, Tables.PAIRS),
+        (3000, "1", CATEGORIES, Tables.PAIRS),
+        (6000, "10", CATEGORIES, Tables.TRIPLES),
+        (6000, "10", MIXED, Tables.TRIPLES),
+    ],
+)
+def test_every_plan_draws_rows_and_accounts_for_every_draw(n, epsilon, attributes, tables):
+    drawn, noise = run(0, n, attributes, epsilon)
+
+    assert drawn.facts["tables"] == tables.value
+    assert len(drawn.rows[0]) == n
+    assert len(drawn.measurements) == len(attributes) + drawn.facts["number of tables"]
+    ledger.verify(
+        drawn.spendings, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+    )
+
+
+def test_the_plan_needs_no_data_and_follows_the_rule():
+    def chosen(m, n, epsilon):
+        columns = tuple(Attribute(str(j), Kind.ORDINAL, 15) for j in range(m))
+        return plan(columns, n=n, epsilon=Fraction(epsilon))
+
+    assert (chosen(5, 30162, "0.1").tables, chosen(5, 30162, "0.1").groups) == (Tables.FULL, 3)
+    assert (chosen(5, 30162, "1").tables, chosen(5, 30162, "1").groups) == (Tables.PAIRS, 16)
+    assert chosen(5, 30162, "1").singles == Fraction(15, 100)
+    assert (chosen(8, 30162, "0.1").tables, chosen(8, 30162, "0.1").groups) == (Tables.FULL, 2)
+    assert (chosen(12, 30162, "1").tables, chosen(12, 30162, "1").groups) == (Tables.PAIRS, 6)
+    assert chosen(4, 30162, "10").tables is Tables.TRIPLES
+    assert chosen(5, 30162, "10").tables is Tables.PAIRS  # 15^5 cells are too many
+    assert chosen(6, 10**6, "10").tables is Tables.PAIRS
+    assert chosen(6, 10**6, "10").groups == 32
+    assert plan(MIXED, n=1000, epsilon=Fraction(1)).singles == Fraction(1, 2)
+    assert plan((MIXED[0],) * 3, n=10**5, epsilon=Fraction(1)).singles == Fraction(3, 5)
+
+
+@given(st.integers(0, 2**32), st.integers(2, 100))
+@settings(max_examples=20)
+def test_scales_and_prices_do_not_depend_on_the_data(seed, n):
+    def facts(codes):
+        drawn = maxent(codes, MIXED, epsilon=Fraction(1), noise=SeededNoise(seed),
+                       rng=np.random.default_rng(0))  # fmt: skip
+        return [(s.target, s.sensitivity, s.scale, s.epsilon) for s in drawn.spendings]
+
+    zeros = [np.zeros(n, dtype=np.int64)] * len(MIXED)
+    assert facts(records(seed, n, MIXED)) == facts(zeros)
+
+
+def test_the_same_seeds_give_the_same_rows():
+    first, second = run(4, 500, MIXED, "1")[0], run(4, 500, MIXED, "1")[0]
+
+    for one, other in zip(first.rows, second.rows, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 50), st.integers(0, 50))
+def test_counts_of_blocks_add_up(seed, n, cut):
+    rng = np.random.default_rng(seed)
+    columns = [rng.integers(0, size, n) for size in (3, 4)]
+
+    whole = table_counts(columns, [3, 4])
+    first = table_counts([column[:cut] for column in columns], [3, 4])
+    second = table_counts([column[cut:] for column in columns], [3, 4])
+
+    np.testing.assert_array_equal(whole, first + second)
+    np.testing.assert_array_equal(
+        whole, np.histogram2d(*columns, bins=[np.arange(4) - 0.5, np.arange(5) - 0.5])[0]
+    )
+
+
+@given(st.integers(0, 2**32), st.integers(1, 30), st.data())
+def test_a_changed_record_moves_a_table_by_at_most_two(seed, n, data):
+    rng = np.random.default_rng(seed)
+    before = [rng.integers(0, size, n) for size in (3, 4)]
+    after = [column.copy() for column in before]
+    record = data.draw(st.integers(0, n - 1))
+    for column, size in zip(after, (3, 4), strict=True):
+        column[record] = data.draw(st.integers(0, size - 1))
+
+    assert np.abs(table_counts(before, [3, 4]) - table_counts(after, [3, 4])).sum() <= 2
+
+
+def test_with_much_epsilon_pairs_come_out_as_they_are():
+    n = 20_000
+    codes = records(0, n, CATEGORIES)
+
+    drawn = maxent(codes, CATEGORIES, epsilon=Fraction(10**4), noise=RecordingNoise(),
+                   rng=np.random.default_rng(0))  # fmt: skip
+
+    sizes = [attribute.size for attribute in CATEGORIES]
+    for a, b in combinations(range(3), 2):
+        true = table_counts([codes[a], codes[b]], [sizes[a], sizes[b]])
+        found = table_counts([drawn.rows[a], drawn.rows[b]], [sizes[a], sizes[b]])
+        assert np.abs(true - found).sum() / 2 / n < 0.02
+
+
+def test_one_column_has_nothing_to_be_joined_with():
+    with pytest.raises(InputError, match="at least two"):
+        run(0, 10, MIXED[:1], "1")
+
+
+def test_a_forgotten_spending_is_caught():
+    drawn, noise = run(0, 100, CATEGORIES, "1")
+
+    for missing in range(len(drawn.spendings)):
+        rest = drawn.spendings[:missing] + drawn.spendings[missing + 1 :]
+        with pytest.raises(InternalError, match=r"derives epsilon|accounts for draws"):
+            ledger.verify(rest, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn)
+
+
+@pytest.mark.parametrize("groups", [1, 256])
+def test_impossible_plans_are_refused(groups):
+    with pytest.raises(InputError, match="2 to 255 groups"):
+        Plan(Tables.PAIRS, groups, Fraction(1, 2), (1, 1), 1.0, Fraction(1))
+
+
+@given(st.integers(0, 2**32), st.integers(1, 300))
+@settings(max_examples=20)
+def test_groups_of_a_number_end_where_its_leaves_end(seed, n):
+    drawn, _ = run(seed, n, MIXED, "3")
+
+    leaves = drawn.measurements[0].groups[0]
+    for measurement in drawn.measurements[len(MIXED) :]:
+        for j, groups in zip(measurement.columns, measurement.groups, strict=True):
+            if j == 0:
+                assert np.isin(groups, leaves).all()
+                assert measurement.counts.shape[measurement.columns.index(0)] == len(groups) - 1

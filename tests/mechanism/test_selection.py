@@ -1,0 +1,60 @@
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.core import Kind
+from shoal.errors import InputError
+from shoal.mechanism.attributes import Attribute
+from shoal.mechanism.copula import Margins
+from shoal.mechanism.maxent import Tables
+from shoal.mechanism.privtree import Fill
+from shoal.mechanism.selection import Goal, choose
+
+NUMBER = Attribute("number", Kind.NUMERIC, 1000)
+GRADE = Attribute("grade", Kind.ORDINAL, 12)
+attributes = st.lists(st.sampled_from([NUMBER, GRADE]), min_size=1, max_size=12)
+
+
+@given(attributes, st.integers(1, 10**7), st.fractions("1/1000", 20), st.sampled_from(list(Goal)))
+def test_every_public_setting_has_a_choice_with_reasons(columns, n, epsilon, goal):
+    choice = choose(columns, n=n, epsilon=epsilon, goal=goal)
+
+    assert choice.mechanism in {"privtree", "copula", "maxent"}
+    assert choice.why
+    assert all(text.endswith(".") for text in choice.why + choice.warnings)
+
+
+@pytest.mark.parametrize(
+    ("columns", "n", "epsilon", "goal", "mechanism", "plan"),
+    [
+        ([NUMBER], 1000, 1, Goal.COUNTS, "privtree", Fill.UNIFORM),
+        ([NUMBER, GRADE], 30162, 10, Goal.MEANS, "privtree", Fill.CENTROID),
+        ([NUMBER] * 4, 1080, Fraction(1, 10), Goal.MEANS, "copula", Margins.BLOCKS),
+        ([NUMBER] * 4, 1080, Fraction(1, 10), Goal.COUNTS, "maxent", Tables.PAIRS),
+        ([NUMBER] * 4, 1080, 10, Goal.MEANS, "maxent", Tables.PAIRS),
+        ([GRADE] * 5, 30162, Fraction(1, 10), Goal.COUNTS, "maxent", Tables.FULL),
+        ([GRADE] * 5, 30162, 1, Goal.COUNTS, "maxent", Tables.PAIRS),
+        ([GRADE] * 5, 30162, 10, Goal.COUNTS, "maxent", Tables.TRIPLES),
+        ([GRADE] * 8, 30162, 10, Goal.COUNTS, "maxent", Tables.PAIRS),
+    ],
+)
+def test_the_rule_by_example(columns, n, epsilon, goal, mechanism, plan):
+    choice = choose(columns, n=n, epsilon=Fraction(epsilon), goal=goal)
+
+    assert choice.mechanism == mechanism
+    assert getattr(choice.plan, "tables", choice.plan) is plan
+
+
+def test_little_data_for_many_columns_is_warned_about():
+    weak = choose([GRADE] * 12, n=1000, epsilon=Fraction(1))
+
+    (text,) = weak.warnings
+    assert text.startswith("n epsilon is 15.15 for each pair of columns, below 50: little survives")
+    assert choose([GRADE] * 12, n=10**5, epsilon=Fraction(1)).warnings == ()
+
+
+def test_nothing_to_choose_from_is_refused():
+    with pytest.raises(InputError, match="a column, a record"):
+        choose([], n=10, epsilon=Fraction(1))

@@ -1,0 +1,255 @@
+"""Bucketization in a release: what is promised, what is written, what is refused."""
+
+from collections import Counter, defaultdict
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shoal
+from shoal.checking import check_frame
+from shoal.core import Distance, TCloseness
+from shoal.errors import ClaimViolationError, InputError
+from shoal.policy import load
+
+TREE = "flu,light,any\ncold,light,any\ncancer,heavy,any\nstroke,heavy,any\n"
+ILLS = ["flu", "cold", "cancer", "stroke"]
+GRADES = ["low", "mid", "high"]
+
+
+@pytest.fixture(scope="module")
+def taxonomy(tmp_path_factory):
+    path = tmp_path_factory.mktemp("buckets") / "ill.csv"
+    path.write_text(TREE)
+    return str(path)
+
+
+def policy(taxonomy, confidential=("ill",), require=None, **protect):
+    columns = {
+        "age": {"role": "quasi-identifier", "kind": "numeric"},
+        "team": {"role": "quasi-identifier", "kind": "nominal"},
+        "ill": {"kind": "nominal", "taxonomy": taxonomy},
+        "ward": {"kind": "nominal"},
+        "grade": {"kind": "ordinal", "categories": GRADES},
+        "income": {"kind": "numeric"},
+        "since": {"kind": "date"},
+    }
+    for name in ("ill", "ward", "grade", "income", "since"):
+        columns[name]["role"] = "confidential" if name in confidential else "identifier"
+    return {
+        "version": 1,
+        "columns": columns,
+        "protect": {"method": "buckets", "k": 4, "t": 2, **protect},
+        "require": require or {},
+    }
+
+
+@st.composite
+def tables(draw):
+    n = draw(st.integers(4, 50))
+
+    def column(values, dtype):
+        return pl.Series(draw(st.lists(values, min_size=n, max_size=n)), dtype=dtype)
+
+    skewed = st.sampled_from([0, 0, 0, 0, 0, 0, 1, 2, 40, 900])
+    return pl.DataFrame(
+        {
+            "age": column(st.none() | st.integers(0, 9), pl.Int64),
+            "team": column(st.none() | st.sampled_from("xyz"), pl.String),
+            "ill": column(st.none() | st.sampled_from(ILLS), pl.String),
+            "ward": column(st.sampled_from("abcde"), pl.String),
+            "grade": column(st.none() | st.sampled_from(GRADES), pl.String),
+            "income": column(st.none() | skewed, pl.Int64),
+            "since": column(st.none() | st.integers(0, 99), pl.Int32).cast(pl.Date),
+        }
+    )
+
+
+CONFIDENTIAL = st.lists(
+    st.sampled_from(["ill", "ward", "grade", "income", "since"]),
+    min_size=1,
+    max_size=3,
+    unique=True,
+)
+
+
+@given(
+    tables(),
+    CONFIDENTIAL,
+    st.sampled_from(["1", "1.1", "1.5", "2", "3.7"]),
+    st.sampled_from(["mean", "median", "medoid", "mode"]),
+    st.none() | st.integers(2, 4),
+)
+@settings(max_examples=80)
+def test_every_release_is_close_by_a_naive_recount(taxonomy, table, confidential, t, aggregate, b):
+    asked = {"t": Decimal(t), "aggregate": aggregate} | ({} if b is None else {"b": b})
+
+    done = shoal.protect(table, policy(taxonomy, confidential, **asked))
+
+    names = [name for name in policy(taxonomy)["columns"] if name in confidential]
+    whole = Counter(done.data.select(names).rows())
+    classes = defaultdict(Counter)
+    for keys, values in zip(
+        done.data.select("age", "team").rows(), done.data.select(names).rows(), strict=True
+    ):
+        classes[keys][values] += 1
+    for inside in classes.values():
+        e = inside.total()
+        assert e >= 4
+        for value, count in whole.items():
+            ratio = Fraction(inside[value], e) / Fraction(count, table.height)
+            assert 1 / Fraction(t) <= ratio <= Fraction(t)
+    assert [check.holds for check in done.checks] == [True, True]
+    close = done.claims[1].guarantee
+    assert close == TCloseness(Fraction(t), Distance.RATIO, tuple(names), ("age", "team"))
+    again = check_frame(done.data, close, load(policy(taxonomy, confidential)).schema)
+    assert again.holds
+    assert (len(classes) == 1) or not done.manifest["notes"]
+
+
+@given(tables(), CONFIDENTIAL)
+@settings(max_examples=40)
+def test_what_is_written_covers_what_was_there(taxonomy, table, confidential):
+    released = shoal.protect(table, policy(taxonomy, confidential), keep_order=True).data
+    above = {row.split(",")[0]: row.split(",") for row in TREE.split()}
+
+    for before, after in zip(table.rows(named=True), released.rows(named=True), strict=True):
+        for name in confidential:
+            old, new = before[name], after[name]
+            if old is None:
+                assert new is None or new.endswith(" or missing")
+                continue
+            if not isinstance(new, str):
+                assert new == old  # every bucket is one value: the column is as it was
+                continue
+            new = new.removesuffix(" or missing")
+            parts = new.strip("[]{}").split(", ")
+            if name == "ill":
+                assert set(parts) & set(above[old])
+            elif name == "ward":
+                assert old in parts
+            elif name == "grade":
+                assert GRADES.index(parts[0]) <= GRADES.index(old) <= GRADES.index(parts[-1])
+            elif name == "income":
+                assert int(parts[0]) <= old <= int(parts[-1])
+            else:
+                low, high = date.fromisoformat(parts[0]), date.fromisoformat(parts[-1])
+                assert low <= old <= high
+
+
+def people(n=24):
+    return pl.DataFrame(
+        {
+            "age": list(range(n)),
+            "team": ["x", "y"] * (n // 2),
+            "ill": (ILLS * n)[:n],
+            "ward": (list("abcde") * n)[:n],
+            "grade": (GRADES * n)[:n],
+            "income": [100 * i for i in range(n)],
+            "since": [date(2000, 1, 1) + timedelta(days=i) for i in range(n)],
+        }
+    )
+
+
+def texts(taxonomy, name, **protect):
+    done = shoal.protect(people(), policy(taxonomy, [name], **protect))
+    return sorted(done.data[name].unique().to_list())
+
+
+def test_buckets_are_named_by_ranges_branches_and_sets(taxonomy):
+    assert texts(taxonomy, "income") == ["[0, 700]", "[1600, 2300]", "[800, 1500]"]
+    assert texts(taxonomy, "grade", b=2) == ["[mid, high]", "low"]
+    assert texts(taxonomy, "grade") == sorted(GRADES)
+    assert texts(taxonomy, "ill", b=2) == ["heavy", "light"]
+    assert texts(taxonomy, "ill", b=3) == ["flu", "stroke", "{cold, cancer}"]
+    assert texts(taxonomy, "ward", b=2) == ["{a, b}", "{c, d, e}"]
+    assert texts(taxonomy, "since", b=2) == ["[2000-01-01, 2000-01-12]", "[2000-01-13, 2000-01-24]"]
+
+
+def test_a_bucket_that_cuts_a_branch_names_its_parts(taxonomy):
+    lopsided = people().with_columns(
+        ill=pl.Series(["flu"] * 12 + ["cold"] * 4 + ["cancer"] * 4 + ["stroke"] * 4)
+    )
+
+    done = shoal.protect(lopsided, policy(taxonomy, b=2))
+
+    assert sorted(done.data["ill"].unique().to_list()) == ["flu", "{cold, heavy}"]
+
+
+def test_missing_cells_share_the_last_bucket_or_have_their_own(taxonomy):
+    some = people().with_columns(income=pl.when(pl.col("income") < 2100).then("income"))
+    many = people().with_columns(income=pl.when(pl.col("income") < 1200).then("income"))
+
+    def written(table):
+        done = shoal.protect(table, policy(taxonomy, ["income"], b=2))
+        return set(done.data["income"].to_list())
+
+    assert written(some) == {"[0, 1100]", "[1200, 2000] or missing"}
+    assert written(many) == {"[0, 1100]", None}
+
+
+def test_one_class_is_called_trivial(taxonomy):
+    whole = shoal.protect(people(), policy(taxonomy, k=24))
+    halves = shoal.protect(people(), policy(taxonomy, k=12))
+    same = shoal.protect(people().with_columns(ill=pl.lit("flu")), policy(taxonomy, t=1))
+
+    assert whole.manifest["notes"][-1].startswith("Trivial: one class is left")
+    assert halves.manifest["notes"] == []
+    assert same.manifest["notes"] == []
+    assert same.checks[0].remarks["classes"] == 6
+    assert set(same.data["ill"]) == {"flu"}
+
+
+def test_it_covers_what_a_policy_requires_of_the_released_table(taxonomy):
+    wanted = {"t-closeness": {"t": 2, "distance": "ratio", "column": "ill"}, "k-anonymity": 4}
+
+    done = shoal.protect(people(), policy(taxonomy, require=wanted, t=Decimal("1.5")))
+
+    assert [check.holds for check in done.checks] == [True] * 3
+    strict = {"t-closeness": {"t": 1, "distance": "ratio", "column": "ill"}}
+    with pytest.raises(ClaimViolationError, match="1-closeness"):
+        shoal.protect(people(22), policy(taxonomy, require=strict))
+
+
+def test_the_intruders_epsilon_is_stated_as_not_claimed(taxonomy):
+    done = shoal.protect(people(), policy(taxonomy))
+
+    text = done.manifest["not_claimed"][1]
+    assert text.startswith("Not differential privacy. 2-closeness")
+    assert "exp(1.386)" in text
+    assert "if the prior is one public distribution" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"confidential": ()}, "needs a column of role confidential"),
+        ({"t": Decimal("0.5")}, "t: "),
+        ({"b": 5}, "b: expected at most k = 4, because a class holds every bucket, found 5"),
+        ({"b": 1}, "b: "),
+        ({"columns": ["age"]}, "must hold every quasi-identifier"),
+        ({"columns": ["age", "team", "ill"]}, "must not hold 'ill'"),
+    ],
+)
+def test_wrong_parameters_are_told(taxonomy, change, sentence):
+    with pytest.raises(InputError, match=sentence):
+        shoal.plan(policy(taxonomy, **change))
+
+
+def test_a_table_smaller_than_k_is_told(taxonomy):
+    with pytest.raises(InputError, match="Cannot form one group of k=4 from 2 rows"):
+        shoal.protect(people(2), policy(taxonomy))
+
+
+def test_a_policy_without_quasi_identifiers_is_told(taxonomy):
+    bare = policy(taxonomy, columns=["note"])
+    bare["columns"]["note"] = {"role": "other", "kind": "numeric"}
+    for name in ("age", "team"):
+        bare["columns"][name] = "identifier"
+
+    with pytest.raises(InputError, match="needs a column of role quasi-identifier"):
+        shoal.plan(bare)
