@@ -172,7 +172,7 @@ def test_figures_claims_and_checks_are_in_the_frame(found):
 
     assert set(frame["truth"]) == {"estimate", "claim", "check", "failure"}
     own = frame.filter(pl.col("label") == "mondrian k=20")
-    assert {"risk", "error", "singling out", "COUNT queries"} <= set(own["measure"])
+    assert {"risk", "error", "linkability", "COUNT queries"} <= set(own["measure"])
     claim = own.filter(pl.col("truth") == "claim", pl.col("measure") == "k-anonymity")
     assert claim["verdict"].to_list() == ["proved"]
 
@@ -222,7 +222,7 @@ def _toml(value):
     return json.dumps(value)
 
 
-def command(tmp_path, *more):
+def command(*more):
     return [
         sys.executable, "-m", "shoal", "compare", "people.parquet", "--policy", "policy.toml",
         "--grid", "grid.toml", "--out", "out", "--repeats", "2", *more,
@@ -234,7 +234,7 @@ def test_an_interrupted_run_goes_on_where_it_was_and_two_processes_find_the_same
     kept = tmp_path / "out" / "results"
 
     first = subprocess.Popen(
-        command(tmp_path, "--jobs", "1"), cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        command("--jobs", "1"), cwd=tmp_path, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 120
     while len(list(kept.glob("*.json"))) < 2 and time.monotonic() < deadline:
@@ -248,7 +248,7 @@ def test_an_interrupted_run_goes_on_where_it_was_and_two_processes_find_the_same
     assert "what is done is kept in out" in told
     assert not (tmp_path / "out" / "comparison.json").exists()
     second = subprocess.run(
-        command(tmp_path, "--jobs", "2"), cwd=tmp_path, capture_output=True, text=True, check=True
+        command("--jobs", "2"), cwd=tmp_path, capture_output=True, text=True, check=True
     )
     after = {path.name: path.stat().st_mtime_ns for path in kept.glob("*.json")}
     assert len(after) == (3 + 5) * 2
@@ -259,7 +259,7 @@ def test_an_interrupted_run_goes_on_where_it_was_and_two_processes_find_the_same
     assert "CONFIDENTIAL" in (tmp_path / "out" / "report.html").read_text()
     assert pl.read_parquet_metadata(tmp_path / "out" / "comparison.parquet")["confidential"]
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
-    assert not [path for path in tmp_path.rglob(".*")]
+    assert not list(tmp_path.rglob(".*"))
 
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path):

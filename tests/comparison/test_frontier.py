@@ -111,15 +111,23 @@ def test_the_mean_of_repeats_lies_in_its_interval_and_needs_no_repeat_to_agree(r
     assert found.low <= mean <= found.high
 
 
-def test_an_interval_over_repeats_is_the_stated_formula():
-    """t with 2 degrees of freedom at 0.975 is 4.302653, by the tables."""
-    repeats = [Estimate(x, x - 0.03, x + 0.06, 0.95) for x in (0.1, 0.2, 0.3)]
+def test_repeats_that_differ_no_more_than_their_intervals_say_shorten_them_by_the_root():
+    repeats = [Estimate(x, x - 0.3, x + 0.6, 0.95) for x in (0.1, 0.2, 0.3)]
 
     found = frontier.combined(repeats)
 
-    between = 4.302653 * 0.1
-    assert found.value - found.low == pytest.approx(((0.03**2 + between**2) / 3) ** 0.5, rel=1e-6)
-    assert found.high - found.value == pytest.approx(((0.06**2 + between**2) / 3) ** 0.5, rel=1e-6)
+    assert found.value - found.low == pytest.approx(0.3 / 3**0.5)
+    assert found.high - found.value == pytest.approx(0.6 / 3**0.5)
+
+
+def test_an_interval_of_repeats_without_own_intervals_is_students():
+    """t with 2 degrees of freedom at 0.975 is 4.302653, by the tables."""
+    repeats = [Estimate(x, x, x, 0.95) for x in (0.1, 0.2, 0.3)]
+
+    found = frontier.combined(repeats)
+
+    assert found.value - found.low == pytest.approx(4.302653 * 0.1 / 3**0.5, rel=1e-6)
+    assert found.high - found.value == found.value - found.low
 
 
 def test_the_worst_attack_has_an_interval_that_all_attacks_share():

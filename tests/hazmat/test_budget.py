@@ -488,9 +488,11 @@ def test_an_old_file_becomes_a_new_one_with_its_first_look_and_keeps_its_entries
 def test_a_look_is_never_taken_back(path, statement):
     budget.look(path, "people", budget.Look.TABLE, policy="digest")
 
-    with closing(sqlite3.connect(path)) as connection:
-        with pytest.raises(sqlite3.IntegrityError, match="a look is never"):
-            connection.execute(statement)
+    with (
+        closing(sqlite3.connect(path)) as connection,
+        pytest.raises(sqlite3.IntegrityError, match="a look is never"),
+    ):
+        connection.execute(statement)
 
 
 def test_only_a_look_at_the_table_counts(path):

@@ -20,7 +20,7 @@ from shoal.comparison import frontier, grid, running
 from shoal.comparison.frontier import Choice, Point, Standing
 from shoal.comparison.grid import Candidate
 from shoal.comparison.results import Comparison, Row, placed
-from shoal.core import Estimate, Policy, Progress, Status, silent
+from shoal.core import Estimate, Policy, Progress, Role, Status, silent
 from shoal.errors import InputError, ShoalError
 from shoal.planning import plan
 from shoal.serialise import plain
@@ -38,8 +38,8 @@ SHARES = (0.01, 0.05, 0.2, 0.5)
 AXIS = ("naive Bayes", "linkability", "inference")
 """Attacks that the risk is the worst of: they start from what others know of a person.
 
-Singling out is shown beside them. One exact income singles somebody out whatever the groups are, so
-that it is near 1 for every method that releases confidential columns as they are, and orders none.
+Singling out is left to `shoal.measure`. One exact income singles somebody out whatever the groups
+are, so that it is near 1 for every method that releases confidential columns as they are.
 """
 
 
@@ -81,7 +81,8 @@ def compare(
         jobs: processes at a time. More than one needs the guard `if __name__ == "__main__":` in
             a program.
         max_risk: of what is recommended.
-        any_claim: recommend candidates without a proved claim too.
+        any_claim: recommend candidates too that have no proved claim for the quasi-identifiers
+            together.
         rows: of a larger table, a random sample of so many is compared.
         seed: of who is held out and which queries are asked; not of the noise.
         note: public words for the budget file.
@@ -118,14 +119,19 @@ def compare(
     if folder is not None:
         _prepare(folder)
     done = running.run(frame, work, folder=folder, processes=jobs, progress=progress)
+    keys = frozenset(
+        name
+        for name in policy.schema.with_role(Role.QUASI_IDENTIFIER)
+        if not policy.schema[name].public
+    )
     batches = iter([done[start : start + repeats] for start in range(0, len(done), repeats)])
     found = [
-        _row(candidate.label, candidate, next(batches))
+        _row(candidate.label, candidate, next(batches), keys)
         if reason is None
-        else _row(candidate.label, candidate, [{"failed": reason}])
+        else _row(candidate.label, candidate, [{"failed": reason}], keys)
         for candidate, reason in zip(listed, refused, strict=True)
     ]
-    baselines = [_row(_share(share), None, next(batches)) for share in (1.0, *SHARES)]
+    baselines = [_row(_share(share), None, next(batches), keys) for share in (1.0, *SHARES)]
     settings = {
         "rows": frame.height,
         "rows_in_table": whole,
@@ -174,7 +180,12 @@ def _share(share: float) -> str:
     return "the raw table" if share == 1 else f"a {100 * share:g}% sample"
 
 
-def _row(label: str, candidate: Candidate | None, repeats: Sequence[Mapping[str, Any]]) -> Row:
+def _row(
+    label: str,
+    candidate: Candidate | None,
+    repeats: Sequence[Mapping[str, Any]],
+    keys: frozenset[str],
+) -> Row:
     """Put the repeats of one candidate together."""
     method = "baseline" if candidate is None else candidate.method
     parameters = {} if candidate is None else plain(candidate.parameters)
@@ -190,13 +201,23 @@ def _row(label: str, candidate: Candidate | None, repeats: Sequence[Mapping[str,
         parameters=parameters,
         point=None if risk is None or error is None else Point(risk, error),
         attack=attack,
-        proved=any(claim["status"] == Status.PROVED.value for claim in claims),
+        proved=any(_proves(claim, keys) for claim in claims),
         unmet=next((one["unmet"] for one in repeats if one["unmet"]), None),
         claims=claims,
         checks=tuple(repeats[0]["checks"]),
         figures=figures,
         seconds=float(np.mean([one["seconds"] for one in repeats])),
     )
+
+
+def _proves(claim: Mapping[str, Any], keys: frozenset[str]) -> bool:
+    """Whether a claim is proved for all quasi-identifiers together, and not for one of them alone.
+
+    Public columns need no protection.
+    """
+    guarantee = claim["guarantee"]
+    about = guarantee.get("keys") or guarantee.get("protects") or guarantee["columns"]
+    return claim["status"] == Status.PROVED.value and keys <= set(about)
 
 
 def _by_figure(
@@ -231,11 +252,16 @@ def _axes(
             if figure["measure"] == "COUNT queries" and counted is not None:
                 errors.setdefault(figure["subject"], []).append(counted)
     # The workload over three columns comes last, and is the one that speaks of most tables.
-    error = frontier.combined(list(errors.values())[-1]) if errors else None
+    error = _from_zero(frontier.combined(list(errors.values())[-1])) if errors else None
     if not gains:
         return None, None, error
     attack, risk = frontier.worst(gains)
-    return risk, attack, error
+    return _from_zero(risk, 1.0), attack, error
+
+
+def _from_zero(found: Estimate, most: float = np.inf) -> Estimate:
+    """Cut an interval to what a share or an error can be."""
+    return Estimate(found.value, max(found.low, 0.0), min(found.high, most), found.confidence)
 
 
 def _estimate(figure: Mapping[str, Any], value: str, low: str, high: str) -> Estimate | None:

@@ -6,7 +6,7 @@ Pure functions over estimates. Lower is better on both axes.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import exp, hypot, log, sqrt
+from math import exp, log, sqrt
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -44,29 +44,44 @@ class Point:
 def combined(repeats: Sequence[Estimate], confidence: float = CONFIDENCE) -> Estimate:
     """The mean of repeated estimates, with an interval for people sampled and noise drawn.
 
-    With R repeats of mean half-length h, standard deviation s, and t Student's quantile,
+    With R repeats, w the mean of their own variances (half-length over normal quantile, squared),
+    s^2 the variance between them, and b = max(s^2 - w, 0) what their own variances do not explain,
 
-        half^2 = (h^2 + t^2 s^2) / R
+        half = t sqrt((w + b) / R)    with (R - 1) (w + b)^2 / b^2 degrees of freedom,
 
-    h is rescaled to the confidence as a normal interval would be, separately below and above.
-    The first term covers who was sampled within a repeat, the second what differs between
-    repeats: noise, and who was held out. s holds part of the first term too, so that the interval
-    is on the cautious side. One repeat has no s, and its interval does not cover the noise.
+    by Welch and Satterthwaite: w is known and b is estimated from R repeats. Ends are taken
+    separately below and above. Repeats are taken as independent, though they share a table. One
+    repeat has no b, and its interval does not cover the noise.
+
+    References:
+        Welch, "The generalization of Student's problem when several different population
+        variances are involved", Biometrika 34 (1947). doi:10.1093/biomet/34.1-2.28
 
     >>> print(combined([Estimate(0.2, 0.1, 0.3, 0.95)] * 4))
     0.200 [0.150, 0.250]
     """
     values = np.array([one.value for one in repeats])
-    count, mean = len(values), float(values.mean())
-    wanted = ndtri((1 + confidence) / 2)
-    scale = np.array([wanted / ndtri((1 + one.confidence) / 2) for one in repeats])
-    below = float(np.mean(scale * (values - [one.low for one in repeats])))
-    above = float(np.mean(scale * ([one.high for one in repeats] - values)))
-    between = 0.0
-    if count > 1:
-        between = float(stdtrit(count - 1, (1 + confidence) / 2) * values.std(ddof=1))
-    low, high = (hypot(within, between) / sqrt(count) for within in (below, above))
-    return Estimate(mean, mean - low, mean + high, confidence)
+    mean = float(values.mean())
+    between = float(values.var(ddof=1)) if len(values) > 1 else 0.0
+    below, above = (
+        _half([getattr(one, end) - one.value for one in repeats], repeats, between, confidence)
+        for end in ("low", "high")
+    )
+    return Estimate(mean, mean - below, mean + above, confidence)
+
+
+def _half(
+    ends: Sequence[float], repeats: Sequence[Estimate], between: float, confidence: float
+) -> float:
+    """Length of one side of the interval of a mean."""
+    count, level = len(repeats), (1 + confidence) / 2
+    quantiles = np.array([ndtri((1 + one.confidence) / 2) for one in repeats])
+    within = float(np.mean((np.array(ends) / quantiles) ** 2))
+    extra = max(between - within, 0.0)
+    if extra == 0:
+        return float(ndtri(level) * sqrt(within / count))
+    freedom = (count - 1) * ((within + extra) / extra) ** 2
+    return float(stdtrit(freedom, level) * sqrt((within + extra) / count))
 
 
 def worst(

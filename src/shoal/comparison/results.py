@@ -23,6 +23,10 @@ ERROR = (
 )
 
 
+NO_PLACE = "No attack or no count applies."
+"""Why a candidate that was released is on no axis."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One candidate, or a baseline.
@@ -33,7 +37,7 @@ class Row:
         point: risk and error; none where the candidate failed or cannot be placed.
         attack: which attack the risk is of.
         standing: on the frontier, tied with it, or beaten; none for baselines and failures.
-        proved: it carries a proved claim.
+        proved: it carries a proved claim for the quasi-identifiers together.
         unmet: why it does not keep what the policy requires, or none.
         failed: why it could not be released, or none.
         like: how large a sample would be as wrong.
@@ -147,11 +151,12 @@ class Comparison:
             words.append("required promise not kept" if row.unmet else "")
             notes = ", ".join(word for word in words if word)
             lines.append(f"{row.label:{width}}  {row.point.risk}  {row.point.error}  {notes}")
+        lost: dict[str, list[str]] = {}
         for row in self.rows:
-            if row.failed:
-                lines.append(f"{row.label:{width}}  failed: {row.failed}")
-            elif row.point is None:
-                lines.append(f"{row.label:{width}}  has no place: no attack or no count applies")
+            if row.point is None:
+                lost.setdefault(row.failed or NO_PLACE, []).append(row.label)
+        for reason, labels in lost.items():
+            lines += [f"failed: {reason}", f"  {', '.join(labels)}"]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
