@@ -212,6 +212,10 @@ def compare(
     jobs: Annotated[
         int | None, typer.Option(help="Processes at a time; as many as there are cores by default.")
     ] = None,
+    private_epsilon: Annotated[
+        str | None,
+        typer.Option(metavar="E", help="Choose one method privately, at this price; show no more."),
+    ] = None,
     repeats: Annotated[int, typer.Option(help="Releases of each candidate.")] = 3,
     max_risk: Annotated[float, typer.Option(help="Largest risk of what is recommended.")] = 0.1,
     any_claim: Annotated[
@@ -234,22 +238,35 @@ def compare(
     """Compare methods and parameters on a table, and recommend one; this is a look at the table."""
     with _door():
         from shoal import publish
+        from shoal.errors import InputError
         from shoal.partition import compile_notice
 
+        where: dict[str, Any] = {
+            "candidates": grid,
+            "delimiter": delimiter,
+            "encoding": encoding,
+            "ledger": ledger,
+            "source": source,
+            "tell": _tell,
+        }
+        if private_epsilon is not None:
+            if on_sample is not None:
+                raise InputError("Expected --on-sample or --private-epsilon, found both.")
+            with _progress() as progress, compile_notice(_tell):
+                chosen = publish.select(
+                    data, policy, out, epsilon=private_epsilon, progress=progress, **where
+                )
+            typer.echo(str(chosen))
+            return
         try:
             with _progress() as progress, compile_notice(_tell):
                 found = publish.compare(
                     data,
                     policy,
                     out,
-                    candidates=grid,
+                    **where,
                     on_sample=on_sample,
                     jobs=jobs or _cores(),
-                    delimiter=delimiter,
-                    encoding=encoding,
-                    ledger=ledger,
-                    source=source,
-                    tell=_tell,
                     progress=progress,
                     repeats=repeats,
                     max_risk=max_risk,
@@ -347,11 +364,14 @@ def demo(
 def warmup() -> None:
     """Compile all kernels now, once on this machine, so that no later run has to wait."""
     with _door():
-        from shoal.partition import warmup as compile_all
+        from shoal.measures.warmup import warmup as compile_measures
+        from shoal.partition import warmup as compile_partition
 
         with _progress() as progress:
-            progress("compiling kernels", 0, 1)
-            compile_all()
+            progress("compiling kernels", 0, 2)
+            compile_partition()
+            progress("compiling kernels", 1, 2)
+            compile_measures()
         typer.echo("The kernels are compiled.")
 
 

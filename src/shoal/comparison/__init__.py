@@ -9,6 +9,8 @@ source in the budget file, and a later epsilon of that source is conditional.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +18,26 @@ import numpy as np
 
 from shoal import io, release
 from shoal import policy as policies
-from shoal.comparison import frontier, grid, running
+from shoal.comparison import frontier, grid, running, selection
 from shoal.comparison.frontier import Choice, Point, Standing
 from shoal.comparison.grid import Candidate
 from shoal.comparison.results import Comparison, Row, placed
+from shoal.comparison.selection import Selection
 from shoal.core import Estimate, Policy, Progress, Role, Status, silent
 from shoal.errors import InputError, ShoalError
 from shoal.planning import plan
 from shoal.serialise import plain
 
-__all__ = ["Candidate", "Comparison", "Point", "Row", "Standing", "compare"]
+__all__ = [
+    "Candidate",
+    "Comparison",
+    "Point",
+    "Row",
+    "Selection",
+    "Standing",
+    "compare",
+    "select",
+]
 
 REPEATS = 3
 MAX_RISK = 0.1
@@ -144,6 +156,40 @@ def compare(
         "confidence": frontier.CONFIDENCE,
     }
     return _compared(found, baselines, costs, settings)
+
+
+def select(
+    data: Any,
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    epsilon: Fraction | Decimal | int,
+    candidates: Sequence[Candidate] | Mapping[str, Any] | str | Path | None = None,
+    note: str = "",
+    tell: Callable[[str], None] = _quiet,
+    progress: Progress = silent,
+) -> Selection:
+    """Choose one method privately, and pay for it; see `shoal.comparison.selection`.
+
+    Args:
+        data: the confidential table: pandas, Polars or PyArrow.
+        policy: with a `[ledger]`, which is charged before the first draw.
+        epsilon: of the whole selection.
+        candidates: as for `compare`; those without a proved epsilon are left out.
+        note: public words for the budget file.
+        tell: called before the run with what it costs.
+        progress: called with how much is done.
+    """
+    policy = policies.load(policy)
+    price = Fraction(epsilon)
+    if price <= 0:
+        raise InputError(f"Expected an epsilon above 0 for a private selection, found {epsilon}.")
+    tell(
+        f"A private selection costs epsilon {float(price):g} of the source's budget, whatever it "
+        "chooses; a release of the method that it chooses costs its own epsilon beside."
+    )
+    listed = _listed(candidates, policy)
+    frame = io.from_native(data).frame
+    return selection.select(frame, policy, listed, epsilon=price, note=note, progress=progress)
 
 
 def _listed(
