@@ -91,7 +91,7 @@ class Selection:
         return (
             f"Chosen: {self.candidate.label}, of {len(self.among)} candidates, each tried with "
             f"epsilon {float(self.each):g}. The choice cost epsilon {float(self.epsilon):g}, and "
-            "a release of this method keeps its own epsilon proved."
+            "makes no later epsilon conditional."
         )
 
 
