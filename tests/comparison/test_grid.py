@@ -78,3 +78,14 @@ def test_a_grid_of_another_shape_is_refused_with_its_place(tmp_path, text, messa
 
     with pytest.raises(InputError, match=message):
         grid.read(path)
+
+
+def test_the_default_grid_of_two_secrets_tells_trees_which_one_to_count(policy):
+    columns = {**policy["columns"], "ill": {"role": "confidential", "kind": "nominal",
+                                            "categories": ["yes", "no"]}}  # fmt: skip
+    stated = policies.load({**policy, "columns": columns})
+
+    trees = [one for one in grid.default(stated) if one.method == "dp-quadtree"]
+
+    assert trees
+    assert all(tree.parameters["count"] == "ill" for tree in trees)

@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from shoal.core import Policy, ReleaseForm
+from shoal.core import Policy, ReleaseForm, Role
 from shoal.errors import InputError
 from shoal.methods import REGISTRY, Method, find
 from shoal.serialise import plain
@@ -84,16 +84,21 @@ def default(policy: Policy) -> tuple[Candidate, ...]:
         if policy.release_form in method.forms and method.name == policy.method:
             form = policy.release_form
         columns = policy.columns if method.name == policy.method else None
-        for parameters in _ladder(method):
+        for parameters in _ladder(method, policy):
             candidate = Candidate(method.name, parameters, columns, form)
             if candidate not in grid:
                 grid.append(candidate)
     return tuple(grid)
 
 
-def _ladder(method: Method[Any]) -> Iterator[dict[str, Any]]:
+def _ladder(method: Method[Any], policy: Policy) -> Iterator[dict[str, Any]]:
     """Sizes and prices of a method; whatever else it needs is as in its example."""
     example = dict(method.example)
+    confidential = policy.schema.with_role(Role.CONFIDENTIAL)
+    if method.noisy and "count" in method.parameters.model_fields and len(confidential) > 1:
+        # A tree counts one of them; the one that attacks try to guess, as measures choose it.
+        with_levels = [name for name in confidential if policy.schema[name].levels]
+        example["count"] = policy.measure.get("secret") or (with_levels or confidential)[0]
     steps: dict[str, Sequence[Any]] = {}
     if "epsilon" in example:
         steps["epsilon"] = EPSILONS
