@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +18,7 @@ from shoal.comparison import running
 from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat import budget
 from shoal.policy import load
+from shoal.report import html
 
 CITIES = ["a", "b", "c", "d"]
 GRID = {
@@ -393,3 +395,16 @@ def test_candidates_are_never_booked(tmp_path):
     shoal.compare(people(90), policy, candidates=grid, repeats=1)
 
     assert budget.account(tmp_path / "budget.sqlite", "people").entries == ()
+
+
+def test_the_report_shows_the_frontier_and_takes_labels_for_text(found):
+    hostile = "</script><img src=x onerror=alert(1)>"
+    rows = (replace(found.rows[0], label=hostile), *found.rows[1:])
+    shown = replace(found, rows=rows)
+
+    page = html.comparison_report(shown.facts(), shown.plots())
+
+    assert hostile not in page
+    assert "<img" not in page
+    assert "What looking costs" in page
+    assert "Cannot form one group of k=100,000" in page
