@@ -166,3 +166,20 @@ def test_a_clearly_better_method_is_chosen_unless_it_was_never_drawn(path):
     )
 
     assert chosen["ir-laplace"] >= 1
+
+
+def test_a_claim_that_falls_with_the_number_of_rows_is_left_out(path):
+    """Univariate MDAV has blocks by rank only if k divides n, or n // k is odd."""
+    grid = {
+        "candidate": [
+            {"method": "laplace", "epsilon": 1},
+            {"method": "ir-mdav-laplace", "epsilon": 1, "k": 4, "release_form": "marginals"},
+        ]
+    }
+
+    among = [
+        len(comparison.select(people(n), stated(path), epsilon=1, candidates=grid).among)
+        for n in (60, 34)
+    ]
+
+    assert among == [2, 1]

@@ -58,7 +58,7 @@ from shoal.core import (
 )
 from shoal.errors import InputError, ShoalError
 from shoal.io import Raw
-from shoal.planning import Plan, plan
+from shoal.planning import Plan, plan, with_rows
 
 QUERIES = 100
 SUBSET = 3
@@ -126,7 +126,7 @@ def select(
     """
     score = epsilon / 3 * SCORE_SHARE
     each = epsilon / 3 - score
-    plans, left_out = _priced(policy, candidates, each)
+    plans, left_out = _priced(policy, candidates, each, frame.height)
     if not plans:
         reasons = sorted({reason for _, reason in left_out})
         raise InputError(
@@ -155,7 +155,7 @@ def select(
 
 
 def _priced(
-    policy: Policy, candidates: Sequence[Candidate], each: Fraction
+    policy: Policy, candidates: Sequence[Candidate], each: Fraction, rows: int
 ) -> tuple[list[tuple[Candidate, Plan]], list[tuple[Candidate, str]]]:
     """Candidates at the common price that are proved for all columns, each once."""
     stated = Decimal(each.numerator) / Decimal(each.denominator)
@@ -171,7 +171,8 @@ def _priced(
         if any(tried == known for known, _ in found):
             continue
         try:
-            planned = plan(without_requirements(tried.applied(policy)))
+            # A claim may hang on the number of rows, which is public.
+            planned = with_rows(plan(without_requirements(tried.applied(policy))), rows)
         except ShoalError as error:
             lost.append((candidate, str(error)))
             continue
