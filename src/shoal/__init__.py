@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shoal.auditing import audit
     from shoal.checking import check
+    from shoal.comparison import compare
     from shoal.errors import ClaimViolationError, InputError, InternalError, ShoalError
     from shoal.measuring import measure
     from shoal.planning import plan
@@ -26,6 +27,7 @@ _HOME = {
     "ShoalError": ("shoal.errors", "ShoalError"),
     "audit": ("shoal.auditing", "audit"),
     "check": ("shoal.checking", "check"),
+    "compare": ("shoal.comparison", "compare"),
     "load_policy": ("shoal.policy", "load"),
     "measure": ("shoal.measuring", "measure"),
     "plan": ("shoal.planning", "plan"),
@@ -41,6 +43,7 @@ __all__ = [
     "ShoalError",
     "audit",
     "check",
+    "compare",
     "load_policy",
     "measure",
     "plan",

@@ -197,6 +197,97 @@ def measure(
             typer.echo(f"Report, confidential: {out}", err=True)
 
 
+@app.command()
+def compare(
+    data: Data,
+    policy: PolicyFile,
+    out: Annotated[Path, typer.Option(help="Folder to write, confidential; go on in it later.")],
+    grid: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Methods and parameters to compare, a TOML file."),
+    ] = None,
+    on_sample: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="People to look at instead; DATA is not opened."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes at a time; as many as there are cores by default.")
+    ] = None,
+    private_epsilon: Annotated[
+        str | None,
+        typer.Option(metavar="E", help="Choose one method privately, at this price; show no more."),
+    ] = None,
+    repeats: Annotated[int, typer.Option(help="Releases of each candidate.")] = 3,
+    max_risk: Annotated[float, typer.Option(help="Largest risk of what is recommended.")] = 0.1,
+    any_claim: Annotated[
+        bool, typer.Option("--any-claim", help="Recommend methods without a proved claim too.")
+    ] = False,
+    rows: Annotated[
+        int, typer.Option(help="Of a larger table, a random sample of so many rows is compared.")
+    ] = 20_000,
+    seed: Annotated[int, typer.Option(help="Of who is held out, and of the queries.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Budget file, instead of the policy's.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
+    ] = None,
+) -> None:
+    """Compare methods and parameters on a table, and recommend one; this is a look at the table."""
+    with _door():
+        from shoal import publish
+        from shoal.errors import InputError
+        from shoal.partition import compile_notice
+
+        where: dict[str, Any] = {
+            "candidates": grid,
+            "delimiter": delimiter,
+            "encoding": encoding,
+            "ledger": ledger,
+            "source": source,
+            "tell": _tell,
+        }
+        if private_epsilon is not None:
+            if on_sample is not None:
+                raise InputError("Expected --on-sample or --private-epsilon, found both.")
+            with _progress() as progress, compile_notice(_tell):
+                chosen = publish.select(
+                    data, policy, out, epsilon=private_epsilon, progress=progress, **where
+                )
+            typer.echo(str(chosen))
+            return
+        try:
+            with _progress() as progress, compile_notice(_tell):
+                found = publish.compare(
+                    data,
+                    policy,
+                    out,
+                    **where,
+                    on_sample=on_sample,
+                    jobs=jobs or _cores(),
+                    progress=progress,
+                    repeats=repeats,
+                    max_risk=max_risk,
+                    any_claim=any_claim,
+                    rows=rows,
+                    seed=seed,
+                )
+        except KeyboardInterrupt:
+            _tell(f"interrupted; what is done is kept in {out}. Run the same command to go on.")
+            raise typer.Exit(130) from None
+        typer.echo(found.to_json() if as_json else str(found))
+        typer.echo(f"Confidential: {out}", err=True)
+
+
+def _cores() -> int:
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
 def _renamed(pairs: list[str]) -> dict[str, str]:
     from shoal.errors import InputError
 

@@ -12,20 +12,26 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from shoal import io, release
+from shoal import comparison, io, release
+from shoal.comparison import Comparison, Selection
 from shoal.core import Noise, Policy, Progress, Release, silent
 from shoal.errors import InputError
 from shoal.planning import plan
 from shoal.policy import load
 from shoal.report import html
+from shoal.serialise import plain
 
 INTERNAL_SUFFIX = ".internal"
+KEPT = "results"
+"""Folder of a comparison that keeps what is done."""
+_COMPARED = {KEPT, "comparison.json", "comparison.parquet", "report.html", "selection.json"}
 _TABLES = tuple(f"release.{form}" for form in io.FORMATS)
 
 
@@ -110,6 +116,140 @@ def protect(
         release.settle(done)
     found = (f"Read as {raw.found}.",) if raw.found else ()
     return Published(out, internal, done.release, (*found, *planned.notes, *done.warnings))
+
+
+def compare(
+    data: Path,
+    policy: Policy | Path,
+    out: Path,
+    *,
+    candidates: Path | None = None,
+    on_sample: Path | None = None,
+    jobs: int = 1,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    ledger: Path | None = None,
+    source: str | None = None,
+    tell: Callable[[str], None],
+    progress: Progress = silent,
+    **options: Any,
+) -> Comparison:
+    """Compare methods on a file, and write what was found: all of it confidential.
+
+    Args:
+        data: the confidential table; it is not opened where there is a sample.
+        policy: the policy file, or what was read from it.
+        out: the folder to write, mode 0700; results are kept in it, so that a second run costs
+            nothing and an interrupted one goes on.
+        candidates: a grid file.
+        on_sample: a file of people who may be looked at.
+        jobs: processes at a time.
+        delimiter: of a CSV file, where it cannot be found out.
+        encoding: of a CSV file, where it cannot be found out.
+        ledger: the budget file, instead of the policy's.
+        source: the population in the budget file, instead of the policy's.
+        tell: called before the run with what looking costs.
+        progress: called with the time left and how much is done.
+        options: of `shoal.compare`.
+    """
+    _check_compared(out)
+    stated = with_ledger(load(policy), ledger, source)
+    progress("reading the file", 0, 1)
+    frame = io.read(
+        data if on_sample is None else on_sample,
+        delimiter=delimiter or stated.reading.get("delimiter"),
+        encoding=encoding or stated.reading.get("encoding"),
+    ).frame
+    with _alone(out):
+        prepare(out)
+        out.chmod(0o700)
+        found = comparison.compare(
+            None if on_sample is not None else frame,
+            stated,
+            candidates=candidates,
+            on_sample=None if on_sample is None else frame,
+            folder=out / KEPT,
+            jobs=jobs,
+            note=out.name,
+            tell=tell,
+            progress=progress,
+            **options,
+        )
+        progress("writing", 0, 1)
+        page = html.comparison_report(found.facts(), found.plots())
+        with _writing(out / KEPT / "new") as (folder,):
+            (folder / "comparison.json").write_text(found.to_json() + "\n", encoding="utf-8")
+            found.to_frame().write_parquet(
+                folder / "comparison.parquet", metadata={"confidential": html.CONFIDENTIAL}
+            )
+            (folder / "report.html").write_text(page, encoding="utf-8")
+            _flush(folder)
+            for path in list(folder.iterdir()):
+                path.replace(out / path.name)
+    return found
+
+
+def select(
+    data: Path,
+    policy: Policy | Path,
+    out: Path,
+    *,
+    epsilon: str,
+    candidates: Path | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    ledger: Path | None = None,
+    source: str | None = None,
+    tell: Callable[[str], None],
+    progress: Progress = silent,
+) -> Selection:
+    """Choose one method privately on a file, pay for it, and write the choice to `selection.json`.
+
+    The arguments are those of `compare`; epsilon is a number as text, so that it is exact.
+    """
+    _check_compared(out)
+    stated = with_ledger(load(policy), ledger, source)
+    try:
+        price = Fraction(epsilon)
+    except ValueError:
+        raise InputError(f"Expected an epsilon such as 0.5, found '{epsilon}'.") from None
+    progress("reading the file", 0, 1)
+    frame = io.read(
+        data,
+        delimiter=delimiter or stated.reading.get("delimiter"),
+        encoding=encoding or stated.reading.get("encoding"),
+    ).frame
+    with _alone(out):
+        prepare(out)
+        out.chmod(0o700)
+        chosen = comparison.select(
+            frame,
+            stated,
+            epsilon=price,
+            candidates=candidates,
+            note=out.name,
+            tell=tell,
+            progress=progress,
+        )
+        facts = {
+            "chosen": chosen.candidate.label,
+            "epsilon": plain(chosen.epsilon),
+            "tried_with_epsilon": plain(chosen.each),
+            "among": [one.label for one in chosen.among],
+            "left_out": {one.label: reason for one, reason in chosen.left_out},
+        }
+        write_text(out / "selection.json", json.dumps(facts, indent=2) + "\n", force=True)
+    return chosen
+
+
+def _check_compared(out: Path) -> None:
+    """Refuse a folder that holds anything but a comparison."""
+    if not out.name:
+        raise InputError(f"Expected a folder for --out, found '{out}'.")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"Cannot write the folder '{out}': a file of that name exists.")
+    if out.is_dir() and not {path.name for path in out.iterdir()} <= _COMPARED:
+        raise InputError(f"'{out}' holds other things than a comparison; choose another --out.")
 
 
 def with_ledger(policy: Policy, file: Path | None, source: str | None) -> Policy:

@@ -7,7 +7,7 @@ promise on the result, and derives the price again from the ledger; what fails s
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -122,9 +122,13 @@ def run(
     noise = OpenDPNoise() if noise is None else noise
     claims = tuple(c for c in planned.claims if noise.secure or isinstance(c.guarantee, Testable))
     _still_covered(planned, claims)
+    _not_looked_at(planned, looked=_looked(planned.policy))
     drawn = dict(getattr(noise, "drawn", {}))
     booked = _book(planned, claims, note)
     with _counting_as_spent(booked):
+        if booked is not None and booked.looked:
+            _not_looked_at(planned, looked=True)  # Somebody may have looked just now.
+            claims = tuple(map(_if_not_chosen_from_it, claims))
         tools = Tools(noise, progress, getattr(noise, "rng", None) or np.random.default_rng())
         outcome = local.run(table, planned.method, planned.setting, tools)
         progress("checking promises", 0, 1)
@@ -256,6 +260,109 @@ def _still_covered(planned: Plan, claims: tuple[Claim, ...]) -> None:
                 f"The policy requires {guarantee}, and this run cannot promise it: with these "
                 "rows and this source of noise no proved claim is left. Nothing was written."
             )
+
+
+NOT_CHOSEN = "method and parameters were not chosen from this table"
+"""What an epsilon assumes once methods were compared on the confidential table."""
+
+
+def _looked(policy: Policy) -> bool:
+    """Whether the budget file knows of a comparison of methods on the table itself."""
+    if not policy.ledger:
+        return False
+    return budget.account(Path(policy.ledger["file"]), policy.ledger["source"]).looked
+
+
+def _not_looked_at(planned: Plan, *, looked: bool) -> None:
+    """Stop where an epsilon is required, and the choice of the method may have cost more."""
+    for guarantee in planned.required:
+        if looked and isinstance(guarantee, DifferentialPrivacy):
+            raise ClaimViolationError(
+                f"The policy requires {guarantee}, and methods were compared on the table of "
+                f"source '{planned.policy.ledger['source']}' itself: from then on an epsilon holds "
+                f"only if {NOT_CHOSEN}. That look cannot be taken back. Take the requirement out "
+                "and publish with a conditional claim, or protect a table of people who were not "
+                "looked at, and choose for it with `shoal compare --on-sample` or "
+                "`--private-epsilon`. Nothing was written."
+            )
+
+
+def _if_not_chosen_from_it(claim: Claim) -> Claim:
+    """Make a proved epsilon conditional on how its method was chosen.
+
+    A method that was chosen by looking at a table is a function of the table, and its
+    price does not cover the choice.
+    """
+    private = isinstance(claim.guarantee, DifferentialPrivacy)
+    if not private or claim.status not in {Status.PROVED, Status.CONDITIONAL}:
+        return claim
+    return replace(claim, status=Status.CONDITIONAL, assumes=(*claim.assumes, NOT_CHOSEN))
+
+
+def record_comparison(policy: Policy, *, sample: bool, note: str = "") -> tuple[str, ...]:
+    """Record a comparison of methods under the policy's source, before it starts.
+
+    Args:
+        policy: whose `[ledger]` names the source; without one nothing can be recorded.
+        sample: the comparison looks at public data only.
+        note: public words.
+
+    Returns:
+        What the steward should know before the run, in sentences.
+    """
+    if sample:
+        known = "Nothing of the confidential table is looked at, so that the choice costs nothing."
+    else:
+        known = (
+            "Choosing by looking costs privacy: from now on an epsilon of this source holds only "
+            f"if {NOT_CHOSEN}. Use --on-sample or --private-epsilon to keep epsilon proved."
+        )
+    if not policy.ledger:
+        if sample:
+            return (known,)
+        alone = (
+            "The policy names no [ledger], so that this look cannot be recorded: no later release "
+            "will know of it, and you must see to it yourself."
+        )
+        return (known, alone)
+    path, source = Path(policy.ledger["file"]), policy.ledger["source"]
+    kind = budget.Look.SAMPLE if sample else budget.Look.TABLE
+    account = budget.account(path, source)
+    # Going on with an interrupted comparison is no further look.
+    if not any((one.kind, one.policy, one.note) == (kind, policy.digest, note)
+               for one in account.looks):  # fmt: skip
+        account = budget.look(path, source, kind, policy=policy.digest, note=note)
+    if sample and account.looked:
+        known = (
+            f"Methods were compared on the table of source '{account.source}' itself before; that "
+            "this comparison looks at public data only does not undo it."
+        )
+    recorded = f"Recorded under source '{account.source}' in the budget file."
+    return (known, recorded)
+
+
+def charge_selection(policy: Policy, epsilon: Fraction, *, note: str = "") -> tuple[Path, int]:
+    """Book a private selection of a method before its first draw, and record it as a look.
+
+    Returns:
+        The budget file and the entry, for `settle_selection`.
+    """
+    if not policy.ledger:
+        raise InputError(
+            "A private selection is paid for: expected a budget file and a source, under [ledger] "
+            "in the policy."
+        )
+    path, source = Path(policy.ledger["file"]), policy.ledger["source"]
+    booked = budget.spend(
+        path, source, epsilon=epsilon, policy=policy.digest, method="private-selection", note=note
+    )
+    budget.look(path, source, budget.Look.SELECTION, policy=policy.digest, note=note)
+    return path, booked.id
+
+
+def settle_selection(booking: tuple[Path, int]) -> None:
+    """Mark the entry of a private selection as done."""
+    budget.settle(*booking)
 
 
 def _book(planned: Plan, claims: Iterable[Claim], note: str) -> budget.Reservation | None:

@@ -279,9 +279,9 @@ def test_an_empty_file_left_by_a_crash_can_be_initialised(tmp_path):
 
 
 def test_a_newer_file_is_refused(path):
-    execute(path, "PRAGMA user_version = 2")
+    execute(path, "PRAGMA user_version = 3")
 
-    with pytest.raises(InputError, match="has version 2; this Shoal knows 1"):
+    with pytest.raises(InputError, match="has version 3; this Shoal knows 2"):
         spend(path, "0.1")
 
 
@@ -432,3 +432,71 @@ def test_two_hundred_rounds_of_killed_spenders():
 
     assert met["killed"] > 200
     assert met["unsettled"] > 0
+
+
+VERSION_ONE = """
+CREATE TABLE source (
+    name TEXT PRIMARY KEY, epsilon TEXT NOT NULL, neighbours TEXT NOT NULL, time TEXT NOT NULL
+);
+CREATE TABLE entry (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL,
+    source TEXT NOT NULL REFERENCES source (name), policy TEXT NOT NULL, method TEXT NOT NULL,
+    epsilon TEXT, status TEXT NOT NULL CHECK (status IN ('reserved', 'released')),
+    note TEXT NOT NULL
+);
+INSERT INTO source VALUES ('people', '1', 'change-one', '2026-01-01T00:00:00+00:00');
+INSERT INTO entry (time, source, policy, method, epsilon, status, note)
+    VALUES ('2026-01-02T00:00:00+00:00', 'people', 'digest', 'laplace', '1/4', 'released', '');
+PRAGMA application_id = 1397247820;
+PRAGMA user_version = 1;
+"""
+
+
+@pytest.fixture
+def old(tmp_path):
+    """A budget file as the first version of Shoal wrote it."""
+    path = tmp_path / "old.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(VERSION_ONE)
+    return path
+
+
+def test_an_old_file_is_read_and_spent_from_as_it_is(old):
+    before = budget.account(old, "people")
+    budget.spend(old, "people", epsilon=Fraction(1, 4), policy="digest", method="laplace")
+
+    assert before.looks == ()
+    assert before.remaining == Fraction(3, 4)
+    assert budget.account(old, "people").remaining == Fraction(1, 2)
+    with closing(sqlite3.connect(old)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+
+
+def test_an_old_file_becomes_a_new_one_with_its_first_look_and_keeps_its_entries(old):
+    after = budget.look(old, "people", budget.Look.TABLE, policy="digest", note="out")
+
+    assert after.looked
+    assert after.remaining == Fraction(3, 4)
+    assert budget.account(old, "people") == after
+    booked = budget.spend(old, "people", epsilon=Fraction(1, 4), policy="digest", method="laplace")
+    assert booked.looked
+    with closing(sqlite3.connect(old)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM look", "UPDATE look SET kind = 'sample'"])
+def test_a_look_is_never_taken_back(path, statement):
+    budget.look(path, "people", budget.Look.TABLE, policy="digest")
+
+    with (
+        closing(sqlite3.connect(path)) as connection,
+        pytest.raises(sqlite3.IntegrityError, match="a look is never"),
+    ):
+        connection.execute(statement)
+
+
+def test_only_a_look_at_the_table_counts(path):
+    for kind in (budget.Look.SAMPLE, budget.Look.SELECTION):
+        assert not budget.look(path, "people", kind, policy="digest").looked
+
+    assert budget.look(path, "people", budget.Look.TABLE, policy="digest").looked

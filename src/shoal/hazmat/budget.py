@@ -14,6 +14,11 @@ journal, not a write-ahead log: at rest it is one file, and a copy of it misses 
 removal itself may be lost with the power, and the journal, back from the dead, would undo an
 entry whose noise was published.
 
+Choosing by looking costs privacy too. A comparison of methods on the table of a source is a look,
+and the file keeps it for good: `Account.looked` says so to every later release. A look at public
+data is kept as well, and harms nothing. Files of version 1 know no looks; they are read as they
+are, and become version 2 with their first look.
+
 Not promised: that nobody restores an old copy of the file, or spends on one population under
 two names.
 """
@@ -23,6 +28,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -34,7 +40,7 @@ PATIENCE = 30.0
 """Seconds to wait for other runs that write to the same file."""
 
 _APPLICATION = 0x53484F4C  # "SHOL", in the file's header
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE source (
     name TEXT PRIMARY KEY,
@@ -64,6 +70,20 @@ CREATE TRIGGER source_stays BEFORE DELETE ON source
 CREATE TRIGGER source_holds BEFORE UPDATE ON source
     BEGIN SELECT RAISE(ABORT, 'a source is never changed'); END;
 """
+_LOOKS = """
+CREATE TABLE look (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    time TEXT NOT NULL,
+    source TEXT NOT NULL REFERENCES source (name),
+    kind TEXT NOT NULL CHECK (kind IN ('table', 'sample', 'selection')),
+    policy TEXT NOT NULL,
+    note TEXT NOT NULL
+);
+CREATE TRIGGER look_stays BEFORE DELETE ON look
+    BEGIN SELECT RAISE(ABORT, 'a look is never deleted'); END;
+CREATE TRIGGER look_holds BEFORE UPDATE ON look
+    BEGIN SELECT RAISE(ABORT, 'a look is never changed'); END;
+"""
 
 _INTERSECTION = (
     "Source '{source}' has {count} releases without a proved epsilon. People who are in several"
@@ -74,6 +94,40 @@ _UNBOUNDED = (
     "The cumulative epsilon of source '{source}' is none: it has {count} released or reserved"
     " without a proved epsilon, so no epsilon bounds what all releases tell together."
 )
+
+
+_LOOKED = (
+    "Methods were compared on the table of source '{source}' itself, first on {time}. Every epsilon"
+    " of a later release holds only if its method and parameters were not chosen from this table."
+)
+
+
+class Look(StrEnum):
+    """What a comparison of methods looked at.
+
+    `table`: the confidential table. `sample`: public or synthetic data, or a release that is paid
+    for. `selection`: the confidential table, by a private selection that is paid for.
+    """
+
+    TABLE = "table"
+    SAMPLE = "sample"
+    SELECTION = "selection"
+
+
+@dataclass(frozen=True)
+class Glance:
+    """One comparison of methods, in the budget file.
+
+    Attributes:
+        time: of its start, UTC.
+        policy: digest of the policy.
+        note: public words; never a cell.
+    """
+
+    time: str
+    kind: Look
+    policy: str
+    note: str
 
 
 @dataclass(frozen=True)
@@ -112,6 +166,12 @@ class Account:
     granted: Fraction
     neighbours: Neighbours
     entries: tuple[Entry, ...]
+    looks: tuple[Glance, ...] = ()
+
+    @property
+    def looked(self) -> bool:
+        """Whether methods were compared on the table itself, in the open."""
+        return any(look.kind is Look.TABLE for look in self.looks)
 
     @property
     def spent(self) -> Fraction:
@@ -142,6 +202,9 @@ class Account:
             texts.append(_UNBOUNDED.format(source=self.source, count=count))
         if self.unbounded > 1:
             texts.append(_INTERSECTION.format(source=self.source, count=self.unbounded))
+        if self.looked:
+            first = next(look.time for look in self.looks if look.kind is Look.TABLE)
+            texts.append(_LOOKED.format(source=self.source, time=first))
         return tuple(texts)
 
     def __str__(self) -> str:
@@ -158,6 +221,9 @@ class Account:
             lines.append(
                 f"  {entry.id}  {entry.time}  {entry.method}  {epsilon}  {entry.status}{note}"
             )
+        for look in self.looks:
+            note = f"  {look.note}" if look.note else ""
+            lines.append(f"  -  {look.time}  comparison of methods on: {look.kind.value}{note}")
         if any(entry.status == "reserved" for entry in self.entries):
             lines.append("  A reserved entry counts as spent: its run goes on, or was killed.")
         return "\n".join(lines + [f"  ! {text}" for text in self.warnings])
@@ -172,12 +238,14 @@ class Reservation:
         epsilon: as booked, in the neighbours of the source.
         remaining: what is left of the budget after this.
         warnings: texts for the steward and the report.
+        looked: methods were compared on the table itself before.
     """
 
     id: int
     epsilon: Fraction | None
     remaining: Fraction
     warnings: tuple[str, ...]
+    looked: bool = False
 
 
 def init(
@@ -205,7 +273,7 @@ def init(
         raise InputError(f"No folder '{path.parent}' for the budget file '{path.name}'.")
     with _open(path, patience=patience, create=True) as connection:
         if _is_new(connection):
-            for statement in _statements(_SCHEMA):
+            for statement in _statements(_SCHEMA + _LOOKS):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {_VERSION}")
@@ -279,7 +347,50 @@ def spend(
         after = _account(connection, source, path)
         if cursor.lastrowid is None or after.remaining < 0:
             raise InternalError("The budget file holds more than was granted.")
-        return Reservation(cursor.lastrowid, price, after.remaining, after.warnings)
+        return Reservation(cursor.lastrowid, price, after.remaining, after.warnings, after.looked)
+
+
+def look(
+    path: Path,
+    source: str,
+    kind: Look,
+    *,
+    policy: str,
+    note: str = "",
+    patience: float = PATIENCE,
+) -> Account:
+    """Record a comparison of methods before it starts. It cannot be taken back.
+
+    Args:
+        path: the budget file; one of version 1 becomes version 2.
+        source: the population.
+        kind: what is looked at.
+        policy: digest of the policy.
+        note: public words; never a cell.
+        patience: seconds to wait for other runs.
+
+    Returns:
+        The source with all that is known of it now.
+    """
+    with _open(path, patience=patience, write=True) as connection:
+        _check_file(connection, path)
+        _account(connection, source, path)
+        if not _has_looks(connection):
+            for statement in _statements(_LOOKS):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.execute(
+            "INSERT INTO look (time, source, kind, policy, note) VALUES (?, ?, ?, ?, ?)",
+            (_now(), source, kind.value, policy, note),
+        )
+        return _account(connection, source, path)
+
+
+def account(path: Path, source: str, *, patience: float = PATIENCE) -> Account:
+    """One source of a budget file."""
+    with _open(path, patience=patience) as connection:
+        _check_file(connection, path)
+        return _account(connection, source, path)
 
 
 def settle(path: Path, reservation: int, *, patience: float = PATIENCE) -> None:
@@ -429,9 +540,29 @@ def _account(connection: sqlite3.Connection, source: str, path: Path) -> Account
         (source,),
     )
     try:
-        return Account(source, Fraction(row[0]), Neighbours(row[1]), tuple(map(_entry, entries)))
+        return Account(
+            source,
+            Fraction(row[0]),
+            Neighbours(row[1]),
+            tuple(map(_entry, entries)),
+            _looks(connection, source),
+        )
     except ValueError:
         raise InputError(f"'{path}' is not a budget file of Shoal, or it is damaged.") from None
+
+
+def _has_looks(connection: sqlite3.Connection) -> bool:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return bool(version >= 2)
+
+
+def _looks(connection: sqlite3.Connection, source: str) -> tuple[Glance, ...]:
+    if not _has_looks(connection):
+        return ()
+    rows = connection.execute(
+        "SELECT time, kind, policy, note FROM look WHERE source = ? ORDER BY id", (source,)
+    )
+    return tuple(Glance(time, Look(kind), policy, note) for time, kind, policy, note in rows)
 
 
 def _entry(cells: tuple[Any, ...]) -> Entry:

@@ -4,7 +4,7 @@
 confidential as it. Sampling here carries no privacy: it is seeded, so that figures repeat.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,15 @@ import numpy as np
 from shoal import foreign, io
 from shoal import policy as policies
 from shoal.core import Policy, Progress, Release, ReleaseForm, silent
-from shoal.errors import InputError
+from shoal.errors import InputError, did_you_mean
 from shoal.measuring import risk, utility
 from shoal.measuring.results import Better, Figure, Measurement, Part
 from shoal.measuring.sides import Sides
 
-__all__ = ["Better", "Figure", "Measurement", "Part", "measure"]
+ATTACKS = tuple(risk.ATTACKS_BY_NAME)
+MEASURES = tuple(utility.MEASURES)
+
+__all__ = ["ATTACKS", "MEASURES", "Better", "Figure", "Measurement", "Part", "measure"]
 
 
 def measure(
@@ -28,6 +31,7 @@ def measure(
     *,
     control: Any = None,
     only: Part | str | None = None,
+    which: Collection[str] | None = None,
     aligned: bool | None = None,
     rename: Mapping[str, str] | None = None,
     seed: int = 0,
@@ -42,6 +46,8 @@ def measure(
         control: people of the same population who are not in the original, with its columns. Only
             with them can be told what is due to the release.
         only: `utility` or `risk`; both by default.
+        which: names of the measures and attacks to run, out of `ATTACKS` and `MEASURES`; all by
+            default. A figure does not depend on which others are taken.
         aligned: whether row i of the release is about row i of the original. A `unit` column in
             both tables tells it too.
         rename: for columns that the release calls otherwise: its name to the policy's.
@@ -53,6 +59,7 @@ def measure(
     """
     policy = policies.load(policy)
     wanted = _parts(only)
+    which = _names(which)
     if isinstance(released, Release):
         form = released.manifest["release_form"]
         aligned = form == ReleaseForm.ROW_ALIGNED.value if aligned is None else aligned
@@ -70,13 +77,23 @@ def measure(
         others = sides.of_people(foreign.read(people, after, policy, rename=rename))
     if Part.RISK in wanted:
         found = risk.measure(
-            sides, others, policy, rng=np.random.default_rng([seed, 1]), progress=progress
+            sides,
+            others,
+            policy,
+            which=which,
+            rng=np.random.default_rng([seed, 1]),
+            progress=progress,
         )
         figures += found.figures
         skipped += found.skipped
     if Part.UTILITY in wanted:
         kept = utility.measure(
-            sides, others, policy, rng=np.random.default_rng([seed, 2]), progress=progress
+            sides,
+            others,
+            policy,
+            which=which,
+            rng=np.random.default_rng([seed, 2]),
+            progress=progress,
         )
         figures += kept.figures
         skipped += kept.skipped
@@ -97,3 +114,12 @@ def _parts(only: Part | str | None) -> tuple[Part, ...]:
     if only not in set(Part):
         raise InputError(f"only must be utility or risk; found '{only}'.")
     return (Part(only),)
+
+
+def _names(which: Collection[str] | None) -> frozenset[str]:
+    known = (*ATTACKS, *MEASURES)
+    for name in which or ():
+        if name not in known:
+            guess = did_you_mean(name, known)
+            raise InputError(f"No measure named '{name}'.{guess} They are: {', '.join(known)}.")
+    return frozenset(known if which is None else which)

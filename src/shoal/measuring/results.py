@@ -40,6 +40,7 @@ class Figure:
         better: which direction is welcome to the steward.
         baseline: what guessing, or the original, gives without the release.
         control: the same attack on people who are not in the table.
+        residual: the advantage over those people, of what was left to gain.
         sentence: the figure in plain words.
     """
 
@@ -51,6 +52,7 @@ class Figure:
     sentence: str
     baseline: float | Estimate | None = None
     control: float | Estimate | None = None
+    residual: Estimate | None = None
 
     @property
     def point(self) -> float:
@@ -91,6 +93,7 @@ class Measurement:
                 **_ends("", figure.value),
                 **_ends("baseline", figure.baseline),
                 **_ends("control", figure.control),
+                **_ends("residual", figure.residual),
                 "better": figure.better.value,
                 "sentence": figure.sentence,
             }

@@ -4,7 +4,7 @@ Every rate is shown for people in the table, with what guessing reaches, and for
 where such people are handed in: only that difference is due to the release.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -82,17 +82,23 @@ def measure(
     control: Sides | None,
     policy: Policy,
     *,
+    which: Collection[str],
     rng: np.random.Generator,
     progress: Progress,
 ) -> Risk:
-    """Run every attack that these tables allow."""
-    task = Task(sides, control, _secret(sides, policy), rng)
+    """Run the named attacks, as far as these tables allow."""
+    secret = _secret(sides, policy)
     figures: list[Figure] = []
     skipped = [] if control is not None else [NO_CONTROL + "."]
-    for number, (name, run) in enumerate(ATTACKS_BY_NAME.items()):
+    # Each has draws of its own, so that it does not depend on which others are run.
+    for number, (own, (name, run)) in enumerate(
+        zip(rng.spawn(len(ATTACKS_BY_NAME)), ATTACKS_BY_NAME.items(), strict=True)
+    ):
+        if name not in which:
+            continue
         progress(f"measuring risk: {name}", number, len(ATTACKS_BY_NAME))
         try:
-            figures += run(task)
+            figures += run(Task(sides, control, secret, own))
         except InputError as reason:
             skipped.append(f"{name}: {reason}")
     return Risk(tuple(figures), tuple(skipped))
@@ -346,6 +352,7 @@ def _rate(measure: str, subject: str, found: Attack, text: str) -> Figure:
         sentence=text,
         baseline=found.baseline,
         control=found.control,
+        residual=found.residual,
     )
 
 

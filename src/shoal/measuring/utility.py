@@ -5,7 +5,7 @@ tables is skipped, with a sentence that says why.
 """
 
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from math import isnan
@@ -61,20 +61,27 @@ def measure(
     control: Sides | None,
     policy: Policy,
     *,
+    which: Collection[str],
     rng: np.random.Generator,
     progress: Progress,
 ) -> Utility:
-    """Take every measure of utility that these tables allow."""
-    task = Task(sides, control, policy, rng, [])
+    """Take the named measures of utility, as far as these tables allow."""
+    errors: list[float] = []
     figures: list[Figure] = []
     skipped: list[str] = []
-    for number, (name, taken) in enumerate(MEASURES.items()):
+    # Each has draws of its own, so that it does not depend on which others are taken.
+    for number, (own, (name, taken)) in enumerate(
+        zip(rng.spawn(len(MEASURES)), MEASURES.items(), strict=True)
+    ):
+        if name not in which:
+            continue
         progress(f"measuring utility: {name}", number, len(MEASURES))
         try:
-            figures += [one for one in taken(task) if not isnan(one.point)]
+            taken_now = taken(Task(sides, control, policy, own, errors))
+            figures += [one for one in taken_now if not isnan(one.point)]
         except InputError as reason:
             skipped.append(f"{name}: {reason}")
-    return Utility(tuple(figures), tuple(skipped), tuple(task.errors))
+    return Utility(tuple(figures), tuple(skipped), tuple(errors))
 
 
 def _row_losses(task: Task) -> Iterator[Figure]:

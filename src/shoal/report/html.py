@@ -78,6 +78,11 @@ def measure_report(facts: Mapping[str, Any], plots: Mapping[str, Any], differenc
     return _page("measure.html", facts=facts, plots=plots, difference=difference)
 
 
+def comparison_report(facts: Mapping[str, Any], plots: Mapping[str, Any]) -> str:
+    """Render a comparison of methods: the frontier, the recommendation, and what looking costs."""
+    return _page("comparison.html", facts=facts, plots=plots)
+
+
 def _page(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 

@@ -1,0 +1,406 @@
+"""Compare methods and parameters on one table: what each release keeps and what it tells.
+
+`compare` releases every candidate of a grid several times, measures the releases, and puts them on
+two axes. Risk is what the worst attack gains over people who are not in the table. Utility is the
+median relative error of COUNT queries. Both have intervals over repeats.
+
+Choosing by looking costs privacy. A comparison on the confidential table is recorded under its
+source in the budget file, and a later epsilon of that source is conditional.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shoal import io, release
+from shoal import policy as policies
+from shoal.comparison import frontier, grid, running, selection
+from shoal.comparison.frontier import Choice, Point, Standing
+from shoal.comparison.grid import Candidate
+from shoal.comparison.results import Comparison, Row, placed
+from shoal.comparison.selection import Selection
+from shoal.core import Estimate, Policy, Progress, Role, Status, silent
+from shoal.errors import InputError, ShoalError
+from shoal.planning import plan
+from shoal.serialise import plain
+
+__all__ = [
+    "Candidate",
+    "Comparison",
+    "Point",
+    "Row",
+    "Selection",
+    "Standing",
+    "compare",
+    "select",
+]
+
+REPEATS = 3
+MAX_RISK = 0.1
+"""Share of what an attacker could gain that a recommended release leaves, unless stated."""
+MOST_ROWS = 20_000
+"""Rows that are compared; of larger tables a random sample of so many."""
+LEAST_ROWS = 30
+SHARES = (0.01, 0.05, 0.2, 0.5)
+"""Of the rows, published as they are: what a candidate's error is read against."""
+AXIS = ("naive Bayes", "linkability", "inference")
+"""Attacks that the risk is the worst of: they start from what others know of a person.
+
+Singling out is left to `shoal.measure`. One exact income singles somebody out whatever the groups
+are, so that it is near 1 for every method that releases confidential columns as they are.
+"""
+
+
+def _quiet(_sentence: str) -> None:
+    pass
+
+
+def compare(
+    data: Any,
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    candidates: Sequence[Candidate] | Mapping[str, Any] | str | Path | None = None,
+    on_sample: Any = None,
+    folder: Path | None = None,
+    repeats: int = REPEATS,
+    jobs: int = 1,
+    max_risk: float = MAX_RISK,
+    any_claim: bool = False,
+    rows: int = MOST_ROWS,
+    seed: int = 0,
+    note: str = "",
+    tell: Callable[[str], None] = _quiet,
+    progress: Progress = silent,
+) -> Comparison:
+    """Compare methods and parameters on a table, and recommend one.
+
+    Candidate releases are made with the noise of a real release, never published and never
+    booked. The comparison itself is recorded in the policy's budget file before it starts.
+
+    Args:
+        data: the confidential table: pandas, Polars or PyArrow. Not touched with `on_sample`.
+        policy: a path to a policy file, the same content as a mapping, or a `Policy`.
+        candidates: a path to a grid file, the same content as a mapping, or `Candidate`s; by
+            default every method with a few sizes and prices.
+        on_sample: public or synthetic people, or a release that is paid for, to compare on
+            instead. The choice then costs no privacy.
+        folder: where results are kept, so that a second run costs nothing; made if need be.
+        repeats: releases of each candidate, each with other people held out.
+        jobs: processes at a time. More than one needs the guard `if __name__ == "__main__":` in
+            a program.
+        max_risk: of what is recommended.
+        any_claim: recommend candidates too that have no proved claim for the quasi-identifiers
+            together.
+        rows: of a larger table, a random sample of so many is compared.
+        seed: of who is held out and which queries are asked; not of the noise.
+        note: public words for the budget file.
+        tell: called before the run with what looking costs, in sentences.
+        progress: called with the time left and how much is done.
+
+    Raises:
+        InputError: the table, the policy or the grid cannot be used as they are.
+    """
+    policy = policies.load(policy)
+    listed = _listed(candidates, policy)
+    if repeats < 1 or jobs < 1 or not 0 <= max_risk <= 1:
+        raise InputError("Expected repeats and jobs of at least 1, and max_risk from 0 to 1.")
+    frame = io.from_native(data if on_sample is None else on_sample).frame
+    if frame.height < LEAST_ROWS:
+        raise InputError(f"Expected {LEAST_ROWS} rows or more to compare on, found {frame.height}.")
+    costs = release.record_comparison(policy, sample=on_sample is not None, note=note)
+    for sentence in costs:
+        tell(sentence)
+    whole = frame.height
+    if whole > rows:
+        frame = frame[np.sort(np.random.default_rng(seed).permutation(whole)[:rows])]
+    digest = running.data_digest(frame)
+    refused = [_refusal(candidate, policy) for candidate in listed]
+    able = [one for one, reason in zip(listed, refused, strict=True) if reason is None]
+    work = [
+        running.Job.of(stated, digest, share=share, repeat=repeat, seed=seed)
+        for stated, share in (
+            *((candidate.applied(policy), None) for candidate in able),
+            *((policy, share) for share in (1.0, *SHARES)),
+        )
+        for repeat in range(repeats)
+    ]
+    if folder is not None:
+        _prepare(folder)
+    done = running.run(frame, work, folder=folder, processes=jobs, progress=progress)
+    keys = frozenset(
+        name
+        for name in policy.schema.with_role(Role.QUASI_IDENTIFIER)
+        if not policy.schema[name].public
+    )
+    batches = iter([done[start : start + repeats] for start in range(0, len(done), repeats)])
+    found = [
+        _row(candidate.label, candidate, next(batches), keys)
+        if reason is None
+        else _row(candidate.label, candidate, [{"failed": reason}], keys)
+        for candidate, reason in zip(listed, refused, strict=True)
+    ]
+    baselines = [_row(_share(share), None, next(batches), keys) for share in (1.0, *SHARES)]
+    settings = {
+        "rows": frame.height,
+        "rows_in_table": whole,
+        "held_out": "a third of the people, others in each repeat",
+        "repeats": repeats,
+        "max_risk": max_risk,
+        "any_claim": any_claim,
+        "seed": seed,
+        "looked_at": "table" if on_sample is None else "sample",
+        "confidence": frontier.CONFIDENCE,
+    }
+    return _compared(found, baselines, costs, settings)
+
+
+def select(
+    data: Any,
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    epsilon: Fraction | Decimal | int,
+    candidates: Sequence[Candidate] | Mapping[str, Any] | str | Path | None = None,
+    note: str = "",
+    tell: Callable[[str], None] = _quiet,
+    progress: Progress = silent,
+) -> Selection:
+    """Choose one method privately, and pay for it; see `shoal.comparison.selection`.
+
+    Args:
+        data: the confidential table: pandas, Polars or PyArrow.
+        policy: with a `[ledger]`, which is charged before the first draw.
+        epsilon: of the whole selection.
+        candidates: as for `compare`; those without a proved epsilon are left out.
+        note: public words for the budget file.
+        tell: called before the run with what it costs.
+        progress: called with how much is done.
+    """
+    policy = policies.load(policy)
+    price = Fraction(epsilon)
+    if price <= 0:
+        raise InputError(f"Expected an epsilon above 0 for a private selection, found {epsilon}.")
+    tell(
+        f"A private selection costs epsilon {float(price):g} of the source's budget, whatever it "
+        "chooses; a release of the method that it chooses costs its own epsilon beside."
+    )
+    listed = _listed(candidates, policy)
+    frame = io.from_native(data).frame
+    return selection.select(frame, policy, listed, epsilon=price, note=note, progress=progress)
+
+
+def _listed(
+    candidates: Sequence[Candidate] | Mapping[str, Any] | str | Path | None, policy: Policy
+) -> tuple[Candidate, ...]:
+    if candidates is None:
+        return grid.default(policy)
+    if isinstance(candidates, str | Path):
+        return grid.read(Path(candidates))
+    listed = grid.of(candidates) if isinstance(candidates, Mapping) else tuple(candidates)
+    if not listed:
+        raise InputError("Expected at least one candidate, found none.")
+    return listed
+
+
+def _prepare(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or "the disk refuses it").lower()
+        raise InputError(f"Cannot write '{folder}': {reason}.") from None
+
+
+def _refusal(candidate: Candidate, policy: Policy) -> str | None:
+    """Why a candidate cannot even be planned; what the policy requires aside."""
+    try:
+        plan(grid.without_requirements(candidate.applied(policy)))
+    except ShoalError as error:
+        return str(error)
+    return None
+
+
+def _share(share: float) -> str:
+    return "the raw table" if share == 1 else f"a {100 * share:g}% sample"
+
+
+def _row(
+    label: str,
+    candidate: Candidate | None,
+    repeats: Sequence[Mapping[str, Any]],
+    keys: frozenset[str],
+) -> Row:
+    """Put the repeats of one candidate together."""
+    method = "baseline" if candidate is None else candidate.method
+    parameters = {} if candidate is None else plain(candidate.parameters)
+    failed = next((one["failed"] for one in repeats if "failed" in one), None)
+    if failed is not None:
+        return Row(label, method, parameters, failed=failed)
+    figures = _by_figure(repeats)
+    claims = tuple(repeats[0]["claims"])
+    risk, attack, error = _axes(repeats)
+    return Row(
+        label=label,
+        method=method,
+        parameters=parameters,
+        point=None if risk is None or error is None else Point(risk, error),
+        attack=attack,
+        proved=any(_proves(claim, keys) for claim in claims),
+        unmet=next((one["unmet"] for one in repeats if one["unmet"]), None),
+        claims=claims,
+        checks=tuple(repeats[0]["checks"]),
+        figures=figures,
+        seconds=float(np.mean([one["seconds"] for one in repeats])),
+    )
+
+
+def _proves(claim: Mapping[str, Any], keys: frozenset[str]) -> bool:
+    """Whether a claim is proved for all quasi-identifiers together, and not for one of them alone.
+
+    Public columns need no protection.
+    """
+    guarantee = claim["guarantee"]
+    about = guarantee.get("keys") or guarantee.get("protects") or guarantee["columns"]
+    return claim["status"] == Status.PROVED.value and keys <= set(about)
+
+
+def _by_figure(
+    repeats: Sequence[Mapping[str, Any]],
+) -> dict[tuple[str, str, str, str], Estimate]:
+    """Every figure that all repeats have, as a mean with an interval."""
+    found: dict[tuple[str, str, str, str], list[Estimate]] = {}
+    for one in repeats:
+        for figure in one["figures"]:
+            key = (figure["part"], figure["measure"], figure["subject"], figure["better"])
+            if (estimate := _estimate(figure, "value", "low", "high")) is not None:
+                found.setdefault(key, []).append(estimate)
+    return {
+        key: frontier.combined(estimates)
+        for key, estimates in found.items()
+        if len(estimates) == len(repeats)
+    }
+
+
+def _axes(
+    repeats: Sequence[Mapping[str, Any]],
+) -> tuple[Estimate | None, str | None, Estimate | None]:
+    gains: dict[str, list[Estimate]] = {}
+    errors: dict[str, list[Estimate]] = {}
+    for one in repeats:
+        for figure in one["figures"]:
+            ends = ("residual", "residual_low", "residual_high")
+            if figure["measure"] in AXIS and (gain := _estimate(figure, *ends)) is not None:
+                name = f"{figure['measure']}: {figure['subject']}"
+                gains.setdefault(name, []).append(gain)
+            counted = _estimate(figure, "value", "low", "high")
+            if figure["measure"] == "COUNT queries" and counted is not None:
+                errors.setdefault(figure["subject"], []).append(counted)
+    # The workload over three columns comes last, and is the one that speaks of most tables.
+    error = _from_zero(frontier.combined(list(errors.values())[-1])) if errors else None
+    if not gains:
+        return None, None, error
+    attack, risk = frontier.worst(gains)
+    return _from_zero(risk, 1.0), attack, error
+
+
+def _from_zero(found: Estimate, most: float = np.inf) -> Estimate:
+    """Cut an interval to what a share or an error can be."""
+    return Estimate(found.value, max(found.low, 0.0), min(found.high, most), found.confidence)
+
+
+def _estimate(figure: Mapping[str, Any], value: str, low: str, high: str) -> Estimate | None:
+    if figure.get(value) is None:
+        return None
+    point = float(figure[value])
+    if not np.isfinite(point):
+        return None
+    ends = [point if figure[end] is None else float(figure[end]) for end in (low, high)]
+    return Estimate(point, ends[0], ends[1], frontier.CONFIDENCE)
+
+
+def _compared(
+    rows: Sequence[Row],
+    baselines: Sequence[Row],
+    costs: tuple[str, ...],
+    settings: Mapping[str, Any],
+) -> Comparison:
+    """Say where everybody stands, and which one to take."""
+    samples = {
+        share: row.point.error.value
+        for share, row in zip(SHARES, baselines[1:], strict=True)
+        if row.point is not None
+    }
+    places = [place for place, row in enumerate(rows) if row.point is not None]
+    points = [row.point for row in rows if row.point is not None]
+    stands = dict(zip(places, frontier.standings(points), strict=True))
+    shown = tuple(
+        placed(row, stands.get(place), _like(row, samples)) for place, row in enumerate(rows)
+    )
+    eligible = [
+        shown[place].unmet is None and (shown[place].proved or settings["any_claim"])
+        for place in places
+    ]
+    chosen = frontier.choose(points, eligible, settings["max_risk"])
+    choice = Choice(
+        None if chosen.index is None else places[chosen.index],
+        None if chosen.best is None else places[chosen.best],
+        tuple(places[place] for place in chosen.ties),
+        chosen.within,
+    )
+    nothing = Row(
+        "publishing nothing",
+        "baseline",
+        {},
+        point=Point(*(Estimate(x, x, x, frontier.CONFIDENCE) for x in (0.0, 1.0))),
+    )
+    return Comparison(
+        rows=shown,
+        baselines=(*(placed(row, None, None) for row in baselines), nothing),
+        choice=choice,
+        recommendation=_sentence(shown, choice, sum(eligible), settings),
+        costs=costs,
+        settings=settings,
+    )
+
+
+def _like(row: Row, samples: Mapping[float, float]) -> str | None:
+    return None if row.point is None else frontier.like_a_sample(row.point.error.value, samples)
+
+
+def _sentence(
+    rows: Sequence[Row], choice: Choice, eligible: int, settings: Mapping[str, Any]
+) -> str:
+    """The recommendation with its reason."""
+    whom = "with a proved claim that keep what the policy requires"
+    if settings["any_claim"]:
+        whom = "that keep what the policy requires"
+    if choice.index is None or (point := rows[choice.index].point) is None:
+        return f"No candidate is recommended: there is none {whom.replace('keep', 'keeps')}."
+    row, limit = rows[choice.index], f"{settings['max_risk']:.0%}"
+    if choice.best is None or (best := rows[choice.best].point) is None:
+        return (
+            f"Of {eligible} candidates {whom}, none keeps the risk at {limit} or below; "
+            f"{row.label} has the least, {point.risk.value:.1%}, and counts are off by "
+            f"{point.error.value:.1%} ({row.like})."
+        )
+    head = (
+        f"Take {row.label}: of {choice.within} candidates {whom} and keep the risk at {limit} or "
+        "below, "
+    )
+    if choice.index == choice.best:
+        told = f"its counts are least wrong, by {point.error.value:.1%} ({row.like})"
+    else:
+        told = (
+            f"its risk is least, {point.risk.value:.1%}, among {len(choice.ties)} whose counts are "
+            f"least wrong within noise: by {point.error.value:.1%} ({row.like}), and by "
+            f"{best.error.value:.1%} for {rows[choice.best].label}"
+        )
+    others = [rows[place].label for place in choice.ties if place != choice.index]
+    return f"{head}{told}.{_tied(others)}"
+
+
+def _tied(others: Iterable[str]) -> str:
+    names = list(others)
+    return f" Tied within noise: {', '.join(names)}." if names else " No other is tied with it."

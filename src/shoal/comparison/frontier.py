@@ -1,0 +1,204 @@
+"""Risk against utility: intervals over repeats, the frontier, ties, and what to recommend.
+
+Pure functions over estimates. Lower is better on both axes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import exp, log, sqrt
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from shoal.core import Estimate
+
+CONFIDENCE = 0.95
+
+
+class Standing(StrEnum):
+    """Where a candidate stands.
+
+    `frontier`: no other is better on one axis and as good on the other. `tied`: another is, and
+    within noise. `beaten`: another is, and clearly so on one axis.
+    """
+
+    FRONTIER = "frontier"
+    TIED = "tied"
+    BEATEN = "beaten"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A candidate on the two axes.
+
+    Attributes:
+        risk: what attacks gain by the release.
+        error: how wrong counts are.
+    """
+
+    risk: Estimate
+    error: Estimate
+
+
+def combined(repeats: Sequence[Estimate], confidence: float = CONFIDENCE) -> Estimate:
+    """The mean of repeated estimates, with an interval for people sampled and noise drawn.
+
+    With R repeats, w the mean of their own variances (half-length over normal quantile, squared),
+    s^2 the variance between them, and b = max(s^2 - w, 0) what their own variances do not explain,
+
+        half = t sqrt((w + b) / R)    with (R - 1) (w + b)^2 / b^2 degrees of freedom,
+
+    by Welch and Satterthwaite: w is known and b is estimated from R repeats. Ends are taken
+    separately below and above. Repeats are taken as independent, though they share a table. One
+    repeat has no b, and its interval does not cover the noise.
+
+    References:
+        Welch, "The generalization of Student's problem when several different population
+        variances are involved", Biometrika 34 (1947). doi:10.1093/biomet/34.1-2.28
+
+    >>> print(combined([Estimate(0.2, 0.1, 0.3, 0.95)] * 4))
+    0.200 [0.150, 0.250]
+    """
+    values = np.array([one.value for one in repeats])
+    mean = float(values.mean())
+    between = float(values.var(ddof=1)) if len(values) > 1 else 0.0
+    below, above = (
+        _half([getattr(one, end) - one.value for one in repeats], repeats, between, confidence)
+        for end in ("low", "high")
+    )
+    return Estimate(mean, mean - below, mean + above, confidence)
+
+
+def _half(
+    ends: Sequence[float], repeats: Sequence[Estimate], between: float, confidence: float
+) -> float:
+    """Length of one side of the interval of a mean."""
+    count, level = len(repeats), (1 + confidence) / 2
+    quantiles = np.array([ndtri((1 + one.confidence) / 2) for one in repeats])
+    within = float(np.mean((np.array(ends) / quantiles) ** 2))
+    extra = max(between - within, 0.0)
+    if extra == 0:
+        return float(ndtri(level) * sqrt(within / count))
+    freedom = (count - 1) * ((within + extra) / extra) ** 2
+    return float(stdtrit(freedom, level) * sqrt((within + extra) / count))
+
+
+def worst(
+    attacks: Mapping[str, Sequence[Estimate]], confidence: float = CONFIDENCE
+) -> tuple[str, Estimate]:
+    """The attack that gains most on average over repeats, with an interval for the largest gain.
+
+    Each of m attacks gets an interval of confidence 1 - (1 - confidence) / m, so that all hold
+    together. Then the largest true gain lies between the largest lower and the largest upper end.
+
+    Args:
+        attacks: gains by attack, one a repeat.
+        confidence: of the interval.
+
+    Returns:
+        The attack, the first of equals; and the estimate.
+    """
+    each = 1 - (1 - confidence) / len(attacks)
+    found = {name: combined(gains, each) for name, gains in attacks.items()}
+    name = max(found, key=lambda one: found[one].value)
+    low, high = (max(getattr(one, end) for one in found.values()) for end in ("low", "high"))
+    return name, Estimate(found[name].value, low, high, confidence)
+
+
+def standings(points: Sequence[Point]) -> list[Standing]:
+    """Where each point stands among all.
+
+    a dominates b if it is no worse on both axes and better on one, by the point estimates. It
+    beats b if moreover their intervals are apart on an axis. Point dominance is a strict order, so
+    that some point is always on the frontier, and nobody is beaten in a circle.
+    """
+    return [_standing(point, points) for point in points]
+
+
+def _standing(point: Point, points: Sequence[Point]) -> Standing:
+    above = [other for other in points if _dominates(other, point)]
+    if not above:
+        return Standing.FRONTIER
+    clear = any(
+        other.risk.high < point.risk.low or other.error.high < point.error.low for other in above
+    )
+    return Standing.BEATEN if clear else Standing.TIED
+
+
+def _dominates(one: Point, other: Point) -> bool:
+    no_worse = one.risk.value <= other.risk.value and one.error.value <= other.error.value
+    better = one.risk.value < other.risk.value or one.error.value < other.error.value
+    return no_worse and better
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a rule recommends.
+
+    Attributes:
+        index: of the point; none where no point may be recommended.
+        best: the point with the least error among those that may be.
+        ties: points as good as the best within noise, the chosen and the best included.
+        within: how many stay within the limit of the risk.
+    """
+
+    index: int | None
+    best: int | None
+    ties: tuple[int, ...]
+    within: int
+
+
+def choose(points: Sequence[Point], eligible: Sequence[bool], max_risk: float) -> Choice:
+    """Recommend the least risk among those with the least error, within a limit of the risk.
+
+    Of the eligible points whose risk is at most `max_risk`, the one with the least error is the
+    best. Those whose error's interval reaches down to the upper end of the best one's are as good
+    within noise. Of these the least risk is recommended; then the least error, then the first.
+    Where no eligible point stays within the limit, the least risk of all eligible ones is.
+    """
+    able = [place for place, may in enumerate(eligible) if may]
+    within = [place for place in able if points[place].risk.value <= max_risk]
+    if not able:
+        return Choice(None, None, (), 0)
+
+    def by_risk(place: int) -> tuple[float, float, int]:
+        return points[place].risk.value, points[place].error.value, place
+
+    if not within:
+        index = min(able, key=by_risk)
+        return Choice(index, None, (index,), 0)
+    best = min(within, key=lambda place: (points[place].error.value, place))
+    ties = tuple(place for place in within if points[place].error.low <= points[best].error.high)
+    return Choice(min(ties, key=by_risk), best, ties, len(within))
+
+
+def like_a_sample(error: float, samples: Mapping[float, float]) -> str:
+    """Say how large a random sample of the table would be as wrong.
+
+    Errors of samples fall with the size about as a power, so that sizes between those measured
+    are read off a line through their logarithms.
+
+    Args:
+        error: of a candidate.
+        samples: error of each share that was measured.
+
+    >>> like_a_sample(0.1, {0.01: 0.2, 0.25: 0.05})
+    'about as good as a 5% sample'
+    """
+    known = sorted((share, wrong) for share, wrong in samples.items() if wrong > 0)
+    if not known:
+        return "no sample to compare with"
+    # A larger sample is never taken for a worse one, whatever the noise says.
+    shares = [share for share, _ in known]
+    errors = list(np.minimum.accumulate([wrong for _, wrong in known]))
+    if error > errors[0]:
+        return f"worse than a {_percent(shares[0])} sample"
+    if error < errors[-1]:
+        return f"better than a {_percent(shares[-1])} sample"
+    share = exp(np.interp(-log(error), [-log(wrong) for wrong in errors], [log(s) for s in shares]))
+    return f"about as good as a {_percent(share)} sample"
+
+
+def _percent(share: float) -> str:
+    return f"{float(f'{100 * share:.1g}'):g}%"
