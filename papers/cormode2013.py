@@ -392,7 +392,8 @@ def _differs(study: Study) -> str:
 We do not have the authors' programs, so these are guesses.
 
 - The private trees do better here than in the paper: no error near 100% at ε = 0.01, no
-  deterministic tree that beats ε = 1, and no advantage of t-closeness below 10%. Ours spend epsilon by level and
+  deterministic tree that beats ε = 1, and no advantage of t-closeness below 10%. Ours spend
+  epsilon by level and
   then make counts consistent and not negative, with n public, and lower their height as epsilon
   falls. An error of 100% is what answering 0 has, and one box for all stays below it. That
   predictions at ε = 0.01 are no better than the baseline holds up to chance: single runs spread
