@@ -42,6 +42,7 @@ bench: setup-dev
 	$(BIN)/python bench/mondrian.py
 	$(BIN)/python bench/buckets.py
 	$(BIN)/python bench/audit.py
+	$(BIN)/python bench/measure.py
 	$(BIN)/python bench/risk.py
 
 # With the reference tables (SHOAL_DATA or ../shared/data), else on the shipped sample.

@@ -10,9 +10,10 @@ import xml.etree.ElementTree as ET
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from shoal.methods import REGISTRY
+from shoal.errors import InputError
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "papers"
@@ -87,84 +88,190 @@ def test_the_pages_that_we_publish_are_of_the_papers_own_tables(paper):
 
 
 @pytest.fixture
-def cormode2013(monkeypatch):
+def trees(monkeypatch):
+    """The releases of cormode2013."""
     monkeypatch.syspath_prepend(str(ROOT / "papers"))
-    return importlib.import_module("cormode2013")
+    return importlib.import_module("_trees")
 
 
-def test_the_trees_of_cormode2013_are_listed_with_what_they_achieve(tmp_path):
+@pytest.mark.slow
+def test_cormode2013_is_run_again_on_the_sample(tmp_path):
     command = [sys.executable, str(ROOT / "papers" / "cormode2013.py"), "--sample"]
-    command += ["--figures", "1", "2", "3", "--out", str(tmp_path), "--cache", str(tmp_path / "t")]
+    command += ["--rows", "1200", "--runs", "1", "--out", str(tmp_path)]
+    env = {name: value for name, value in os.environ.items() if name != "SHOAL_IPUMS"}
 
-    tables = []
-    for _ in range(2):  # the second time from the cache
-        subprocess.run(command, cwd=tmp_path, check=True, env=os.environ)
-        tables.append((tmp_path / "cormode2013-releases.csv").read_bytes())
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, encoding="utf-8", env=env, check=False
+    )
 
-    assert tables[0] == tables[1]
-    rows = rows_of(tmp_path / "cormode2013-releases.csv")
-    assert len(rows) == len(list((tmp_path / "t").glob("mondrian-*.parquet"))) == 10 + 7 + 20
-    for row in rows:
-        figure = float(row["parameter"].split(" = ")[1].split(",")[0])
-        if row["model"] == "k-anonymity":
-            assert float(row["k"]) >= figure
-        if row["model"] == "l-diversity":
-            assert (float(row["l"]) >= figure) is ("not met" not in row["parameter"])
-        if "not met" in row["parameter"]:
-            assert row["boxes"] == "1"
+    assert done.returncode == 0, done.stderr
     page = (tmp_path / "cormode2013.md").read_text("utf-8")
     assert page.splitlines()[0].endswith(", on the shipped sample")
-    assert page.count("| 3 | halted beyond t, ") == 20
+    for number in range(1, 7):
+        drawn = ET.parse(tmp_path / f"cormode2013-fig{number}.svg").getroot()  # noqa: S314 (ours)
+        assert drawn.findall(".//{*}polyline")
+        assert f"(cormode2013-fig{number}.svg)" in page
+    marks = rows_of(tmp_path / "cormode2013.csv")
+    assert {mark["table"] for mark in marks} == {
+        "the shipped sample",
+        "the shipped sample, salaries",
+    }
+    assert all(0 <= float(mark["accuracy"]) <= 1 and float(mark["error"]) >= 0 for mark in marks)
+    sentences = rows_of(tmp_path / "cormode2013-sentences.csv")
+    assert len(sentences) >= 18
+    for sentence in sentences:
+        assert VERDICT.fullmatch(sentence["verdict"])
+        row = f"| {sentence['sentence']} | {sentence['test']} | **{sentence['verdict']}** | "
+        assert row + sentence["numbers"] + " |" in page
 
 
-def test_every_figure_of_cormode2013_has_its_trees(cormode2013):
-    study = cormode2013.sample(500)
-    numbers = {n: len(cormode2013.figure(study, n, runs=2)) for n in range(1, 7)}
+def test_the_page_of_cormode2013_is_of_adult_and_names_the_sample_as_such():
+    page = (PAGES / "cormode2013.md").read_text("utf-8")
 
-    assert numbers == {1: 10, 2: 7, 3: 20, 4: 9 * 2 * 2, 5: 73, 6: 17 * (1 + 2 * 2)}
-    points = cormode2013.figure(study, 6)
-    small = [p for p in points if p.model == cormode2013.K and p.percent in {10, 100}]
-    trees = list(cormode2013.made(study, small))
-    assert [int(tree.boxes.counts.sum()) for tree in trees] == [500] * 7 + [50, 500]
-    assert trees[0].boxes.column == "occupation"
+    assert "shipped sample" not in page.splitlines()[0]
+    assert "Adult (30,162 rows, occupation confidential" in page
+    assert "the shipped sample, salaries (" in page
+    assert "it is invented, and its numbers say nothing about the paper's" in " ".join(page.split())
+    shown = re.findall(r"\((cormode2013[\w.-]*\.(?:svg|csv))\)", page)
+    assert len(shown) == 8
+    assert all((PAGES / name).is_file() for name in shown)
+    verdicts = [sentence["verdict"] for sentence in rows_of(PAGES / "cormode2013-sentences.csv")]
+    assert page.count("| **") == len(verdicts)
+    assert "not tested" not in verdicts
+    noisy = [m for m in rows_of(PAGES / "cormode2013.csv") if m["model"].startswith("private")]
+    assert noisy
+    assert {mark["runs"] for mark in noisy} == {"8"}
+
+
+def test_the_trees_of_cormode2013_achieve_what_is_asked(trees, tmp_path):
+    study = trees.sample(2000)
+    points = [point for number in (1, 2, 3) for point in trees.figure(study, number)]
+
+    first, again = (list(trees.made(study, points, cache=tmp_path)) for _ in range(2))
+
+    assert len(first) == len(list(tmp_path.glob("mondrian-*.parquet"))) == 10 + 7 + 20
+    for tree, same in zip(first, again, strict=True):
+        assert tree.achieved == same.achieved
+        value, model = tree.point.value, tree.point.model
+        if model == trees.K:
+            assert tree.achieved["k"] >= value
+        if model == trees.L:
+            assert (tree.achieved["l"] >= value) is ("not met" not in tree.point.parameter)
+        if "not met" in tree.point.parameter:
+            assert len(tree.boxes) == 1
+
+
+def test_every_figure_of_cormode2013_has_its_releases(trees):
+    study = trees.sample(500)
+    numbers = {n: len(trees.figure(study, n, runs=2)) for n in range(1, 7)}
+
+    # Heights stop at 12, since 27 occupations and 2^14 boxes are more than 300,000 counts.
+    own = 10 + 2 * 6 * 2 + 6
+    assert numbers == {1: 10, 2: 7, 3: 20, 4: (9 + 1) * 2 * 2, 5: own, 6: 16 * (1 + 2 * 2)}
+    points = trees.figure(study, 6)
+    small = [p for p in points if p.model == trees.K and p.percent in {10, 100}]
+    made = list(trees.made(study, small))
+    assert [int(tree.boxes.counts.sum()) for tree in made] == [500] * 6 + [50, 500]
+    assert made[0].boxes.column == "occupation"
     assert set(study.part(10).rows()) <= set(study.part(20).rows())
 
 
-def test_what_cormode2013_says_of_adult_tells_which_models_it_means(cormode2013):
+def test_what_cormode2013_says_of_adult_tells_which_models_it_means(trees):
     """The root alone from l = 6 on, and no effect of t beyond 0.35."""
-    if not (cormode2013.DATA / "adult.csv").is_file():
+    if not (trees.DATA / "adult.csv").is_file():
         pytest.skip("needs the reference table adult.csv in SHOAL_DATA")
-    study = cormode2013.adult()
+    study = trees.adult()
     t = Decimal("0.35")
     points = [
-        cormode2013.k_anonymous(study, 1, 8),
-        cormode2013.halted(study, 3, t, "ordered"),
-        cormode2013.halted(study, 3, t, "equal"),
-        cormode2013.diverse(study, 2, 5),
-        cormode2013.diverse(study, 2, 6),
+        trees.k_anonymous(study, 1, 8),
+        trees.halted(study, 3, t, "ordered"),
+        trees.halted(study, 3, t, "equal"),
+        trees.diverse(study, 2, 5),
+        trees.diverse(study, 2, 6),
     ]
 
-    free, ordered, equal, five, six = cormode2013.made(study, points)
+    free, ordered, equal, five, six = trees.made(study, points)
 
     assert len(free.boxes) == len(ordered.boxes) > 5 * len(equal.boxes)
     assert ordered.achieved["t (ordered)"] > 0.35
     assert equal.achieved["t (equal)"] > 0.7
     assert len(five.boxes) > len(six.boxes) == 1
+    assert study.rho == 0.11
+    assert round(study.frequent, 3) == 0.134
 
 
-def test_private_trees_of_cormode2013_are_made_by_policy(cormode2013):
-    """Where this version has the methods; otherwise they are left out, and the page says so."""
-    study = cormode2013.sample(500)
-    one = Decimal(1)
-    points = [cormode2013.private(study, 4, tree, one, 1)[0] for tree in cormode2013.PRIVATE]
+def test_private_trees_of_cormode2013_are_made_by_policy(trees):
+    study = trees.sample(500)
+    points = [trees.private(study, 4, tree, Decimal(1), 1)[0] for tree in trees.PRIVATE]
 
-    trees = list(cormode2013.made(study, points))
+    made = list(trees.made(study, points))
 
-    assert len(trees) == len({"dp-kdtree", "dp-quadtree"} & set(REGISTRY))
-    for tree in trees:
+    assert len(made) == 2
+    for tree in made:
         assert tree.boxes.values == tuple(study.columns["occupation"]["categories"])
         assert not tree.achieved
         assert "1-differential privacy" in tree.claims[0]
+
+
+def test_rows_of_our_own_methods_become_boxes_that_count_everybody(trees):
+    study = trees.workers(600)
+    points = [trees.own(study, method, 1)[0] for method in trees.OWN]
+
+    for tree in trees.made(study, points):
+        assert tree.boxes.counts.sum() == pytest.approx(600)
+        assert (tree.boxes.upper - tree.boxes.lower == 1).all()
+        whole = (tree.boxes.counts == tree.boxes.counts.round()).all()
+        # A bucket holds several salaries, and counts for each of them in part.
+        assert whole == (tree.point.model != "buckets")
+
+
+def test_both_measures_of_cormode2013_are_those_of_their_definitions(trees):
+    """One box for all: answers are shares of its volume, and the most frequent value is guessed."""
+    attacked = importlib.import_module("_attacked")
+    study = trees.workers(400)
+    asked = attacked.Asked.of(study, queries=50)
+    root = next(iter(trees.made(study, [trees.diverse(study, 2, 8)])))
+
+    error, _ = asked.errors(root.boxes)
+
+    queries, true = asked.all_columns
+    low, high = (np.clip(end, asked.lows, asked.highs) for end in (queries.lower, queries.upper))
+    values = np.arange(len(root.boxes.values))
+    inside = (low[:, -1, None] <= values) & (values < high[:, -1, None])
+    shares = ((high - low) / (asked.highs - asked.lows))[:, :-1].prod(axis=1)
+    answers = shares * (inside * root.boxes.counts[0]).sum(axis=1)
+    exact = [
+        ((asked.places >= a) & (asked.places < b)).all(axis=1).sum()
+        for a, b in zip(low, high, strict=True)
+    ]
+    assert true.tolist() == exact
+    assert error == pytest.approx(np.median(np.abs(answers - true) / true))
+    assert asked.accuracy(root.boxes) == pytest.approx(study.frequent)
+
+
+def test_an_extract_of_ipums_takes_the_place_of_the_sample(trees, tmp_path, monkeypatch):
+    path = tmp_path / "extract.csv"
+    lines = [
+        f"2009,{20 + i % 50},{1 + i % 2},{i % 12},{10 * (i % 9)},{700 * i}" for i in range(300)
+    ]
+    absent = "2009,5,1,0,0,999999"
+    head = "YEAR,AGE,HCOVANY,EDUC,OCC1990,INCWAGE"
+    path.write_text("\n".join([head, *lines, absent]), "utf-8")
+    monkeypatch.setenv("SHOAL_IPUMS", str(path))
+
+    study = trees.census()
+
+    assert study.name == "an IPUMS extract"
+    assert not study.shipped
+    assert study.frame.shape == (300, 5)
+    assert study.frame["salary"][:8].to_list() == ["from 0"] * 8
+    assert study.frame["salary"][8] == "from 5,000"
+    assert study.columns["education"]["categories"][:3] == ["0", "1", "2"]
+    tree = next(iter(trees.made(study, [trees.k_anonymous(study, 1, 8)])))
+    assert tree.achieved["k"] >= 8
+    path.write_text("AGE,EDUC\n1,2\n", "utf-8")
+    with pytest.raises(InputError, match="no column HCOVANY, OCC1990, INCWAGE"):
+        trees.census()
 
 
 def test_no_program_reaches_past_the_public_interface():

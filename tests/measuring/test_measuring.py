@@ -2,6 +2,7 @@
 
 import json
 from datetime import date
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,7 @@ from shoal import sample
 from shoal.core import Estimate
 from shoal.errors import InputError
 from shoal.measures.attack import DIFFERENCE
-from shoal.measuring import Part
+from shoal.measuring import Part, risk
 from shoal.report import html
 
 CITIES = ["a", "b", "c", "d"]
@@ -205,6 +206,18 @@ def test_odd_releases_are_measured_or_told(original, control, release):
 def test_what_cannot_be_measured_is_told(original, released, sentence):
     with pytest.raises(InputError, match=sentence):
         shoal.measure(original, released, policy())
+
+
+@pytest.mark.parametrize(
+    ("records", "most", "drawn"),
+    [(1500, 2000, 2000), (1_000_000, 2000, 1000), (10_000_000, 2000, 500), (10, 10_000, 10_000)],
+)
+def test_a_large_release_is_attacked_by_fewer_people(records, most, drawn):
+    """People times released records stay within a billion, down to 500 people."""
+    sides = SimpleNamespace(released=range(records))
+    task = risk.Task(sides, None, None, np.random.default_rng(0))
+
+    assert task.people(most) == drawn
 
 
 def test_only_must_be_a_part(original):

@@ -12,6 +12,8 @@ from shoal.measures import learning, propensity, rules
 from shoal.measuring.results import Better, Figure, Part
 from shoal.measuring.sides import Sides
 
+MOST_LEARNED = 50_000
+"""Rows of either table that a model is trained on, at most."""
 MOST_DUMMIES = 50
 """Columns that the categories of a regression may become."""
 
@@ -57,6 +59,7 @@ def learned(
         categorical=[sides.discrete[one] for one in others],
         task=learning.Task.CLASSIFICATION if classify else learning.Task.REGRESSION,
         rng=rng,
+        most=MOST_LEARNED,
     )
     score = "accuracy" if classify else "R2"
     text = (

@@ -18,7 +18,13 @@ from shoal.measuring.results import Better, Figure, Part
 from shoal.measuring.sides import Sides
 
 ATTACKS = 2000
-"""People attacked, where an attack looks at single people."""
+"""People attacked at most, where an attack looks at single people."""
+CLOSE = 10_000
+"""People of either sort whose closest released record is sought, at most."""
+COMPARISONS = 1_000_000_000
+"""People times released records, where every record is tried for everybody."""
+FEWEST = 500
+"""People attacked however large the release; half of 100 is then known up to 4.4."""
 SAMPLE = 100_000
 """People linked at most."""
 SMALL = 2000
@@ -70,6 +76,10 @@ class Task:
         if self.secret is None:
             raise InputError("the release has no confidential column to guess.")
         return self.secret
+
+    def people(self, most: int) -> int:
+        """How many can be attacked where every released record is tried for each of them."""
+        return min(most, max(FEWEST, COMPARISONS // max(len(self.sides.released), 1)))
 
     def rows(self) -> None:
         """Refuse trees, whose rows are no records."""
@@ -185,7 +195,8 @@ def _linkage(task: Task) -> Iterator[Figure]:
     if sides.reading.aligned is not True:
         raise InputError("rows are not known to correspond. State it with --aligned if they do.")
     x, y = _space(sides, known)
-    found = linkage.record_linkage(x, y, rng=task.rng, sample=min(SAMPLE, len(x)))
+    most = SAMPLE if x.shape[1] <= linkage.TREE_AXES else task.people(ATTACKS)
+    found = linkage.record_linkage(x, y, rng=task.rng, sample=min(most, len(x)))
     text = (
         f"The nearest released record is their own for {_hundred(found.main)} of 100 people, by "
         f"{_listed(sides, known)}."
@@ -212,9 +223,14 @@ def _closeness(task: Task) -> Iterator[Figure]:
     if task.control is None:
         return
     axes = list(range(len(task.sides.names)))
-    inside, released = _space(task.sides, axes)
-    outside = _embedded(task.sides, task.control.places, axes)
-    found = linkage.closeness(released, inside, outside, rng=task.rng)
+    released = _embedded(task.sides, task.sides.midpoints, axes)
+    # Both sorts of people are tried, so that each has half of the comparisons.
+    most = CLOSE if released.shape[1] <= linkage.TREE_AXES else max(FEWEST, task.people(CLOSE) // 2)
+    inside, outside = (
+        _embedded(task.sides, _some(places, most, task.rng), axes)
+        for places in (task.sides.places, task.control.places)
+    )
+    found = linkage.closeness(released, inside, outside, rng=task.rng, sample=None)
     text = (
         f"A released row lies nearer to a person in the table than to one who is not, in "
         f"{_hundred(found.advantage)} of 100 comparisons; 50 is chance."
@@ -275,7 +291,7 @@ def _singling_out(task: Task) -> Iterator[Figure]:
     for subject, attributes in sorts:
         found = guidance.singling_out(
             sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
-            rng=task.rng, attributes=attributes, control=others, attacks=ATTACKS,
+            rng=task.rng, attributes=attributes, control=others, attacks=task.people(ATTACKS),
         )  # fmt: skip
         text = (
             f"Of 100 conditions on {subject} that fit one released row, {_hundred(found.main)} fit "
@@ -297,7 +313,7 @@ def _linkability(task: Task) -> Iterator[Figure]:
     others = None if task.control is None else task.control.places
     found = guidance.linkability(
         sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
-        first=first, second=second, rng=task.rng, control=others, attacks=ATTACKS,
+        first=first, second=second, rng=task.rng, control=others, attacks=task.people(ATTACKS),
     )  # fmt: skip
     text = (
         f"Two files, one with {_listed(sides, first)} and one with the rest, are linked through "
@@ -321,7 +337,7 @@ def _inference(task: Task) -> Iterator[Figure]:
             sides.midpoints[:, axis], sides.places[:, known], sides.places[:, axis],
             discrete=[sides.discrete[one] for one in known], rng=task.rng,
             tolerance=None if sides.discrete[axis] else TOLERANCE, control=others,
-            attacks=ATTACKS,
+            attacks=task.people(ATTACKS),
         )  # fmt: skip
         near = "" if sides.discrete[axis] else ", to 5%,"
         if sides.discrete[axis]:
@@ -387,6 +403,13 @@ def _listed(sides: Sides, axes: list[int]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def _some(rows: Floats, most: int, rng: np.random.Generator) -> Floats:
+    """So many rows at most, drawn without replacement, in their order."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.sort(rng.choice(len(rows), most, replace=False))]
+
+
 def _space(sides: Sides, axes: list[int]) -> tuple[Floats, Floats]:
     """People and released rows in one Euclidean space."""
     return _embedded(sides, sides.places, axes), _embedded(sides, sides.midpoints, axes)
@@ -397,22 +420,20 @@ def _embedded(sides: Sides, rows: Floats, axes: list[int]) -> Floats:
 
     A cell that is missing or suppressed lies at the mean, and in no category.
     """
-    blocks = []
-    for axis in axes:
+    widths = [int(sides.highs[axis]) if sides.discrete[axis] else 1 for axis in axes]
+    placed = np.zeros((len(rows), sum(widths)))
+    for start, width, axis in zip(np.cumsum([0, *widths[:-1]]), widths, axes, strict=True):
         column = rows[:, axis]
         if sides.discrete[axis]:
             codes = np.where(np.isnan(column), -1, column).astype(np.int64)
-            width = int(sides.highs[axis])
-            hot = np.zeros((len(column), width))
             inside = (codes >= 0) & (codes < width)
-            hot[np.flatnonzero(inside), codes[inside]] = np.sqrt(0.5)
-            blocks.append(hot)
+            placed[np.flatnonzero(inside), start + codes[inside]] = np.sqrt(0.5)
             continue
         own = sides.places[:, axis]
         centre, spread = (float(f(own)) if not np.isnan(own).all() else 0.0
                           for f in (np.nanmean, np.nanstd))  # fmt: skip
-        blocks.append(np.nan_to_num((column - centre) / (spread or 1.0))[:, None])
-    return np.hstack(blocks)
+        placed[:, start] = np.nan_to_num((column - centre) / (spread or 1.0))
+    return placed
 
 
 ATTACKS_BY_NAME: dict[str, Callable[[Task], Iterator[Figure]]] = {
