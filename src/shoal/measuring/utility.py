@@ -338,9 +338,14 @@ def _group_loss(
     x_, y_ = sides.places[before, axis], sides.midpoints[after, axis]
     if aligned:
         value = loss.sse_over_sst(x_, y_)
-        return value, f"'{name}' is off by {value:.3g} of its spread (SSE / SST)"
+        return value, f"'{name}' is off by {_times(value)} its spread (SSE / SST)"
     value = loss.rank_matched(x_, y_)
-    return value, f"'{name}', sorted, is off by {value:.3g} of its spread (SSE / SST)"
+    return value, f"'{name}', sorted, is off by {_times(value)} its spread (SSE / SST)"
+
+
+def _times(value: float) -> str:
+    """Write a share of the spread, or how many times of it."""
+    return f"{value:.3g} of" if value < 100 else f"{value:,.0f} times"
 
 
 def _figure(

@@ -60,6 +60,7 @@ def internal_report(
         groups=officer.groups(measured, manifest["columns"]) if measured else None,
         rules=[r for r in measured["figures"] if r["measure"] == "edit rules"] if measured else [],
         glossary=words.GLOSSARY,
+        keys=words.with_role(manifest, "quasi-identifier"),
         requirements=officer.requirements(manifest),
         codebook=words.codebook(manifest),
     )
@@ -102,6 +103,7 @@ def _environment() -> Environment:
     environment.filters["figure"] = _figure
     environment.globals["status_words"] = words.STATUS_WORDS
     environment.globals["form_words"] = words.FORM_WORDS
+    environment.globals["remark_words"] = words.REMARK_WORDS
     environment.globals["judgement"] = words.JUDGEMENT
     environment.globals["limits"] = words.LIMITS
     environment.globals["plotly"] = _plotly
@@ -113,7 +115,7 @@ def _figure(value: Any) -> str:
     """Write a number for people: whole with separators, else to four digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return words.number(value) if isinstance(value, float) else str(value)
 
 
 def _island(value: Any) -> Markup:

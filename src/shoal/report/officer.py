@@ -10,7 +10,7 @@ from typing import Any
 
 from shoal.core import Estimate
 from shoal.measures.stats import difference
-from shoal.report.words import listed
+from shoal.report.words import listed, number
 
 Row = Mapping[str, Any]
 
@@ -233,7 +233,9 @@ def losses(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _lost(column: Mapping[str, Any]) -> str:
     name, loss, measure = column["name"], column["loss"], column["measure"]
     if measure.endswith("SSE / SST") and loss > 1:
-        return f"'{name}' is off by {loss:.3g} times its spread: worse than publishing its mean."
+        return (
+            f"'{name}' is off by {number(loss)} times its spread: worse than publishing its mean."
+        )
     said = _LOST.get(measure, "'{name}' lost {loss:.4g} ({measure}).")
     return said.format(name=name, loss=loss, measure=measure)
 

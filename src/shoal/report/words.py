@@ -24,6 +24,11 @@ FORM_WORDS = {
     "tree": "A row is a box: ranges of the quasi-identifiers, with counts of people.",
 }
 
+REMARK_WORDS = {
+    "classes": "Number of groups",
+    "k_if_missing_matches_anything": "k, if a missing cell is taken to match anything",
+}
+
 JUDGEMENT = (
     (
         "Whether the roles are right: which columns others may know, and what nobody should learn. "
@@ -91,8 +96,17 @@ def listed(names: Sequence[str], *, joint: str = "and") -> str:
     >>> listed(["a", "b", "c"])
     'a, b and c'
     """
-    names = [str(name) for name in names]
+    names = [str(name) for name in names] or ["nothing"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {joint} {names[-1]}"
+
+
+def number(value: float) -> str:
+    """Write a number to four digits, large ones whole.
+
+    >>> number(0.123456), number(12345.6)
+    ('0.1235', '12,346')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def title(guarantee: Mapping[str, Any]) -> str:
@@ -244,6 +258,12 @@ def _dtype(manifest: Mapping[str, Any], name: str) -> str:
     return str(manifest["columns"][name])
 
 
+def with_role(manifest: Mapping[str, Any], role: str) -> list[str]:
+    """Names of the policy's columns with a role."""
+    columns = manifest["policy"]["columns"].items()
+    return [name for name, spec in columns if spec["role"] == role]
+
+
 def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every released column by its public facts alone."""
     stated = manifest["policy"]["columns"]
@@ -282,7 +302,7 @@ def _levels(paths: Sequence[Sequence[str]]) -> list[list[str]]:
 def _facts(spec: Mapping[str, Any]) -> list[str]:
     facts = []
     if "bounds" in spec:
-        facts.append(f"from {spec['bounds'][0]} to {spec['bounds'][1]}")
+        facts.append(f"from {_limit(spec['bounds'][0])} to {_limit(spec['bounds'][1])}")
     words = {
         "step": "rounded to multiples of {}",
         "top": "values above {} were set to it",
@@ -301,3 +321,7 @@ def _facts(spec: Mapping[str, Any]) -> list[str]:
         "observed": "categories as observed in the table, not stated",
     }
     return facts + [text for key, text in flags.items() if spec.get(key)]
+
+
+def _limit(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
