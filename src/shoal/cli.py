@@ -97,6 +97,10 @@ def protect(
         Path | None,
         typer.Option(metavar="FILE", help="People of the same population, not in the table."),
     ] = None,
+    comparison: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What a comparison printed as JSON, for the report."),
+    ] = None,
 ) -> None:
     """Protect a table as its policy says; write the release, its manifest and reports."""
     with _door():
@@ -119,6 +123,7 @@ def protect(
                 source=source,
                 measure=measured,
                 control=control,
+                comparison=comparison,
                 progress=progress,
             )
         typer.echo(terminal.release_text(published.release, published.notes))

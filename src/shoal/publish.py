@@ -58,6 +58,7 @@ def protect(
     source: str | None = None,
     measure: bool | None = None,
     control: Path | None = None,
+    comparison: Path | None = None,
     progress: Progress = silent,
     noise: Noise | None = None,
 ) -> Published:
@@ -78,6 +79,7 @@ def protect(
         measure: run attacks and measures of utility for the officer's report; by default on
             tables of at most `evidence.MEASURED` rows.
         control: people of the same population who are not in the table, for the attacks.
+        comparison: what `shoal compare --json` printed, for the officer's report.
         progress: called with the stage and how far it is.
         noise: another source of noise, for experiments; see `shoal.protect`.
     """
@@ -98,6 +100,7 @@ def protect(
     raw = io.read(data, **marks)
     others = None if control is None else io.read(control, **marks)
     evidence.check_control(others, planned.policy)
+    compared = evidence.comparison(comparison)
     files = evidence.inputs(
         data=data, policy=None if isinstance(policy, Policy) else policy, control=control
     )
@@ -106,6 +109,7 @@ def protect(
         "guard-formulas": guard_formulas, "delimiter": delimiter, "encoding": encoding,
         "ledger": ledger.name if ledger else None, "source": source,
         "control": control.name if control else None,
+        "comparison": comparison.name if comparison else None,
         "measure": measure is True and control is None, "no-measure": measure is False,
     }  # fmt: skip
     # All that can fail for reasons of the place comes before the release is paid for.
@@ -134,6 +138,7 @@ def protect(
             **done.figures,
             "measured": None if measured is None else measured.facts(),
             "unmeasured": unmeasured,
+            "comparison": compared,
             "inputs": files,
             "versions": evidence.versions(),
             "again": evidence.again(

@@ -143,3 +143,32 @@ def test_the_python_lines_run(files, monkeypatch, capsys):
     exec(evidence.again(data, Path("p.toml"), Path("o"), {})["python"], {})  # noqa: S102
 
     assert policy.method in capsys.readouterr().out
+
+
+def test_a_comparison_is_shown_to_the_officer_alone(files, tmp_path):
+    ends = {"value": 0.25, "low": 0.2, "high": 0.3}
+    row = {"label": "mdav <b>k = 3</b>", "method": "mdav", "parameters": {"k": 3},
+           "standing": "frontier", "risk": ends, "error": ends}  # fmt: skip
+    facts = {"recommendation": "Take <i>mdav</i>.", "axes": {"risk": "R.", "error": "E."},
+             "candidates": [row], "baselines": []}  # fmt: skip
+    (tmp_path / "found.json").write_text(json.dumps(facts))
+
+    done = publish.protect(*files, comparison=tmp_path / "found.json")
+
+    page = (done.internal / "report.html").read_text()
+    assert "Take &lt;i&gt;mdav&lt;/i&gt;." in page
+    assert "(this release)" in page
+    assert "25.0%" in page
+    assert "Take" not in (done.folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"candidates": [{}], "baselines": []}'])
+def test_a_file_that_is_no_comparison_stops_the_run(files, tmp_path, text):
+    (tmp_path / "found.json").write_text(text)
+
+    with pytest.raises(InputError, match="shoal compare --json"):
+        publish.protect(*files, comparison=tmp_path / "found.json")
+    with pytest.raises(InputError, match=r"Cannot read the comparison 'none\.json'"):
+        publish.protect(*files, comparison=tmp_path / "none.json")
+
+    assert not files[2].exists()

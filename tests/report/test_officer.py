@@ -89,7 +89,7 @@ def test_losses_by_group_are_a_table_whatever_the_groups_are_called():
 @pytest.mark.parametrize(
     ("loss", "measure", "said"),
     [
-        (0.144, "share of rows whose category changed", "14.4% of the rows have another 'x'."),
+        (0.144, "share of rows whose category changed", "14.40% of the rows have another 'x'."),
         (0.5, "share of rows whose cell was generalised", "In 50.0% of the rows 'x' is coarser."),
         (0.04, "SSE / SST", "4.00% of the spread of 'x' is lost."),
         (1150.0, "SSE / SST", "'x' is off by 1,150 times its spread"),
@@ -119,3 +119,33 @@ def test_a_requirement_stands_beside_what_meets_it():
     assert diversity["stated"] == "l = 2 of ill"
     assert diversity["claims"] == [claim]
     assert (anonymity["stated"], anonymity["claims"]) == ("5", [])
+
+
+def candidate(label, standing, risk, error, **parameters):
+    ends = [{"value": v, "low": v, "high": v} for v in (risk, error)]
+    return {"label": label, "method": label, "parameters": parameters, "standing": standing,
+            "risk": ends[0], "error": ends[1]}  # fmt: skip
+
+
+COMPARISON = {
+    "recommendation": "Take mdav.",
+    "axes": {"risk": "Risk.", "error": "Error."},
+    "candidates": [
+        candidate("laplace", "beaten", 0.1, 0.9, epsilon=1),
+        candidate("mdav", "frontier", 0.2, 0.1, k=5),
+        {**candidate("failed", None, 0, 0), "risk": None, "error": None},
+    ],
+    "baselines": [candidate("raw", None, 1.0, 0.0)],
+}
+
+
+def test_a_comparison_is_dots_within_the_plot_and_this_release_is_marked():
+    manifest = {"method": "mdav", "parameters": {"k": 5, "aggregate": "mean"}}
+
+    found = officer.frontier(COMPARISON, manifest)
+
+    assert [row["label"] for row in found["rows"]] == ["mdav", "laplace", "raw"]
+    assert [row["this"] for row in found["rows"]] == [True, False, False]
+    assert all(0 <= row[axis] <= 100 for row in found["rows"] for axis in "xy")
+    assert not officer.frontier(COMPARISON, manifest | {"parameters": {"k": 6}})["rows"][0]["this"]
+    assert officer.frontier(None, manifest) is None

@@ -4,6 +4,7 @@ All of it goes to the confidential folder alone: a digest of the original confir
 """
 
 import hashlib
+import json
 import platform
 import shlex
 from collections.abc import Mapping
@@ -91,6 +92,26 @@ def check_control(control: io.Raw | None, policy: Policy) -> None:
     missing = [name for name in policy.schema.released if name not in control.frame.columns]
     if missing:
         raise InputError(f"--control: expected the columns of the original; no '{missing[0]}'.")
+
+
+def comparison(path: Path | None) -> dict[str, Any] | None:
+    """Read what `shoal compare --json` printed, to show this release among others."""
+    if path is None:
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        rows = [*found["candidates"], *found["baselines"]]
+        _ = [(row["label"], row["method"], row["parameters"], row["standing"]) for row in rows]
+        _ = [(one["value"], one["low"], one["high"]) for row in rows
+             for one in (row["risk"], row["error"]) if one is not None]  # fmt: skip
+        return {key: found[key] for key in ("recommendation", "axes", "candidates", "baselines")}
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise InputError(f"Cannot read the comparison '{path.name}': {reason}.") from None
+    except (ValueError, LookupError, TypeError):
+        raise InputError(
+            f"--comparison: expected what `shoal compare --json` prints in '{path.name}'."
+        ) from None
 
 
 def inputs(**paths: Path | None) -> dict[str, dict[str, Any]]:

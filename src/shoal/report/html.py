@@ -60,6 +60,7 @@ def internal_report(
         groups=officer.groups(measured, manifest["columns"]) if measured else None,
         rules=[r for r in measured["figures"] if r["measure"] == "edit rules"] if measured else [],
         glossary=words.GLOSSARY,
+        frontier=officer.frontier(figures.get("comparison"), manifest),
         keys=words.with_role(manifest, "quasi-identifier"),
         requirements=officer.requirements(manifest),
         codebook=words.codebook(manifest),

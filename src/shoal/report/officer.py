@@ -20,8 +20,8 @@ QUESTIONS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         "Singling out",
         "Can one person be picked out of the table?",
         ("The attacker looks for a condition that exactly one released row fits, such as an exact "
-        "income or a rare combination, and hopes that exactly one person fits it too. A condition "
-        "that fits one person as often where that person is not in the table tells nothing of it."),
+        "income or a rare combination, and hopes that exactly one person fits it too. If that "
+        "succeeds as often for people who are not in the table, the release is not the cause."),
         ("singling out", "uniques", "individual risk", "contribution to risk"),
     ),
     (
@@ -241,12 +241,50 @@ def _lost(column: Mapping[str, Any]) -> str:
 
 
 _LOST = {
-    "share of rows whose category changed": "{loss:.1%} of the rows have another '{name}'.",
+    "share of rows whose category changed": "{loss:.2%} of the rows have another '{name}'.",
     "share of rows whose cell was generalised": "In {loss:.1%} of the rows '{name}' is coarser.",
     "total variation": "A share of '{name}' is off by at most {loss:.2%}.",
     "SSE / SST": "{loss:.2%} of the spread of '{name}' is lost.",
     "rank-matched SSE / SST": "Sorted, '{name}' is off by {loss:.2%} of its spread.",
 }
+
+
+def frontier(
+    comparison: Mapping[str, Any] | None, manifest: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """The candidates of a comparison as dots and lines, this release among them if it was one."""
+    if comparison is None:
+        return None
+    rows = [
+        {**row, "standing": row["standing"] or "baseline", "this": _is_this(row, manifest)}
+        for row in (*comparison["candidates"], *comparison["baselines"])
+        if row["risk"] is not None and row["error"] is not None
+    ]
+    order = ("frontier", "tied", "beaten", "baseline")
+    rows.sort(key=lambda row: (order.index(row["standing"]), row["error"]["value"]))
+    risk, error = (max([1e-9, *(row[axis]["value"] for row in rows)]) for axis in ("risk", "error"))
+    for row in rows:
+        row["x"], row["y"] = (
+            round(4 + 92 * row["error"]["value"] / error, 2),
+            round(96 - 92 * row["risk"]["value"] / risk, 2),
+        )
+        row["words"] = (
+            f"{row['label']}: an attacker gains {row['risk']['value']:.1%}, counts are off by "
+            f"{row['error']['value']:.1%}"
+        )
+    return {
+        "rows": rows,
+        "risk": risk,
+        "error": error,
+        "recommendation": comparison["recommendation"],
+        "axes": comparison["axes"],
+    }
+
+
+def _is_this(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> bool:
+    given = {name: str(value) for name, value in row["parameters"].items()}
+    own = {name: str(value) for name, value in manifest["parameters"].items()}
+    return row["method"] == manifest["method"] and given.items() <= own.items()
 
 
 def requirements(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
