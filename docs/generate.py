@@ -69,7 +69,8 @@ def _section(name: str, command: Any) -> str:
 
 def _row(parameter: Any) -> str:
     option = parameter.opts[0].startswith("-")
-    spelled = ", ".join(parameter.opts) if option else parameter.name.upper()
+    spellings = (*parameter.opts, *parameter.secondary_opts)
+    spelled = ", ".join(spellings) if option else parameter.name.upper()
     if parameter.required:
         need = "required"
     elif getattr(parameter, "is_flag", False):

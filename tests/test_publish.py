@@ -217,3 +217,40 @@ def test_an_interrupt_in_the_middle_of_the_swap_puts_everything_back(files, tmp_
 
     assert (tmp_path / "out" / "manifest.json").read_bytes() == before
     assert listing(tmp_path / "out.internal") == ["figures.json", "report.html"]
+
+
+def test_no_canary_of_the_original_reaches_the_public_folder(tmp_path):
+    """Values that only few have, in every role, and all that is measured."""
+    rows = 60
+    frame = pl.DataFrame(
+        {
+            "name": [f"canary-name-{i}" for i in range(rows)],
+            "age": [20.123457 + 89 * (0.618034 * i % 1) for i in range(rows)],
+            "region": ["canary-isle" if i == 7 else f"r{i % 3}" for i in range(rows)],
+            "ill": [f"v{i % 4}" for i in range(rows)],
+        }
+    )
+    frame.write_csv(tmp_path / "canary-file.csv")
+    (tmp_path / "policy.toml").write_text(
+        "version = 1\n[columns]\nname = 'identifier'\n"
+        "age = { role = 'quasi-identifier', kind = 'numeric', bounds = [0, 110] }\n"
+        "region = { role = 'quasi-identifier', kind = 'nominal', "
+        "categories = ['r0', 'r1', 'r2', 'canary-isle'], observed = true }\n"
+        "ill = { role = 'confidential', kind = 'nominal' }\n"
+        "[protect]\nmethod = 'mdav'\nk = 5\n[measure]\ngroups = 'ill'\nrules = ['age <= 10']\n"
+        "[context]\npurpose = 'canary-purpose'\n"
+    )
+
+    done = publish.protect(
+        tmp_path / "canary-file.csv", tmp_path / "policy.toml", tmp_path / "out", form="csv"
+    )
+
+    public = "".join(path.read_text() for path in done.folder.iterdir())
+    figures = json.loads((done.internal / "figures.json").read_text())
+    assert "canary" not in public
+    assert not any(str(age) in public for age in frame["age"])
+    assert "age &lt;= 10" not in public
+    for row in figures["measured"]["figures"]:
+        assert row["sentence"] not in public
+    assert "canary-purpose" in (done.internal / "report.html").read_text()
+    assert "canary-name" not in (done.internal / "report.html").read_text()

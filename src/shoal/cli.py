@@ -86,6 +86,21 @@ def protect(
     source: Annotated[
         str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
     ] = None,
+    measured: Annotated[
+        bool | None,
+        typer.Option(
+            "--measure/--no-measure",
+            help="Run attacks for the officer's report; by default up to 50,000 rows.",
+        ),
+    ] = None,
+    control: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="People of the same population, not in the table."),
+    ] = None,
+    comparison: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What a comparison printed as JSON, for the report."),
+    ] = None,
 ) -> None:
     """Protect a table as its policy says; write the release, its manifest and reports."""
     with _door():
@@ -106,6 +121,9 @@ def protect(
                 encoding=encoding,
                 ledger=ledger,
                 source=source,
+                measure=measured,
+                control=control,
+                comparison=comparison,
                 progress=progress,
             )
         typer.echo(terminal.release_text(published.release, published.notes))

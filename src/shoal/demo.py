@@ -4,13 +4,17 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from shoal import checking, measuring, publish, sample
+from shoal import checking, publish, sample
 from shoal.core import Progress, silent
 from shoal.io import read
 from shoal.report import terminal
 
 STORY = ("naive Bayes", "inference", "uniques", "COUNT queries", "own regression", "edit rules")
 """Measures of which the demonstration tells one line each."""
+
+OTHERS = 5_000
+OTHER_SEED = 2005
+"""People who are not in the table, for the attacks."""
 
 
 def run(out: Path, *, say: Callable[[str], None], progress: Progress = silent) -> None:
@@ -26,20 +30,22 @@ def run(out: Path, *, say: Callable[[str], None], progress: Progress = silent) -
         if path.suffix in {".toml", ".csv"}:
             shutil.copyfile(path, out / path.name)
     sample.load().write_csv(out / "people.csv")
+    sample.people(OTHERS, seed=OTHER_SEED).write_csv(out / "others.csv")
     data, policy, folder = out / "people.csv", out / "people.toml", out / "release"
     say(f"A table of 10,000 invented people is in {data}, and its policy in {policy}.")
-    say(f"\n$ shoal protect {data} --policy {policy} --out {folder}")
-    published = publish.protect(data, policy, folder, force=True, progress=progress)
+    say(f"In {out / 'others.csv'} are {OTHERS:,} other people of the same country.")
+    say(f"\n$ shoal protect {data} --policy {policy} --out {folder} --control {out / 'others.csv'}")
+    published = publish.protect(
+        data, policy, folder, force=True, control=out / "others.csv", progress=progress
+    )
     say(terminal.release_text(published.release, published.notes))
     say(f"To publish: {published.folder}  Confidential: {published.internal}")
     say(f"\n$ shoal check {folder / 'release.parquet'} --policy {policy}")
     say(terminal.checks_text(checking.check(read(folder / "release.parquet").frame, policy)))
-    say(f"\n$ shoal measure {data} {folder / 'release.parquet'} --policy {policy}")
-    found = measuring.measure(
-        read(data).frame, read(folder / "release.parquet").frame, policy, progress=progress
-    )
-    for name in STORY:
-        say(f"  {name}: {found.of(name)[0].sentence}")
+    if published.measured is not None:
+        say("\nFrom the officer's report:")
+        for name in STORY:
+            say(f"  {name}: {published.measured.of(name)[0].sentence}")
     say(
         f"\nOpen {folder / 'report.html'} in a browser; the officer's report is "
         f"{published.internal / 'report.html'}."

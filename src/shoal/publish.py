@@ -7,7 +7,6 @@ leave its temporary folders, mode 0700 and with a dot before their names.
 """
 
 import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -19,13 +18,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from shoal import comparison, io, release
+from shoal import comparison, io, measuring, release
 from shoal.comparison import Comparison, Selection
 from shoal.core import Noise, Policy, Progress, Release, silent
 from shoal.errors import InputError
 from shoal.planning import plan
 from shoal.policy import load
-from shoal.report import html
+from shoal.report import evidence, html
 from shoal.serialise import plain
 
 INTERNAL_SUFFIX = ".internal"
@@ -37,12 +36,17 @@ _TABLES = tuple(f"release.{form}" for form in io.FORMATS)
 
 @dataclass(frozen=True)
 class Published:
-    """Where a release was written, and what it is."""
+    """Where a release was written, and what it is.
+
+    Attributes:
+        measured: what compares it with the original, if it was measured: confidential.
+    """
 
     folder: Path
     internal: Path
     release: Release
     notes: tuple[str, ...]
+    measured: measuring.Measurement | None = None
 
 
 def protect(
@@ -58,6 +62,9 @@ def protect(
     encoding: str | None = None,
     ledger: Path | None = None,
     source: str | None = None,
+    measure: bool | None = None,
+    control: Path | None = None,
+    comparison: Path | None = None,
     progress: Progress = silent,
     noise: Noise | None = None,
 ) -> Published:
@@ -75,6 +82,10 @@ def protect(
         encoding: of a CSV file, where it cannot be found out.
         ledger: the budget file, instead of the policy's.
         source: the population in the budget file, instead of the policy's.
+        measure: run attacks and measures of utility for the officer's report; by default on
+            tables of at most `evidence.MEASURED` rows.
+        control: people of the same population who are not in the table, for the attacks.
+        comparison: what `shoal compare --json` printed, for the officer's report.
         progress: called with the stage and how far it is.
         noise: another source of noise, for experiments; see `shoal.protect`.
     """
@@ -82,21 +93,39 @@ def protect(
         raise InputError("--guard-formulas is for CSV releases; expected --format csv.")
     if not out.name:
         raise InputError(f"Expected a new folder for --out, found '{out}'.")
+    if control is not None and measure is False:
+        raise InputError("--control is for measuring; expected it without --no-measure.")
     planned = plan(with_ledger(load(policy), ledger, source), keep_order=keep_order)
     io.check_writable(form, planned.policy.schema.released)
     internal = out.with_name(out.name + INTERNAL_SUFFIX)
     progress("reading the file", 0, 1)
-    reading = planned.policy.reading
-    raw = io.read(
-        data,
-        delimiter=delimiter or reading.get("delimiter"),
-        encoding=encoding or reading.get("encoding"),
+    reading = {**planned.policy.reading}
+    reading |= {"delimiter": delimiter} if delimiter else {}
+    reading |= {"encoding": encoding} if encoding else {}
+    marks = {key: reading.get(key) for key in ("delimiter", "encoding")}
+    raw = io.read(data, **marks)
+    others = None if control is None else io.read(control, **marks)
+    evidence.check_control(others, planned.policy)
+    compared = evidence.comparison(comparison)
+    files = evidence.inputs(
+        data=data, policy=None if isinstance(policy, Policy) else policy, control=control
     )
+    options: dict[str, str | bool | None] = {
+        "format": None if form == "parquet" else form, "keep-order": keep_order,
+        "guard-formulas": guard_formulas, "delimiter": delimiter, "encoding": encoding,
+        "ledger": ledger.name if ledger else None, "source": source,
+        "control": control.name if control else None,
+        "comparison": comparison.name if comparison else None,
+        "measure": measure is True and control is None, "no-measure": measure is False,
+    }  # fmt: skip
     # All that can fail for reasons of the place comes before the release is paid for.
     with _alone(out), _writing(out, internal) as (public, private):
         for folder in (out, internal):
             _check_place(folder, force=force)
         done = release.run(planned, raw, progress=progress, noise=noise, note=out.name)
+        measured, unmeasured = evidence.measured(
+            planned, raw, done.release, wanted=measure, control=others, progress=progress
+        )
         progress("writing", 0, 1)
         table = public / f"release.{form}"
         io.write(done.release.data, table, labels=done.release.labels,
@@ -104,18 +133,34 @@ def protect(
         manifest = {
             **done.release.manifest,
             "guard_formulas": guard_formulas,
-            "files": {table.name: {"sha256": _digest(table), "bytes": table.stat().st_size}},
+            "files": {
+                table.name: {"sha256": evidence.digest(table), "bytes": table.stat().st_size}
+            },
         }
         _dump(public / "manifest.json", manifest)
         (public / "report.html").write_text(html.public_report(manifest), encoding="utf-8")
-        _dump(private / "figures.json", {"confidential": html.CONFIDENTIAL, **done.figures})
-        officer = html.internal_report(manifest, done.figures, planned.policy.context)
+        figures = {
+            "confidential": html.CONFIDENTIAL,
+            **done.figures,
+            "measured": None if measured is None else measured.facts(),
+            "unmeasured": unmeasured,
+            "comparison": compared,
+            "inputs": files,
+            "versions": evidence.versions(),
+            "again": evidence.again(
+                data, None if isinstance(policy, Policy) else policy, out, options
+            ),
+        }
+        _dump(private / "figures.json", figures)
+        officer = html.internal_report(manifest, figures, planned.policy.context)
         (private / "report.html").write_text(officer, encoding="utf-8")
         public.chmod(0o755)  # the internal one keeps 0700, as it was made
         _swap([(private, internal), (public, out)])
         release.settle(done)
     found = (f"Read as {raw.found}.",) if raw.found else ()
-    return Published(out, internal, done.release, (*found, *planned.notes, *done.warnings))
+    told = (unmeasured,) if unmeasured and measure is not False else ()
+    notes = (*found, *planned.notes, *done.warnings, *told)
+    return Published(out, internal, done.release, notes, measured)
 
 
 def compare(
@@ -421,11 +466,6 @@ def _flush_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _dump(path: Path, value: Any) -> None:

@@ -33,6 +33,7 @@ from shoal.core import (
     Progress,
     Release,
     ReleaseForm,
+    Role,
     Spending,
     Status,
     TCloseness,
@@ -490,6 +491,11 @@ def _manifest(
         "suppressed": outcome.suppressed,
         "columns": {name: str(dtype) for name, dtype in frame.schema.items()},
         "policy": dict(planned.policy.document),
+        "taxonomies": {
+            column.name: [list(path) for path in column.taxonomy.paths]
+            for column in planned.policy.schema.columns
+            if column.taxonomy and column.role is not Role.IDENTIFIER
+        },
         "policy_digest": planned.policy.digest,
         "claims": [plain(claim) for claim in claims],
         "not_claimed": list(planned.not_claimed),

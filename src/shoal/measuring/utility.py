@@ -326,8 +326,7 @@ def _groups(task: Task) -> Iterator[Figure]:
             if other == axis:
                 continue
             value, what = _group_loss(sides, other, before, after)
-            who = f"Among the {before.size:,} with {name} = {level}"
-            text = f"{who}, '{column}' has {what} {value:.3g}."
+            text = f"Among the {before.size:,} people with {name} = {level}, {what}."
             found.append(_figure("loss by group", f"{level}: {column}", value, text))
     yield from sorted(found, key=lambda figure: -figure.point)
 
@@ -336,15 +335,25 @@ def _group_loss(
     sides: Sides, axis: int, before: NDArray[np.int64], after: NDArray[np.int64]
 ) -> tuple[float, str]:
     aligned = sides.reading.aligned is True
+    name = sides.names[axis]
     if sides.discrete[axis]:
         x, y = sides.codes(axis)[before], sides.codes(axis, released=True)[after]
         if aligned:
-            return loss.share_changed(x, y), "share changed"
-        return loss.total_variation(x, y), "total variation"
+            value = loss.share_changed(x, y)
+            return value, f"{value:.1%} have another '{name}', or none"
+        value = loss.total_variation(x, y)
+        return value, f"a share of '{name}' is off by at most {value:.2%}"
     x_, y_ = sides.places[before, axis], sides.midpoints[after, axis]
     if aligned:
-        return loss.sse_over_sst(x_, y_), "SSE / SST"
-    return loss.rank_matched(x_, y_), "rank-matched SSE / SST"
+        value = loss.sse_over_sst(x_, y_)
+        return value, f"'{name}' is off by {_times(value)} its spread (SSE / SST)"
+    value = loss.rank_matched(x_, y_)
+    return value, f"'{name}', sorted, is off by {_times(value)} its spread (SSE / SST)"
+
+
+def _times(value: float) -> str:
+    """Write a share of the spread, or how many times of it."""
+    return f"{value:.3g} of" if value < 100 else f"{value:,.0f} times"
 
 
 def _figure(

@@ -1,70 +1,69 @@
 """Self-contained HTML reports, from the manifest and the confidential figures.
 
 The public report is a function of the manifest alone, so that nothing of the original can
-reach it. Every text is escaped; plots are drawn by the Plotly bundle pasted into the page.
+reach it. Every text is escaped. The two reports of a release hold no script at all, and forbid
+scripts and requests by a content security policy: bars are SVG, drawn here, which print as
+they are. Other pages draw by the Plotly bundle pasted into them.
 """
 
 import json
 from collections.abc import Mapping
 from functools import cache
-from html import escape
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from shoal.methods import REGISTRY
+from shoal.report import officer, words
+
 CONFIDENTIAL = "CONFIDENTIAL: computed from the original table; not for publication"
 AUDIT_CONFIDENTIAL = (
     "CONFIDENTIAL: shows the tables that the audit ran on, row by row; not for publication"
 )
 
-STATUS_WORDS = {
-    "proved": "proved",
-    "conditional": "conditional: true if the assumptions below hold",
-    "unproven": "unproven: no proof is known to us",
-    "refuted": "refuted: a counterexample exists",
-}
-
 
 def public_report(manifest: Mapping[str, Any]) -> str:
     """Render what may be published beside the table."""
-    return _page("public.html", manifest=manifest)
+    do, dont = words.uses(manifest)
+    return _page(
+        "public.html",
+        manifest=manifest,
+        summary=_summary(manifest),
+        do=do,
+        dont=dont,
+        codebook=words.codebook(manifest),
+        glossary=words.PUBLIC_GLOSSARY,
+    )
 
 
 def internal_report(
     manifest: Mapping[str, Any], figures: Mapping[str, Any], context: Mapping[str, str]
 ) -> str:
     """Render the officer's report, which compares the release with the original."""
-    # Plotly reads some HTML in texts, so that names are escaped for it.
-    columns = sorted(figures["columns"], key=lambda column: -column["loss"])
-    plot = {
-        "data": [
-            {
-                "type": "bar",
-                "orientation": "h",
-                "y": [escape(column["name"]) for column in reversed(columns)],
-                "x": [column["loss"] for column in reversed(columns)],
-                "text": [column["measure"] for column in reversed(columns)],
-                "textposition": "none",
-                "hovertemplate": "%{y}: %{x:.3f}<br>%{text}<extra></extra>",
-                "marker": {"color": "#2b6c8f"},
-            }
-        ],
-        "layout": {
-            "xaxis": {"title": {"text": "loss (0 is none)"}, "rangemode": "tozero"},
-            "yaxis": {"automargin": True, "type": "category"},
-            "margin": {"t": 10, "r": 10},
-            "height": 120 + 28 * len(columns),
-        },
-    }
+    measured = figures.get("measured")
+    asked = officer.questions(measured) if measured else []
     return _page(
         "internal.html",
         manifest=manifest,
-        figures={**figures, "columns": columns},
+        figures=figures,
         context=context,
         confidential=CONFIDENTIAL,
-        plot=plot,
+        summary=_summary(manifest),
+        measured=measured,
+        controlled=any(rate["control"] is not None for one in asked for rate in one["rates"]),
+        questions=asked,
+        attacks=officer.short_attacks(asked),
+        losses=officer.losses(figures),
+        utility=officer.utility(measured) if measured else [],
+        groups=officer.groups(measured, manifest["columns"]) if measured else None,
+        rules=[r for r in measured["figures"] if r["measure"] == "edit rules"] if measured else [],
+        glossary=words.GLOSSARY,
+        frontier=officer.frontier(figures.get("comparison"), manifest),
+        keys=words.with_role(manifest, "quasi-identifier"),
+        requirements=officer.requirements(manifest),
+        codebook=words.codebook(manifest),
     )
 
 
@@ -83,6 +82,12 @@ def comparison_report(facts: Mapping[str, Any], plots: Mapping[str, Any]) -> str
     return _page("comparison.html", facts=facts, plots=plots)
 
 
+def _summary(manifest: Mapping[str, Any]) -> str:
+    """One line on the method, if this version knows it."""
+    method = REGISTRY.get(manifest["method"])
+    return method.summary if method else ""
+
+
 def _page(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
@@ -98,10 +103,25 @@ def _environment() -> Environment:
     )
     environment.filters["island"] = _island
     environment.filters["percent"] = lambda share: f"{100 * share:.1f}%"
-    environment.globals["status_words"] = STATUS_WORDS
+    environment.filters["listed"] = words.listed
+    environment.filters["title_of"] = words.title
+    environment.filters["meaning_of"] = words.meaning
+    environment.filters["figure"] = _figure
+    environment.globals["status_words"] = words.STATUS_WORDS
+    environment.globals["form_words"] = words.FORM_WORDS
+    environment.globals["remark_words"] = words.REMARK_WORDS
+    environment.globals["judgement"] = words.JUDGEMENT
+    environment.globals["limits"] = words.LIMITS
     environment.globals["plotly"] = _plotly
     environment.globals["zip"] = zip
     return environment
+
+
+def _figure(value: Any) -> str:
+    """Write a number for people: whole with separators, else to four digits."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return words.number(value) if isinstance(value, float) else str(value)
 
 
 def _island(value: Any) -> Markup:

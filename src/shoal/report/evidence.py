@@ -1,0 +1,177 @@
+"""What the officer is shown beside the figures: attacks, digests, versions, how to do it again.
+
+All of it goes to the confidential folder alone: a digest of the original confirms a guess of it.
+"""
+
+import hashlib
+import json
+import platform
+import shlex
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from shoal import clamp, io, measuring
+from shoal.core import Policy, Progress, Release, ReleaseForm
+from shoal.errors import InputError, ShoalError
+from shoal.planning import Plan
+
+MEASURED = 50_000
+"""Rows up to which a release is measured unless the caller says; more take minutes."""
+
+_LIBRARIES = ("shoal", "numpy", "numba", "polars", "opendp", "scikit-learn")
+_READERS = {
+    "csv": "polars.read_csv",
+    "parquet": "polars.read_parquet",
+    "arrow": "polars.read_ipc",
+    "feather": "polars.read_ipc",
+    "sav": "pandas.read_spss",
+    "dta": "pandas.read_stata",
+    "sas7bdat": "pandas.read_sas",
+}
+
+
+def measured(
+    planned: Plan,
+    raw: io.Raw,
+    release: Release,
+    *,
+    wanted: bool | None,
+    control: io.Raw | None,
+    progress: Progress,
+) -> tuple[measuring.Measurement | None, str]:
+    """Measure a release for its officer, or say why it was not done.
+
+    A release that is paid for is not lost because it cannot be measured: whatever stops the
+    measurement becomes a sentence. In an epsilon release, the original is measured as it was
+    clamped, as all figures are.
+
+    Args:
+        planned: what was run.
+        raw: the original.
+        release: what was made of it.
+        wanted: whether to measure; none: for at most `MEASURED` rows.
+        control: people who are not in the original.
+        progress: called with the stage and how far it is.
+    """
+    rows = raw.frame.height
+    if wanted is False:
+        return None, "The release was not measured, because --no-measure was given."
+    if wanted is None and control is None and rows > MEASURED:
+        return None, (
+            f"The release was not measured, because it has more than {MEASURED:,} rows. Add "
+            "--measure for attacks and utility in the officer's report."
+        )
+    aligned = release.manifest["release_form"] == ReleaseForm.ROW_ALIGNED.value
+    try:
+        found = measuring.measure(
+            _clamped(planned, raw.frame),
+            release.data,
+            planned.policy,
+            control=None if control is None else _clamped(planned, control.frame),
+            aligned=True if aligned and rows == release.manifest["rows"] else None,
+            progress=progress,
+        )
+    except ShoalError as reason:
+        return None, f"The release could not be measured: {reason}"
+    except Exception as error:  # noqa: BLE001 (its message may quote the data)
+        return None, (
+            f"The release could not be measured: a bug of Shoal, {type(error).__name__}. Please "
+            "report this line."
+        )
+    return found, ""
+
+
+def check_control(control: io.Raw | None, policy: Policy) -> None:
+    """Refuse people who cannot be compared, before the release is paid for."""
+    if control is None:
+        return
+    missing = [name for name in policy.schema.released if name not in control.frame.columns]
+    if missing:
+        raise InputError(f"--control: expected the columns of the original; no '{missing[0]}'.")
+
+
+def comparison(path: Path | None) -> dict[str, Any] | None:
+    """Read what `shoal compare --json` printed, to show this release among others."""
+    if path is None:
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        rows = [*found["candidates"], *found["baselines"]]
+        _ = [(row["label"], row["method"], row["parameters"], row["standing"]) for row in rows]
+        _ = [(one["value"], one["low"], one["high"]) for row in rows
+             for one in (row["risk"], row["error"]) if one is not None]  # fmt: skip
+        return {key: found[key] for key in ("recommendation", "axes", "candidates", "baselines")}
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise InputError(f"Cannot read the comparison '{path.name}': {reason}.") from None
+    except (ValueError, LookupError, TypeError):
+        raise InputError(
+            f"--comparison: expected what `shoal compare --json` prints in '{path.name}'."
+        ) from None
+
+
+def inputs(**paths: Path | None) -> dict[str, dict[str, Any]]:
+    """Name, digest and size of each file that went in; never its folder."""
+    return {
+        name: {"name": path.name, "sha256": digest(path), "bytes": path.stat().st_size}
+        for name, path in paths.items()
+        if path is not None
+    }
+
+
+def versions() -> dict[str, str]:
+    """What was installed."""
+    found = {"python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def again(
+    data: Path, policy: Path | None, out: Path, options: Mapping[str, str | bool | None]
+) -> dict[str, str]:
+    """Write the command, and the same in Python, without the folders of this machine."""
+    stated = "policy.toml" if policy is None else policy.name
+    words = ["shoal", "protect", data.name, "--policy", stated, "--out", out.name]
+    for option, value in options.items():
+        if value:
+            words += [f"--{option}"] if value is True else [f"--{option}", value]
+    suffix = data.suffix.removeprefix(".").lower()
+    reader = _READERS.get(suffix, "polars.read_csv")
+    mark = options.get("delimiter")
+    separator = f", separator={mark!r}" if suffix == "csv" and isinstance(mark, str) else ""
+    order = ", keep_order=True" if options.get("keep-order") else ""
+    control = options.get("control")
+    others = f", control={reader}({control!r}{separator})" if control else ""
+    lines = [
+        f"import {reader.partition('.')[0]}",
+        "import shoal",
+        "",
+        f"people = {reader}({data.name!r}{separator})",
+        f"release = shoal.protect(people, {stated!r}{order})",
+        "print(release)",
+        f"print(shoal.measure(people, release, {stated!r}{others}))",
+    ]
+    return {"command": shlex.join(words), "python": "\n".join(lines)}
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _clamped(planned: Plan, frame: pl.DataFrame) -> pl.DataFrame:
+    if not planned.method.noisy:
+        return frame
+    schema, decimal = planned.policy.schema, planned.policy.reading.get("decimal")
+    columns = planned.method.clamps(planned.setting)
+    known = frame.select(name for name in frame.columns if name in schema.names)
+    return clamp.adopt(known, schema, columns=columns, decimal=decimal)[0].publishable()

@@ -1,0 +1,361 @@
+"""Arrange what the officer reads: what is asked, what attackers gain, what got worse for whom.
+
+From the manifest and the confidential figures, as plain values, to values that the template
+shows. Nothing is computed here that the figures do not hold, but differences and their order.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from shoal.core import Estimate
+from shoal.measures.stats import difference
+from shoal.report.words import listed, number
+
+Row = Mapping[str, Any]
+
+QUESTIONS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
+    (
+        "singling-out",
+        "Singling out",
+        "Can one person be picked out of the table?",
+        ("The attacker looks for a condition that exactly one released row fits, such as an exact "
+        "income or a rare combination, and hopes that exactly one person fits it too. If that "
+        "succeeds as often for people who are not in the table, the release is not the cause."),
+        ("singling out", "uniques", "individual risk", "contribution to risk"),
+    ),
+    (
+        "linkability",
+        "Linkability",
+        "Can a released row be traced to its person, or two files about a person be put together?",
+        ("The attacker has files about people and looks for the released rows nearest to them. "
+        "Where both halves of what is known about a person lead to the same row, they are linked."),
+        ("linkability", "record linkage", "best matching", "copies", "closeness",
+         "interval disclosure"),
+    ),
+    (
+        "inference",
+        "Inference",
+        "Can a confidential value of a person be guessed?",
+        ("The attacker knows the quasi-identifiers of a person and guesses a confidential value, "
+        "from the nearest released row or by a model learnt from the release. A model also guesses "
+        "well about people who are not in the table: that is what statistics are for, and it is "
+        "why the difference counts."),
+        ("naive Bayes", "gradient boosting", "inference", "surest guesses", "breach increase"),
+    ),
+)  # fmt: skip
+"""The three questions of the European guidance on anonymisation, with the measures of each."""
+
+RATES = ("singling out", "linkability", "record linkage", "best matching", "copies",
+         "naive Bayes", "gradient boosting", "inference")  # fmt: skip
+"""Attacks whose figure is a share of tries that succeed."""
+
+UTILITY: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Counting people", ("COUNT queries", "own queries")),
+    ("Single columns", ("SSE / SST", "share changed", "rank-matched SSE / SST", "total variation",
+                        "mean", "variance", "IL1s", "SSE", "SAE")),
+    ("Columns together", ("total variation of pairs", "correlation", "eigenvalues", "joint W2",
+                          "propensity")),
+    ("Models", ("learning", "own regression", "interval overlap")),
+    ("How coarse the table is", ("granularity", "average class size", "discernibility")),
+)  # fmt: skip
+
+LISTED = 5
+"""Figures of one measure that are listed; all are in figures.json."""
+
+ASIDE = ("edit rules", "loss by group")
+"""Measures of utility with a section of their own."""
+
+NOTHING = 1e-9
+"""Losses below it are rounding."""
+
+
+def questions(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The attacks under the three questions, the most telling first, with bars for each rate."""
+    rows = [row for row in measured["figures"] if row["part"] == "risk"]
+    known = [name for *_, names in QUESTIONS for name in names]
+    found = []
+    for anchor, title, asked, how, names in QUESTIONS:
+        own = [row for name in names for row in rows if row["measure"] == name]
+        if anchor == "inference":
+            own += [row for row in rows if row["measure"] not in known]
+        rates = sorted((row for row in own if row["measure"] in RATES), key=_gained, reverse=True)
+        found.append(
+            {
+                "anchor": anchor,
+                "title": title,
+                "asked": asked,
+                "how": how,
+                "rates": [_rated(row) for row in rates],
+                "others": [row for row in own if row["measure"] not in RATES],
+            }
+        )
+    return found
+
+
+def _rated(row: Row) -> dict[str, Any]:
+    sides = [("people in the table", "in", ""), ("people not in it", "out", "control"),
+             ("blind guess", "blind", "baseline")]  # fmt: skip
+    bars = []
+    for name, style, prefix in sides:
+        share = _estimate(row, prefix)
+        if share is not None:
+            bars.append({"name": name, "style": style, "text": _hundred(share.value),
+                         "interval": _between(share), **_bar(share)})  # fmt: skip
+    return {**row, "bars": bars, "gain": gain(row)}
+
+
+def _bar(share: Estimate, most: float = 1.0) -> dict[str, float]:
+    """A bar and its whisker in percent of the width."""
+    low, value, high = (
+        round(100 * min(max(end / most, 0.0), 1.0), 2)
+        for end in (share.low, share.value, share.high)
+    )
+    return {"width": value, "from": low, "to": high}
+
+
+def gain(row: Row) -> str:
+    """Say what an attacker has of the release, over people not in the table or over guessing."""
+    share, control, blind = (_estimate(row, prefix) for prefix in ("", "control", "baseline"))
+    if share is None or (control is None and blind is None):
+        return ""
+    if control is not None:
+        apart = difference(share, control)
+        size = f"{_hundred(abs(apart.value))} of 100 ({_between(apart)})"
+        if apart.low > 0:
+            return f"Being in the table adds {size}: this is due to the release."
+        if apart.high < 0:
+            return f"People in the table are found less often than others, by {size}."
+        return f"Between people in the table and others no difference is shown: {size}."
+    over = share.value - (blind.value if blind else 0.0)
+    if over <= 0:
+        return "That is no more than a blind guess finds."
+    return (
+        f"That is {_hundred(over)} of 100 more than a blind guess. How much of it is due to the "
+        "release is not known without people outside the table."
+    )
+
+
+def short_attacks(asked: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """For each question the attack that gains most, in a sentence and what it gains."""
+    return [
+        {"title": one["title"], "anchor": one["anchor"],
+         "sentence": one["rates"][0]["sentence"], "gain": one["rates"][0]["gain"]}
+        for one in asked
+        if one["rates"]
+    ]  # fmt: skip
+
+
+def utility(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Measures of utility by topic, worst first, and what did not change at all in one line."""
+    rows = [row for row in measured["figures"] if row["part"] == "utility"]
+    named = {name for _, names in UTILITY for name in names} | set(ASIDE)
+    rest = tuple(dict.fromkeys(row["measure"] for row in rows if row["measure"] not in named))
+    found = []
+    for title, names in (*UTILITY, ("Further measures", rest)):
+        shown, same, more = [], [], 0
+        for name in names:
+            own = [row for row in rows if row["measure"] == name]
+            changed = [row for row in own if not _unchanged(row)]
+            same += [f"{row['subject']} ({name})" for row in own if _unchanged(row)]
+            shown += changed[:LISTED]
+            more += max(len(changed) - LISTED, 0)
+        if shown or same:
+            found.append({"title": title, "rows": shown, "same": same, "more": more})
+    return found
+
+
+def _unchanged(row: Row) -> bool:
+    value = row["value"]
+    exact = row["low"] is None and isinstance(value, float)
+    return exact and row["better"] == "lower" and abs(value) < NOTHING
+
+
+def groups(measured: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any] | None:
+    """Losses of each column in each group of people, as one table; the worst column first."""
+    rows = [row for row in measured["figures"] if row["measure"] == "loss by group"]
+    by_length = sorted(columns, key=len, reverse=True)
+    cells: dict[str, dict[str, Row]] = {}
+    levels: dict[str, None] = {}
+    for row in rows:
+        # A group and a column make the subject; only the names tell where it is cut.
+        name = next((n for n in by_length if row["subject"].endswith(f": {n}")), None)
+        if name is None:
+            continue
+        level = row["subject"][: -len(name) - 2]
+        levels[level] = None
+        cells.setdefault(name, {})[level] = row
+    changed = {
+        name: own for name, own in cells.items() if any(not _unchanged(row) for row in own.values())
+    }
+    if not changed:
+        return None
+    lines = [
+        {"name": name, "cells": [_cell(own.get(level), own) for level in levels]}
+        for name, own in changed.items()
+    ]
+    same = [name for name in cells if name not in changed]
+    return {"levels": list(levels), "lines": lines, "same": same, "worst": _uneven(changed)}
+
+
+def _cell(row: Row | None, own: Mapping[str, Row]) -> dict[str, Any]:
+    if row is None:
+        return {"text": "", "worst": False}
+    most = max(_number(other) for other in own.values())
+    value = _number(row)
+    return {"text": _percent(value), "worst": value == most and value > NOTHING and len(own) > 1}
+
+
+def _uneven(cells: Mapping[str, Mapping[str, Row]]) -> list[str]:
+    """The column in which the group that lost most and the one that lost least are most apart."""
+
+    def apart(own: Mapping[str, Row]) -> float:
+        values = [_number(row) for row in own.values()]
+        return max(values) - min(values)
+
+    own = max(cells.values(), key=apart)
+    ordered = sorted(own.values(), key=_number)
+    ends = [ordered[-1]] if len(ordered) == 1 else [ordered[-1], ordered[0]]
+    return [row["sentence"] for row in ends]
+
+
+def losses(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What each protected column lost, worst first, with a bar."""
+    columns = sorted(figures["columns"], key=lambda column: -column["loss"])
+    most = max([1.0, *(column["loss"] for column in columns if isfinite(column["loss"]))])
+    return [
+        {**column, "words": _lost(column), "most": most,
+         "bar": _bar(Estimate(column["loss"], column["loss"], column["loss"], 0.95), most)}
+        for column in columns
+    ]  # fmt: skip
+
+
+def _lost(column: Mapping[str, Any]) -> str:
+    name, loss, measure = column["name"], column["loss"], column["measure"]
+    if measure.endswith("SSE / SST") and loss > 1:
+        return (
+            f"'{name}' is off by {number(loss)} times its spread: worse than publishing its mean."
+        )
+    said = _LOST.get(measure, "'{name}' lost {loss:.4g} ({measure}).")
+    return said.format(name=name, loss=loss, measure=measure)
+
+
+_LOST = {
+    "share of rows whose category changed": "{loss:.2%} of the rows have another '{name}'.",
+    "share of rows whose cell was generalised": "In {loss:.1%} of the rows '{name}' is coarser.",
+    "total variation": "A share of '{name}' is off by at most {loss:.2%}.",
+    "SSE / SST": "{loss:.2%} of the spread of '{name}' is lost.",
+    "rank-matched SSE / SST": "Sorted, '{name}' is off by {loss:.2%} of its spread.",
+}
+
+
+def frontier(
+    comparison: Mapping[str, Any] | None, manifest: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """The candidates of a comparison as dots and lines, this release among them if it was one."""
+    if comparison is None:
+        return None
+    rows = [
+        {**row, "standing": row["standing"] or "baseline", "this": _is_this(row, manifest)}
+        for row in (*comparison["candidates"], *comparison["baselines"])
+        if row["risk"] is not None and row["error"] is not None
+    ]
+    order = ("frontier", "tied", "beaten", "baseline")
+    rows.sort(key=lambda row: (order.index(row["standing"]), row["error"]["value"]))
+    risk, error = (max([1e-9, *(row[axis]["value"] for row in rows)]) for axis in ("risk", "error"))
+    for row in rows:
+        row["x"], row["y"] = (
+            round(4 + 92 * row["error"]["value"] / error, 2),
+            round(96 - 92 * row["risk"]["value"] / risk, 2),
+        )
+        row["words"] = (
+            f"{row['label']}: an attacker gains {row['risk']['value']:.1%}, counts are off by "
+            f"{row['error']['value']:.1%}"
+        )
+    return {
+        "rows": rows,
+        "risk": risk,
+        "error": error,
+        "recommendation": comparison["recommendation"],
+        "axes": comparison["axes"],
+    }
+
+
+def _is_this(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> bool:
+    given = {name: str(value) for name, value in row["parameters"].items()}
+    own = {name: str(value) for name, value in manifest["parameters"].items()}
+    return row["method"] == manifest["method"] and given.items() <= own.items()
+
+
+def requirements(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the policy requires, with the claim and the check that meet it."""
+    found = []
+    for name, stated in manifest["policy"].get("require", {}).items():
+        for one in stated if isinstance(stated, list) else [stated]:
+            claims, checks = (
+                [item for item in manifest[part] if _answers(item["guarantee"], name, one)]
+                for part in ("claims", "checks")
+            )
+            found.append(
+                {
+                    "name": name,
+                    "stated": _stated(one),
+                    "claims": [c for c in claims if c["status"] != "refuted"],
+                    "checks": checks,
+                }
+            )
+    return found
+
+
+def _answers(guarantee: Mapping[str, Any], name: str, stated: Any) -> bool:
+    if guarantee["name"] != name:
+        return False
+    if not isinstance(stated, Mapping):
+        return True
+    wanted = stated["column"] if isinstance(stated["column"], list) else [stated["column"]]
+    return list(guarantee["columns"]) == list(wanted)
+
+
+def _stated(stated: Any) -> str:
+    if not isinstance(stated, Mapping):
+        return str(stated)
+    parts = [f"{key} = {value}" for key, value in stated.items() if key != "column"]
+    columns = stated["column"]
+    of = listed(columns if isinstance(columns, list) else [columns])
+    return f"{', '.join(parts)} of {of}"
+
+
+def _estimate(row: Row, prefix: str) -> Estimate | None:
+    value = row[prefix or "value"]
+    if not isinstance(value, float | int) or not isfinite(value):
+        return None
+    low, high = (
+        row[f"{prefix}_{end}" if prefix else end] for end in ("low", "high")
+    )  # fmt: skip
+    return Estimate(value, value if low is None else low, value if high is None else high, 0.95)
+
+
+def _gained(row: Row) -> float:
+    share = _estimate(row, "")
+    other = _estimate(row, "control") or _estimate(row, "baseline")
+    if share is None or other is None:
+        return -1.0
+    return share.value - other.value
+
+
+def _number(row: Row) -> float:
+    return float(row["value"])
+
+
+def _hundred(share: float) -> str:
+    hundred = 100 * share
+    return f"{hundred:.0f}" if hundred >= 10 or hundred == round(hundred) else f"{hundred:.1f}"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.2%}" if share >= 5e-5 or share == 0 else "under 0.01%"
+
+
+def _between(share: Estimate) -> str:
+    ends: Sequence[str] = [f"{100 * end:.1f}".removesuffix(".0") for end in (share.low, share.high)]
+    return f"{ends[0]} to {ends[1]}"

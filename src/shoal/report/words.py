@@ -1,0 +1,327 @@
+"""Plain sentences for people who do not know the field: promises, advice, a glossary.
+
+Each function takes parts of a manifest, which is public. Nothing here looks at data.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import exp
+from typing import Any
+
+STATUS_WORDS = {
+    "proved": "proved",
+    "conditional": "conditional: true if the assumptions below hold",
+    "unproven": "unproven: no proof is known to us",
+    "refuted": "refuted: a counterexample exists",
+}
+
+FORM_WORDS = {
+    "row-aligned": "Row i of the release is about row i of the original.",
+    "linked-shuffled": "Each row is about one person; the rows are shuffled.",
+    "canonical": "Groups of rows stand in a public order; which row was whose is not shown.",
+    "marginals": "Each column is shuffled by itself: no row is a person.",
+    "synthetic": "Rows are drawn from a model: no row is a person.",
+    "tree": "A row is a box: ranges of the quasi-identifiers, with counts of people.",
+}
+
+REMARK_WORDS = {
+    "classes": "Number of groups",
+    "k_if_missing_matches_anything": "k, if a missing cell is taken to match anything",
+}
+
+JUDGEMENT = (
+    (
+        "Whether the roles are right: which columns others may know, and what nobody should learn. "
+        "Everything above rests on them."
+    ),
+    "Whether the assumptions of each promise hold for your recipients and your people.",
+    "Whether the remaining gain of an attacker is acceptable for this purpose and this recipient.",
+    "Whether what got worse, and for whom, is acceptable for the analyses that are planned.",
+    "Whether earlier or planned releases of the same people tell more together with this one.",
+    "Whether law, contracts and promises to the people in the table allow it.",
+)
+
+LIMITS = (
+    "A promise is about the attacker that its assumptions describe, and about no other.",
+    (
+        "An attack that finds little shows that this attacker finds little. Another, with other "
+        "knowledge or a better method, may find more: an attack shows harm, and never excludes it."
+    ),
+    "Intervals cover the choice of the people who were attacked, not the choice of the attack.",
+    "A check is exact, and about the released table alone. It counts rows, not people.",
+    "Bounds, categories, taxonomies and roles are the steward's word; nothing can verify them.",
+)
+
+GLOSSARY = {
+    "Attack": "A try to learn something about a person from the release, run here to see how "
+    "often it succeeds.",
+    "Baseline": "How often somebody succeeds who does not use the release, or uses it blindly.",
+    "Check": "A promise recomputed on the finished table, exactly.",
+    "Claim": "A promise with its status, its reason, its assumptions and its source.",
+    "Class, group": "All rows with the same quasi-identifiers.",
+    "Confidential": "What nobody should learn about a person, such as an income.",
+    "Control": "People of the same population who are not in the table. What is found out about "
+    "them is not due to their being in it.",
+    "Differential privacy": "One person's row changes the probability of any outcome by a factor "
+    "of at most exp(epsilon), whatever the attacker knows.",
+    "Digest (SHA-256)": "A fingerprint of a file: another file has another digest.",
+    "Epsilon": "The price of differential privacy: the smaller, the more is hidden. Those of "
+    "several releases add up.",
+    "Estimate": "A measured figure with an interval. It shows what was found and promises nothing.",
+    "Identifier": "What names a person. Identifiers are dropped from every release.",
+    "Interval": "The range in which the true figure lies for 95 of 100 such measurements.",
+    "k-anonymity": "Every combination of quasi-identifiers is shared by at least k rows.",
+    "l-diversity": "The rows of every class have several confidential values.",
+    "Quasi-identifier": "What others may know about a person, such as age or region; together, "
+    "such columns may single somebody out.",
+    "Spread": "The sum of squared deviations from the mean; SSE / SST is the share of it that "
+    "is lost: 0 is nothing, 1 is as much as publishing the mean alone.",
+    "t-closeness": "In every class, confidential values are distributed nearly as in the table.",
+    "Total variation": "The most by which the share of any set of values differs.",
+    "Witness": "The group of released rows that decides a check, by its row numbers.",
+}
+
+PUBLIC_GLOSSARY = {
+    name: text
+    for name, text in GLOSSARY.items()
+    if name
+    not in {"Attack", "Baseline", "Control", "Estimate", "Interval", "Spread", "Total variation"}
+}
+"""What a public report needs: it holds no measurement."""
+
+
+def listed(names: Sequence[str], *, joint: str = "and") -> str:
+    """Write names as a sentence does.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    names = [str(name) for name in names] or ["nothing"]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {joint} {names[-1]}"
+
+
+def number(value: float) -> str:
+    """Write a number to four digits, large ones whole.
+
+    >>> number(0.123456), number(12345.6)
+    ('0.1235', '12,346')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def title(guarantee: Mapping[str, Any]) -> str:
+    """Name a guarantee with its parameters.
+
+    >>> title({"name": "k-anonymity", "k": 5, "columns": ["age", "sex"]})
+    'k-anonymity with k = 5 of age, sex'
+    """
+    name = guarantee["name"]
+    if name == "differential-privacy":
+        return (
+            f"{name} with epsilon = {guarantee['epsilon']} ({guarantee['neighbours']}) of "
+            f"{', '.join(guarantee['protects'])}"
+        )
+    of = f"of {', '.join(guarantee['columns'])}"
+    if name == "k-anonymity":
+        return f"{name} with k = {guarantee['k']} {of}"
+    given = f"given {', '.join(guarantee['keys'])}"
+    if name == "l-diversity":
+        return f"{name} ({guarantee['kind']}) with l = {guarantee['l']} {of} {given}"
+    if name == "t-closeness":
+        return f"{name} ({guarantee['distance']}) with t = {guarantee['t']} {of} {given}"
+    return f"stochastic t-closeness with t = {float(guarantee['t']):.4g} {of} {given}"
+
+
+def meaning(guarantee: Mapping[str, Any]) -> str:
+    """Say what a guarantee means for a person in the table."""
+    name = guarantee["name"]
+    if name == "k-anonymity":
+        k = guarantee["k"]
+        return (
+            f"Every combination of {listed(guarantee['columns'])} in the released table is shared "
+            f"by at least {k} rows. Who knows no more than these about somebody cannot narrow that "
+            f"person down to fewer than {k} rows."
+        )
+    if name == "differential-privacy":
+        return _epsilon_meaning(guarantee)
+    what, keys = listed(guarantee["columns"]), listed(guarantee["keys"])
+    where = f"Among the rows that share {keys},"
+    if name == "l-diversity":
+        return f"{where} {_DIVERSE[guarantee['kind']].format(**guarantee, what=what)}"
+    if name == "t-closeness":
+        how = (
+            f"no share differs by more than a factor of {guarantee['t']}"
+            if guarantee["distance"] == "ratio"
+            else f"the distance is at most {guarantee['t']}"
+        )
+        return f"{where} {what} is distributed nearly as in the whole table: {how}."
+    return (
+        f"{where} what was drawn for {what} is distributed nearly as for everybody: probabilities "
+        f"differ by a factor of at most {float(guarantee['t']):.4g}."
+    )
+
+
+_DIVERSE = {
+    "distinct": "there are at least {l} different values of {what}.",
+    "entropy": "{what} is as uncertain as {l} equally frequent values, at least.",
+    "recursive": "the most frequent value of {what} is rarer than {c} times all values from "
+    "the {l}-th on, together.",
+    "frequency": "no value of {what} has a share above 1 / {l}.",
+}
+
+
+def _epsilon_meaning(guarantee: Mapping[str, Any]) -> str:
+    epsilon = float(Fraction(str(guarantee["epsilon"])))
+    factor = f"{exp(epsilon):.3g}" if epsilon < 700 else "an astronomical number"
+    change = (
+        "whether one person is in the table or not"
+        if guarantee["neighbours"] == "add-remove"
+        else "whatever one person's row holds"
+    )
+    weak = " Such a factor hides little." if epsilon > 5 else ""
+    return (
+        f"For {listed(guarantee['protects'])}: {change}, no outcome of this release becomes more "
+        f"than {factor} times as likely. So an attacker's odds for any guess about one person "
+        f"change by a factor of at most {factor}, whatever else the attacker knows.{weak}"
+    )
+
+
+def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """How to use a released table, and how not to, by its form and by what was done."""
+    form, kinds = manifest["release_form"], _kinds(manifest)
+    protected = [name for name in manifest["protected_columns"] if name in manifest["columns"]]
+    ranges = [n for n in protected if kinds[n] in _MEASURED and _dtype(manifest, n) == "String"]
+    plain = [n for n in protected if kinds[n] in _MEASURED and n not in ranges]
+    do, dont = [], []
+    if form == "tree":
+        do.append("Add up the counts of the boxes that a question covers; where it covers a part "
+                  "of a box, take that part of its count.")  # fmt: skip
+        dont.append("Do not read a box as a person. Counts may be fractions or below 0.")
+    elif form == "synthetic":
+        do.append("Use the rows as a sample of a model of the people: for counts, shares, means "
+                  "and relations between columns.")  # fmt: skip
+        dont.append("Do not read a row as a person: no row is one, even if it looks like one.")
+        dont.append("Do not trust what is rare: small groups are where a model is worst.")
+    elif form == "marginals":
+        do.append("Use each column by itself: its mean, its quantiles, its shares.")
+        dont.append("Do not cross, correlate or regress columns: rows were shuffled column by "
+                    "column, so that any relation in the table is chance.")  # fmt: skip
+    else:
+        do.append("Use the table for counts, means and relations of many rows.")
+        dont.append(
+            f"Do not take a protected cell for the truth about a person: {listed(protected)} "
+            "were changed."
+            if protected
+            else "Do not take a row for the truth about a person."
+        )
+    if ranges:
+        do.append(f"Treat {listed(ranges)} as ranges: the value lies somewhere between the ends.")
+        dont.append("Do not put the middle of a range in the place of a value where exactness "
+                    "matters; try both ends.")  # fmt: skip
+    if manifest["spendings"]:
+        do.append("Count on noise: average over many rows, and give wide intervals.")
+        dont.append(
+            "Do not take standard errors from software as they are: variances are inflated by "
+            "noise, relations between noisy columns are weakened, and neither is in the formula."
+        )
+    elif plain and form not in {"tree", "synthetic"}:
+        dont.append(
+            f"Do not use {listed(plain)} for extremes or for variances: similar people share one "
+            "value, so that variances are too small and extremes are gone."
+        )
+    weights = [n for n, spec in manifest["policy"]["columns"].items() if spec.get("weight")]
+    if weights and weights[0] in manifest["columns"]:
+        do.append(f"Weight rows by '{weights[0]}' for statements about the population.")
+    do.append("Name the method and its parameters where you publish results.")
+    dont += [
+        (
+            "Do not try to find out who somebody in the table is, and do not link it to "
+            "other files about people."
+        ),
+        (
+            "Do not read a promise as more than it says: its assumptions and the list of "
+            "what is not promised belong to it."
+        ),
+    ]
+    return do, dont
+
+
+_MEASURED = ("numeric", "date")
+
+
+def _kinds(manifest: Mapping[str, Any]) -> dict[str, str]:
+    columns = manifest["policy"]["columns"]
+    return {name: columns.get(name, {}).get("kind", "") for name in manifest["columns"]}
+
+
+def _dtype(manifest: Mapping[str, Any], name: str) -> str:
+    return str(manifest["columns"][name])
+
+
+def with_role(manifest: Mapping[str, Any], role: str) -> list[str]:
+    """Names of the policy's columns with a role."""
+    columns = manifest["policy"]["columns"].items()
+    return [name for name, spec in columns if spec["role"] == role]
+
+
+def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every released column by its public facts alone."""
+    stated = manifest["policy"]["columns"]
+    found = []
+    for name, dtype in manifest["columns"].items():
+        spec = stated.get(name, {})
+        paths = manifest.get("taxonomies", {}).get(name, [])
+        values = [str(value) for value in spec.get("categories", [])] or [path[0] for path in paths]
+        found.append(
+            {
+                "name": name,
+                "role": spec.get("role", "of a box"),
+                "kind": spec.get("kind", ""),
+                "type": dtype,
+                "protected": name in manifest["protected_columns"],
+                "values": values,
+                "levels": _levels(paths),
+                "facts": _facts(spec),
+            }
+        )
+    return found
+
+
+def _levels(paths: Sequence[Sequence[str]]) -> list[list[str]]:
+    """What a generalised cell may hold: the inner nodes of a taxonomy, nearest to leaves first."""
+    depth = max(map(len, paths), default=0)
+    leaves = {path[0] for path in paths}
+    levels = [
+        [node for node in dict.fromkeys(path[level] for path in paths if len(path) > level)
+         if node not in leaves]
+        for level in range(1, depth)
+    ]  # fmt: skip
+    return [level for level in levels if level]
+
+
+def _facts(spec: Mapping[str, Any]) -> list[str]:
+    facts = []
+    if "bounds" in spec:
+        facts.append(f"from {_limit(spec['bounds'][0])} to {_limit(spec['bounds'][1])}")
+    words = {
+        "step": "rounded to multiples of {}",
+        "top": "values above {} were set to it",
+        "bottom": "values below {} were set to it",
+        "missing_as": "missing cells became {}",
+        "other": "unknown categories became {}",
+        "transform": "compared on a {} scale",
+    }
+    facts += [text.format(spec[key]) for key, text in words.items() if spec.get(key) is not None]
+    flags = {
+        "weight": "sampling weight",
+        "stratum": "sampling stratum",
+        "public": "public knowledge",
+        "unit": "numbers the persons",
+        "household": "numbers the households",
+        "observed": "categories as observed in the table, not stated",
+    }
+    return facts + [text for key, text in flags.items() if spec.get(key)]
+
+
+def _limit(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)

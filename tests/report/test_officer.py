@@ -1,0 +1,151 @@
+import pytest
+
+from shoal.report import officer
+
+
+def row(measure, value, **more):
+    empty = dict.fromkeys(
+        ("low", "high", "baseline", "baseline_low", "baseline_high", "control", "control_low",
+         "control_high"))  # fmt: skip
+    return {**empty, "part": "risk", "measure": measure, "subject": "x", "value": value,
+            "better": "lower", "sentence": f"{measure} {value}.", **more}  # fmt: skip
+
+
+def test_attacks_stand_under_their_question_and_the_one_that_gains_most_is_first():
+    rows = [
+        row("inference", 0.6, low=0.55, high=0.65, baseline=0.5),
+        row("inference", 0.4, low=0.35, high=0.45, baseline=0.1),
+        row("singling out", 0.2, baseline=0.1),
+        row("uniques", 0.0, baseline=0.6),
+        row("of another version", 0.5),
+    ]
+
+    single, link, infer = officer.questions({"figures": rows})
+
+    assert [one["value"] for one in infer["rates"]] == [0.4, 0.6]
+    assert [one["measure"] for one in infer["others"]] == ["of another version"]
+    assert [one["measure"] for one in single["others"]] == ["uniques"]
+    assert link["rates"] == []
+    short = officer.short_attacks((single, link, infer))
+    assert [one["title"] for one in short] == ["Singling out", "Inference"]
+
+
+@pytest.mark.parametrize(
+    ("control", "ends", "said"),
+    [
+        (0.1, (0.08, 0.12), "Being in the table adds 20 of 100"),
+        (0.29, (0.2, 0.38), "no difference is shown"),
+        (0.6, (0.55, 0.65), "found less often than others"),
+    ],
+)
+def test_a_gain_is_told_against_people_not_in_the_table(control, ends, said):
+    low, high = ends
+
+    told = officer.gain(
+        row("inference", 0.3, low=0.26, high=0.34, control=control, control_low=low,
+            control_high=high, baseline=0.0)
+    )  # fmt: skip
+
+    assert said in told
+
+
+def test_without_them_it_is_told_against_a_blind_guess_and_what_is_not_known_is_said():
+    assert "20 of 100 more than a blind guess" in officer.gain(row("inference", 0.3, baseline=0.1))
+    assert "is not known" in officer.gain(row("inference", 0.3, baseline=0.1))
+    assert "no more than a blind guess" in officer.gain(row("inference", 0.1, baseline=0.3))
+    assert officer.gain(row("inference", 0.3)) == ""
+
+
+def test_what_did_not_change_is_one_line_and_long_lists_are_cut():
+    rows = [row("mean", 0.1 * i, part="utility", subject=f"c{i}") for i in range(9)]
+    rows.append(row("of another version", 1.0, part="utility"))
+
+    single, further = officer.utility({"figures": rows})
+
+    assert single["same"] == ["c0 (mean)"]
+    assert len(single["rows"]) == officer.LISTED
+    assert single["more"] == 8 - officer.LISTED
+    assert further["rows"][0]["measure"] == "of another version"
+
+
+def test_losses_by_group_are_a_table_whatever_the_groups_are_called():
+    rows = [
+        row("loss by group", 0.3, subject="a: b: income", sentence="Worst."),
+        row("loss by group", 0.1, subject="c: income", sentence="Best."),
+        row("loss by group", 0.0, subject="c: tax: income"),
+    ]
+
+    found = officer.groups({"figures": rows}, ["income", "tax: income"])
+
+    assert found["levels"] == ["a: b", "c"]
+    assert [line["name"] for line in found["lines"]] == ["income"]
+    assert [cell["text"] for cell in found["lines"][0]["cells"]] == ["30.00%", "10.00%"]
+    assert [cell["worst"] for cell in found["lines"][0]["cells"]] == [True, False]
+    assert found["worst"] == ["Worst.", "Best."]
+    assert found["same"] == ["tax: income"]
+    assert officer.groups({"figures": []}, ["income"]) is None
+
+
+@pytest.mark.parametrize(
+    ("loss", "measure", "said"),
+    [
+        (0.144, "share of rows whose category changed", "14.40% of the rows have another 'x'."),
+        (0.5, "share of rows whose cell was generalised", "In 50.0% of the rows 'x' is coarser."),
+        (0.04, "SSE / SST", "4.00% of the spread of 'x' is lost."),
+        (1150.0, "SSE / SST", "'x' is off by 1,150 times its spread"),
+        (float("inf"), "rank-matched SSE / SST", "'x' is off by inf times its spread"),
+        (0.02, "total variation", "A share of 'x' is off by at most 2.00%."),
+        (0.5, "of another version", "'x' lost 0.5 (of another version)."),
+    ],
+)
+def test_a_loss_is_said_in_words_and_its_bar_stays_within_the_page(loss, measure, said):
+    (found,) = officer.losses({"columns": [{"name": "x", "loss": loss, "measure": measure}]})
+
+    assert found["words"].startswith(said)
+    assert 0 <= found["bar"]["width"] <= 100
+
+
+def test_a_requirement_stands_beside_what_meets_it():
+    claim = {"guarantee": {"name": "l-diversity", "columns": ["ill"]}, "status": "proved"}
+    other = {"guarantee": {"name": "l-diversity", "columns": ["tax"]}, "status": "proved"}
+    manifest = {
+        "policy": {"require": {"l-diversity": [{"l": 2, "column": ["ill"]}], "k-anonymity": 5}},
+        "claims": [claim, other],
+        "checks": [],
+    }
+
+    diversity, anonymity = officer.requirements(manifest)
+
+    assert diversity["stated"] == "l = 2 of ill"
+    assert diversity["claims"] == [claim]
+    assert (anonymity["stated"], anonymity["claims"]) == ("5", [])
+
+
+def candidate(label, standing, risk, error, **parameters):
+    ends = [{"value": v, "low": v, "high": v} for v in (risk, error)]
+    return {"label": label, "method": label, "parameters": parameters, "standing": standing,
+            "risk": ends[0], "error": ends[1]}  # fmt: skip
+
+
+COMPARISON = {
+    "recommendation": "Take mdav.",
+    "axes": {"risk": "Risk.", "error": "Error."},
+    "candidates": [
+        candidate("laplace", "beaten", 0.1, 0.9, epsilon=1),
+        candidate("mdav", "frontier", 0.2, 0.1, k=5),
+        {**candidate("failed", None, 0, 0), "risk": None, "error": None},
+    ],
+    "baselines": [candidate("raw", None, 1.0, 0.0)],
+}
+
+
+def test_a_comparison_is_dots_within_the_plot_and_this_release_is_marked():
+    manifest = {"method": "mdav", "parameters": {"k": 5, "aggregate": "mean"}}
+
+    found = officer.frontier(COMPARISON, manifest)
+
+    assert [row["label"] for row in found["rows"]] == ["mdav", "laplace", "raw"]
+    assert [row["this"] for row in found["rows"]] == [True, False, False]
+    assert all(0 <= row[axis] <= 100 for row in found["rows"] for axis in "xy")
+    assert not officer.frontier(COMPARISON, manifest | {"parameters": {"k": 6}})["rows"][0]["this"]
+    assert officer.frontier(None, manifest) is None
