@@ -27,6 +27,8 @@ from shoal.report import html
 
 INTERNAL_SUFFIX = ".internal"
 _TABLES = tuple(f"release.{form}" for form in io.FORMATS)
+EXTRAS = ("measurements.parquet",)
+"""Tables that methods publish beside the rows."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,17 @@ def protect(
         table = public / f"release.{form}"
         io.write(done.release.data, table, labels=done.release.labels,
                  guard_formulas=guard_formulas)  # fmt: skip
+        written = [table]
+        for name, extra in done.release.extras.items():
+            written.append(public / f"{name}.parquet")
+            io.write(extra, written[-1], labels={})
         manifest = {
             **done.release.manifest,
             "guard_formulas": guard_formulas,
-            "files": {table.name: {"sha256": _digest(table), "bytes": table.stat().st_size}},
+            "files": {
+                path.name: {"sha256": _digest(path), "bytes": path.stat().st_size}
+                for path in written
+            },
         }
         _dump(public / "manifest.json", manifest)
         (public / "report.html").write_text(html.public_report(manifest), encoding="utf-8")
@@ -109,7 +118,8 @@ def protect(
         _swap([(private, internal), (public, out)])
         release.settle(done)
     found = (f"Read as {raw.found}.",) if raw.found else ()
-    return Published(out, internal, done.release, (*found, *planned.notes, *done.warnings))
+    told = done.release.manifest["notes"]
+    return Published(out, internal, done.release, (*found, *told, *done.warnings))
 
 
 def with_ledger(policy: Policy, file: Path | None, source: str | None) -> Policy:
@@ -169,7 +179,7 @@ def _alone(out: Path) -> Iterator[None]:
 def _is_release(folder: Path) -> bool:
     """Whether a folder holds what we write, and nothing else."""
     names = {path.name for path in folder.iterdir()}
-    if not names <= {"manifest.json", "figures.json", "report.html", *_TABLES}:
+    if not names <= {"manifest.json", "figures.json", "report.html", *_TABLES, *EXTRAS}:
         return False
     return _is_ours(folder)
 

@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from shoal.core import LAPLACE, Neighbours, Noise, Progress, Spending, silent
 from shoal.errors import InputError
 from shoal.mechanism._kernels_rank import concordance
-from shoal.mechanism.attributes import Attribute, Drawn, Measurement, checked
+from shoal.mechanism.attributes import Attribute, Drawn, Measurement, Sort, checked
 from shoal.mechanism.perturb import isotonic
 from shoal.mechanism.privtree import marginal
 from shoal.mechanism.systematic import spread
@@ -121,10 +121,12 @@ def copula(
             values, sums, spending = _blocks(column, attribute, size, epsilon=each, noise=noise)
             lists.append(values)
             spendings.append(spending)
-            measurements.append(Measurement((j,), (_ends(n, size),), sums, spending.scale))
+            ends = (_ends(n, size),)
+            measurements.append(Measurement((j,), ends, sums, spending.scale, Sort.BLOCKS))
     concordances, spending = _links(columns, epsilon=epsilon - own, noise=noise, progress=progress)
     spendings.append(spending)
-    measurements.append(Measurement(tuple(range(m)), (), concordances, spending.scale))
+    links = Measurement(tuple(range(m)), (), concordances, spending.scale, Sort.CONCORDANCES)
+    measurements.append(links)
     taus = _taus(concordances, lists, attributes)
     progress("drawing rows", 0, 1)
     ranks = _ranks(_correlations(taus, m), n, rng)
