@@ -127,7 +127,7 @@ def copula(
     spendings.append(spending)
     links = Measurement(tuple(range(m)), (), concordances, spending.scale, Sort.CONCORDANCES)
     measurements.append(links)
-    taus = _taus(concordances, lists, attributes)
+    taus = _taus(concordances, lists)
     progress("drawing rows", 0, 1)
     ranks = _ranks(_correlations(taus, m), n, rng)
     rows = tuple(
@@ -219,14 +219,12 @@ def _links(
     return noise.discrete_laplace(exact, scale=spending.scale), spending
 
 
-def _taus(
-    concordances: Integers, lists: Sequence[Floats], attributes: Sequence[Attribute]
-) -> Floats:
+def _taus(concordances: Integers, lists: Sequence[Floats]) -> Floats:
     """Kendall's tau of the copula: tau-a over the share of pairs that the lists do not tie."""
     n = len(lists[0])
     untied = []
-    for values, attribute in zip(lists, attributes, strict=True):
-        counts = np.bincount(np.rint(values).astype(np.int64), minlength=attribute.size)
+    for values in lists:
+        counts = np.unique(np.rint(values), return_counts=True)[1]
         untied.append(max(1 - float((counts / n) @ ((counts - 1) / (n - 1))), 0.05))
     pairs = combinations(range(len(lists)), 2)
     share = np.array([sqrt(untied[a] * untied[b]) for a, b in pairs])
