@@ -273,11 +273,14 @@ def demo(
 def warmup() -> None:
     """Compile all kernels now, once on this machine, so that no later run has to wait."""
     with _door():
-        from shoal.partition import warmup as compile_all
+        from shoal.measures.warmup import warmup as compile_measures
+        from shoal.partition import warmup as compile_partition
 
         with _progress() as progress:
-            progress("compiling kernels", 0, 1)
-            compile_all()
+            progress("compiling kernels", 0, 2)
+            compile_partition()
+            progress("compiling kernels", 1, 2)
+            compile_measures()
         typer.echo("The kernels are compiled.")
 
 

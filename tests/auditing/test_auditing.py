@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import shoal
 from shoal.auditing import files, pairs
-from shoal.auditing.arrays import Ahead, Arrays, Runs
+from shoal.auditing.arrays import Ahead, Arrays, Runs, protected
 from shoal.cli import app
 from shoal.core import ReleaseForm, Status
 from shoal.engine import local
@@ -374,7 +374,7 @@ def test_runs_on_arrays_give_what_the_engine_gives(name):
 
     slow = outcome.protected if drawn else outcome.protected.take(outcome.places)
     columns = Arrays.of(slow).columns
-    expected = np.column_stack([columns[column] for column in planned.setting.columns])
+    expected = np.column_stack([columns[column] for column in protected(planned)])
     if drawn:
         expected = expected[np.lexsort(expected.T[::-1])]
     assert np.array_equal(fast, expected)

@@ -3,7 +3,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shoal.core import LAPLACE, SELECTION, Neighbours
@@ -183,6 +183,10 @@ def slow(space, design):
 
 @given(spaces(), designs())
 @settings(max_examples=60)
+@example(
+    (np.array([[4937], [698368], [0], [687775], [93]]), [Axis(1048577)], None, 1),
+    Design(epsilon=Fraction(7), height=4, stride=1, structure=Fraction(3, 10), patience=2.0),
+)
 def test_boxes_are_those_of_a_slow_recursion(space, design):
     tree = measured(space, design, RecordingNoise())
 

@@ -125,3 +125,22 @@ def test_cells_come_in_lexicographic_order_with_the_largest_column_first():
     assert len(order) == 24
     dense = fit_dense((2, 4, 3), priors, targets, tau=1.0)
     np.testing.assert_allclose(found.weights, dense[tuple(found.groups.T)])
+
+
+@pytest.mark.parametrize("particles", [50, 300])
+def test_particles_that_have_become_one_are_no_fit(particles):
+    sizes = (6, 6, 6, 6, 6, 6, 7)  # more cells than a dense fit takes
+    _, targets, priors = problem(2, sizes, weight=1e6, noise=0.01)
+
+    with pytest.raises(InternalError, match="did not settle; nothing was drawn"):
+        fit(sizes, priors, targets, tau=1.0, particles=particles, rng=np.random.default_rng(0))
+
+
+def test_enough_particles_follow_the_same_tables():
+    sizes = (6, 6, 6, 6, 6, 6, 7)
+    _, targets, priors = problem(2, sizes, weight=1e4, noise=0.01)
+
+    found = fit(sizes, priors, targets, tau=10.0, particles=40_000, rng=np.random.default_rng(0))
+
+    assert found.spread > 0.9
+    assert found.tau == 10.0

@@ -4,8 +4,8 @@ import sys
 import numpy as np
 import pytest
 
+from shoal.compiling import _sources
 from shoal.partition import compile_notice, mdav
-from shoal.partition._compile import _sources
 from shoal.partition._kernels_brute import brute_rounds
 from shoal.partition._kernels_tree import plant
 

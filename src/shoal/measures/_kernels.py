@@ -1,16 +1,13 @@
 """Compiled loops of the workload: COUNT queries over boxes, 64 boxes a machine word."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from shoal.compiling import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 WORDS = 32
 """Words in a block; the bitmaps of a block stay in the processor's cache."""
@@ -23,14 +20,6 @@ PLACE = np.zeros(64, dtype=np.int64)
 for _bit in range(64):
     PLACE[(int(DE_BRUIJN) << _bit & int(ALL)) >> 58] = _bit
 PLACE.flags.writeable = False
-
-
-def kernel(function: Function) -> Function:
-    """Compile a function on first use, with a cache on disk.
-
-    Kernels of this room stand in this file only, so that numba's own stamp on the cache holds.
-    """
-    return cast("Function", njit(cache=True)(function))
 
 
 @kernel

@@ -6,14 +6,15 @@ Private; their twins are in the tests.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from shoal.compiling import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def nearest_boxes(  # noqa: PLR0917, C901  # numba calls by position; one search, one loop
     lower: Any, upper: Any, discrete: Any, scale: Any, targets: Any, starts: Any, k: Any
 ) -> Any:
@@ -61,7 +62,7 @@ def nearest_boxes(  # noqa: PLR0917, C901  # numba calls by position; one search
     return found
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def count_people(  # noqa: PLR0917  # numba calls by position
     people: Any, begin: Any, end: Any, axes: Any, low: Any, high: Any, negated: Any, most: Any
 ) -> Any:

@@ -119,7 +119,9 @@ class Measurement:
         losses = [f for f in self.figures if f.measure in COLUMN_LOSSES and isfinite(f.point)]
         if losses:
             plots["losses"] = _bars(losses, "loss (0 is none)")
-        attacks = [f for f in self.figures if f.part is Part.RISK and f.baseline is not None]
+        attacks = [
+            f for f in self.figures if f.part is Part.RISK and isinstance(f.baseline, Estimate)
+        ]
         if attacks:
             plots["attacks"] = _attack_bars(attacks)
         if self.queries:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.mechanism._compile import kernel
+from shoal.compiling import kernel
 
 Integers = NDArray[np.int64]
 

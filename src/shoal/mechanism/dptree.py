@@ -305,7 +305,8 @@ class _Space:
         """Cut each box near the median of the axis whose turn it is, chosen privately."""
         boxes, axis = self._due()
         places = self._places(boxes, axis)
-        keys = np.sort(self.labels * self._width + places)
+        # Records of boxes that are not cut have no place, and would stand in the box before.
+        keys = np.sort((self.labels * self._width + places)[places >= 0])
         cuts = np.empty(boxes.size, dtype=np.int64)
         for some, positions in self._offers(boxes, axis):
             first = boxes[some] * self._width

@@ -40,7 +40,7 @@ Integers = NDArray[np.int64]
 
 DENSE = 300_000
 """Most cells for which every cell has a number of its own."""
-_STAGES = 24
+_STAGES, _ATTEMPTS = 24, 3
 _BURST, _LAST = 60, 120  # iterations between two resamplings, and once tau is its own
 _THIN = 0.01  # share of an even one below which a cell's curvature is not believed
 _LEAST_SPREAD, _SETTLED, _TOLERABLE = 0.1, 0.9, 0.5
@@ -71,6 +71,7 @@ class Fitted:
         weights: with sum 1.
         spread: effective sample size of the particles, as a share of them; 1 for a dense fit.
         stages: how many times particles were fitted; 1 for a dense fit.
+        tau: as asked for, or larger where particles did not settle with it.
         dense: whether every cell has a number of its own.
     """
 
@@ -78,6 +79,7 @@ class Fitted:
     weights: Floats
     spread: float
     stages: int
+    tau: float
     dense: bool
 
 
@@ -93,6 +95,9 @@ def fit(
 ) -> Fitted:
     """Fit on all cells if there are few, else on particles.
 
+    Epsilon is spent by now, so that particles that do not settle are given a second and a third
+    chance with a tau four times larger, which believes the tables less.
+
     Args:
         sizes: groups of each column.
         priors: probabilities of each column's groups; p0 is their product.
@@ -101,6 +106,9 @@ def fit(
         particles: how many, where they are needed.
         rng: for particles.
         progress: called with each stage.
+
+    Raises:
+        InternalError: if particles do not settle at all.
     """
     if prod(sizes) <= DENSE:
         progress("fitting a distribution", 0, 1)
@@ -109,10 +117,16 @@ def fit(
         cells = np.indices([sizes[j] for j in order]).reshape(len(sizes), -1)
         groups = np.empty((weights.size, len(sizes)), dtype=np.uint8)
         groups[:, order] = cells.T
-        return Fitted(groups, np.transpose(weights, order).ravel(), 1.0, 1, dense=True)
-    return _fit_particles(
-        sizes, priors, targets, tau=tau, particles=particles, rng=rng, progress=progress
-    )
+        flat = np.transpose(weights, order).ravel()
+        return Fitted(groups, flat, spread=1.0, stages=1, tau=tau, dense=True)
+    for _ in range(_ATTEMPTS):
+        found = _fit_particles(
+            sizes, priors, targets, tau=tau, particles=particles, rng=rng, progress=progress
+        )
+        if found is not None:
+            return found
+        tau *= 4
+    raise InternalError("The fit of the noisy tables did not settle; nothing was drawn.")
 
 
 def fit_dense(
@@ -273,7 +287,7 @@ def _fit_particles(
     particles: int,
     rng: np.random.Generator,
     progress: Progress,
-) -> Fitted:
+) -> Fitted | None:
     """Fit on a sample of the cells that is moved along with the distribution.
 
     Particles are rows of the model with the parameters so far, theta_0. On them, the model with
@@ -283,12 +297,13 @@ def _fit_particles(
     2. The step is halved until the effective sample size, 1 / sum of squared weights, is at
        least a tenth of the particles: further than that they cannot carry the distribution,
        and the fit collapses on a few of them.
-    3. Unless the sample is then effectively whole, resample systematically in lexicographic order,
-       which adds far less noise than independent draws, and redraw each row by two Gibbs
-       sweeps of the pairwise model.
+    3. Unless nine tenths of the sample are then effective, or half and no more than a stage
+       before, resample systematically in lexicographic order, which adds far less noise than
+       independent draws, and redraw each row by two Gibbs sweeps of the pairwise model.
 
-    Raises:
-        InternalError: if after the last stage less than half of the sample is effective.
+    Returns:
+        Nothing if after the last stage less than half of the sample is effective, or if the fit is
+        no fit (`_improves`): particles that have all become one have equal weights too.
     """
     order = _lexicographic(sizes)
     groups = np.empty((particles, len(sizes)), dtype=np.uint8)
@@ -297,6 +312,7 @@ def _fit_particles(
         groups[:, j] = rng.permutation(column)
     columns = [target.columns for target in targets]
     theta: Floats | None = None
+    last = 0.0
     for stage in range(_STAGES):
         progress("fitting a distribution", stage, _STAGES)
         groups = groups[np.argsort(_keys(groups, sizes, order), kind="stable")]
@@ -313,11 +329,34 @@ def _fit_particles(
             weights, _ = _softmax(tables.energies(step * (theta - old)))
         theta = old + step * (theta - old)
         cool = heat <= 1.0 and step >= 1.0
-        if cool and (spread > _SETTLED or (stage == _STAGES - 1 and spread >= _TOLERABLE)):
-            return Fitted(groups, weights, spread, stage + 1, dense=False)
+        # With many parameters a particle, the spread levels off below what is wanted.
+        level = spread >= _TOLERABLE and spread < last + 0.01
+        last = spread if cool else 0.0
+        if cool and (spread > _SETTLED or level):
+            found = Fitted(groups, weights, spread, stage + 1, tau, dense=False)
+            return found if _improves(tables.marginals(weights), priors, targets) else None
         groups = np.repeat(groups, systematic(weights, particles, rng), axis=0)
         _sweep(groups, sizes, priors, targets, theta=theta, rng=rng)
-    raise InternalError("The fit of the noisy tables did not settle; nothing was drawn.")
+    return None
+
+
+def _improves(fitted: Floats, priors: Sequence[Floats], targets: Sequence[Target]) -> bool:
+    """Whether tables are nearer to the noisy ones than those of the prior are.
+
+    The minimum of KL(p || p0) + misfit(p) is at most misfit(p0), and KL is not negative: what is
+    farther than the prior is not the minimum.
+    """
+    before = after = 0.0
+    start = 0
+    for target in targets:
+        prior = np.ones(1)
+        for j in target.columns:
+            prior = np.multiply.outer(prior, priors[j]).ravel()
+        here = fitted[start : start + target.shares.size]
+        start += target.shares.size
+        before += target.weight * float(((prior - target.shares) ** 2).sum())
+        after += target.weight * float(((here - target.shares) ** 2).sum())
+    return after <= before
 
 
 def _sweep(

@@ -207,7 +207,7 @@ def maxent(
         "number of tables": len(sets),
         "groups": sizes,
         "share of single columns": float(chosen.singles),
-        "tau": chosen.tau,
+        "tau": fitted.tau,
         "n epsilon a pair": float(chosen.strength),
         "fit": "all cells" if fitted.dense else "particles",
         "effective sample": fitted.spread,

@@ -4,7 +4,7 @@ Every function breaks ties by the lowest index, leaves its input as it is and ra
 `InputError` for what it cannot group.
 """
 
-from shoal.partition._compile import compile_notice
+from shoal.compiling import compile_notice
 from shoal.partition.bucketing import joint_buckets, rank_buckets
 from shoal.partition.buckets import Bucketed, Sizes, buckets, class_sizes, count_bounds, merge_close
 from shoal.partition.insensitive import insensitive

@@ -5,7 +5,7 @@ The arithmetic is that of `_scale`. Kernels take arrays and scalars only, by pos
 
 import numpy as np
 
-from shoal.partition._compile import kernel
+from shoal.compiling import kernel
 from shoal.partition._input import Floats, Ints
 from shoal.partition._scale import HALF_WORD
 

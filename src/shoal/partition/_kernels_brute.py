@@ -8,7 +8,7 @@ passes is measured again in float64, so that the answer is that of the exact sea
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.partition._compile import kernel, vector_kernel
+from shoal.compiling import kernel, vector_kernel
 from shoal.partition._input import Floats, Ints
 from shoal.partition._kernels import (
     NOBODY,

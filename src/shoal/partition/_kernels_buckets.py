@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.partition._compile import kernel
+from shoal.compiling import kernel
 from shoal.partition._input import Floats, Ints
 from shoal.partition._kernels import NOBODY, centroid, count, distance, total_live
 from shoal.partition._kernels_tree import Bools, Tree, farthest, least, leave, nearest, shrink

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.partition._compile import kernel, vector_kernel
+from shoal.compiling import kernel, vector_kernel
 from shoal.partition._input import Floats, Ints
 from shoal.partition._kernels import number
 from shoal.partition._kernels_rules import Rules, meets

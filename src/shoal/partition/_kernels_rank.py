@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.partition._compile import kernel
+from shoal.compiling import kernel
 from shoal.partition._input import Floats, Ints
 from shoal.partition._kernels import number
 

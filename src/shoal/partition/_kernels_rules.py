@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.partition._compile import kernel
+from shoal.compiling import kernel
 from shoal.partition._input import Floats, Ints
 
 DISTINCT, FREQUENCY, RECURSIVE, ENTROPY, VARIATION, ORDERED, RATIO, HIERARCHICAL = range(8)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from shoal.partition._compile import kernel
+from shoal.compiling import kernel
 from shoal.partition._input import Floats, Ints
 from shoal.partition._kernels import NOBODY, number
 from shoal.partition._kernels_tree import Tree, leave, nearest, shrink

@@ -46,7 +46,7 @@ def _stamped(dispatcher: Any) -> Any:
 @cache
 def _sources() -> str:
     digest = sha256()
-    for path in sorted(Path(__file__).parent.glob("_*.py")):
+    for path in sorted(Path(__file__).parent.rglob("_*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
