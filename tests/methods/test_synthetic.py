@@ -516,11 +516,11 @@ def test_a_taxonomy_is_halved_between_its_largest_branches(tmp_path):
 # The audit.
 
 
-class HalfNoise(OpenDPNoise):
-    """A fake with a bug: noise of half the scale that was asked for."""
+class WeakNoise(OpenDPNoise):
+    """A fake with a bug: noise of an eighth of the scale that was asked for."""
 
     def _laplace(self, values, scale):
-        return super()._laplace(values, scale / 2)
+        return super()._laplace(values, scale / 8)
 
 
 SURE = 1 - 1e-6
@@ -546,3 +546,40 @@ def test_audits_find_nothing(name, options):
 
     assert found.verdict == "no violation found"
     assert found.worst.claim.status is Status.PROVED
+
+
+def line(moved):
+    """Three at one end of the line, of whom one may be at the other."""
+    cells = [0.0, 0.0, 1.0 if moved else 0.0]
+    return pl.DataFrame({"a": cells, "b": cells})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["privtree", "copula", "maxent"])
+def test_noise_of_an_eighth_of_its_scale_is_found(name):
+    """The copula's blocks are single records here, which tell most."""
+    columns = {c: {**NUMBER, "step": Decimal("0.0625")} for c in "ab"}
+    rules = policy(name, columns if name == "copula" else PAIR)
+    pair = [line(m) if name == "copula" else corner(12, moved=m) for m in (False, True)]
+
+    found = shoal.audit(rules, pair=tuple(pair), trials=2000, confidence=SURE, noise=WeakNoise())
+
+    assert found.violated
+
+
+@pytest.mark.slow
+def test_an_audit_of_the_folder_reads_the_measurements_too():
+    """Noise that adds nothing shows in them; with real noise nothing is found.
+
+    False alarms: below 1e-6, the confidence of the bounds.
+    """
+    pair = (corner(12, moved=False), corner(12, moved=True))
+
+    def audit(trials, noise=None):
+        return shoal.audit(policy("maxent", PAIR), pair=pair, level="files", trials=trials,
+                           confidence=SURE, noise=noise)  # fmt: skip
+
+    assert not audit(40).violated
+    broken = audit(160, RecordingNoise())
+    assert broken.violated
+    assert broken.worst.bound.epsilon.low > 1
