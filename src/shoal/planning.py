@@ -97,6 +97,7 @@ def with_rows(planned: Plan, rows: int) -> Plan:
     if getattr(planned.setting.parameters, "neighbours", None) is Neighbours.ADD_REMOVE:
         return planned
     setting = replace(planned.setting, rows=rows)
+    planned.method.refuse(setting)
     return replace(planned, setting=setting, claims=planned.method.claims(setting))
 
 
@@ -263,7 +264,7 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
     if boxes:
         notes.append("A row is a box of the quasi-identifiers' space, with counts.")
     if method.noisy:
-        return (*notes, *_clamping_notes(setting, method.clamps(setting)))
+        return (*notes, *_clamping_notes(setting, method.clamps(setting), scaled=method.scaled))
     public = [column.name for column in schema.columns if column.public]
     if public:
         notes.append(f"Declared public: {', '.join(public)}; this method does not use it.")
@@ -277,7 +278,7 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
     return tuple(notes)
 
 
-def _clamping_notes(setting: Setting[Any], columns: Sequence[str]) -> list[str]:
+def _clamping_notes(setting: Setting[Any], columns: Sequence[str], *, scaled: bool) -> list[str]:
     """Say what happens in silence to cells outside their public domains."""
     notes = ["Cells outside their bounds are clamped, record by record and in silence."]
     for name in columns:
@@ -288,7 +289,7 @@ def _clamping_notes(setting: Setting[Any], columns: Sequence[str]) -> list[str]:
             notes.append(f"'{name}': unknown values count as '{other}', missing as '{missing}'.")
         else:
             notes.append(f"'{name}': missing cells count as {clamp.constant(column)}.")
-    unused = [name for name in columns if setting.schema[name].transform]
+    unused = [name for name in columns if setting.schema[name].transform and not scaled]
     if unused:
         notes.append(f"The transform of {', '.join(unused)} is not used by this method.")
     if setting.release_form is ReleaseForm.MARGINALS:

@@ -32,6 +32,8 @@ KEPT = "results"
 """Folder of a comparison that keeps what is done."""
 _COMPARED = {KEPT, "comparison.json", "comparison.parquet", "report.html", "selection.json"}
 _TABLES = tuple(f"release.{form}" for form in io.FORMATS)
+EXTRAS = ("measurements.parquet",)
+"""Tables that methods publish beside the rows."""
 
 
 @dataclass(frozen=True)
@@ -130,11 +132,16 @@ def protect(
         table = public / f"release.{form}"
         io.write(done.release.data, table, labels=done.release.labels,
                  guard_formulas=guard_formulas)  # fmt: skip
+        written = [table]
+        for name, extra in done.release.extras.items():
+            written.append(public / f"{name}.parquet")
+            io.write(extra, written[-1], labels={})
         manifest = {
             **done.release.manifest,
             "guard_formulas": guard_formulas,
             "files": {
-                table.name: {"sha256": evidence.digest(table), "bytes": table.stat().st_size}
+                path.name: {"sha256": evidence.digest(path), "bytes": path.stat().st_size}
+                for path in written
             },
         }
         _dump(public / "manifest.json", manifest)
@@ -159,7 +166,7 @@ def protect(
         release.settle(done)
     found = (f"Read as {raw.found}.",) if raw.found else ()
     told = (unmeasured,) if unmeasured and measure is not False else ()
-    notes = (*found, *planned.notes, *done.warnings, *told)
+    notes = (*found, *done.release.manifest["notes"], *done.warnings, *told)
     return Published(out, internal, done.release, notes, measured)
 
 
@@ -370,7 +377,7 @@ def _alone(out: Path) -> Iterator[None]:
 def _is_release(folder: Path) -> bool:
     """Whether a folder holds what we write, and nothing else."""
     names = {path.name for path in folder.iterdir()}
-    if not names <= {"manifest.json", "figures.json", "report.html", *_TABLES}:
+    if not names <= {"manifest.json", "figures.json", "report.html", *_TABLES, *EXTRAS}:
         return False
     return _is_ours(folder)
 

@@ -143,6 +143,7 @@ def run(
             spendings=outcome.spendings,
             manifest=_manifest(planned, claims, checks, outcome, frame),
             labels=_released_labels(planned, raw.labels, frame),
+            extras={name: raw.restore(_framed(t)) for name, t in outcome.extras.items()},
         )
         progress("measuring losses", 0, 1)
         compared = _figures(planned, outcome, clamped, booked)
@@ -436,6 +437,13 @@ def _arranged(planned: Plan, outcome: local.Outcome) -> pl.DataFrame:
     if form is ReleaseForm.MARGINALS:
         return pl.DataFrame([series[_random_order(frame.height)] for series in frame])
     return frame[_random_order(frame.height)]
+
+
+def _framed(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
+    """Columns as a frame; texts come as objects."""
+    return pl.DataFrame(
+        {name: c.tolist() if c.dtype == object else c for name, c in columns.items()}
+    )
 
 
 def _random_order(rows: int) -> NDArray[np.int64]:

@@ -51,8 +51,25 @@ def test_little_data_for_many_columns_is_warned_about():
     weak = choose([GRADE] * 12, n=1000, epsilon=Fraction(1))
 
     (text,) = weak.warnings
-    assert text.startswith("n epsilon is 15.15 for each pair of columns, below 50: little survives")
+    assert text == (
+        "With 1,000 rows and epsilon 1, n epsilon is 15.15 for each pair of columns, below 50: "
+        "little survives besides single columns. Use fewer columns or a larger epsilon."
+    )
     assert choose([GRADE] * 12, n=10**5, epsilon=Fraction(1)).warnings == ()
+
+
+def test_few_rows_are_warned_about_whatever_epsilon():
+    (one,) = choose([NUMBER], n=1, epsilon=Fraction(1)).warnings
+    (few,) = choose([NUMBER], n=49, epsilon=Fraction(10)).warnings
+
+    assert one.startswith("With 1 row and epsilon 1, n epsilon is 1 for the column, below 50")
+    assert few == "With 49 rows, fewer than 50, one record is much of every count."
+
+
+def test_one_row_has_no_rank_correlation_and_so_no_copula():
+    choice = choose([NUMBER] * 3, n=1, epsilon=Fraction(1), goal=Goal.MEANS)
+
+    assert choice.mechanism == "maxent"
 
 
 def test_nothing_to_choose_from_is_refused():

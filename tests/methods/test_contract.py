@@ -29,7 +29,7 @@ OUTPUT = {ReleaseForm.TREE: {"output": "tree"}}
 """Parameters that imply a form."""
 ADD_REMOVE = {"dp-kdtree", "dp-quadtree"}
 """Methods that have a proof for a record that comes or goes."""
-PUBLIC_BOUNDS = {"dp-kdtree", "dp-quadtree"}
+PUBLIC_BOUNDS = {"dp-kdtree", "dp-quadtree", "privtree", "copula", "maxent", "auto"}
 """Methods that take no bounds from the data at all."""
 BUCKETED = {"buckets"}
 """Methods that release confidential values as buckets, and need some."""

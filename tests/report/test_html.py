@@ -57,6 +57,20 @@ def test_the_public_report_tells_claims_assumptions_and_checks(people, policy):
         assert words in page or words.replace("&#39;", "'") in page
 
 
+def test_the_public_report_has_a_codebook_of_public_facts(people, policy):
+    levels = [HOSTILE, *(f"r{i}" for i in range(60))]
+    policy["columns"]["age"] |= {"bottom": 0, "step": 5, "transform": "log"}
+    policy["columns"]["region"]["categories"] = levels
+    people = people.with_columns(region=pl.lit("r1"))
+
+    page = html.public_report(shoal.protect(people, policy).manifest)
+
+    assert "0 to 110; step 5; bottom 0; transform log" in page
+    assert "&lt;/script&gt;" in page
+    assert "r48, and 11 more" in page
+    assert HOSTILE not in page
+
+
 def test_write_report_writes_the_public_report(tmp_path, people, policy):
     done = shoal.protect(people, policy)
 

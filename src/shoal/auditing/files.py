@@ -26,6 +26,9 @@ from shoal.planning import Plan
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_FIRST = 16
+"""How many rows of a table beside the release are looked at."""
+
 
 @dataclass(frozen=True, eq=False)
 class Landed:
@@ -125,6 +128,7 @@ def _read(folder: Path, form: ReleaseForm) -> Landed:
             "number of columns": frame.width,
             "number of missing cells": sum(gaps),
             **{f"size of {name}": size for name, size in sizes.items()},
+            **_told(folder),
         },
         texts={
             "names of the files": _checksum(list(sizes)),
@@ -133,6 +137,18 @@ def _read(folder: Path, form: ReleaseForm) -> Landed:
             "manifest": _checksum(manifest),
         },
     )
+
+
+def _told(folder: Path) -> dict[str, float]:
+    """The first numbers of the tables that lie beside the rows, each a figure of its own."""
+    return {
+        f"{column} {row + 1} of {name}": float(value)
+        for name in publish.EXTRAS
+        if (folder / name).exists()
+        for column, series in pl.read_parquet(folder / name).to_dict().items()
+        if series.dtype.is_numeric()
+        for row, value in enumerate(series.head(_FIRST))
+    }
 
 
 def _numbers(series: pl.Series) -> Floats:

@@ -143,6 +143,7 @@ class Release:
         spendings: the ledger entries of a release that spends epsilon.
         manifest: the same facts as plain JSON values, as published in `manifest.json`.
         labels: variable and value labels that came with the file, for the released columns.
+        extras: further tables that may be published, by name, of the same type as the data.
     """
 
     data: Any
@@ -151,6 +152,7 @@ class Release:
     spendings: tuple[Spending, ...]
     manifest: Mapping[str, Any]
     labels: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    extras: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         rows, columns = self.data.shape

@@ -1,6 +1,7 @@
 """Run a method on this machine, in memory."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ class Outcome:
         places: for each row of the file, where it stands in the canonical order.
         suppressed: how many rows were left out.
         notes: what the method has to say about this run.
+        extras: tables that may be published beside the rows.
     """
 
     original: Table
@@ -29,6 +31,7 @@ class Outcome:
     canonical: NDArray[np.int64] | None
     suppressed: int
     notes: tuple[str, ...] = ()
+    extras: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
 
 
 def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
@@ -57,4 +60,5 @@ def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) 
         masked.canonical,
         suppressed,
         masked.notes,
+        masked.extras,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -117,6 +118,15 @@ def taxonomy_order(edges: Integers) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(order), tuple(joins)
 
 
+class Sort(StrEnum):
+    """What noisy answers are about; see `Measurement`."""
+
+    TABLE = "table"
+    TREE = "tree"
+    BLOCKS = "blocks"
+    CONCORDANCES = "concordances"
+
+
 @dataclass(frozen=True, eq=False)
 class Measurement:
     """Counts of a public or already published division of the records, with noise.
@@ -129,12 +139,14 @@ class Measurement:
             their first ranks, and n. Concordances of every two columns: nothing.
         counts: the noisy answers; a table has one axis a column. They may be negative.
         scale: of the discrete Laplace noise that they have.
+        sort: which of these it is.
     """
 
     columns: tuple[int, ...]
     groups: tuple[Integers, ...]
     counts: Integers
     scale: Fraction
+    sort: Sort = Sort.TABLE
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from shoal.core import LAPLACE, Neighbours, Noise, Progress, Spending, silent
 from shoal.errors import InputError
 from shoal.mechanism._kernels_rank import concordance
-from shoal.mechanism.attributes import Attribute, Drawn, Measurement, checked
+from shoal.mechanism.attributes import Attribute, Drawn, Measurement, Sort, checked
 from shoal.mechanism.perturb import isotonic
 from shoal.mechanism.privtree import marginal
 from shoal.mechanism.systematic import spread
@@ -121,11 +121,13 @@ def copula(
             values, sums, spending = _blocks(column, attribute, size, epsilon=each, noise=noise)
             lists.append(values)
             spendings.append(spending)
-            measurements.append(Measurement((j,), (_ends(n, size),), sums, spending.scale))
+            ends = (_ends(n, size),)
+            measurements.append(Measurement((j,), ends, sums, spending.scale, Sort.BLOCKS))
     concordances, spending = _links(columns, epsilon=epsilon - own, noise=noise, progress=progress)
     spendings.append(spending)
-    measurements.append(Measurement(tuple(range(m)), (), concordances, spending.scale))
-    taus = _taus(concordances, lists, attributes)
+    links = Measurement(tuple(range(m)), (), concordances, spending.scale, Sort.CONCORDANCES)
+    measurements.append(links)
+    taus = _taus(concordances, lists)
     progress("drawing rows", 0, 1)
     ranks = _ranks(_correlations(taus, m), n, rng)
     rows = tuple(
@@ -217,14 +219,12 @@ def _links(
     return noise.discrete_laplace(exact, scale=spending.scale), spending
 
 
-def _taus(
-    concordances: Integers, lists: Sequence[Floats], attributes: Sequence[Attribute]
-) -> Floats:
+def _taus(concordances: Integers, lists: Sequence[Floats]) -> Floats:
     """Kendall's tau of the copula: tau-a over the share of pairs that the lists do not tie."""
     n = len(lists[0])
     untied = []
-    for values, attribute in zip(lists, attributes, strict=True):
-        counts = np.bincount(np.rint(values).astype(np.int64), minlength=attribute.size)
+    for values in lists:
+        counts = np.unique(np.rint(values), return_counts=True)[1]
         untied.append(max(1 - float((counts / n) @ ((counts - 1) / (n - 1))), 0.05))
     pairs = combinations(range(len(lists)), 2)
     share = np.array([sqrt(untied[a] * untied[b]) for a, b in pairs])

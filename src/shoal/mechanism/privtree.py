@@ -73,7 +73,7 @@ from numpy.typing import NDArray
 from shoal.core import LAPLACE, Kind, Neighbours, Noise, Progress, Spending, silent
 from shoal.errors import InputError
 from shoal.mechanism._kernels_tree import descend
-from shoal.mechanism.attributes import Attribute, Drawn, Measurement, checked
+from shoal.mechanism.attributes import Attribute, Drawn, Measurement, Sort, checked
 from shoal.mechanism.projection import apportion, project
 
 Floats = NDArray[np.float64]
@@ -184,6 +184,7 @@ def privtree(
         groups=(tree.lower, tree.upper),
         counts=counts,
         scale=counted.scale,
+        sort=Sort.TREE,
     )
     facts = {"leaves": len(tree), "scale of a split": float(tree.spending.scale / UNITS)}
     return Drawn(tuple(row[order] for row in rows), tuple(spendings), (measurement,), facts)

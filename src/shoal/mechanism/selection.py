@@ -79,10 +79,10 @@ def choose(
         raise InputError("A choice needs a column, a record and epsilon > 0.")
     m, budget = len(attributes), n * epsilon
     numeric = all(attribute.numeric for attribute in attributes)
-    weak = _weak(m, budget)
+    weak = warnings(attributes, n=n, epsilon=epsilon)
     if m <= 2:
         return Choice("privtree", *_tree(budget, goal), weak)
-    if numeric and goal is Goal.MEANS and budget < _FEW:
+    if numeric and goal is Goal.MEANS and budget < _FEW and n > 1:
         blocks = (
             f"All {m} columns are numeric, means are wanted and n epsilon is below {_FEW:,}.",
             "Means of blocks by rank, joined by rank correlations, then have the least distance.",
@@ -106,13 +106,20 @@ _REASONS = {
 }
 
 
-def _weak(m: int, budget: Fraction) -> tuple[str, ...]:
-    strength = budget / max(comb(m, 2), 1)
-    if strength >= WEAK:
-        return ()
-    amount = f"n epsilon is {figure(float(strength))} for each pair of columns, below {WEAK}"
-    move = "Use fewer columns or a larger epsilon."
-    return (f"{amount}: little survives besides single columns. {move}",)
+def warnings(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> tuple[str, ...]:
+    """What to know before epsilon is spent, whichever mechanism draws the rows."""
+    m = len(attributes)
+    strength = n * epsilon / max(comb(m, 2), 1)
+    rows = f"With {n:,} {'row' if n == 1 else 'rows'}"
+    if strength < WEAK:
+        columns = "for each pair of columns" if m > 1 else "for the column"
+        amount = f"n epsilon is {figure(float(strength))} {columns}, below {WEAK}"
+        left = "little survives besides single columns" if m > 1 else "little survives"
+        move = f"Use {'fewer columns or ' if m > 1 else ''}a larger epsilon."
+        return (f"{rows} and epsilon {figure(float(epsilon))}, {amount}: {left}. {move}",)
+    if n < WEAK:
+        return (f"{rows}, fewer than {WEAK}, one record is much of every count.",)
+    return ()
 
 
 def _tree(budget: Fraction, goal: Goal) -> tuple[Fill, tuple[str, ...]]:

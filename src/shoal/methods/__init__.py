@@ -4,7 +4,9 @@ from typing import Any
 
 from shoal.errors import InputError, did_you_mean
 from shoal.methods import (
+    auto,
     buckets,
+    copula,
     dp_kdtree,
     dp_quadtree,
     individual_ranking,
@@ -14,12 +16,14 @@ from shoal.methods import (
     ir_mdav_laplace,
     kanon_dp,
     laplace,
+    maxent,
     mdav,
     mdav_laplace,
     mondrian,
     mu_approx,
     optimal_ranking,
     pram,
+    privtree,
     public_laplace,
     stable,
     stable_laplace,
@@ -50,6 +54,10 @@ REGISTRY: dict[str, Method[Any]] = {
         dp_quadtree.METHOD,
         kanon_dp.METHOD,
         pram.METHOD,
+        privtree.METHOD,
+        copula.METHOD,
+        maxent.METHOD,
+        auto.METHOD,
     )
 }
 

@@ -78,6 +78,7 @@ class Masked:
         kept: which of the rows that came in these are, where some were suppressed.
         notes: sentences for the manifest about how the run ended; only what the released table
             shows anyway.
+        extras: tables that may be published beside the rows, by name: columns of equal length.
     """
 
     data: Table | Decomposition
@@ -85,6 +86,7 @@ class Masked:
     canonical: NDArray[np.int64] | None = None
     kept: NDArray[np.int64] | None = None
     notes: tuple[str, ...] = ()
+    extras: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -127,11 +129,13 @@ class Method(Generic[P]):
         example: parameters that work, for documentation and for the contract tests.
         not_claimed: sentences on what readers might expect and it does not promise.
         default_columns: what is protected unless the policy says: the quasi-identifiers.
-        refuse: raises where a setting cannot work, before any data is read.
+        refuse: raises where a setting cannot work, before any data is read; once more with the
+            number of rows, where that is public.
         must_choose_form: there is no default form, because no form but one is proved.
         form_of: the release form that the parameters imply, if they do.
         noisy: protected cells are clamped to public domains before the method sees them.
         clamped: which of the protected columns are, if not all of them.
+        scaled: whether a numeric column's public transform is used.
         example_columns: two protected columns that it works on, for documentation.
         sort_by: columns by which rows are put in canonical order; by default all.
         counterexample: two neighbouring tables that refute a claim, for given k.
@@ -152,6 +156,7 @@ class Method(Generic[P]):
     form_of: Callable[[P], ReleaseForm | None] = lambda _parameters: None
     noisy: bool = False
     clamped: Callable[[Setting[P]], tuple[str, ...]] | None = None
+    scaled: bool = False
     example_columns: tuple[Column, Column] = TWO_NUMBERS
     sort_by: Callable[[Setting[P]], tuple[str, ...]] | None = None
     counterexample: Callable[[int], Pair] | None = None

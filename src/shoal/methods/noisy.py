@@ -165,12 +165,27 @@ def protected_columns(schema: Schema) -> tuple[str, ...]:
 
 def refuse(setting: Setting[Noisy]) -> None:
     """Refuse what no claim of differential privacy survives, before any data is read."""
+    change_one_only(setting)
+    refuse_bare(setting, bounded=setting.parameters.bounds is Origin.PUBLIC)
+
+
+def change_one_only(setting: Setting[Priced]) -> None:
+    """Refuse neighbours for which the number of rows would not be public."""
     if setting.parameters.neighbours is not Neighbours.CHANGE_ONE:
         raise InputError(
             "[protect], neighbours: this method uses the number of rows throughout, so that "
             "it has change-one neighbours only."
         )
-    refuse_bare(setting, bounded=setting.parameters.bounds is Origin.PUBLIC)
+
+
+def nobody_beside(setting: Setting[Priced]) -> None:
+    """Refuse public columns where rows or boxes stand for nobody."""
+    public = [name for name in setting.schema.released if name not in setting.columns]
+    if public:
+        raise InputError(
+            f"Column '{public[0]}' is public, and boxes or drawn rows stand for nobody to whom its "
+            "values belong. Protect it, or make it an identifier."
+        )
 
 
 def refuse_bare(setting: Setting[Priced], *, bounded: bool = True) -> None:

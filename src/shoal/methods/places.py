@@ -10,21 +10,28 @@ A column becomes cells 0, 1, ..., count - 1 by a function of one cell and the po
 
 A `top` or `bottom` code narrows the axis. Whole numbers stay whole only if the policy declares a
 step: the type of the file's numbers is not public.
+
+Methods that follow a column's public `transform` take grids of 2^20 units on that scale, and so do
+columns with more multiples of the step than that; on the way back numbers are rounded to the step.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from math import ceil, floor
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Column, Kind
+from shoal.errors import InternalError
 from shoal.leaves import level_order
 from shoal.mechanism.dptree import Axis
 from shoal.mechanism.grid import Grid
+from shoal.mechanism.scale import Scale
 from shoal.partition import taxonomy_order
 from shoal.table import Table
 
@@ -32,6 +39,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _EPOCH = date(1970, 1, 1)
+_MOST_MULTIPLES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +50,7 @@ class Places:
         count: number of cells.
         first: of the first cell, its day, its multiple of the step, or its rank.
         step: between cells, for numbers with a declared one.
-        grid: for numbers without.
+        grid: for numbers without, and for those on a scale of their own.
         order: for categories, positions of the levels, first place first.
         heights: for a taxonomy, the heights of the borders between cells.
     """
@@ -51,7 +59,7 @@ class Places:
     count: int
     first: int = 0
     step: Fraction | None = None
-    grid: Grid | None = None
+    grid: Grid | Scale | None = None
     order: Integers | None = None
     heights: Integers | None = None
 
@@ -74,20 +82,31 @@ class Places:
             places = np.rint(numbers).astype(np.int64)
         return np.clip(places - self.first, 0, self.count - 1)
 
-    def put(self, table: Table, cells: Integers) -> Table:
+    def put(self, table: Table, cells: Integers | Floats) -> Table:
         """The table with other cells in this column."""
         name = self.column.name
         if self.order is not None:
-            return table.with_codes(name, self.order[cells + self.first])
+            places = np.asarray(cells, dtype=np.int64) + self.first
+            return table.with_codes(name, self.order[places])
         return table.with_numbers(name, self.values(cells))
 
-    def values(self, cells: Integers) -> Floats:
+    def values(self, cells: Integers | Floats) -> Floats:
         """Numbers, days or ranks of cells."""
         if self.grid is not None:
-            return self.grid.decode(cells)
+            numbers = self._on_grid(cells)
+            if self.step is None:
+                return numbers
+            first, last = _multiples(Fraction(self.grid.low), Fraction(self.grid.high), self.step)
+            numerator, denominator = self.step.numerator, float(self.step.denominator)
+            multiples = np.rint(numbers * denominator / numerator)
+            return np.clip(multiples, first, last) * numerator / denominator
         if self.step is not None:
             return (self.first + cells) * float(self.step.numerator) / self.step.denominator
         return (self.first + cells).astype(np.float64)
+
+    def _on_grid(self, cells: Integers | Floats) -> Floats:
+        grid = cast("Grid | Scale", self.grid)
+        return np.clip(grid.decode(cells), float(grid.low), float(grid.high))
 
     def ends(self, lower: Integers, upper: Integers) -> tuple[Floats, Floats]:
         """Boxes of cells as boxes of places, the upper end not included."""
@@ -101,7 +120,8 @@ class Places:
         if self.order is not None:
             levels = cast("tuple[str, ...]", self.column.levels)
             return levels[int(self.order[lower + self.first])]
-        start, end = self.values(np.array([lower, min(upper, self.count - 1)]))
+        cells = np.array([lower, min(upper, self.count - 1)])
+        start, end = self.values(cells) if self.grid is None else self._on_grid(cells)
         if self.column.kind is Kind.DATE:
             one, other = (str(_EPOCH + timedelta(days=int(days))) for days in (start, end))
         else:
@@ -111,21 +131,50 @@ class Places:
         return f"[{one}, {other}{']' if upper == self.count else ')'}"
 
 
-def places(column: Column) -> Places:
-    """The public axis of a column that has bounds or levels."""
+def places(column: Column, *, scaled: bool = False) -> Places:
+    """The public axis of a column that has bounds or levels.
+
+    Args:
+        column: what the policy says of it.
+        scaled: follow its transform.
+    """
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         return _ranks(column)
     low, high = (_limit(column, bound) for bound in cast("tuple[Any, Any]", column.bounds))
     if column.kind is Kind.DATE:
         return Places(column, int(high - low) + 1, int(low))
-    if column.step:
-        step = Fraction(column.step)
-        first = round(low / step)
-        return Places(column, round(high / step) - first + 1, first, step)
+    step = Fraction(column.step) if column.step else None
+    first, last = (0, _MOST_MULTIPLES) if step is None else _multiples(low, high, step)
+    if scaled and low < high and (column.transform or last - first > _MOST_MULTIPLES):
+        scale = Scale(low, high, column.transform)
+        return Places(column, scale.steps + 1, step=step, grid=scale)
+    if step is not None:
+        return Places(column, last - first + 1, first, step)
     if low >= high:  # top and bottom leave one number
         return Places(column, 1, int(low != 0), low or Fraction(1))
     grid = Grid(low, high)
     return Places(column, grid.steps + 1, grid=grid)
+
+
+def redrawn(table: Table, columns: Sequence[tuple[Places, Integers | Floats]]) -> Table:
+    """A table of drawn rows, of which nothing but the columns' names and types is old.
+
+    Args:
+        table: the original.
+        columns: every column of it, with the new cells; whole ones, but on a grid.
+    """
+    made = table.take(np.zeros(len(columns[0][1]), dtype=np.int64))
+    for axis, cells in columns:
+        made = axis.put(made, cells)
+    if {axis.column.name for axis, _ in columns} != set(table.schema.names):
+        raise InternalError("A column of the original would stand beside drawn rows.")
+    return made
+
+
+def _multiples(low: Fraction, high: Fraction, step: Fraction) -> tuple[int, int]:
+    """The first and the last multiple of a step within the bounds, or the nearest if none is."""
+    first, last = ceil(low / step), floor(high / step)
+    return (first, last) if first <= last else (round(low / step),) * 2
 
 
 def _limit(column: Column, bound: Decimal | date) -> Fraction:

@@ -44,13 +44,13 @@ from shoal.core import (
     Status,
     TCloseness,
 )
-from shoal.errors import InputError, InternalError
+from shoal.errors import InputError
 from shoal.mechanism.consistency import Level, whole
 from shoal.mechanism.dptree import Design, grow, known_total, noisy_total
 from shoal.methods import noisy
 from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.methods.noisy import Priced
-from shoal.methods.places import Places, places
+from shoal.methods.places import Places, places, redrawn
 from shoal.spec import choice
 from shoal.table import Table
 
@@ -147,12 +147,7 @@ def _not_claimed(setting: Setting[Boxes]) -> tuple[str, ...]:
 
 def _refuse(setting: Setting[Boxes]) -> None:
     noisy.refuse_bare(setting)
-    public = [name for name in setting.schema.released if name not in setting.columns]
-    if public:
-        raise InputError(
-            f"Column '{public[0]}' is public, and boxes or drawn rows stand for nobody to whom its "
-            "values belong. Protect it, or make it an identifier."
-        )
+    noisy.nobody_beside(setting)
     tested = [g.name for g in setting.required if isinstance(g, LDiversity | TCloseness)]
     if tested and setting.release_form is ReleaseForm.TREE:
         raise InputError(
@@ -316,15 +311,8 @@ def _rows(
     rng: np.random.Generator,
 ) -> Table:
     cells, value = drawn
-    # Only the shape of the table is used: every column is replaced.
-    made = table.take(np.zeros(len(cells), dtype=np.int64))
-    names = [axis.column.name for axis in space]
-    for place, axis in enumerate(space):
-        made = axis.put(made, cells[:, place])
+    columns = [(axis, cells[:, place]) for place, axis in enumerate(space)]
     if histogram.places is not None:
-        names.append(histogram.places.column.name)
         edges = histogram.edges
-        made = histogram.places.put(made, rng.integers(edges[value], edges[value + 1]))
-    if set(names) != set(table.schema.names):
-        raise InternalError("A column of the original would stand beside drawn rows.")
-    return made
+        columns.append((histogram.places, rng.integers(edges[value], edges[value + 1])))
+    return redrawn(table, columns)

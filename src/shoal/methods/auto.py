@@ -1,0 +1,62 @@
+"""Choose among `privtree`, `copula` and `maxent` by public facts, and say why.
+
+Claim: epsilon, proved, for change-one neighbours. The rule (`shoal.mechanism.selection`) looks at
+the kinds and sizes of the columns, the number of rows, epsilon and the goal, never at a record;
+each of the mechanisms is proved at the same price. What was chosen, why, and what to expect of it
+stands in the notes of the manifest.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from shoal.mechanism.attributes import Drawn
+from shoal.mechanism.copula import Margins
+from shoal.mechanism.privtree import Fill
+from shoal.mechanism.selection import Goal, choose
+from shoal.methods import copula, maxent, privtree
+from shoal.methods.method import Setting, Tools
+from shoal.methods.synthetic import (
+    COPULA,
+    MARGINALS,
+    PRIVTREE,
+    Drawing,
+    Task,
+    synthetic_method,
+)
+from shoal.spec import choice
+
+
+class AutoDrawing(Drawing):
+    """Parameters of the choice."""
+
+    goal: Annotated[Goal, choice(Goal)] = Field(
+        Goal.COUNTS, description="What the rows are wanted for: counts, or means and distances."
+    )
+
+
+def _draw(task: Task, setting: Setting[AutoDrawing], tools: Tools) -> tuple[Drawn, tuple[str, ...]]:
+    goal = setting.parameters.goal
+    chosen = choose(task.attributes, n=task.rows, epsilon=task.epsilon, goal=goal)
+    if isinstance(chosen.plan, Fill):
+        drawn, how = privtree.draw(task, tools, fill=chosen.plan), f"fill {chosen.plan}"
+    elif isinstance(chosen.plan, Margins):
+        drawn, how = copula.draw(task, tools, margins=chosen.plan), f"margins {chosen.plan}"
+    else:
+        drawn, how = maxent.draw(task, tools, tables=chosen.plan), f"tables {chosen.plan.tables}"
+    what = f"auto chose {chosen.mechanism}, {how}, for the goal {goal}."
+    return drawn, (what, *chosen.why, *chosen.warnings)
+
+
+METHOD = synthetic_method(
+    "auto",
+    "Choose privtree, copula or maxent by public facts, and say why (differential privacy).",
+    _draw,
+    parameters=AutoDrawing,
+    basis=(
+        "the choice follows from the columns' kinds and sizes, the number of rows, epsilon and the "
+        "goal, all public; privtree, copula and maxent each have a proof at the same price"
+    ),
+    source=f"{PRIVTREE}; {COPULA}; {MARGINALS}",
+    unsupported=("Interactions beyond pairs of columns, and the goal that was not chosen.",),
+)

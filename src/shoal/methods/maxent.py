@@ -1,0 +1,53 @@
+"""Noisy tables of the columns, and rows from the distribution of greatest entropy near them.
+
+Claim: epsilon, proved, for change-one neighbours; the theorem and the plan (which tables, how many
+groups, which share of epsilon) are in `shoal.mechanism.maxent`, and `shoal.methods.synthetic` says
+what happens around it.
+"""
+
+from shoal.mechanism.attributes import Drawn
+from shoal.mechanism.maxent import Plan, maxent
+from shoal.methods.method import Setting, Tools
+from shoal.methods.synthetic import (
+    MARGINALS,
+    PRIVTREE,
+    Drawing,
+    Task,
+    at_least_two,
+    synthetic_method,
+)
+
+
+def draw(task: Task, tools: Tools, *, tables: Plan | None = None) -> Drawn:
+    """Run the mechanism with what a method is lent."""
+    return maxent(
+        task.codes,
+        task.attributes,
+        epsilon=task.epsilon,
+        noise=tools.noise,
+        rng=tools.rng,
+        tables=tables,
+        progress=tools.progress,
+    )
+
+
+def _draw(task: Task, _setting: Setting[Drawing], tools: Tools) -> tuple[Drawn, tuple[str, ...]]:
+    return draw(task, tools), ()
+
+
+METHOD = synthetic_method(
+    "maxent",
+    "Count tables of the columns with noise, draw rows of most entropy (differential privacy).",
+    _draw,
+    parameters=Drawing,
+    basis=(
+        "a changed record moves the counts of each table by 2 in all, and the trees of numbers as "
+        "in privtree; which tables are counted is public, over which groups follows from noisy "
+        "counts; rows are drawn from noisy answers"
+    ),
+    source=f"{MARGINALS}; for numbers {PRIVTREE}",
+    unsupported=(
+        "Interactions beyond the tables that were counted: mostly pairs, over groups of values.",
+    ),
+    refuse=at_least_two,
+)

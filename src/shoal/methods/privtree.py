@@ -1,0 +1,63 @@
+"""PrivTree: space is halved where people are, boxes are counted with noise, rows drawn from them.
+
+Claim: epsilon, proved, for change-one neighbours; the theorem is in `shoal.mechanism.privtree`, and
+`shoal.methods.synthetic` says what happens around it. The depth is not bounded beforehand: a box is
+halved while its noisy count, less a penalty for its depth, exceeds `theta`.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from shoal.mechanism.attributes import Drawn
+from shoal.mechanism.privtree import Fill, privtree
+from shoal.methods.method import Setting, Tools
+from shoal.methods.synthetic import PRIVTREE, Drawing, Task, synthetic_method
+from shoal.spec import choice
+
+
+class TreeDrawing(Drawing):
+    """Parameters of PrivTree."""
+
+    fill: Annotated[Fill, choice(Fill)] = Field(
+        Fill.UNIFORM, description="Spread rows over their box, or give them its noisy mean."
+    )
+    theta: Annotated[int, Field(ge=0, le=10**9)] = Field(
+        0, description="A box is halved where its noisy penalised count exceeds this."
+    )
+
+
+def draw(task: Task, tools: Tools, *, fill: Fill, theta: int = 0) -> Drawn:
+    """Run the mechanism with what a method is lent."""
+    return privtree(
+        task.codes,
+        task.attributes,
+        epsilon=task.epsilon,
+        noise=tools.noise,
+        rng=tools.rng,
+        fill=fill,
+        theta=theta,
+        progress=tools.progress,
+    )
+
+
+def _draw(task: Task, setting: Setting[TreeDrawing], tools: Tools) -> tuple[Drawn, tuple[str, ...]]:
+    return draw(task, tools, fill=setting.parameters.fill, theta=setting.parameters.theta), ()
+
+
+METHOD = synthetic_method(
+    "privtree",
+    "Halve space where people are, count boxes with noise, draw rows (differential privacy).",
+    _draw,
+    parameters=TreeDrawing,
+    basis=(
+        "a changed record moves counts on two paths of the tree, whose splits together cost 3.607 "
+        "over the scale of their noise, however deep; counts of leaves move by 2 in all, their "
+        "sums by their widths; rows are drawn from noisy answers"
+    ),
+    source=PRIVTREE,
+    unsupported=(
+        "What holds inside a box: rows are spread evenly there, or share its mean.",
+        "Use with many columns: each is halved a few times only.",
+    ),
+)

@@ -1,0 +1,60 @@
+"""Merge rare combinations among drawn rows: for readers who count small cells, not for privacy.
+
+The rows come out of a mechanism with a proved epsilon, so that whatever is done to them is
+post-processing and free. Combinations that k rows or more share stay as they are. The rows of all
+others are put into groups of k or more by Mondrian, over the public unit box, and each group
+takes the combination of its row nearest the group's mean. If fewer than k rows are left over, each
+takes the nearest combination that stays.
+
+Ties go to the first row, among combinations to the first in lexicographic order. The rule is a
+function of the rows; it draws nothing.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.partition import mondrian
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def merged(rows: Floats, nominal: NDArray[np.bool_], least: int) -> Integers:
+    """For each row, the row whose combination it takes, so that each is shared by `least` rows.
+
+    Cost: O(n log n) a column.
+
+    Args:
+        rows: at least `least`, one column an axis, in [0, 1].
+        nominal: which columns are compared as equal or not. For groups and their means they count
+            by their places in the public order.
+        least: how many rows must share a combination.
+
+    >>> merged(np.array([[0.0], [0.0], [0.1], [1.0], [1.0]]), np.array([False]), 2)
+    array([0, 1, 0, 3, 4])
+    """
+    source = np.arange(len(rows))
+    kept, first, inverse, counts = np.unique(
+        rows, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    rare = np.flatnonzero(counts[inverse.ravel()] < least)
+    if rare.size >= least:
+        labels = mondrian(rows[rare], least).labels
+        source[rare] = rare[_medoids(rows[rare], labels)[labels]]
+    elif rare.size:
+        frequent = counts >= least
+        for row in rare:
+            apart = np.abs(kept[frequent] - rows[row])
+            apart = np.where(nominal, apart > 0, apart).sum(axis=1)
+            source[row] = first[frequent][np.argmin(apart)]
+    return source
+
+
+def _medoids(rows: Floats, labels: Integers) -> Integers:
+    """The row of each group that is nearest the group's mean, the first of equals."""
+    sizes = np.bincount(labels)
+    means = np.column_stack([np.bincount(labels, column) for column in rows.T]) / sizes[:, None]
+    apart = ((rows - means[labels]) ** 2).sum(axis=1)
+    order = np.lexsort([np.arange(len(rows)), apart, labels])
+    nearest: Integers = order[np.cumsum(sizes) - sizes]
+    return nearest
