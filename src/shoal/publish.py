@@ -476,4 +476,6 @@ def _flush_folder(folder: Path) -> None:
 
 
 def _dump(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    # Infinite numbers, which JSON lacks, become texts.
+    text = json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")

@@ -131,9 +131,10 @@ COMPARISON = {
     "recommendation": "Take mdav.",
     "axes": {"risk": "Risk.", "error": "Error."},
     "candidates": [
-        candidate("laplace", "beaten", 0.1, 0.9, epsilon=1),
+        candidate("laplace", "beaten", -0.1, 0.9, epsilon=1),
         candidate("mdav", "frontier", 0.2, 0.1, k=5),
         {**candidate("failed", None, 0, 0), "risk": None, "error": None},
+        candidate("endless", "beaten", 0.1, float("inf")),
     ],
     "baselines": [candidate("raw", None, 1.0, 0.0)],
 }

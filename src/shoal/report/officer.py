@@ -258,15 +258,15 @@ def frontier(
     rows = [
         {**row, "standing": row["standing"] or "baseline", "this": _is_this(row, manifest)}
         for row in (*comparison["candidates"], *comparison["baselines"])
-        if row["risk"] is not None and row["error"] is not None
+        if all(row[axis] and isfinite(row[axis]["value"]) for axis in ("risk", "error"))
     ]
     order = ("frontier", "tied", "beaten", "baseline")
     rows.sort(key=lambda row: (order.index(row["standing"]), row["error"]["value"]))
     risk, error = (max([1e-9, *(row[axis]["value"] for row in rows)]) for axis in ("risk", "error"))
     for row in rows:
         row["x"], row["y"] = (
-            round(4 + 92 * row["error"]["value"] / error, 2),
-            round(96 - 92 * row["risk"]["value"] / risk, 2),
+            round(4 + 92 * max(row["error"]["value"], 0.0) / error, 2),
+            round(96 - 92 * max(row["risk"]["value"], 0.0) / risk, 2),
         )
         row["words"] = (
             f"{row['label']}: an attacker gains {row['risk']['value']:.1%}, counts are off by "
