@@ -65,9 +65,9 @@ def test_the_public_report_has_a_codebook_of_public_facts(people, policy):
 
     page = html.public_report(shoal.protect(people, policy).manifest)
 
-    assert "0 to 110; step 5; bottom 0; transform log" in page
+    assert "from 0 to 110; rounded to multiples of 5; values below 0 were set to it" in page
     assert "&lt;/script&gt;" in page
-    assert "r48, and 11 more" in page
+    assert "r38 and 21 more" in page
     assert HOSTILE not in page
 
 
