@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
-from scipy.stats import rankdata
 
 from shoal.core import Estimate
 from shoal.errors import InputError
@@ -221,7 +220,7 @@ def closeness(
             raise InputError("Expected people in and not in the table, in the release's space.")
         sides.append(nearest(y, rows[_drawn(len(rows), sample, rng)])[1])
     near, far = sides
-    ranks = rankdata(np.concatenate([near, far]))[: len(near)]
+    ranks = _ranks(np.concatenate([near, far]))[: len(near)]
     beaten = float(ranks.sum()) - len(near) * (len(near) + 1) / 2
     share = min(max(1 - beaten / (len(near) * len(far)), 0.0), 1.0)
     fewest = min(len(near), len(far))
@@ -365,3 +364,10 @@ def _corresponding(original: Floats, released: Floats) -> tuple[Floats, Floats]:
             f" of {x.shape[1]} and {y.shape[1]} axes."
         )
     return x, y
+
+
+def _ranks(values: Floats) -> Floats:
+    """Ranks from 1, equal values sharing their mean rank."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[place.ravel()]
+    return ranks

@@ -4,8 +4,7 @@ from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
-from scipy.stats import binom
+from scipy.special import bdtr, betainccinv, betaincinv, ndtri, stdtrit
 
 from shoal.core import Estimate
 from shoal.errors import InputError
@@ -215,7 +214,8 @@ def median(values: NDArray[np.float64], confidence: float = 0.95) -> Estimate:
     ordered = np.sort(values)
     if not ordered.size:
         raise InputError("A median needs at least one value.")
-    rank = max(int(binom.ppf((1 - confidence) / 2, ordered.size, 0.5)) - 1, 0)
+    below = bdtr(np.arange(ordered.size), ordered.size, 0.5)
+    rank = max(int(np.searchsorted(below, (1 - confidence) / 2)) - 1, 0)
     middle = float(np.median(ordered))
     return Estimate(middle, float(ordered[rank]), float(ordered[-1 - rank]), confidence)
 
