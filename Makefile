@@ -30,6 +30,8 @@ lint: setup-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+# On as many processes as there are cores; PYTEST_ARGS="-n 0" for one, as a debugger needs it.
+PYTEST_ARGS ?= -n auto
 test: lint
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 

@@ -20,7 +20,11 @@ def test_losses_of_a_tiny_table_are_those_computed_by_hand():
     assert loss.sse_over_sst(ORIGINAL[:, 0], RELEASED[:, 0]) == 1.0
 
 
-@given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=20), st.floats(0.1, 10))
+# Squares of numbers near the least float are 0, and with them the spread.
+PLAIN = st.floats(-1e3, 1e3).map(lambda x: round(x, 6))
+
+
+@given(st.lists(PLAIN, min_size=2, max_size=20), st.floats(0.1, 10))
 def test_il1s_does_not_depend_on_units(values, factor):
     x = np.array(values)[:, None]
     y = x[::-1]
