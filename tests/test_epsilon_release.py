@@ -318,7 +318,8 @@ def test_the_officer_reads_what_is_left_of_the_budget(desk, tmp_path):
     assert figures["budget"] == {
         "source": "people", "epsilon": 0.4, "remaining": 0.6, "warnings": [],
     }  # fmt: skip
-    assert "The budget of people" in (published.internal / "report.html").read_text()
+    page = (published.internal / "report.html").read_text()
+    assert "<dt>Left in the budget</dt><dd>epsilon 0.6</dd>" in page
 
 
 @pytest.mark.parametrize("epsilon", ["1e400", "1e-400", "inf"])
