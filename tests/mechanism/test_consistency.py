@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.mechanism.consistency import (
@@ -109,6 +109,8 @@ def test_clamped_counts_are_the_nearest_that_add_up(levels):
 counts = st.lists(st.floats(0, 50), min_size=1, max_size=30).map(np.array)
 
 
+@example(np.array([5e-324]), 1, 0.0)
+@example(np.array([5e-324, 0.0, 1e-310]), 7, 0.5)
 @given(counts, st.integers(0, 200), st.floats(0, 1, exclude_max=True))
 def test_whole_numbers_add_up_and_every_run_of_neighbours_is_right_within_one(
     given_counts, total, offset

@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _NEVER = -1e300  # Lower than any count; unlike infinity, it can be added up.
+_FAINT = 1e-200  # A smaller sum is brought to 1 first: the scale to the total would overflow.
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +145,8 @@ def whole(counts: Floats, total: int, offset: float) -> Integers:
     sums = np.cumsum(counts)
     if sums[-1] <= 0:
         sums = np.arange(1.0, counts.size + 1)
+    elif sums[-1] < _FAINT:
+        sums /= sums[-1]
     passed = np.clip(np.ceil(sums * (total / sums[-1]) - offset), 0, total)
     passed[-1] = total  # whatever rounding did to the last sum
     people: Integers = np.diff(passed, prepend=0.0).astype(np.int64)
