@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup setup-dev demo test lint bench papers docs requirements clean
+.PHONY: setup setup-dev demo test fuzz lint bench papers docs requirements clean
 
 # A stamp holds the digest of what was installed, so that a second run is quick and a changed
 # requirements file is noticed.
@@ -34,6 +34,10 @@ lint: setup-dev
 PYTEST_ARGS ?= -n auto
 test: lint
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# The same suite on new examples, and more of them: for a quiet evening, not for a landing.
+fuzz: setup-dev
+	SHOAL_EXAMPLES=fuzz $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 bench: setup-dev
 	$(BIN)/python bench/pipeline.py

@@ -7,10 +7,17 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
 
+# `make test` draws the same examples every time, so that a landing never hangs on luck; `make fuzz`
+# draws new ones, and what it finds is kept as an @example.
 settings.register_profile(
-    "shoal", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "test",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+    derandomize=True,
 )
-settings.load_profile("shoal")
+settings.register_profile("fuzz", settings.get_profile("test"), derandomize=False, max_examples=500)
+settings.load_profile(os.environ.get("SHOAL_EXAMPLES", "test"))
 
 ROOT = Path(__file__).parent.parent
 DATA = Path(os.environ.get("SHOAL_DATA", ROOT.parent / "shared" / "data"))
