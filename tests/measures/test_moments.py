@@ -81,7 +81,6 @@ def test_changes_by_hand():
     assert changes.means.tolist() == [1 / np.sqrt(2), 1 / np.sqrt(2)]
     assert changes.variances.tolist() == [1.0, 4.0]
     assert changes.correlations[0, 1] == pytest.approx(-2)
-    assert changes.mean_correlation_change == pytest.approx(2)
 
 
 def test_constant_missing_and_empty_tables_are_defined():
@@ -100,7 +99,6 @@ def test_constant_missing_and_empty_tables_are_defined():
     for empty in (np.zeros((0, 2)), np.full((3, 2), np.nan), np.ones((1, 2))):
         changes = moment_changes(empty, empty)
         assert changes.eigenvalues == 0
-        assert changes.mean_correlation_change == 0
         # All spread is gone: both eigenvalues fall to zero.
         assert eigenvalue_loss(pair, empty) == pytest.approx(2)
     with pytest.raises(InputError, match="same columns; found 2 and 4"):

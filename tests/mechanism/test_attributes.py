@@ -1,37 +1,9 @@
 import numpy as np
 import pytest
 
-from shoal.core import Kind, Taxonomy
+from shoal.core import Kind
 from shoal.errors import InputError, InternalError
-from shoal.mechanism.attributes import Attribute, checked, taxonomy_order
-
-
-def test_siblings_of_a_taxonomy_stand_side_by_side():
-    tree = Taxonomy(
-        (
-            ("Lyon", "South", "all"),
-            ("Lille", "North", "all"),
-            ("Nice", "South", "all"),
-            ("Brest", "North", "all"),
-        )
-    )
-
-    order, joins = taxonomy_order(tree.edges())
-
-    assert order == (0, 2, 1, 3)
-    assert joins == (1, 0, 1)
-
-
-def test_a_taxonomy_of_uneven_depth_keeps_every_leaf_once():
-    tree = Taxonomy(
-        (("a", "x", "y", "all"), ("b", "all"), ("c", "x", "y", "all"), ("d", "y", "all"))
-    )
-
-    order, joins = taxonomy_order(tree.edges())
-
-    assert sorted(order) == [0, 1, 2, 3]
-    assert order == (0, 2, 3, 1)
-    assert joins == (2, 1, 0)
+from shoal.mechanism.attributes import Attribute, checked
 
 
 def test_a_taxonomy_is_cut_between_its_highest_nodes_first():

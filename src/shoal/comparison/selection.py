@@ -5,39 +5,22 @@ is held against it. Permute-and-flip over such scores would need both in the sen
 release's own part is as large as the score. Releasing every candidate and adding up the prices is
 proved, and grows with the grid. Random stopping does not grow with it.
 
-The mechanism. Q: draw one of C candidates uniformly, release it, count m fixed queries in the
-release and in the table, and add noise to the total error. Run Q, and after each run stop with
-probability g = 1 / (2 C). Publish the candidate of the best run.
+The mechanism is `shoal.mechanism.stopping`. One run of it releases a candidate, counts m fixed
+queries in the release and in the table, and adds noise to the total error. It costs e1 = e + es.
+The candidate's release costs at most e, the common price. Given the release, the score
 
-Q costs e1 = e + es. The candidate's release costs at most e, the common price. Given the release,
-the score  -sum_q |c_q(table) - c_q(release)|  moves by at most m if one record changes, since each
-count of the table moves by at most 1; discrete Laplace noise of scale m / es makes that es.
-Counts are taken of records clamped one by one to their public domains, over public ranges.
+    -sum_q |c_q(table) - c_q(release)|
 
-Random stopping costs 3 e1 (Liu and Talwar; the proof here is written out by us). Order the outputs
-y of Q by score, ties by candidate; let q(y) be the probability of y, F(y) that of y or worse, F'(y)
-that of worse. The number K of runs has E[x^K] = f(x) = g x / (1 - (1 - g) x). The best of K runs
-is y with probability
-
-    f(F(y)) - f(F'(y)) = g q(y) / ((1 - (1 - g) F(y)) (1 - (1 - g) F'(y))).
-
-The factors below are g + (1 - g) P(better than y) and g + (1 - g) P(y or better). For a neighbour
-q(y) falls by a factor of exp(-e1) at most, and either probability, hence either factor, grows by
-exp(e1) at most: together exp(-3 e1). The candidate without its score is post-processing.
-
-Not promised: constant time. Who can count the runs learns K.
-
-References:
-    Liu, Talwar, "Private selection from private candidates", STOC 2019.
-    doi:10.1145/3313276.3316377
-    Papernot, Steinke, "Hyperparameter tuning with Renyi differential privacy", ICLR 2022.
+moves by at most m if one record changes, since each count of the table moves by at most 1; discrete
+Laplace noise of scale m / es makes that es. Counts are taken of records clamped one by one to their
+public domains, over public ranges. The whole costs 3 e1, and that is charged.
 """
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -58,6 +41,7 @@ from shoal.core import (
 )
 from shoal.errors import InputError, ShoalError
 from shoal.io import Raw
+from shoal.mechanism.stopping import PRICE, best_of_runs
 from shoal.planning import Plan, plan, with_rows
 
 QUERIES = 100
@@ -124,8 +108,8 @@ def select(
         InputError: no candidate has a proved epsilon for all columns, or there is no budget file.
         ClaimViolationError: the budget does not hold the price.
     """
-    score = epsilon / 3 * SCORE_SHARE
-    each = epsilon / 3 - score
+    score = epsilon / PRICE * SCORE_SHARE
+    each = epsilon / PRICE - score
     plans, left_out = _priced(policy, candidates, each, frame.height)
     if not plans:
         reasons = sorted({reason for _, reason in left_out})
@@ -138,20 +122,16 @@ def select(
     booking = release.charge_selection(policy, epsilon, note=note)
     noise = release.secure_noise() if noise is None else noise
     true = _counts(frame, policy, columns, queries)
-    best: tuple[int, int] | None = None
-    runs = 0
-    while True:
-        place = secrets.randbelow(len(plans))
-        progress("selecting", runs := runs + 1, 2 * len(plans))
+    runs = count(1)
+
+    def run(place: int) -> int:
+        progress("selecting", next(runs), 2 * len(plans))
         wrong = _wrong(frame, plans[place][1], columns, queries, true)
-        noisy = noise.discrete_laplace(np.array([-wrong]), scale=QUERIES / score)
-        best = max(best or (int(noisy[0]), place), (int(noisy[0]), place))
-        if secrets.randbelow(2 * len(plans)) == 0:
-            break
+        return int(noise.discrete_laplace(np.array([-wrong]), scale=QUERIES / score)[0])
+
+    best = best_of_runs(len(plans), run, noise=noise)
     release.settle_selection(booking)
-    return Selection(
-        plans[best[1]][0], epsilon, each, tuple(one for one, _ in plans), tuple(left_out)
-    )
+    return Selection(plans[best][0], epsilon, each, tuple(one for one, _ in plans), tuple(left_out))
 
 
 def _priced(

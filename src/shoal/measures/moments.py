@@ -53,13 +53,6 @@ class MomentChanges:
     correlations: Floats
     eigenvalues: float
 
-    @property
-    def mean_correlation_change(self) -> float:
-        """Mean of |released - original| over the pairs that have both; 0 without pairs."""
-        upper = np.abs(self.correlations[np.triu_indices(len(self.correlations), 1)])
-        upper = upper[~np.isnan(upper)]
-        return float(upper.mean()) if upper.size else 0.0
-
 
 def moments(table: ArrayLike) -> Moments:
     """Means, variances and correlations of the columns. Cost O(n m^2).

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -89,33 +88,6 @@ class Attribute:
         top = min(inner)
         places = [low + 1 + i for i, depth in enumerate(inner) if depth == top]
         return min(places, key=lambda place: (abs(2 * place - low - high), place))
-
-
-def taxonomy_order(edges: Integers) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Order and joins of a taxonomy for `Attribute`, siblings in order of their first leaf.
-
-    Args:
-        edges: one row a leaf, the numbers of the edges from the leaf up to the root, padded
-            with -1 (`Taxonomy.edges`).
-
-    >>> taxonomy_order(np.array([[0, 1], [2, 3], [4, 1]]))
-    ((0, 2, 1), (1, 0))
-    """
-    paths = [[int(edge) for edge in row[::-1] if edge >= 0] for row in edges]
-    first: dict[int, int] = {}
-    for code, path in enumerate(paths):
-        for edge in path:
-            first.setdefault(edge, code)
-    order = sorted(range(len(paths)), key=lambda code: [(first[e], e) for e in paths[code]])
-    joins = []
-    for left, right in pairwise(order):
-        shared = 0
-        for a, b in zip(paths[left], paths[right], strict=False):
-            if a != b:
-                break
-            shared += 1
-        joins.append(shared)
-    return tuple(order), tuple(joins)
 
 
 class Sort(StrEnum):

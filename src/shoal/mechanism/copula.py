@@ -41,9 +41,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import LAPLACE, Neighbours, Noise, Progress, Spending, silent
+from shoal.core import Noise, Progress, Spending, silent
 from shoal.errors import InputError
 from shoal.mechanism._kernels_rank import concordance
+from shoal.mechanism.answers import noisy_answers
 from shoal.mechanism.attributes import Attribute, Drawn, Measurement, Sort, checked
 from shoal.mechanism.perturb import isotonic
 from shoal.mechanism.privtree import marginal
@@ -177,17 +178,13 @@ def _blocks(
     n = len(column)
     ends = _ends(n, size)
     sums = np.add.reduceat(np.sort(column), ends[:-1])
-    width = Fraction(max(attribute.size - 1, 1))
-    spending = Spending(
-        mechanism=LAPLACE,
-        target=f"{attribute.name}: sums of blocks by rank",
-        sensitivity=width,
-        scale=width / epsilon,
+    noisy, spending = noisy_answers(
+        sums,
+        sensitivity=max(attribute.size - 1, 1),
         epsilon=epsilon,
-        neighbours=Neighbours.CHANGE_ONE,
-        draws=sums.size,
+        target=f"{attribute.name}: sums of blocks by rank",
+        noise=noise,
     )
-    noisy = noise.discrete_laplace(sums, scale=spending.scale)
     sizes = np.diff(ends)
     # Clamped after the fit: clamping single blocks first would push their average inwards.
     means = np.clip(isotonic(noisy / sizes, sizes), 0, attribute.size - 1)
@@ -206,17 +203,13 @@ def _links(
     for number, (a, b) in enumerate(pairs):
         progress("linking columns", number, len(pairs))
         exact[number] = _concordance(orders[a], ranks[a], ranks[b])
-    sensitivity = Fraction(2 * (n - 1) * len(pairs))
-    spending = Spending(
-        mechanism=LAPLACE,
-        target="concordant pairs of every two columns",
-        sensitivity=sensitivity,
-        scale=sensitivity / epsilon,
+    return noisy_answers(
+        exact,
+        sensitivity=2 * (n - 1) * len(pairs),
         epsilon=epsilon,
-        neighbours=Neighbours.CHANGE_ONE,
-        draws=exact.size,
+        target="concordant pairs of every two columns",
+        noise=noise,
     )
-    return noise.discrete_laplace(exact, scale=spending.scale), spending
 
 
 def _taus(concordances: Integers, lists: Sequence[Floats]) -> Floats:

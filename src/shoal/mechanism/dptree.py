@@ -67,7 +67,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import LAPLACE, SELECTION, Neighbours, Noise, Progress, Spending, silent
+from shoal.core import SELECTION, Neighbours, Noise, Progress, Spending, silent
+from shoal.mechanism.answers import noisy_answers
 from shoal.mechanism.consistency import (
     Level,
     laplace_variance,
@@ -247,22 +248,10 @@ def _counted(
     counts: Integers, price: Fraction, target: str, noise: Noise
 ) -> tuple[Integers, Spending]:
     """Counts of disjoint parts with noise: one record moves one of them, by 1."""
-    noisy = noise.discrete_laplace(counts, scale=1 / price)
-    return noisy, _spending(LAPLACE, target, 1 / price, price, counts.size)
-
-
-def _spending(
-    mechanism: str, target: str, scale: Fraction, price: Fraction, draws: int
-) -> Spending:
-    return Spending(
-        mechanism=mechanism,
-        target=target,
-        sensitivity=Fraction(1),
-        scale=scale,
-        epsilon=price,
+    return noisy_answers(
+        counts, sensitivity=1, epsilon=price, target=target, noise=noise,
         neighbours=Neighbours.ADD_REMOVE,
-        draws=draws,
-    )
+    )  # fmt: skip
 
 
 class _Space:
@@ -316,7 +305,15 @@ class _Space:
             chosen = noise.select_many(scores, sensitivity=Fraction(1), epsilon=price)
             cuts[some] = positions[np.arange(some.size), chosen]
         self._split(boxes, axis, cuts, places)
-        return _spending(SELECTION, f"medians, cut {number}", 2 / price, price, boxes.size)
+        return Spending(
+            mechanism=SELECTION,
+            target=f"medians, cut {number}",
+            sensitivity=Fraction(1),
+            scale=2 / price,
+            epsilon=price,
+            neighbours=Neighbours.ADD_REMOVE,
+            draws=boxes.size,
+        )
 
     def _due(self) -> tuple[Integers, Integers]:
         """Boxes that are cut now, and on which axis: the next one that has two cells left."""

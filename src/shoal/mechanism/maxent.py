@@ -41,8 +41,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import LAPLACE, Kind, Neighbours, Noise, Progress, Spending, silent
+from shoal.core import Kind, Noise, Progress, Spending, silent
 from shoal.errors import InputError
+from shoal.mechanism.answers import noisy_answers
 from shoal.mechanism.attributes import Attribute, Drawn, Measurement, checked
 from shoal.mechanism.fit import DENSE, Fitted, Target, fit
 from shoal.mechanism.groups import anyhow, neighbours, quantiles
@@ -233,16 +234,7 @@ def noisy_table(
     exact: Integers, *, target: str, epsilon: Fraction, noise: Noise
 ) -> tuple[Integers, Spending]:
     """Add noise to the counts of a table; a changed record moves them by at most 2 in all."""
-    spending = Spending(
-        mechanism=LAPLACE,
-        target=target,
-        sensitivity=Fraction(2),
-        scale=2 / epsilon,
-        epsilon=epsilon,
-        neighbours=Neighbours.CHANGE_ONE,
-        draws=exact.size,
-    )
-    return noise.discrete_laplace(exact, scale=spending.scale), spending
+    return noisy_answers(exact, sensitivity=2, epsilon=epsilon, target=target, noise=noise)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from shoal.core import LAPLACE, SELECTION, Neighbours, Noise, Partition, Spending
+from shoal.core import SELECTION, Neighbours, Noise, Partition, Spending
+from shoal.mechanism.answers import noisy_answers
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -59,17 +60,12 @@ def noisy_means(
         noise: where draws come from.
     """
     sums = np.bincount(partition.labels, units, minlength=len(partition)).astype(np.int64)
-    sensitivity = Fraction(steps * purchase.touched)
-    scale = sensitivity / purchase.epsilon
-    noisy = noise.discrete_laplace(sums, scale=scale)
-    spending = Spending(
-        mechanism=LAPLACE,
-        target=purchase.target,
-        sensitivity=sensitivity,
-        scale=scale,
+    noisy, spending = noisy_answers(
+        sums,
+        sensitivity=steps * purchase.touched,
         epsilon=purchase.epsilon,
-        neighbours=Neighbours.CHANGE_ONE,
-        draws=len(partition),
+        target=purchase.target,
+        noise=noise,
     )
     return np.clip(noisy / partition.sizes, 0, steps), spending
 

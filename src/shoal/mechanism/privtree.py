@@ -73,6 +73,7 @@ from numpy.typing import NDArray
 from shoal.core import LAPLACE, Kind, Neighbours, Noise, Progress, Spending, silent
 from shoal.errors import InputError
 from shoal.mechanism._kernels_tree import descend
+from shoal.mechanism.answers import noisy_answers
 from shoal.mechanism.attributes import Attribute, Drawn, Measurement, Sort, checked
 from shoal.mechanism.projection import apportion, project
 
@@ -265,16 +266,7 @@ def leaf_counts(
 ) -> tuple[Integers, Spending]:
     """Count the leaves with noise; a changed record moves the counts by at most 2 in all."""
     counts = np.bincount(tree.labels, minlength=len(tree)).astype(np.int64)
-    spending = Spending(
-        mechanism=LAPLACE,
-        target=target,
-        sensitivity=Fraction(2),
-        scale=2 / epsilon,
-        epsilon=epsilon,
-        neighbours=Neighbours.CHANGE_ONE,
-        draws=counts.size,
-    )
-    return noise.discrete_laplace(counts, scale=spending.scale), spending
+    return noisy_answers(counts, sensitivity=2, epsilon=epsilon, target=target, noise=noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,17 +364,13 @@ def _offsets(
         # Whole numbers below 2^53: floats add them up exactly.
         exact[:, number] = np.bincount(tree.labels, local, minlength=len(tree)).astype(np.int64)
         reach[:, number] = last / (2 * _LOCAL)
-    sensitivity = Fraction(2 * _LOCAL * len(summed))
-    spending = Spending(
-        mechanism=LAPLACE,
-        target="sums of its leaves",
-        sensitivity=sensitivity,
-        scale=sensitivity / epsilon,
+    noisy, spending = noisy_answers(
+        exact,
+        sensitivity=2 * _LOCAL * len(summed),
         epsilon=epsilon,
-        neighbours=Neighbours.CHANGE_ONE,
-        draws=exact.size,
+        target="sums of its leaves",
+        noise=noise,
     )
-    noisy = noise.discrete_laplace(exact, scale=spending.scale)
     return noisy * reach, spending
 
 
