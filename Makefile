@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup setup-dev demo test fuzz lint bench papers docs requirements clean
+.PHONY: setup setup-dev browser demo test fuzz lint bench papers docs requirements clean
 
 # A stamp holds the digest of what was installed, so that a second run is quick and a changed
 # requirements file is noticed.
@@ -21,6 +21,14 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/core.stamp
 	$(PIP) install --require-hashes -r requirements/dev.txt
 	touch $@
 
+# The pages are tested in a real browser: Debian's, where there is none yet and we may install it.
+# Elsewhere those tests skip by name; SHOAL_CHROMIUM names a browser that lies in another place.
+browser:
+	@command -v chromium >/dev/null || test -n "$$SHOAL_CHROMIUM" || { \
+		test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+		&& apt-get update -qq >/dev/null && apt-get install -qq -y chromium >/dev/null; } \
+		|| echo "no chromium, and it cannot be installed here: the browser tests will be skipped"
+
 demo: setup
 	$(BIN)/shoal demo --out demo
 
@@ -32,7 +40,7 @@ lint: setup-dev
 
 # On as many processes as there are cores; PYTEST_ARGS="-n 0" for one, as a debugger needs it.
 PYTEST_ARGS ?= -n auto
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 # The same suite on new examples, and more of them: for a quiet evening, not for a landing.

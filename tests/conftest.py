@@ -1,6 +1,7 @@
-"""Shared by all tests: the reference data, small tables, and hypothesis' profile."""
+"""Shared by all tests: the reference data, small tables, a browser, and hypothesis' profile."""
 
 import os
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -20,6 +21,7 @@ settings.register_profile("fuzz", settings.get_profile("test"), derandomize=Fals
 settings.load_profile(os.environ.get("SHOAL_EXAMPLES", "test"))
 
 ROOT = Path(__file__).parent.parent
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 DATA = Path(os.environ.get("SHOAL_DATA", ROOT.parent / "shared" / "data"))
 
 
@@ -62,3 +64,17 @@ def policy():
         },
         "protect": {"method": "mdav", "k": 3},
     }
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Chromium: SHOAL_CHROMIUM, one on the path, or the one that Playwright brought."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    found = os.environ.get("SHOAL_CHROMIUM") or shutil.which("chromium")
+    with playwright.sync_playwright() as driver:
+        try:
+            browser = driver.chromium.launch(executable_path=found, args=list(FLAGS))
+        except playwright.Error:
+            pytest.skip("needs a Chromium that starts")
+        yield browser
+        browser.close()

@@ -1,7 +1,5 @@
-"""A release with names that would run if they could, and a real browser to show it in."""
+"""A release with names that would run if they could."""
 
-import os
-import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,21 +11,6 @@ from shoal import publish
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 QUOTED = "\" onmouseover=alert(2) x='{{ 7 * 7 }}"
 LONG = "column" * 40
-FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """Chromium: SHOAL_CHROMIUM, one on the path, or the one that Playwright brought."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    found = os.environ.get("SHOAL_CHROMIUM") or shutil.which("chromium")
-    with playwright.sync_playwright() as driver:
-        try:
-            browser = driver.chromium.launch(executable_path=found, args=list(FLAGS))
-        except playwright.Error:
-            pytest.skip("needs a Chromium that starts")
-        yield browser
-        browser.close()
 
 
 def hostile_people(rows, seed):
