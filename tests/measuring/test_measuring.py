@@ -93,6 +93,26 @@ def test_other_people_of_the_same_population_give_nobody_away(original, control)
     assert abs(one(found, "closeness").point - 0.5) < 0.1
 
 
+def test_a_confidential_number_is_guessed_by_boosting_too(original, control):
+    """Where tax follows age, the release tells it of anybody; where it is constant, of nobody."""
+    told = {**policy(), "measure": {"secret": "tax"}}
+    tied = original.with_columns(tax=pl.col("age") * 100.0)
+    others = control.with_columns(tax=pl.col("age") * 100.0)
+
+    followed = shoal.measure(tied, tied, told, control=others, only="risk")
+    hidden = shoal.measure(
+        tied, tied.with_columns(tax=pl.lit(4000.0)), told, control=others, only="risk"
+    )
+
+    found = one(followed, "gradient boosting")
+    assert found.subject == "tax"
+    assert "to a tenth of its standard deviation" in found.sentence
+    assert found.value.low > found.baseline.high
+    assert found.control.low > found.baseline.high
+    assert one(hidden, "gradient boosting").value.high <= found.value.low
+    assert any(line.startswith("naive Bayes: 'tax' has no categories") for line in followed.skipped)
+
+
 def test_a_faithful_copy_loses_nothing(original):
     found = shoal.measure(original, original, policy(), only="utility", aligned=True)
 

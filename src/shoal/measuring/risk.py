@@ -6,6 +6,7 @@ where such people are handed in: only that difference is due to the release.
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from shoal.measures import bayes, guidance, linkage, uniques
 from shoal.measures.attack import Attack
 from shoal.measuring.results import Better, Figure, Part
 from shoal.measuring.sides import Sides
+from shoal.measuring.taking import take
 
 ATTACKS = 2000
 """People attacked at most, where an attack looks at single people."""
@@ -31,6 +33,8 @@ SMALL = 2000
 """Rows up to which the best matching of all is sought."""
 TOLERANCE = 0.05
 """Relative error up to which a number counts as guessed."""
+NEAR = 0.1
+"""Error, in standard deviations of the original, up to which a learner's number is right."""
 WIDE = 0.15
 """Intervals wider than this are told in sentences too."""
 NO_CONTROL = (
@@ -98,20 +102,14 @@ def measure(
 ) -> Risk:
     """Run the named attacks, as far as these tables allow."""
     secret = _secret(sides, policy)
-    figures: list[Figure] = []
-    skipped = [] if control is not None else [NO_CONTROL + "."]
-    # Each has draws of its own, so that it does not depend on which others are run.
-    for number, (own, (name, run)) in enumerate(
-        zip(rng.spawn(len(ATTACKS_BY_NAME)), ATTACKS_BY_NAME.items(), strict=True)
-    ):
-        if name not in which:
-            continue
-        progress(f"measuring risk: {name}", number, len(ATTACKS_BY_NAME))
-        try:
-            figures += run(Task(sides, control, secret, own))
-        except InputError as reason:
-            skipped.append(f"{name}: {reason}")
-    return Risk(tuple(figures), tuple(skipped))
+    figures, skipped = take(
+        ATTACKS_BY_NAME,
+        lambda own: Task(sides, control, secret, own),
+        which=which,
+        rng=rng,
+        progress=lambda name, done, all_: progress(f"measuring risk: {name}", done, all_),
+    )
+    return Risk(figures, skipped if control is not None else (NO_CONTROL + ".", *skipped))
 
 
 def _secret(sides: Sides, policy: Policy) -> int | None:
@@ -162,30 +160,50 @@ def _naive_bayes(task: Task) -> Iterator[Figure]:
 
 
 def _boosting(task: Task) -> Iterator[Figure]:
-    """A stronger learner: gradient boosting."""
+    """A stronger learner: gradient boosting, of categories or of a number."""
     sides, known, axis = task.sides, task.known, task.guessed()
-    if not sides.discrete[axis]:
-        raise InputError(f"'{sides.names[axis]}' has no categories.")
     try:
         from shoal.measures import prediction  # noqa: PLC0415 (optional)
     except ImportError:
         raise InputError("it needs scikit-learn. Install the extra 'sklearn'.") from None
-    control = None
-    if task.control is not None:
-        control = (task.control.places[:, known], task.control.codes(axis))
-    model = prediction.learn_codes(
-        sides.released.lower[:, known],
-        sides.released.upper[:, known],
-        sides.codes(axis, released=True),
-        discrete=[sides.discrete[one] for one in known],
-        weights=sides.released.weights,
-        rng=task.rng,
+    boxes = (sides.released.lower[:, known], sides.released.upper[:, known])
+    settings: dict[str, Any] = {
+        "discrete": [sides.discrete[one] for one in known],
+        "weights": sides.released.weights,
+        "rng": task.rng,
+    }
+    name = sides.names[axis]
+    if sides.discrete[axis]:
+        control = None
+        if task.control is not None:
+            control = (task.control.places[:, known], task.control.codes(axis))
+        model = prediction.learn_codes(*boxes, sides.codes(axis, released=True), **settings)
+        found = prediction.code_attack(
+            model, sides.places[:, known], sides.codes(axis), rng=task.rng, control=control
+        ).attack
+        yield _rate("gradient boosting", name, found, _guess_sentence(sides, known, axis, found))
+        return
+    model = prediction.learn_numbers(*boxes, sides.midpoints[:, axis], **settings)
+    inside, outside = (
+        None if people is None else _some(people.places, prediction.TARGETS, task.rng)
+        for people in (sides, task.control)
     )
-    found = prediction.code_attack(
-        model, sides.places[:, known], sides.codes(axis), rng=task.rng, control=control
-    ).attack
-    yield _rate("gradient boosting", sides.names[axis], found,
-                _guess_sentence(sides, known, axis, found))  # fmt: skip
+    guesses, others = (
+        None if people is None else (prediction.guess_numbers(model, people[:, known]),
+                                     people[:, axis])
+        for people in (inside, outside)
+    )  # fmt: skip
+    own = sides.places[:, axis]
+    spread = float(np.nanstd(own)) if np.isfinite(own).any() else 0.0
+    found = prediction.number_attack(
+        *cast("tuple[Floats, Floats]", guesses), tolerance=NEAR * spread, control=others
+    )
+    text = (
+        f"An attacker who knows {_listed(sides, known)} guesses '{name}' to a tenth of its "
+        f"standard deviation for {_hundred(found.main)} of 100 people in the "
+        f"table{_outside(found)}."
+    )
+    yield _rate("gradient boosting", name, found, text)
 
 
 def _linkage(task: Task) -> Iterator[Figure]:

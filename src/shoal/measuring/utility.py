@@ -21,6 +21,7 @@ from shoal.measures import distribution, generalisation, loss, moments, workload
 from shoal.measuring import models
 from shoal.measuring.results import Better, Figure, Part
 from shoal.measuring.sides import Sides
+from shoal.measuring.taking import take
 
 QUERIES = 2000
 MOST_HALVED = 6
@@ -67,21 +68,15 @@ def measure(
 ) -> Utility:
     """Take the named measures of utility, as far as these tables allow."""
     errors: list[float] = []
-    figures: list[Figure] = []
-    skipped: list[str] = []
-    # Each has draws of its own, so that it does not depend on which others are taken.
-    for number, (own, (name, taken)) in enumerate(
-        zip(rng.spawn(len(MEASURES)), MEASURES.items(), strict=True)
-    ):
-        if name not in which:
-            continue
-        progress(f"measuring utility: {name}", number, len(MEASURES))
-        try:
-            taken_now = taken(Task(sides, control, policy, own, errors))
-            figures += [one for one in taken_now if not isnan(one.point)]
-        except InputError as reason:
-            skipped.append(f"{name}: {reason}")
-    return Utility(tuple(figures), tuple(skipped), tuple(errors))
+    figures, skipped = take(
+        MEASURES,
+        lambda own: Task(sides, control, policy, own, errors),
+        which=which,
+        rng=rng,
+        progress=lambda name, done, all_: progress(f"measuring utility: {name}", done, all_),
+    )
+    known = tuple(one for one in figures if not isnan(one.point))
+    return Utility(known, skipped, tuple(errors))
 
 
 def _row_losses(task: Task) -> Iterator[Figure]:
