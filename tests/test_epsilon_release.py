@@ -333,16 +333,21 @@ def test_an_epsilon_of_no_ordinary_size_is_refused(desk, epsilon):
 
 def test_several_rows_a_person_are_told_to_the_steward_alone(desk):
     data, policy, out = desk()
-    policy.write_text(
-        policy.read_text().replace(
-            'name = "identifier"', 'name = { role = "identifier", unit = true }'
-        )
-    )
+    text = policy.read_text()
     frame = pl.read_csv(data)
     frame.with_columns(name=pl.lit("one person")).write_csv(data)
+    policy.write_text(
+        text.replace('name = "identifier"', 'name = { role = "identifier", unit = true }')
+    )
 
+    with pytest.raises(InputError, match=r"11 more rows than persons\. State max_rows"):
+        publish.protect(data, policy, out, form="csv")
+
+    stated = 'name = { role = "identifier", unit = true, max_rows = 3 }'
+    policy.write_text(text.replace('name = "identifier"', stated).replace("laplace", "privtree"))
     published = publish.protect(data, policy, out, form="csv")
-
-    assert any("11 more rows than persons" in note for note in published.notes)
-    public = "".join(path.read_text() for path in published.folder.iterdir())
-    assert "more rows than persons" not in public
+    assert any("9 rows beyond the first 3 of their persons" in note for note in published.notes)
+    public = "".join(
+        path.read_text() for path in published.folder.iterdir() if path.suffix != ".parquet"
+    )
+    assert "rows beyond" not in public

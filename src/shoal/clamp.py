@@ -3,7 +3,8 @@
 A table that is refused until it fits tells something about its records; so does a type or a
 level that is read off the data. Here every protected cell becomes a value of its public domain,
 by a function of that cell alone: numbers outside the bounds are clamped, unknown categories
-become the level `other`, missing cells a public constant. How many did is counted for the
+become the level `other`, missing cells a public constant, or stay missing where the policy says so
+and the method counts them as one more value. How many did is counted for the
 steward, and never published.
 """
 
@@ -30,7 +31,12 @@ from shoal.table import Table
 
 
 def adopt(
-    frame: pl.DataFrame, schema: Schema, *, columns: Sequence[str], decimal: str | None = None
+    frame: pl.DataFrame,
+    schema: Schema,
+    *,
+    columns: Sequence[str],
+    decimal: str | None = None,
+    keep: bool = False,
 ) -> tuple[Table, dict[str, Mapping[str, int]]]:
     """Fit the protected columns of a frame to their public domains, and count what was changed.
 
@@ -40,6 +46,7 @@ def adopt(
         columns: what is clamped; other released columns are the same in neighbouring tables,
             and must fit as they are.
         decimal: the decimal mark of numbers in text: a point, unless stated.
+        keep: leave missing cells missing in columns with `keep_missing`.
 
     Returns:
         The table, and for each protected column how many cells were missing, unreadable or
@@ -55,7 +62,8 @@ def adopt(
         cells, column = refuse_odd(frame[name]), schema[name]
         dtypes[name] = leaving(cells.dtype, column)
         if name in columns:
-            cells, counts[name] = _clamped(cells, column, decimal)
+            gaps = keep and column.keep_missing
+            cells, counts[name] = _clamped(cells, column, decimal, keep=gaps)
             dtypes[name] = pl.String() if isinstance(cells.dtype, pl.Enum) else cells.dtype
         else:
             cells = typed(cells, column, decimal)
@@ -64,18 +72,18 @@ def adopt(
 
 
 def _clamped(
-    series: pl.Series, column: Column, decimal: str | None
+    series: pl.Series, column: Column, decimal: str | None, *, keep: bool
 ) -> tuple[pl.Series, Mapping[str, int]]:
     series = marked_missing(series, column)
     missing = series.null_count()
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        values, unknown = _categories(series, column)
+        values, unknown = _categories(series, column, keep=keep)
         return values, {"missing": missing, "unknown": unknown}
     numbers = (
         _days(series, column) if column.kind is Kind.DATE else _numbers(series, column, decimal)
     )
     unreadable = numbers.null_count() - missing
-    values = numbers.fill_null(cast("Any", constant(column)))
+    values = numbers if keep else numbers.fill_null(cast("Any", constant(column)))
     outside = 0
     if column.bounds:
         low, high = (limit(bound) for bound in column.bounds)
@@ -127,7 +135,7 @@ def _days(series: pl.Series, column: Column) -> pl.Series:
     )
 
 
-def _categories(series: pl.Series, column: Column) -> tuple[pl.Series, int]:
+def _categories(series: pl.Series, column: Column, *, keep: bool) -> tuple[pl.Series, int]:
     levels = cast("tuple[str, ...]", column.levels)
     text = series.cast(pl.String)
     if series.dtype.is_float():
@@ -139,5 +147,6 @@ def _categories(series: pl.Series, column: Column) -> tuple[pl.Series, int]:
     unknown = values.is_null() & ~gone
     other = column.other or levels[0]
     missing = str(column.missing_as) if column.missing_as is not None else other
-    values = coded_levels(values.set(unknown, other).set(gone, missing), column)
+    values = values.set(unknown, other).set(gone, None if keep else missing)
+    values = coded_levels(values, column)
     return values.alias(column.name), int(unknown.sum())

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from shoal.core import Column, Kind, Role, Schema
+from shoal.core import Column, Kind, Persons, Role, Schema
 from shoal.errors import InputError, did_you_mean
 from shoal.policy import quoted
 from shoal.table import Table
@@ -92,6 +93,59 @@ def _check_unit(frame: pl.DataFrame, schema: Schema) -> None:
             f"Column '{name}' is the unit: expected one row a person, found {extra:,} more rows "
             "than persons. Bring the table to one row a person first."
         )
+
+
+def at_most(table: Table, unit: pl.Series, persons: Persons, *, key: int) -> NDArray[np.int64]:
+    """Choose the rows that an epsilon release looks at, as many a person as the policy states.
+
+    Which rows of a person stay is decided by those rows alone: the first in the order of a hash of
+    their released cells, under a key that is drawn for the run. Neither the place of a row in
+    the file nor another person's row has a say, and equal rows are interchangeable. Cells are
+    hashed after they were clamped: the type of a column in the file may follow any of its cells.
+
+    Args:
+        table: the rows, each cell in its public domain.
+        unit: whose rows they are.
+        persons: how many rows each may have.
+        key: random bits.
+
+    Returns:
+        The numbers of the rows that stay, in their order.
+
+    Raises:
+        InputError: for a row of nobody, and where the policy states how many rows every person has
+            and some have more or fewer. The error goes to the steward and names no person.
+    """
+    if unit.null_count():
+        raise InputError(
+            f"Column '{persons.column}' is the unit; {unit.null_count():,} rows lack it. Leave "
+            "them out, or number their persons."
+        )
+    if not persons.dropped:
+        _all_alike(unit, persons)
+        return np.arange(unit.len())
+    cells = table.frame.with_columns(pl.col(pl.Enum).cast(pl.String))
+    hashes = cells.hash_rows(key)
+    ranked = pl.DataFrame({"unit": unit, "hash": hashes})
+    kept = ranked.select(pl.col("hash").rank("ordinal").over("unit") <= persons.most)
+    return np.flatnonzero(kept.to_series().to_numpy())
+
+
+def _all_alike(unit: pl.Series, persons: Persons) -> None:
+    counts = unit.value_counts()["count"]
+    wrong = int((counts != persons.most).sum())
+    if not wrong:
+        return
+    if persons.most == 1:
+        raise InputError(
+            f"Column '{persons.column}' is the unit: expected one row a person, found "
+            f"{unit.len() - counts.len():,} more rows than persons. State max_rows, or bring the "
+            "table to one row a person."
+        )
+    raise InputError(
+        f"Column '{persons.column}': expected exactly {persons.most:,} rows a person, as "
+        f"exact_rows states; {wrong:,} of {counts.len():,} have another number. State max_rows."
+    )
 
 
 def typed(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:

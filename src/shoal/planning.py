@@ -4,7 +4,7 @@ The method, its parameters, what it will promise in which release form, and whet
 the policy requires. A requirement that cannot be met stops here, before any data is read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -30,7 +30,8 @@ from shoal.core import (
     shown,
 )
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
-from shoal.methods import REGISTRY, Method, Setting, find
+from shoal.methods import REGISTRY, Method, Setting, find, persons
+from shoal.methods.method import Several
 from shoal.spec import sentence
 
 
@@ -69,6 +70,7 @@ def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = 
         release_form=_form(method, policy, parameters, keep_order=keep_order),
         required=required(policy),
     )
+    _several(method, setting)
     method.refuse(setting)
     planned = Plan(
         policy=policy,
@@ -89,12 +91,31 @@ def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = 
     return planned
 
 
+def _several(method: Method[Any], setting: Setting[Any]) -> None:
+    """Refuse several rows a person where a method has no proof for them."""
+    stated = setting.schema.persons
+    if stated is None or stated.most == 1 or method.several is Several.ANY:
+        return
+    where = f"Column '{stated.column}': a person may have {stated.most:,} rows"
+    if method.several is Several.NONE:
+        able = [name for name, other in REGISTRY.items() if other.several is not Several.NONE]
+        raise InputError(
+            f"{where}, and the promise of '{method.name}' is about single rows. Bring the table to "
+            f"one row a person, or use one of {', '.join(able)}."
+        )
+    if persons.adds(setting) or not stated.exact:
+        raise InputError(
+            f"{where}, and '{method.name}' releases a row for each row: their number would tell. "
+            "State exact_rows in place of max_rows, or use auto."
+        )
+
+
 def with_rows(planned: Plan, rows: int) -> Plan:
     """The plan once the number of rows is known: claims may depend on it where it is public."""
     k = getattr(planned.setting.parameters, "k", None) or 1
     if rows < k:
         raise InputError(f"Cannot form one group of k={k:,} from {rows:,} rows. Lower k.")
-    if getattr(planned.setting.parameters, "neighbours", None) is Neighbours.ADD_REMOVE:
+    if not persons.rows_are_public(planned.setting):
         return planned
     setting = replace(planned.setting, rows=rows)
     planned.method.refuse(setting)
@@ -168,7 +189,14 @@ def required(policy: Policy) -> tuple[Guarantee, ...]:
     ]
     if epsilon := policy.required.get(DifferentialPrivacy.name):
         columns = tuple(name for name in policy.schema.released if not policy.schema[name].public)
-        wanted.append(DifferentialPrivacy(Fraction(epsilon), Neighbours.CHANGE_ONE, columns))
+        wanted.append(
+            DifferentialPrivacy(
+                Fraction(epsilon),
+                Neighbours.CHANGE_ONE,
+                columns,
+                rows=persons.most(policy.schema),
+            )
+        )
     return tuple(wanted)
 
 
@@ -228,6 +256,7 @@ def _able(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> list[st
         for form in method.forms:
             setting = Setting(planned.policy.schema, guarantee.columns, parameters, form)
             try:
+                _several(method, setting)
                 method.refuse(setting)
             except InputError:
                 continue
@@ -264,7 +293,8 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
     if boxes:
         notes.append("A row is a box of the quasi-identifiers' space, with counts.")
     if method.noisy:
-        return (*notes, *_clamping_notes(setting, method.clamps(setting), scaled=method.scaled))
+        persons_note = _persons_note(setting)
+        return (*notes, *persons_note, *_clamping_notes(setting, method))
     public = [column.name for column in schema.columns if column.public]
     if public:
         notes.append(f"Declared public: {', '.join(public)}; this method does not use it.")
@@ -278,11 +308,29 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
     return tuple(notes)
 
 
-def _clamping_notes(setting: Setting[Any], columns: Sequence[str], *, scaled: bool) -> list[str]:
+def _persons_note(setting: Setting[Any]) -> tuple[str, ...]:
+    """Say how many rows of a person count, where it is not one."""
+    stated = setting.schema.persons
+    if stated is None or not stated.dropped:
+        return ()
+    left = "rows of a person beyond" if stated.most > 1 else "further rows of a person than"
+    text = f"By '{stated.column}', {left} {stated.most:,} are left out; epsilon is a person's."
+    return (text,)
+
+
+def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
     """Say what happens in silence to cells outside their public domains."""
+    columns, scaled = method.clamps(setting), method.scaled
     notes = ["Cells outside their bounds are clamped, record by record and in silence."]
     for name in columns:
         column = setting.schema[name]
+        if method.gaps and column.keep_missing:
+            unknown = ""
+            if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+                first = column.other or (column.levels or ("",))[0]
+                unknown = f" unknown values count as '{first}',"
+            notes.append(f"'{name}':{unknown} missing is a value of its own.")
+            continue
         if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
             other = column.other or (column.levels or ("",))[0]
             missing = other if column.missing_as is None else column.missing_as

@@ -118,9 +118,10 @@ def run(
         confidential as the original.
     """
     progress("reading columns", 0, 1)
-    table, clamped = _adopted(planned, raw)
-    planned = with_rows(planned, len(table))
     noise = OpenDPNoise() if noise is None else noise
+    rng = getattr(noise, "rng", None) or np.random.default_rng()
+    table, clamped, dropped = _adopted(planned, raw, rng)
+    planned = with_rows(planned, len(table))
     claims = tuple(c for c in planned.claims if noise.secure or isinstance(c.guarantee, Testable))
     _still_covered(planned, claims)
     _not_looked_at(planned, looked=_looked(planned.policy))
@@ -130,7 +131,7 @@ def run(
         if booked is not None and booked.looked:
             _not_looked_at(planned, looked=True)  # Somebody may have looked just now.
             claims = tuple(map(_if_not_chosen_from_it, claims))
-        tools = Tools(noise, progress, getattr(noise, "rng", None) or np.random.default_rng())
+        tools = Tools(noise, progress, rng)
         outcome = local.run(table, planned.method, planned.setting, tools)
         progress("checking promises", 0, 1)
         _verify(claims, outcome.spendings, noise, drawn)
@@ -146,8 +147,8 @@ def run(
             extras={name: raw.restore(_framed(t)) for name, t in outcome.extras.items()},
         )
         progress("measuring losses", 0, 1)
-        compared = _figures(planned, outcome, clamped, booked)
-    told = (*_unreadable(clamped, len(table)), *_repeated(planned, raw))
+        compared = _figures(planned, outcome, clamped, booked) | {"beyond_max_rows": dropped}
+    told = (*_unreadable(clamped, len(table)), *_left_out(planned, dropped))
     if booked is None:
         return Run(release, compared, told)
     booking = (Path(planned.policy.ledger["file"]), booked.id)
@@ -220,12 +221,22 @@ def show_budget(path: Path) -> str:
     return "\n\n".join(str(account) for account in budget.show(path))
 
 
-def _adopted(planned: Plan, raw: io.Raw) -> tuple[Table, Mapping[str, Any]]:
+def _adopted(
+    planned: Plan, raw: io.Raw, rng: np.random.Generator
+) -> tuple[Table, Mapping[str, Any], int]:
+    """The table, what was clamped, and how many rows were left out of persons with too many."""
     schema, decimal = planned.policy.schema, planned.policy.reading.get("decimal")
-    if planned.method.noisy:
-        columns = planned.method.clamps(planned.setting)
-        return clamp.adopt(raw.frame, schema, columns=columns, decimal=decimal)
-    return intake.adopt(raw.frame, schema, decimal=decimal), {}
+    if not planned.method.noisy:
+        return intake.adopt(raw.frame, schema, decimal=decimal), {}, 0
+    columns = planned.method.clamps(planned.setting)
+    keep = planned.method.gaps
+    table, clamped = clamp.adopt(raw.frame, schema, columns=columns, decimal=decimal, keep=keep)
+    if schema.persons is None:
+        return table, clamped, 0
+    unit = intake.marked_missing(raw.frame[schema.persons.column], schema[schema.persons.column])
+    key = int(rng.integers(1 << 63))
+    kept = intake.at_most(table, unit, schema.persons, key=key)
+    return table.take(kept), clamped, len(table) - kept.size
 
 
 def _unreadable(clamped: Mapping[str, Mapping[str, int]], rows: int) -> tuple[str, ...]:
@@ -238,17 +249,14 @@ def _unreadable(clamped: Mapping[str, Mapping[str, int]], rows: int) -> tuple[st
     )
 
 
-def _repeated(planned: Plan, raw: io.Raw) -> tuple[str, ...]:
-    """Warn the steward, and nobody else, where an epsilon for a row is none for a person."""
-    name = planned.policy.schema.flagged("unit")
-    if name is None or not planned.method.noisy:
-        return ()
-    extra = raw.frame.height - raw.frame[name].n_unique()
-    if not extra:
+def _left_out(planned: Plan, dropped: int) -> tuple[str, ...]:
+    """Tell the steward, and nobody else, how many rows of persons with too many were left out."""
+    persons = planned.policy.schema.persons
+    if persons is None or not dropped:
         return ()
     text = (
-        f"'{name}': {extra:,} more rows than persons, and the promise is for one row each. Bring "
-        "the table to one row a person. (Confidential: do not publish this line.)"
+        f"'{persons.column}': {dropped:,} rows beyond the first {persons.most:,} of their persons "
+        "were left out. (Confidential: do not publish this line.)"
     )
     return (text,)
 

@@ -121,6 +121,12 @@ class ColumnSpec(_Spec):
     )
     public: bool = Field(default=False, description="The values are public knowledge.")
     unit: bool = Field(default=False, description="The column numbers the persons.")
+    max_rows: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        None, description="Rows of a person that an epsilon release uses at most; public."
+    )
+    exact_rows: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        None, description="Rows that every person has, publicly known."
+    )
     household: bool = Field(default=False, description="The column numbers the households.")
     weight: bool = Field(default=False, description="The column is the sampling weight.")
     stratum: bool = Field(default=False, description="The column is the sampling stratum.")
@@ -139,6 +145,10 @@ class ColumnSpec(_Spec):
     )
     missing_as: Number | date | Category | None = Field(
         None, description="What missing cells become in an epsilon release: a public constant."
+    )
+    keep_missing: bool = Field(
+        default=False,
+        description="Methods that draw rows count missing cells as a value of their own.",
     )
 
     @model_validator(mode="after")
@@ -167,11 +177,18 @@ class ColumnSpec(_Spec):
             "format": {Kind.DATE},
             "other": {Kind.ORDINAL, Kind.NOMINAL},
             "missing_as": set(Kind),
+            "keep_missing": set(Kind),
         }
         for key in named & allowed.keys():
             if self.kind not in allowed[key]:
                 kinds = " or ".join(sorted(allowed[key]))
                 _fail(f"expected '{key}' on a {kinds} column only, found it on '{self.kind}'.")
+        if named & {"max_rows", "exact_rows"} and not self.unit:
+            _fail("expected 'max_rows' and 'exact_rows' beside 'unit = true' only.")
+        if {"max_rows", "exact_rows"} <= named:
+            _fail("expected 'max_rows' or 'exact_rows', found both.")
+        if {"keep_missing", "missing_as"} <= named:
+            _fail("expected 'keep_missing' or 'missing_as', found both.")
         self._check_levels()
         self._check_limits()
         return self

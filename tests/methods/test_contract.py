@@ -27,7 +27,7 @@ DRAWN = {ReleaseForm.SYNTHETIC, ReleaseForm.TREE}
 """Forms in which no row stands for a row of the original."""
 OUTPUT = {ReleaseForm.TREE: {"output": "tree"}}
 """Parameters that imply a form."""
-ADD_REMOVE = {"dp-kdtree", "dp-quadtree"}
+ADD_REMOVE = {"dp-kdtree", "dp-quadtree", "privtree", "copula", "maxent", "auto"}
 """Methods that have a proof for a record that comes or goes."""
 PUBLIC_BOUNDS = {"dp-kdtree", "dp-quadtree", "privtree", "copula", "maxent", "auto"}
 """Methods that take no bounds from the data at all."""

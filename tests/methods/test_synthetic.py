@@ -277,8 +277,6 @@ def test_what_cannot_work_is_refused_in_sentences(name):
         plan({"sex": {"role": "quasi-identifier", "kind": "nominal"}})
     with pytest.raises(InputError, match="epsilon"):
         plan(epsilon=-1)
-    with pytest.raises(InputError, match="change-one neighbours only"):
-        plan(neighbours="add-remove")
     with pytest.raises(InputError, match="'town' is public, and boxes or drawn rows"):
         plan({"town": {"role": "other", "public": True}})
     with pytest.raises(InputError, match="has no release form 'row-aligned'"):

@@ -8,6 +8,7 @@ computed on the released table, an `Estimate` was measured and has an interval. 
 from shoal.core.columns import (
     Column,
     Kind,
+    Persons,
     Progress,
     Role,
     Schema,
@@ -67,6 +68,7 @@ __all__ = [
     "Neighbours",
     "Noise",
     "Partition",
+    "Persons",
     "Policy",
     "Progress",
     "Release",

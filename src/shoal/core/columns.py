@@ -132,11 +132,31 @@ class Column:
     date_format: str | None = None
     other: str | None = None
     missing_as: Decimal | date | str | None = None
+    keep_missing: bool = False
+    max_rows: int | None = None
+    exact_rows: int | None = None
 
     @property
     def levels(self) -> tuple[str, ...] | None:
         """The categories that the policy declares, in their order, if it does."""
         return self.taxonomy.leaves if self.taxonomy else self.categories
+
+
+@dataclass(frozen=True)
+class Persons:
+    """How rows belong to persons, as the policy states it.
+
+    Attributes:
+        column: it numbers the persons.
+        most: rows of a person that an epsilon release looks at.
+        exact: every person has that many, so that the number of rows is known with that of persons.
+        dropped: further rows of a person are left out; otherwise they are an error.
+    """
+
+    column: str
+    most: int = 1
+    exact: bool = True
+    dropped: bool = False
 
 
 @dataclass(frozen=True)
@@ -165,3 +185,14 @@ class Schema:
     def flagged(self, flag: str) -> str | None:
         """Name of the column that carries a flag such as `unit` or `weight`, if one does."""
         return next((column.name for column in self.columns if getattr(column, flag)), None)
+
+    @property
+    def persons(self) -> Persons | None:
+        """How rows belong to persons, if a column numbers them."""
+        column = next((column for column in self.columns if column.unit), None)
+        if column is None:
+            return None
+        if column.max_rows is not None:
+            # One row at most is exactly one: a person without a row is not in the table.
+            return Persons(column.name, column.max_rows, column.max_rows == 1, dropped=True)
+        return Persons(column.name, column.exact_rows or 1)

@@ -150,7 +150,8 @@ class DifferentialPrivacy:
     Attributes:
         protects: the columns whose values may change.
         invariants: what is published exactly, and so is the same in both tables.
-        unit: whose record may change: a row, unless a person may have several.
+        unit: whose record may change: a row, or where a column numbers them a person.
+        rows: how many rows a person may have.
     """
 
     name: ClassVar[str] = "differential-privacy"
@@ -159,6 +160,7 @@ class DifferentialPrivacy:
     protects: tuple[str, ...]
     invariants: tuple[str, ...] = ("the number of rows",)
     unit: str = "row"
+    rows: int = 1
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -168,7 +170,8 @@ class DifferentialPrivacy:
     def __str__(self) -> str:
         whom = " (add-remove)" if self.neighbours is Neighbours.ADD_REMOVE else ""
         what = " + ".join(self.protects)
-        return f"{shown(self.epsilon)}-differential privacy{whom} of {what}"
+        each = f", for persons of up to {self.rows:,} rows" if self.rows > 1 else ""
+        return f"{shown(self.epsilon)}-differential privacy{whom} of {what}{each}"
 
 
 @dataclass(frozen=True)

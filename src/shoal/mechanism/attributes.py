@@ -35,6 +35,7 @@ class Attribute:
             side by side; by default as they are.
         joins: for a taxonomy, how deep the common ancestor of each two neighbours of the order
             lies, 0 being the root; by default 0 throughout, which is a flat nominal.
+        gap: the last code stands for a missing cell. It is cut off before the others are halved.
 
     >>> Attribute("colour", Kind.NOMINAL, 4, joins=(1, 0, 1)).cut(0, 4)
     2
@@ -45,6 +46,7 @@ class Attribute:
     size: int
     order: tuple[int, ...] | None = None
     joins: tuple[int, ...] | None = None
+    gap: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in {Kind.NUMERIC, Kind.ORDINAL, Kind.NOMINAL} or self.size < 1:
@@ -81,6 +83,8 @@ class Attribute:
         has, and of these at the one nearest the middle, the lower of two. So a taxonomy's
         nodes come apart before their members do, by halves, whatever their fan-out.
         """
+        if self.gap and high == self.size:
+            return high - 1
         middle = low + (high - low) // 2
         if self.joins is None:
             return middle

@@ -292,7 +292,7 @@ def marginal(
 ) -> Marginal:
     """The histogram of one ordered column by a tree of its own, half of epsilon for either part."""
     structure = min(epsilon / 2, PATH / _LEAST_SCALE)
-    line = Attribute(attribute.name, Kind.NUMERIC, attribute.size)
+    line = Attribute(attribute.name, Kind.NUMERIC, attribute.size, gap=attribute.gap)
     tree = grow(
         [column], [line], epsilon=structure, noise=noise, target=f"{attribute.name}: its tree"
     )
@@ -331,7 +331,8 @@ def _halves(
         nodes = split[axis[split] == j]
         low, high = lower[nodes, j], upper[nodes, j]
         if attribute.joins is None:
-            cut[nodes] = low + (high - low) // 2
+            middle = low + (high - low) // 2
+            cut[nodes] = np.where(attribute.gap & (high == attribute.size), high - 1, middle)
         else:
             ends, back = np.unique(np.column_stack([low, high]), axis=0, return_inverse=True)
             cuts = np.array([attribute.cut(int(a), int(b)) for a, b in ends], dtype=np.int64)

@@ -6,7 +6,8 @@ are wanted for. It never sees a record, so that following it costs nothing.
     m = number of columns, P = m (m - 1) / 2, r = n epsilon / P
 
     m <= 2                                                  privtree
-    all numeric, goal MEANS, n epsilon < 5000               copula, blocks by rank
+    all numeric, goal MEANS, n epsilon < 5000               copula, blocks by rank;
+                                                            not where missing is a value
     otherwise                                               maxent, with its own `plan`
 
 Where the thresholds come from. Adult, age and hours, 300 to 3,000 records, epsilon 0.3 and 1:
@@ -78,7 +79,7 @@ def choose(
     if not attributes or n < 1 or epsilon <= 0:
         raise InputError("A choice needs a column, a record and epsilon > 0.")
     m, budget = len(attributes), n * epsilon
-    numeric = all(attribute.numeric for attribute in attributes)
+    numeric = all(attribute.numeric and not attribute.gap for attribute in attributes)
     weak = warnings(attributes, n=n, epsilon=epsilon)
     if m <= 2:
         return Choice("privtree", *_tree(budget, goal), weak)

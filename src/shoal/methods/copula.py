@@ -11,6 +11,8 @@ from pydantic import Field
 from shoal.errors import InputError
 from shoal.mechanism.attributes import Drawn
 from shoal.mechanism.copula import Margins, copula
+from shoal.mechanism.privtree import Fill
+from shoal.methods import privtree
 from shoal.methods.method import Setting, Tools
 from shoal.methods.synthetic import (
     COPULA,
@@ -33,7 +35,13 @@ class CopulaDrawing(Drawing):
 
 def _refuse(setting: Setting[CopulaDrawing]) -> None:
     at_least_two(setting)
-    if setting.rows is not None and setting.rows < 2:
+    kept = [name for name in setting.columns if setting.schema[name].keep_missing]
+    if kept and setting.parameters.margins is Margins.BLOCKS:
+        raise InputError(
+            f"Column '{kept[0]}', keep_missing: blocks by rank have no place for a missing cell. "
+            'Use margins = "tree", or privtree, maxent or auto.'
+        )
+    if setting.rows is not None and setting.rows < 2 and setting.parameters.strata is None:
         raise InputError("A rank correlation needs two rows; found one. Use privtree or auto.")
 
 
@@ -53,6 +61,10 @@ def draw(task: Task, tools: Tools, *, margins: Margins) -> Drawn:
 def _draw(
     task: Task, setting: Setting[CopulaDrawing], tools: Tools
 ) -> tuple[Drawn, tuple[str, ...]]:
+    if task.rows < 2:
+        # A stratum of one row, or a noisy number of one: public both, and so is the choice.
+        one = "One row has no rank correlation: it was drawn as privtree does."
+        return privtree.draw(task, tools, fill=Fill.UNIFORM), (one,)
     return draw(task, tools, margins=setting.parameters.margins), ()
 
 

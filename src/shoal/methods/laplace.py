@@ -3,16 +3,15 @@
 Claim: epsilon, proved, row-aligned or shuffled. Changing a record changes its own row only, in each
 protected column by at most the width of the public bounds, and each column's noise has scale
 width / epsilon_j with the epsilon_j adding up to epsilon; a nominal cell is chosen at price
-epsilon_j. Public columns may stand beside it: they are the same in both tables.
+epsilon_j. Public columns may stand beside it: they are the same in both tables. A person of exactly
+r rows changes r of them, so that a row's noise is paid with epsilon / r (`shoal.methods.persons`).
 """
-
-from fractions import Fraction
 
 import numpy as np
 
 from shoal.core import Claim, Partition, Status
-from shoal.methods import noisy
-from shoal.methods.method import Masked, Method, Setting, Tools
+from shoal.methods import noisy, persons
+from shoal.methods.method import Masked, Method, Setting, Several, Tools
 from shoal.methods.noisy import Noisy, Split
 from shoal.table import Table
 
@@ -35,8 +34,9 @@ def _claims(setting: Setting[Noisy]) -> tuple[Claim, ...]:
 def _run(table: Table, setting: Setting[Noisy], tools: Tools) -> Masked:
     given = noisy.axes(table, setting)
     alone = Partition(np.arange(len(table)))
-    prices = noisy.budgets(given, Fraction(setting.parameters.epsilon), Split.EQUAL)
-    return Masked(*noisy.perturbed(table, tools, noisy.each(given, alone, prices)))
+    prices = noisy.budgets(given, persons.row_epsilon(setting), Split.EQUAL)
+    protected, spent = noisy.perturbed(table, tools, noisy.each(given, alone, prices))
+    return Masked(protected, persons.restated(spent, setting))
 
 
 METHOD = Method(
@@ -51,5 +51,6 @@ METHOD = Method(
     default_columns=noisy.protected_columns,
     refuse=noisy.refuse,
     noisy=True,
+    several=Several.EXACT,
     sort_by=lambda _setting: (),
 )

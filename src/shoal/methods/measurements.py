@@ -13,7 +13,7 @@ One row an answer. Columns:
 Whoever fits a model of their own can weigh each answer by its scale, which drawn rows do not tell.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from shoal.core import Kind
 from shoal.mechanism.attributes import Measurement, Sort
-from shoal.methods.places import Places
+from shoal.methods.places import MISSING, Places
 
 Integers = NDArray[np.int64]
 Texts = NDArray[np.object_]
@@ -47,6 +47,25 @@ def tabulated(
         ]
         table[f"cell_{axis.column.name}"] = np.concatenate(parts)
     return table
+
+
+def stacked(
+    tables: Mapping[str, Mapping[str, NDArray[Any]]], column: str
+) -> dict[str, NDArray[Any]]:
+    """The tables of several strata as one, with the stratum of each answer."""
+    found: dict[str, NDArray[Any]] = {}
+    names = next(iter(tables.values()))
+    before = 0
+    numbers = []
+    for table in tables.values():
+        numbers.append(table["measurement"] + before)
+        before += int(table["measurement"].max()) + 1
+    for name in names:
+        parts = numbers if name == "measurement" else [table[name] for table in tables.values()]
+        found[name] = np.concatenate(parts)
+    sizes = [len(table["answer"]) for table in tables.values()]
+    found[f"cell_{column}"] = _repeated(list(tables), sizes)
+    return found
 
 
 def _cells(measured: Measurement, space: Sequence[Places]) -> dict[int, Texts]:
@@ -96,8 +115,11 @@ def _listed(axis: Places, codes: Sequence[int]) -> str:
     if axis.order is None:  # a number that was counted in groups of single codes
         return " | ".join(axis.text(code, code + 1) for code in codes)
     levels = cast("tuple[str, ...]", axis.column.levels)
-    names = [levels[int(axis.order[code + axis.first])] for code in codes]
-    run = len(codes) > 2 and codes[-1] - codes[0] == len(codes) - 1
+    names = [
+        levels[int(axis.order[code + axis.first])] if code < axis.present else MISSING
+        for code in codes
+    ]
+    run = axis.present not in codes and len(codes) > 2 and codes[-1] - codes[0] == len(codes) - 1
     if run and axis.column.kind is Kind.ORDINAL:
         return f"{names[0]} to {names[-1]}"
     return " | ".join(names)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -34,6 +35,18 @@ class Parameters(BaseModel):
 
 P = TypeVar("P", bound=Parameters)
 P_co = TypeVar("P_co", bound=Parameters, covariant=True)
+
+
+class Several(StrEnum):
+    """For which tables a method has a proof, if a person may have several rows.
+
+    `none`: for none. `exact`: if every person has the same number. `any`: if a person's rows
+    beyond a public number are left out.
+    """
+
+    NONE = "none"
+    EXACT = "exact"
+    ANY = "any"
 
 
 @dataclass(frozen=True)
@@ -136,6 +149,8 @@ class Method(Generic[P]):
         noisy: protected cells are clamped to public domains before the method sees them.
         clamped: which of the protected columns are, if not all of them.
         scaled: whether a numeric column's public transform is used.
+        several: which tables with several rows a person it is proved for.
+        gaps: missing cells reach it where the policy says that they are values of their own.
         example_columns: two protected columns that it works on, for documentation.
         sort_by: columns by which rows are put in canonical order; by default all.
         counterexample: two neighbouring tables that refute a claim, for given k.
@@ -157,6 +172,8 @@ class Method(Generic[P]):
     noisy: bool = False
     clamped: Callable[[Setting[P]], tuple[str, ...]] | None = None
     scaled: bool = False
+    several: Several = Several.NONE
+    gaps: bool = False
     example_columns: tuple[Column, Column] = TWO_NUMBERS
     sort_by: Callable[[Setting[P]], tuple[str, ...]] | None = None
     counterexample: Callable[[int], Pair] | None = None

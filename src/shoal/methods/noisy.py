@@ -35,6 +35,7 @@ from shoal.core import (
 from shoal.errors import InputError
 from shoal.mechanism.grid import Grid
 from shoal.mechanism.perturb import Purchase, chosen_categories, isotonic, noisy_means
+from shoal.methods import persons
 from shoal.methods.grouping import KNOWN_COLUMNS, ONE_ROW_A_PERSON, top_down
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
 from shoal.partition import path_lengths
@@ -180,7 +181,8 @@ def change_one_only(setting: Setting[Priced]) -> None:
 
 def nobody_beside(setting: Setting[Priced]) -> None:
     """Refuse public columns where rows or boxes stand for nobody."""
-    public = [name for name in setting.schema.released if name not in setting.columns]
+    strata = getattr(setting.parameters, "strata", None)
+    public = [name for name in setting.schema.released if name not in {*setting.columns, strata}]
     if public:
         raise InputError(
             f"Column '{public[0]}' is public, and boxes or drawn rows stand for nobody to whom its "
@@ -398,14 +400,23 @@ def privacy_claim(
     are public, and named as invariants. The epsilon is the whole release's unless given.
     """
     schema, parameters = setting.schema, setting.parameters
-    assumptions = [ONE_ROW_A_PERSON, *assumes]
+    # With a `unit` column, whose rows are whose is looked up and no assumption.
+    assumptions = [*([] if schema.persons else [ONE_ROW_A_PERSON]), *assumes]
     if setting.release_form is ReleaseForm.ROW_ALIGNED:
         assumptions.append(FILE_ORDER)
     observed = [name for name in setting.columns if schema[name].observed]
     measured = any(schema[name].kind in {Kind.NUMERIC, Kind.DATE} for name in setting.columns)
     from_data = isinstance(parameters, Noisy) and parameters.bounds is Origin.FROM_DATA and measured
-    known = ["the number of rows"] if parameters.neighbours is Neighbours.CHANGE_ONE else []
-    public = [name for name in schema.released if name not in setting.columns]
+    known = []
+    if parameters.neighbours is Neighbours.CHANGE_ONE:
+        counted = "rows" if persons.rows_are_public(setting) else "persons"
+        known = [f"the number of {counted}"]
+    most = persons.most(schema)
+    if most > 1 and status is not Status.REFUTED:
+        how = "exactly" if schema.persons and schema.persons.exact else "at most"
+        basis = f"{basis}; a person has {how} {most:,} rows, and a row costs epsilon / {most:,}"
+    strata = getattr(parameters, "strata", None)
+    public = [name for name in schema.released if name not in {*setting.columns, strata}]
     if public:
         invariants = (f"the public columns {', '.join(public)}", *invariants)
     if from_data and status is not Status.REFUTED:
@@ -426,6 +437,8 @@ def privacy_claim(
             neighbours=parameters.neighbours,
             protects=setting.columns,
             invariants=(*known, *invariants),
+            unit="row" if schema.persons is None else "person",
+            rows=most,
         ),
         status=status,
         basis=basis,

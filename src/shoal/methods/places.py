@@ -13,10 +13,13 @@ step: the type of the file's numbers is not public.
 
 Methods that follow a column's public `transform` take grids of 2^20 units on that scale, and so do
 columns with more multiples of the step than that; on the way back numbers are rounded to the step.
+
+Where the policy says `keep_missing`, and the method can bear it, a missing cell is one more cell at
+the end of the axis, as public as the others.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -38,6 +41,7 @@ from shoal.table import Table
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+MISSING = "missing"
 _EPOCH = date(1970, 1, 1)
 _MOST_MULTIPLES = 1 << 20
 
@@ -53,6 +57,7 @@ class Places:
         grid: for numbers without, and for those on a scale of their own.
         order: for categories, positions of the levels, first place first.
         heights: for a taxonomy, the heights of the borders between cells.
+        gap: the last cell stands for a missing one.
     """
 
     column: Column
@@ -62,6 +67,12 @@ class Places:
     grid: Grid | Scale | None = None
     order: Integers | None = None
     heights: Integers | None = None
+    gap: bool = False
+
+    @property
+    def present(self) -> int:
+        """Number of cells that are values."""
+        return self.count - self.gap
 
     @property
     def axis(self) -> Axis:
@@ -72,23 +83,32 @@ class Places:
         """The column as cells, each record by itself."""
         name = self.column.name
         if self.order is not None:
-            places = np.argsort(self.order)[table.codes(name)]
-        elif self.grid is not None:
-            places = self.grid.encode(table.numbers(name))
+            codes = table.codes(name)
+            gone = codes < 0
+            places = np.argsort(self.order)[codes]
         else:
             numbers = table.numbers(name)
-            if self.step is not None:
-                numbers = numbers * self.step.denominator / self.step.numerator
-            places = np.rint(numbers).astype(np.int64)
-        return np.clip(places - self.first, 0, self.count - 1)
+            gone = np.isnan(numbers)
+            if self.gap:
+                numbers = np.where(gone, 0.0, numbers)
+            if self.grid is not None:
+                places = self.grid.encode(numbers)
+            else:
+                if self.step is not None:
+                    numbers = numbers * self.step.denominator / self.step.numerator
+                places = np.rint(numbers).astype(np.int64)
+        cells = np.clip(places - self.first, 0, self.present - 1)
+        return np.where(gone, self.present, cells) if self.gap else cells
 
     def put(self, table: Table, cells: Integers | Floats) -> Table:
         """The table with other cells in this column."""
         name = self.column.name
+        gone = self.gap & (np.rint(cells) >= self.present)
+        cells = np.where(gone, 0, cells)
         if self.order is not None:
             places = np.asarray(cells, dtype=np.int64) + self.first
-            return table.with_codes(name, self.order[places])
-        return table.with_numbers(name, self.values(cells))
+            return table.with_codes(name, np.where(gone, -1, self.order[places]))
+        return table.with_numbers(name, np.where(gone, np.nan, self.values(cells)))
 
     def values(self, cells: Integers | Floats) -> Floats:
         """Numbers, days or ranks of cells."""
@@ -117,10 +137,14 @@ class Places:
 
     def text(self, lower: int, upper: int) -> str:
         """Cells as a text: a category, a day or number, or a range of them."""
+        if self.gap and upper == self.count:
+            if lower == self.present:
+                return MISSING
+            return f"{self.text(lower, self.present)} or {MISSING}"
         if self.order is not None:
             levels = cast("tuple[str, ...]", self.column.levels)
             return levels[int(self.order[lower + self.first])]
-        cells = np.array([lower, min(upper, self.count - 1)])
+        cells = np.array([lower, min(upper, self.present - 1)])
         start, end = self.values(cells) if self.grid is None else self._on_grid(cells)
         if self.column.kind is Kind.DATE:
             one, other = (str(_EPOCH + timedelta(days=int(days))) for days in (start, end))
@@ -128,16 +152,27 @@ class Places:
             one, other = (f"{number:.15g}" for number in (start, end))
         if upper == lower + 1 and self.grid is None:
             return one
-        return f"[{one}, {other}{']' if upper == self.count else ')'}"
+        return f"[{one}, {other}{']' if upper == self.present else ')'}"
 
 
-def places(column: Column, *, scaled: bool = False) -> Places:
+def places(column: Column, *, scaled: bool = False, gaps: bool = False) -> Places:
     """The public axis of a column that has bounds or levels.
 
     Args:
         column: what the policy says of it.
         scaled: follow its transform.
+        gaps: a missing cell is one more cell, if the policy says so.
     """
+    axis = _places(column, scaled=scaled)
+    if not (gaps and column.keep_missing):
+        return axis
+    heights = axis.heights
+    if heights is not None:
+        heights = np.append(heights, heights.max(initial=0))
+    return replace(axis, count=axis.count + 1, heights=heights, gap=True)
+
+
+def _places(column: Column, *, scaled: bool) -> Places:
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         return _ranks(column)
     low, high = (_limit(column, bound) for bound in cast("tuple[Any, Any]", column.bounds))

@@ -4,18 +4,16 @@ If groups form from columns that everybody knows, they are the same in both tabl
 2 of soriacomas2017 holds without its assumption. Claim: epsilon, proved, row-aligned or shuffled,
 for the values of the protected columns, given the public columns and who is in the table. Group
 sums of a protected column move by at most its width, in one group; parallel composition over
-groups, sequential over columns.
+groups, sequential over columns. The r rows of a person move sums r times, at epsilon / r each.
 
 Ties between equal public records go by the order of the file, never by a protected column.
 """
 
-from fractions import Fraction
-
 from shoal.core import Claim, ReleaseForm, Status
 from shoal.errors import InputError
-from shoal.methods import noisy
+from shoal.methods import noisy, persons
 from shoal.methods.mdav_laplace import SOURCE
-from shoal.methods.method import Masked, Setting, Tools
+from shoal.methods.method import Masked, Setting, Several, Tools
 from shoal.methods.noisy import NoisyGroups, Split
 from shoal.partition import mdav
 from shoal.table import Table
@@ -62,8 +60,9 @@ def _run(table: Table, setting: Setting[NoisyGroups], tools: Tools) -> Masked:
     names = [name for name in _public(setting) if setting.schema[name].kind is not None]
     partition = mdav(table.matrix(names), parameters.k, progress=tools.progress)
     given = noisy.axes(table, setting)
-    prices = noisy.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
-    return Masked(*noisy.perturbed(table, tools, noisy.each(given, partition, prices)))
+    prices = noisy.budgets(given, persons.row_epsilon(setting), Split.EQUAL)
+    protected, spent = noisy.perturbed(table, tools, noisy.each(given, partition, prices))
+    return Masked(protected, persons.restated(spent, setting))
 
 
 METHOD = noisy.noisy_method(
@@ -77,4 +76,5 @@ METHOD = noisy.noisy_method(
     not_claimed=_not_claimed,
     refuse=_refuse,
     sort_by=_public,
+    several=Several.EXACT,
 )

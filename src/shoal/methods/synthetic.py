@@ -7,25 +7,30 @@ noise and draws as many rows as there are records; the proof stands beside each 
 follows is post-processing: codes become values again, rare combinations are merged on request
 (`min_cell`), and the noisy answers are published beside the rows, since they are paid for.
 
-The number of rows is public and used throughout: change-one neighbours only.
+The mechanisms are proved for change-one neighbours, and use the number of rows throughout. Where it
+is not public, because a record comes or goes or a person may have several rows, it is measured
+first, and the table brought to the noisy number (`shoal.methods.persons`). Public strata are learnt
+one by one (`shoal.methods.strata`). A missing cell is a value of its own where the policy says
+`keep_missing`, and else a public constant.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from shoal.core import Claim, Kind, ReleaseForm, Role, Status
+from shoal.core import Claim, Kind, ReleaseForm, Role, Spending, Status
 from shoal.errors import InputError
 from shoal.mechanism.attributes import Attribute, Drawn
 from shoal.mechanism.selection import warnings
-from shoal.methods import noisy
-from shoal.methods.measurements import tabulated
-from shoal.methods.method import Masked, Method, Setting, Tools
+from shoal.methods import noisy, persons, strata
+from shoal.methods.measurements import stacked, tabulated
+from shoal.methods.method import Masked, Method, Setting, Several, Tools
 from shoal.methods.noisy import Priced
 from shoal.methods.places import Places, places, redrawn
 from shoal.methods.rare import merged
@@ -59,6 +64,9 @@ class Drawing(Priced):
         None,
         description="Merge drawn rows until no combination of the quasi-identifiers is rarer.",
     )
+    strata: str | None = Field(
+        None, description="Public column whose categories are learnt one by one."
+    )
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,7 @@ class Task:
 
     @property
     def rows(self) -> int:
-        """The number of records, which is public."""
+        """The number of records: public, or measured with noise."""
         return len(self.codes[0])
 
 
@@ -105,7 +113,17 @@ def synthetic_method(
 
     def claims(setting: Setting[Drawing]) -> tuple[Claim, ...]:
         credit = f"{source}; {COMBINATION}"
-        return (noisy.privacy_claim(setting, Status.PROVED, basis=basis, source=credit),)
+        divided = setting.parameters.strata
+        empty = (persons.NOT_EMPTY,) if persons.adds(setting) else ()
+        claim = noisy.privacy_claim(
+            setting,
+            Status.PROVED,
+            basis=basis,
+            source=credit,
+            assumes=(*empty, *strata.assumes(divided)),
+            invariants=strata.invariants(setting, divided),
+        )
+        return (claim,)
 
     def refused(setting: Setting[Drawing]) -> None:
         _refuse(setting)
@@ -125,6 +143,8 @@ def synthetic_method(
         refuse=refused,
         noisy=True,
         scaled=True,
+        several=Several.ANY,
+        gaps=True,
         sort_by=lambda _setting: (),
     )
 
@@ -149,11 +169,18 @@ def _not_claimed(setting: Setting[Drawing]) -> tuple[str, ...]:
 
 
 def _refuse(setting: Setting[Drawing]) -> None:
-    noisy.change_one_only(setting)
+    least, divided = setting.parameters.min_cell, setting.parameters.strata
+    if divided is not None:
+        strata.refuse(setting, divided)
     noisy.refuse_bare(setting)
+    persons.refuse_many_rows(setting)
     noisy.nobody_beside(setting)
-    least = setting.parameters.min_cell
     if least is not None:
+        if divided is not None:
+            raise InputError(
+                "[protect], min_cell: rows of different strata are not merged, so that it cannot "
+                "be had beside strata."
+            )
         if not setting.schema.with_role(Role.QUASI_IDENTIFIER):
             raise InputError("[protect], min_cell: expected a quasi-identifier, found none.")
         if setting.rows is not None and setting.rows < least:
@@ -164,24 +191,99 @@ def _refuse(setting: Setting[Drawing]) -> None:
 
 
 def _run(table: Table, setting: Setting[Drawing], tools: Tools, draw: Draw) -> Masked:
-    space = [places(setting.schema[name], scaled=True) for name in setting.columns]
-    task = Task(
-        codes=[axis.cells(table) for axis in space],
-        attributes=[attribute(axis) for axis in space],
-        epsilon=Fraction(setting.parameters.epsilon),
-    )
-    drawn, notes = draw(task, setting, tools)
-    rows = [_settled(*pair) for pair in zip(space, drawn.rows, strict=True)]
+    space = [places(setting.schema[name], scaled=True, gaps=True) for name in setting.columns]
+    codes = [axis.cells(table) for axis in space]
+    learn = partial(_learnt, space=space, setting=setting, tools=tools, draw=draw)
+    if setting.parameters.strata is not None:
+        return _stratified(table, setting, space, codes, learn)
+    learnt = learn(codes)
+    rows = learnt.rows
     if setting.parameters.min_cell is not None:
         tools.progress("merging rare rows", 0, 1)
         rows = _without_rare(space, rows, setting.parameters.min_cell)
-    ran = "; ".join(f"{name}: {_shown(value)}" for name, value in drawn.facts.items())
-    warned = warnings(task.attributes, n=task.rows, epsilon=task.epsilon)
     return Masked(
         redrawn(table, list(zip(space, rows, strict=True))),
-        drawn.spendings,
-        notes=(*notes, f"How it ran: {ran}.", *(text for text in warned if text not in notes)),
-        extras={"measurements": tabulated(drawn.measurements, space)},
+        learnt.spendings,
+        notes=learnt.notes,
+        extras={"measurements": tabulated(learnt.drawn.measurements, space)},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Learnt:
+    """What a mechanism drew for one table, or for one stratum of it."""
+
+    drawn: Drawn
+    rows: list[Integers | Floats]
+    spendings: tuple[Spending, ...]
+    notes: tuple[str, ...]
+
+
+def _learnt(
+    codes: Sequence[Integers],
+    *,
+    space: Sequence[Places],
+    setting: Setting[Drawing],
+    tools: Tools,
+    draw: Draw,
+) -> _Learnt:
+    """Measure the number of rows if it is not public, and run the mechanism."""
+    attributes = [attribute(axis) for axis in space]
+    epsilon = persons.row_epsilon(setting)
+    spent: tuple[Spending, ...] = ()
+    told: tuple[str, ...] = ()
+    if not persons.rows_are_public(setting):
+        total, number = persons.noisy_number(
+            len(codes[0]),
+            epsilon=epsilon * persons.SHARE,
+            least=setting.parameters.min_cell or 1,
+            noise=tools.noise,
+        )
+        codes = persons.fitted(codes, attributes, total=total, rng=tools.rng)
+        epsilon -= number.epsilon
+        spent = (number,)
+        told = (f"The number of rows was measured with noise of scale {_shown(number.scale)}.",)
+    task = Task(codes, attributes, epsilon)
+    drawn, notes = draw(task, setting, tools)
+    ran = "; ".join(f"{name}: {_shown(value)}" for name, value in drawn.facts.items())
+    warned = warnings(attributes, n=task.rows, epsilon=epsilon)
+    warned = tuple(text for text in warned if text not in notes)
+    return _Learnt(
+        drawn=drawn,
+        rows=[_settled(*pair) for pair in zip(space, drawn.rows, strict=True)],
+        spendings=persons.restated((*spent, *drawn.spendings), setting),
+        notes=(*told, *notes, f"How it ran: {ran}.", *warned),
+    )
+
+
+def _stratified(
+    table: Table,
+    setting: Setting[Drawing],
+    space: Sequence[Places],
+    codes: Sequence[Integers],
+    learn: Callable[[Sequence[Integers]], _Learnt],
+) -> Masked:
+    """Learn each stratum by itself; rows of all strata together are the release."""
+    name = cast("str", setting.parameters.strata)
+    parts: dict[str, _Learnt] = {}
+    spendings: list[Spending] = []
+    where: list[Integers] = []
+    for stratum in strata.divided(table, setting, name):
+        learnt = learn([column[stratum.members] for column in codes])
+        parts[stratum.name] = learnt
+        spendings += strata.side_by_side(learnt.spendings, name, stratum.name)
+        where.append(np.full(len(learnt.rows[0]), stratum.code))
+    rows = [np.concatenate(cells) for cells in zip(*(p.rows for p in parts.values()), strict=True)]
+    axis = places(setting.schema[name])
+    column = np.argsort(cast("Integers", axis.order))[np.concatenate(where)] - axis.first
+    sizes = {stratum: len(learnt.rows[0]) for stratum, learnt in parts.items()}
+    told = [f"{stratum}: {note}" for stratum, learnt in parts.items() for note in learnt.notes]
+    measured = {s: tabulated(learnt.drawn.measurements, space) for s, learnt in parts.items()}
+    return Masked(
+        redrawn(table, [*zip(space, rows, strict=True), (axis, column)]),
+        tuple(spendings),
+        notes=(*strata.notes(setting.schema, name, sizes), *told),
+        extras={"measurements": stacked(measured, name)},
     )
 
 
@@ -193,7 +295,7 @@ def attribute(axis: Places) -> Attribute:
         top = int(axis.heights.max())
         joins = tuple(top - int(height) for height in axis.heights)
     kind = Kind.NUMERIC if kind is Kind.DATE else kind
-    return Attribute(axis.column.name, kind, axis.count, joins=joins)
+    return Attribute(axis.column.name, kind, axis.count, joins=joins, gap=axis.gap)
 
 
 def _settled(axis: Places, cells: Integers | Floats) -> Integers | Floats:
@@ -213,8 +315,8 @@ def _without_rare(
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
+    if isinstance(value, float | Fraction):
+        return f"{float(value):.4g}"
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return str(value)

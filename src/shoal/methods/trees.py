@@ -7,7 +7,9 @@ the epsilon, and the ledger doubles it back: a change is a removal and an additi
 
 The number of rows n. For change-one it is public and the root's exact count. For add-remove it is
 measured first, at a twentieth of epsilon, and nothing else uses it: the height, the root's count
-and the number of rows that are drawn follow from the noisy one.
+and the number of rows that are drawn follow from the noisy one. The same is done for change-one
+where a person may have up to r rows. A person that comes or goes with r rows is r records, one
+after the other, so that the tree is grown at epsilon / r (`shoal.methods.persons`).
 
 The height, unless stated: floor(log2(n e)) cuts, where e is the epsilon for add-remove, so that a
 box cut to the end has 1 / e people on average; at least 1, at most as many as the axes have room
@@ -22,7 +24,6 @@ over the cells of its box. All that is post-processing.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil, floor, log2
@@ -47,8 +48,8 @@ from shoal.core import (
 from shoal.errors import InputError
 from shoal.mechanism.consistency import Level, whole
 from shoal.mechanism.dptree import Design, grow, known_total, noisy_total
-from shoal.methods import noisy
-from shoal.methods.method import Masked, Method, Setting, Tools
+from shoal.methods import noisy, persons
+from shoal.methods.method import Masked, Method, Setting, Several, Tools
 from shoal.methods.noisy import Priced
 from shoal.methods.places import Places, places, redrawn
 from shoal.spec import choice
@@ -59,10 +60,6 @@ Integers = NDArray[np.int64]
 
 MOST_COUNTS = 300_000
 """Largest number of boxes times bins on the last level."""
-LEAST_DRAWN = Decimal("0.0001")
-"""Epsilon of add-remove from which rows are drawn: below, their number is hundreds of thousands."""
-_SHARE_OF_TOTAL = Fraction(1, 20)
-NOT_EMPTY = "both tables have a row: an empty one is refused"
 SOURCE = (
     "Cormode, Procopiuc, Shen, Srivastava and Yu, Differentially private spatial decompositions, "
     "ICDE (2012), doi:10.1109/ICDE.2012.16, and Empirical privacy and empirical utility of "
@@ -110,7 +107,7 @@ def tree_method(
             Status.PROVED,
             basis=basis,
             source=f"{SOURCE}; thresholds and permute-and-flip: {noisy.OURS}",
-            assumes=[NOT_EMPTY] if adds else [],
+            assumes=[persons.NOT_EMPTY] if adds else [],
         )
         return (claim,)
 
@@ -128,6 +125,7 @@ def tree_method(
         refuse=_refuse,
         form_of=_form,
         noisy=True,
+        several=Several.ANY,
         sort_by=lambda _setting: (),
     )
 
@@ -154,13 +152,8 @@ def _refuse(setting: Setting[Boxes]) -> None:
             f"[require]: {tested[0]} cannot be tested on boxes, whose counts are noisy. Release "
             'rows, output = "rows", or drop the requirement.'
         )
-    drawn = setting.release_form is ReleaseForm.SYNTHETIC
-    epsilon = setting.parameters.epsilon
-    if drawn and setting.parameters.neighbours is Neighbours.ADD_REMOVE and epsilon < LEAST_DRAWN:
-        raise InputError(
-            f"[protect], epsilon: the number of rows to draw is noisy too, and below {LEAST_DRAWN} "
-            'it may run to millions whatever the table. Raise epsilon, or use output = "tree".'
-        )
+    if setting.release_form is ReleaseForm.SYNTHETIC:
+        persons.refuse_many_rows(setting)
     counted = counted_column(setting)
     if counted is not None and len(setting.columns) < 2:
         raise InputError("A tree needs a column to cut beside the one that is counted.")
@@ -248,7 +241,7 @@ def _run(
         progress=tools.progress,
     )
     counts = tree.estimates()
-    spendings = (*spent, *tree.spendings)
+    spendings = persons.restated((*spent, *tree.spendings), setting)
     if setting.release_form is ReleaseForm.TREE:
         return Masked(_boxes(space, histogram, (tree.lower, tree.upper), counts), spendings)
     rows = setting.rows or max(1, round(float(counts.sum())))
@@ -260,10 +253,12 @@ def _root(
     table: Table, setting: Setting[Boxes], tools: Tools
 ) -> tuple[Level, Fraction, tuple[Spending, ...]]:
     """The number of records; what is left of epsilon after it; and what it cost."""
-    epsilon = Fraction(setting.parameters.epsilon)
+    epsilon = persons.row_epsilon(setting)
     if setting.parameters.neighbours is Neighbours.CHANGE_ONE:
-        return known_total(len(table)), epsilon / 2, ()
-    price = epsilon * _SHARE_OF_TOTAL
+        epsilon /= 2
+    if persons.rows_are_public(setting):
+        return known_total(len(table)), epsilon, ()
+    price = epsilon * persons.SHARE
     root, spending = noisy_total(len(table), price, tools.noise)
     return root, epsilon - price, (spending,)
 

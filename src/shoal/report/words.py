@@ -309,6 +309,8 @@ def _facts(spec: Mapping[str, Any]) -> list[str]:
         "bottom": "values below {} were set to it",
         "missing_as": "missing cells became {}",
         "other": "unknown categories became {}",
+        "max_rows": "at most {} rows of a person were used",
+        "exact_rows": "every person has {} rows",
         "transform": "compared on a {} scale",
     }
     facts += [text.format(spec[key]) for key, text in words.items() if spec.get(key) is not None]
@@ -318,6 +320,7 @@ def _facts(spec: Mapping[str, Any]) -> list[str]:
         "public": "public knowledge",
         "unit": "numbers the persons",
         "household": "numbers the households",
+        "keep_missing": "missing is a value of its own",
         "observed": "categories as observed in the table, not stated",
     }
     return facts + [text for key, text in flags.items() if spec.get(key)]
