@@ -81,12 +81,18 @@ def read(path: str | Path, *, delimiter: str | None = None, encoding: str | None
 
 
 def write(
-    frame: pl.DataFrame, path: Path, *, labels: Mapping[str, Any], guard_formulas: bool = False
+    frame: pl.DataFrame,
+    path: Path,
+    *,
+    labels: Mapping[str, Any],
+    about: str | None = None,
+    guard_formulas: bool = False,
 ) -> None:
     """Write a release in the format that the path's suffix names.
 
     Labels go where the format has room for them: SPSS and Stata natively, Parquet as metadata
-    under the key `shoal.labels`.
+    under the key `shoal.labels`. A sentence about the table is the label of an SPSS or Stata file,
+    and in Parquet metadata under `shoal.about`; a CSV file has no place for either.
     """
     kind = path.suffix.removeprefix(".")
     if guard_formulas:
@@ -95,10 +101,11 @@ def write(
         if kind == "csv":
             frame.write_csv(path)
         elif kind == "parquet":
-            metadata = {"shoal.labels": json.dumps(labels)} if labels else None
-            frame.write_parquet(path, metadata=metadata)
+            metadata = {"shoal.labels": json.dumps(labels)} if labels else {}
+            metadata |= {"shoal.about": about} if about else {}
+            frame.write_parquet(path, metadata=metadata or None)
         else:
-            _write_stats(frame, path, kind, labels)
+            _write_stats(frame, path, kind, labels, about)
     except (PolarsError, PanicException):
         raise InputError(
             f"Cannot write '{path.name}': the disk is full or refuses it. Nothing was written."
@@ -391,7 +398,9 @@ def check_writable(form: str, names: Sequence[str]) -> None:
             )
 
 
-def _write_stats(frame: pl.DataFrame, path: Path, kind: str, labels: Mapping[str, Any]) -> None:
+def _write_stats(
+    frame: pl.DataFrame, path: Path, kind: str, labels: Mapping[str, Any], about: str | None
+) -> None:
     library = _stats_library()
     check_writable(kind, frame.columns)
     program = "SPSS" if kind == "sav" else "Stata"
@@ -404,6 +413,7 @@ def _write_stats(frame: pl.DataFrame, path: Path, kind: str, labels: Mapping[str
         write(
             frame.with_columns(pl.col(pl.Decimal).cast(pl.Float64)),
             str(path),
+            file_label=about or "",
             column_labels={
                 name: label[: STATS_LABEL[kind]]
                 for name, label in labels.get("columns", {}).items()

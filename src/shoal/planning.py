@@ -34,6 +34,9 @@ from shoal.methods import REGISTRY, Method, Setting, find, persons
 from shoal.methods.method import Several
 from shoal.spec import sentence
 
+NO_PERSON = "Rows were drawn from a noisy model: no row is a person."
+"""What the manifest, and the file itself where its format has room, say of drawn rows."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -289,7 +292,7 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
             "confirmed as public."
         )
     if setting.release_form is ReleaseForm.SYNTHETIC:
-        notes.append("Rows were drawn from a noisy model: no row is a person.")
+        notes.append(NO_PERSON)
     if boxes:
         notes.append("A row is a box of the quasi-identifiers' space, with counts.")
     if method.noisy:

@@ -22,7 +22,7 @@ from shoal import comparison, io, measuring, release
 from shoal.comparison import Comparison, Selection
 from shoal.core import Noise, Policy, Progress, Release, silent
 from shoal.errors import InputError
-from shoal.planning import plan
+from shoal.planning import NO_PERSON, plan
 from shoal.policy import load
 from shoal.report import evidence, html
 from shoal.serialise import plain
@@ -130,7 +130,8 @@ def protect(
         )
         progress("writing", 0, 1)
         table = public / f"release.{form}"
-        io.write(done.release.data, table, labels=done.release.labels,
+        about = NO_PERSON if NO_PERSON in done.release.manifest["notes"] else None
+        io.write(done.release.data, table, labels=done.release.labels, about=about,
                  guard_formulas=guard_formulas)  # fmt: skip
         written = [table]
         for name, extra in done.release.extras.items():

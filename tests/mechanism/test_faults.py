@@ -30,8 +30,8 @@ class TrueSplits(SeededNoise):
     """No noise where a tree decides about a split."""
 
     def _laplace(self, values, scale):
-        # A count's scale is no multiple of q times PATH.
-        split = (scale / UNITS / PATH).numerator == 1
+        # The prime 3607 of PATH is in the scale of no count.
+        split = (scale / UNITS).numerator % PATH.numerator == 0
         return values if split else super()._laplace(values, scale)
 
 

@@ -445,6 +445,30 @@ def test_measurements_are_published_with_their_digest_and_can_be_replaced(tmp_pa
     assert any(note.startswith("auto chose maxent") for note in published.notes)
 
 
+@pytest.mark.parametrize("form", ["parquet", "csv", "sav", "dta"])
+def test_the_folder_says_that_no_row_is_a_person_and_what_rows_are_no_good_for(tmp_path, form):
+    data, out = tmp_path / "people.parquet", tmp_path / "out"
+    people(60).write_parquet(data)
+
+    publish.protect(data, shoal.load_policy(policy("maxent")), out, form=form)
+
+    text = "Rows were drawn from a noisy model: no row is a person."
+    manifest = json.loads((out / "manifest.json").read_text("utf-8"))
+    assert text in manifest["notes"]
+    page = (out / "report.html").read_text("utf-8")
+    codebook = page[page.index('id="codebook"') :]
+    assert "no row is a person" in codebook[: codebook.index("<table>")]
+    for use in ("Interactions beyond", "Tails:", "k-anonymity: rows are drawn"):
+        assert any(line.startswith(use) for line in manifest["not_claimed"])
+        assert use in page
+    if form == "parquet":
+        assert pl.read_parquet_metadata(out / "release.parquet")["shoal.about"] == text
+    elif form != "csv":
+        pyreadstat = pytest.importorskip("pyreadstat")
+        read = {"sav": pyreadstat.read_sav, "dta": pyreadstat.read_dta}[form]
+        assert read(str(out / f"release.{form}"), metadataonly=True)[1].file_label == text
+
+
 def test_pandas_tables_get_their_measurements_as_pandas():
     pandas = pytest.importorskip("pandas")
 

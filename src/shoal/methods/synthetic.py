@@ -53,6 +53,10 @@ MARGINALS = (
     "Confidentiality 11 (2021), doi:10.29012/jpc.778, and McKenna, Mullins, Sheldon and Miklau, "
     "AIM, PVLDB 15 (2022), doi:10.14778/3551793.3551817"
 )
+HIDDEN = (
+    "the number of rows is measured first, and of the records that the mechanism is shown, which "
+    "are as many as the noisy number says, a row that comes or goes changes one"
+)
 NOT_A_PERSON = "k-anonymity: rows are drawn, and one may by chance have the values of a person."
 TAILS = "Tails: extreme values, and combinations that few people have, are mostly noise."
 
@@ -118,7 +122,7 @@ def synthetic_method(
         claim = noisy.privacy_claim(
             setting,
             Status.PROVED,
-            basis=basis,
+            basis=basis if persons.rows_are_public(setting) else f"{HIDDEN}; {basis}",
             source=credit,
             assumes=(*empty, *strata.assumes(divided)),
             invariants=strata.invariants(setting, divided),

@@ -1,0 +1,239 @@
+"""Exact losses of the mechanisms that draw rows: never above epsilon, and faults are found."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoal.auditing.losses import Laws, _decided, loss, losses
+from shoal.core import Kind
+from shoal.errors import InternalError
+from shoal.hazmat.fakes import SeededNoise
+from shoal.measures.audit import identity, lower_bound
+from shoal.mechanism.answers import noisy_answers
+from shoal.mechanism.attributes import Attribute
+from shoal.mechanism.copula import Margins, copula
+from shoal.mechanism.maxent import maxent, noisy_table, table_counts
+from shoal.mechanism.privtree import PATH, UNITS, Fill, grow, leaf_counts, privtree
+
+LINE = [Attribute(name, Kind.NUMERIC, 17) for name in "ab"]
+FLAT = [Attribute(name, Kind.NOMINAL, 2) for name in "ab"]
+GAPS = [Attribute("a", Kind.NUMERIC, 9, gap=True), Attribute("b", Kind.NOMINAL, 3, gap=True)]
+EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(4)]
+
+
+def is_split(scale):
+    """Whether noise of that scale decides about a split: a prime of PATH is in no other scale."""
+    return (scale / UNITS).numerator % PATH.numerator == 0
+
+
+LAWS = Laws(threshold=lambda scale: 0 if is_split(scale) else None)
+ROWS = np.random.default_rng(0)
+RUNS = {
+    "privtree, uniform": lambda codes, attributes, epsilon, noise: privtree(
+        codes, attributes, epsilon=epsilon, noise=noise, rng=ROWS, fill=Fill.UNIFORM
+    ),
+    "privtree, centroid": lambda codes, attributes, epsilon, noise: privtree(
+        codes, attributes, epsilon=epsilon, noise=noise, rng=ROWS
+    ),
+    "copula, blocks": lambda codes, attributes, epsilon, noise: copula(
+        codes, attributes, epsilon=epsilon, noise=noise, rng=ROWS
+    ),
+    "copula, tree": lambda codes, attributes, epsilon, noise: copula(
+        codes, attributes, epsilon=epsilon, noise=noise, rng=ROWS, margins=Margins.TREE
+    ),
+    "maxent": lambda codes, attributes, epsilon, noise: maxent(
+        codes, attributes, epsilon=epsilon, noise=noise, rng=ROWS
+    ),
+}
+
+
+def bound(name, attributes, epsilon):
+    """A mechanism as a function of codes and noise."""
+    return lambda codes, noise: RUNS[name](codes, attributes, epsilon, noise)
+
+
+def moved(n, attributes):
+    """All at one corner, and one of them at the other."""
+    before = [np.zeros(n, dtype=np.int64) for _ in attributes]
+    after = [np.append(column[1:], attribute.size - 1)
+             for column, attribute in zip(before, attributes, strict=True)]  # fmt: skip
+    return before, after
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("name", sorted(RUNS))
+@pytest.mark.parametrize(("n", "attributes"), [(3, LINE), (12, FLAT), (40, LINE), (12, GAPS)])
+def test_no_run_on_a_worst_case_has_a_loss_above_epsilon(name, epsilon, n, attributes):
+    """No false alarms: losses are exact, and the proof bounds every one of them."""
+    before, after = moved(n, attributes)
+    samplers = losses(bound(name, attributes, epsilon), before, after, SeededNoise(1), laws=LAWS)
+
+    seen = np.concatenate([sampler(25) for sampler in samplers])
+
+    assert np.abs(seen).max() <= float(epsilon) * (1 + 1e-9)
+    assert np.abs(seen).max() > 0
+
+
+@pytest.mark.parametrize("name", sorted(RUNS))
+@given(
+    n=st.integers(3, 20), seed=st.integers(0, 10**6), epsilon=st.sampled_from(EPSILONS),
+    attributes=st.sampled_from([LINE, FLAT, GAPS]),
+)  # fmt: skip
+@settings(max_examples=25)
+def test_no_run_on_any_pair_has_a_loss_above_epsilon(name, n, seed, epsilon, attributes):
+    rng = np.random.default_rng(seed)
+    before = [rng.integers(0, attribute.size, n) for attribute in attributes]
+    after = [column.copy() for column in before]
+    for column, attribute in zip(after, attributes, strict=True):
+        column[0] = rng.integers(0, attribute.size)
+
+    found = loss(bound(name, attributes, epsilon), before, after, SeededNoise(seed), laws=LAWS)
+
+    assert abs(found) <= float(epsilon) * (1 + 1e-9)
+
+
+# Faults.
+
+
+@pytest.mark.parametrize("name", sorted(RUNS))
+@pytest.mark.parametrize("n", [3, 12])
+def test_noise_of_half_its_scale_has_losses_above_epsilon(name, n):
+    """In 120 runs one reaches epsilon at least; all are multiplied by two, bar the splits."""
+    attributes = FLAT if "maxent" in name else LINE
+    before, after = moved(n, attributes)
+    broken = Laws(actual=lambda scale: scale / 2, threshold=LAWS.threshold)
+    run = bound(name, attributes, Fraction(1))
+
+    noise = SeededNoise(1)
+    seen = [loss(run, before, after, noise, laws=broken) for _ in range(120)]
+
+    assert max(map(abs, seen)) > 1
+
+
+@pytest.mark.parametrize("name", ["privtree, uniform", "privtree, centroid", "copula, tree",
+                                  "maxent"])  # fmt: skip
+def test_a_split_decided_on_true_counts_has_an_infinite_loss(name):
+    """Not on every pair: a decision must turn on one record."""
+    broken = Laws(actual=lambda scale: 0 if is_split(scale) else scale, threshold=LAWS.threshold)
+    run = bound(name, LINE, Fraction(4))
+
+    seen = [loss(run, *moved(n, LINE), SeededNoise(n), laws=broken) for n in range(3, 40)]
+
+    assert np.isinf(seen).any()
+
+
+def test_a_group_cut_that_is_read_off_the_data_has_an_infinite_loss():
+    """Groups end at the largest value that occurs, so that tables of two sizes are counted."""
+
+    def cut(column, noise):
+        groups = np.minimum(column, column.max() // 2)
+        table = table_counts([groups], [int(groups.max()) + 1])
+        return noisy_table(table, target="x", epsilon=Fraction(1), noise=noise)
+
+    before, after = np.zeros(6, dtype=np.int64), np.append(np.zeros(5, dtype=np.int64), 16)
+
+    assert np.isinf(loss(cut, before, after, SeededNoise(1)))
+
+
+def test_a_group_cut_at_a_true_median_is_found():
+    """The cut moves with one record, and five records change sides with it."""
+
+    def cut(column, noise):
+        groups = (column > np.sort(column)[len(column) // 2 - 1]).astype(np.int64)
+        exact = table_counts([groups], [2])
+        return noisy_table(exact, target="x", epsilon=Fraction(1), noise=noise)
+
+    before, after = np.array([0] * 5 + [1] * 5), np.array([0] * 4 + [1] * 6)
+
+    seen = [loss(cut, before, after, SeededNoise(seed)) for seed in range(30)]
+
+    assert max(map(abs, seen)) > 1
+
+
+def test_leaves_that_are_counted_with_too_little_noise_are_found():
+    """The fault takes a changed record for one that is added: sensitivity 1 in place of 2."""
+    line = [LINE[0]]
+
+    def tree(column, noise):
+        grown = grow([column], line, epsilon=Fraction(2), noise=noise)
+        counts = np.bincount(grown.labels, minlength=len(grown)).astype(np.int64)
+        noisy_answers(counts, sensitivity=1, epsilon=Fraction(1), target="leaves", noise=noise)
+
+    def right(column, noise):
+        leaf_counts(
+            grow([column], line, epsilon=Fraction(2), noise=noise), epsilon=Fraction(1), noise=noise
+        )
+
+    (before,), (after,) = moved(40, line)
+
+    def worst(run):
+        return max(abs(loss(run, before, after, SeededNoise(seed), laws=LAWS))
+                   for seed in range(60))  # fmt: skip
+
+    assert worst(right) <= 3
+    assert worst(tree) > 1.9
+
+
+def test_a_question_that_only_one_table_asks_has_an_infinite_loss():
+    def curious(column, noise):
+        noisy_table(column, target="x", epsilon=Fraction(1), noise=noise)
+        if column[0]:
+            noisy_table(column, target="again", epsilon=Fraction(1), noise=noise)
+
+    zeros, ones = np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64)
+
+    assert np.isinf(loss(curious, ones, zeros, SeededNoise(1)))
+    assert np.isfinite(loss(curious, zeros, zeros, SeededNoise(1)))
+
+
+# The losses themselves.
+
+
+@given(value=st.integers(-30, 30), scale=st.floats(0.3, 20))
+@settings(max_examples=100)
+def test_probabilities_of_decisions_equal_sums_over_the_law(value, scale):
+    z = np.arange(-4000, 4001)
+    law = np.exp(-np.abs(z) / scale)
+    law /= law.sum()
+    above = law[value + z > 0].sum()
+
+    found = np.exp(
+        [_decided(np.array([value]), scale, above=np.array([up]))[0] for up in (True, False)]
+    )
+
+    assert found == pytest.approx([above, 1 - above], rel=1e-9, abs=1e-12)
+
+
+def test_the_loss_of_one_count_is_the_noise_divided_by_its_scale():
+    def count(value, noise):
+        noisy_answers(value, sensitivity=1, epsilon=Fraction(1), target="n", noise=noise)
+
+    seen = {round(loss(count, np.array([5]), np.array([6]), SeededNoise(seed)), 9)
+            for seed in range(60)}  # fmt: skip
+
+    assert seen == {-1.0, 1.0}
+
+
+@pytest.mark.slow
+def test_losses_are_the_score_of_an_audit_by_frequencies():
+    """False alarms: below 1e-7, the confidence of the bound; a count is as bad as it may be."""
+
+    def count(value, noise):
+        noisy_answers(value, sensitivity=1, epsilon=Fraction(1), target="n", noise=noise)
+
+    samplers = losses(count, np.array([5]), np.array([6]), SeededNoise(1))
+
+    found = lower_bound(*samplers, scores={"loss": identity}, trials=3000, confidence=1 - 1e-7)
+
+    assert 0.7 < found.epsilon.low <= 1
+
+
+def test_noise_of_another_sort_has_no_exact_loss():
+    def choice(scores, noise):
+        return noise.select(scores, sensitivity=Fraction(1), epsilon=Fraction(1))
+
+    with pytest.raises(InternalError, match="discrete Laplace noise only"):
+        loss(choice, np.arange(3), np.arange(3), SeededNoise(1))
