@@ -322,7 +322,7 @@ def test_the_officer_reads_what_is_left_of_the_budget(desk, tmp_path):
     assert "<dt>Left in the budget</dt><dd>epsilon 0.6</dd>" in page
 
 
-@pytest.mark.parametrize("epsilon", ["1e400", "1e-400", "inf"])
+@pytest.mark.parametrize("epsilon", ["1e400", "1e-400", "inf", "nan", "0", "-0.5"])
 def test_an_epsilon_of_no_ordinary_size_is_refused(desk, epsilon):
     data, policy, out = desk()
     policy.write_text(policy.read_text().replace("epsilon = 0.4", f"epsilon = {epsilon}"))

@@ -103,7 +103,10 @@ def guess(series: pl.Series) -> Guess:
     distinct = present.n_unique()
     kind, categories = _kind(present, distinct)
     if any(word in _IDENTIFIER for word in words):
-        return Guess(Role.IDENTIFIER, kind, "its name reads like an identifier")
+        reason = "its name reads like an identifier"
+        if 1 < distinct < present.len():
+            reason += "; if it numbers persons with several rows, add unit = true and max_rows"
+        return Guess(Role.IDENTIFIER, kind, reason)
     if kind is Kind.NOMINAL and present.len() >= 10 and distinct > 0.9 * present.len():
         return Guess(Role.IDENTIFIER, kind, "nearly every value occurs once")
     if any(word.endswith(("weight", "wgt")) for word in words):

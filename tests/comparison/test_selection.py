@@ -75,6 +75,18 @@ def test_the_choice_is_paid_for_and_leaves_a_later_epsilon_proved(path):
     assert not account.looked
 
 
+@pytest.mark.parametrize("rows", [{"max_rows": 3}, {"exact_rows": 3}, {"max_rows": 1}])
+def test_a_choice_priced_for_rows_is_not_made_for_persons_with_several(path, rows):
+    policy = stated(path)
+    policy["columns"]["person"] = {"role": "identifier", "unit": True, **rows}
+    frame = people().with_columns(person=pl.arange(0, 60) // 3)
+
+    with pytest.raises(InputError, match="priced for one row a person"):
+        comparison.select(frame, policy, epsilon=3, candidates=GRID, tell=print)
+
+    assert budget.account(path, "people").spent == 0
+
+
 def test_a_budget_that_does_not_hold_the_choice_refuses_it(path):
     with pytest.raises(ClaimViolationError, match="requested epsilon 5"):
         comparison.select(people(), stated(path), epsilon=5, candidates=GRID)

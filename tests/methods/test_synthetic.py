@@ -275,8 +275,9 @@ def test_what_cannot_work_is_refused_in_sentences(name):
         plan({"age": {"role": "quasi-identifier", "kind": "numeric"}})
     with pytest.raises(InputError, match="'sex': expected categories or a taxonomy"):
         plan({"sex": {"role": "quasi-identifier", "kind": "nominal"}})
-    with pytest.raises(InputError, match="epsilon"):
-        plan(epsilon=-1)
+    for epsilon in (0, -1, Decimal("NaN"), Decimal("-Infinity"), float("nan"), "much", None):
+        with pytest.raises(InputError, match="epsilon"):
+            plan(epsilon=epsilon)
     with pytest.raises(InputError, match="'town' is public, and boxes or drawn rows"):
         plan({"town": {"role": "other", "public": True}})
     with pytest.raises(InputError, match="has no release form 'row-aligned'"):

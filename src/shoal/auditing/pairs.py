@@ -212,6 +212,7 @@ def table_of(planned: Plan, frame: pl.DataFrame) -> Any:
         planned.policy.schema,
         columns=planned.method.clamps(planned.setting),
         decimal=planned.policy.reading.get("decimal"),
+        keep=planned.method.gaps,
     )[0]
 
 

@@ -108,6 +108,12 @@ def select(
         InputError: no candidate has a proved epsilon for all columns, or there is no budget file.
         ClaimViolationError: the budget does not hold the price.
     """
+    stated = policy.schema.persons
+    if stated is not None and (stated.most > 1 or stated.dropped):
+        raise InputError(
+            f"Column '{stated.column}': a private selection is priced for one row a person, and a "
+            "person may have several. Choose with --on-sample."
+        )
     score = epsilon / PRICE * SCORE_SHARE
     each = epsilon / PRICE - score
     plans, left_out = _priced(policy, candidates, each, frame.height)
