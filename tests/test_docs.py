@@ -629,14 +629,16 @@ def test_an_unstated_decimal_comma_becomes_the_constant_as_the_limitations_say(t
     assert released["a"].to_list() == [1.5, 1.5]  # the middle of [0, 3]
 
 
-def test_an_epsilon_release_does_not_look_at_a_unit_as_the_limitations_say():
+def test_without_a_unit_nothing_notices_several_rows_as_the_limitations_say():
     person = 'version = 1\n\n[columns]\np = { role = "identifier", unit = true }\n'
     stated = policy.loads(EPSILON.replace("version = 1\n\n[columns]\n", person))
+    unsaid = policy.loads(EPSILON.replace("version = 1\n\n[columns]\n", person.replace(
+        ", unit = true", "")))  # fmt: skip
     frame = pl.DataFrame({"p": [1, 1], "a": [1, 2], "b": ["x", "y"]})
 
-    release = shoal.protect(frame, stated, noise=RecordingNoise())
-
-    assert release.data.columns == ["a", "b"]
+    assert shoal.protect(frame, unsaid, noise=RecordingNoise()).data.columns == ["a", "b"]
+    with pytest.raises(shoal.InputError, match="1 more rows than persons"):
+        shoal.protect(frame, stated, noise=RecordingNoise())
 
 
 def test_an_epsilon_cannot_be_checked_on_a_table_as_the_limitations_say():
