@@ -233,7 +233,8 @@ def _adopted(
     table, clamped = clamp.adopt(raw.frame, schema, columns=columns, decimal=decimal, keep=keep)
     if schema.persons is None:
         return table, clamped, 0
-    unit = intake.marked_missing(raw.frame[schema.persons.column], schema[schema.persons.column])
+    name = schema.persons.column
+    unit = intake.marked_missing(intake.refuse_odd(raw.frame[name]), schema[name])
     key = int(rng.integers(1 << 63))
     kept = intake.at_most(table, unit, schema.persons, key=key)
     return table.take(kept), clamped, len(table) - kept.size

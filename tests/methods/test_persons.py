@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom, hypergeom
 
 import shoal
 from shoal.core import DifferentialPrivacy, Kind, Neighbours, Persons, Status
@@ -311,3 +312,44 @@ def test_claims_say_person_in_the_manifest():
     assert claim["guarantee"]["rows"] == 2
     assert claim["guarantee"]["invariants"] == ["the number of persons"]
     assert isinstance(release.claims[0].guarantee, DifferentialPrivacy)
+
+
+# The theorem, by enumeration.
+
+
+def law(zeros, ones, total, scale, answers):
+    """Of a noisy count of ones among `total` records, that a table was brought to."""
+    n = zeros + ones
+    if n >= total:
+        hits = np.arange(total + 1)
+        shares = hypergeom(n, ones, total).pmf(hits)
+    else:
+        hits = ones + np.arange(total - n + 1)
+        shares = binom(total - n, 0.5).pmf(np.arange(total - n + 1))
+    noise = np.exp(-np.abs(answers[:, None] - hits) / scale)
+    return (noise @ shares) * (1 - np.exp(-1 / scale)) / (1 + np.exp(-1 / scale))
+
+
+@pytest.mark.parametrize("r", [1, 2, 3])
+def test_whoever_comes_goes_or_changes_costs_no_more_than_r_times_a_changed_record(r):
+    """For every small table, every number that was measured, and every answer: the exact law."""
+    e = 0.7
+    answers = np.arange(-15, 25)
+    tables = [(a, b) for a in range(6) for b in range(6)]
+    laws = {(table, total): np.log(law(*table, total, 1 / e, answers))
+            for table in tables for total in range(1, 9)}  # fmt: skip
+
+    worst = 0.0
+    for zeros, ones in tables:
+        for more_zeros in range(r + 1):
+            for more_ones in range(r + 1 - more_zeros):
+                for own in range(r + 1):  # the other table has so many zeros in their place
+                    first, second = (zeros + more_zeros, ones + more_ones), (zeros + own, ones)
+                    if first not in tables or second not in tables:
+                        continue
+                    for total in range(1, 9):
+                        apart = laws[first, total] - laws[second, total]
+                        worst = max(worst, float(np.abs(apart).max()))
+
+    assert worst <= r * e * (1 + 1e-9)
+    assert worst > 0.9 * r * e

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from shoal.core import Claim, KAnonymity, Kind, Partition, ReleaseForm, Role, Status
+from shoal.core import Claim, KAnonymity, Kind, Partition, ReleaseForm, Role, Schema, Status
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
 from shoal.partition import marginality_order, path_lengths
 from shoal.recode import Aggregate, recode
@@ -102,16 +102,19 @@ def column_method(
 
 
 def _claim(setting: Setting[Grouping], columns: Sequence[str], basis: str, source: str) -> Claim:
-    """With a `unit` column, one row a person is checked on reading and no assumption."""
-    checked = setting.schema.flagged("unit") is not None
     return Claim(
         guarantee=KAnonymity(setting.parameters.k, tuple(columns)),
         status=Status.PROVED,
         basis=basis,
-        assumes=(KNOWN_COLUMNS,) if checked else (KNOWN_COLUMNS, ONE_ROW_A_PERSON),
+        assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
         source=source,
         release_form=setting.release_form,
     )
+
+
+def one_row(schema: Schema) -> tuple[str, ...]:
+    """With a `unit` column, one row a person is checked on reading and no assumption."""
+    return () if schema.persons is not None else (ONE_ROW_A_PERSON,)
 
 
 def bare_columns(setting: Setting[Grouping], besides: Collection[str] = ()) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ from shoal.errors import InputError
 from shoal.mechanism.grid import Grid
 from shoal.mechanism.perturb import Purchase, chosen_categories, isotonic, noisy_means
 from shoal.methods import persons
-from shoal.methods.grouping import KNOWN_COLUMNS, ONE_ROW_A_PERSON, top_down
+from shoal.methods.grouping import KNOWN_COLUMNS, one_row, top_down
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
 from shoal.partition import path_lengths
 from shoal.spec import Epsilon, choice
@@ -400,8 +400,7 @@ def privacy_claim(
     are public, and named as invariants. The epsilon is the whole release's unless given.
     """
     schema, parameters = setting.schema, setting.parameters
-    # With a `unit` column, whose rows are whose is looked up and no assumption.
-    assumptions = [*([] if schema.persons else [ONE_ROW_A_PERSON]), *assumes]
+    assumptions = [*one_row(schema), *assumes]
     if setting.release_form is ReleaseForm.ROW_ALIGNED:
         assumptions.append(FILE_ORDER)
     observed = [name for name in setting.columns if schema[name].observed]
@@ -490,7 +489,7 @@ def shared_rows(setting: Setting[Noisy], k: int, source: str) -> Claim:
         guarantee=KAnonymity(k, setting.columns),
         status=Status.PROVED,
         basis="by construction: the records of a group share its noisy centre",
-        assumes=(KNOWN_COLUMNS, ONE_ROW_A_PERSON),
+        assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
         source=source,
         release_form=setting.release_form,
     )

@@ -47,7 +47,7 @@ from shoal.core import (
 )
 from shoal.errors import InputError
 from shoal.methods import noisy
-from shoal.methods.grouping import KNOWN_COLUMNS, ONE_ROW_A_PERSON, Grouping
+from shoal.methods.grouping import KNOWN_COLUMNS, Grouping, one_row
 from shoal.methods.method import Setting, Tools
 from shoal.methods.mondrian import places
 from shoal.models import t_from_epsilon
@@ -191,7 +191,7 @@ def claims(setting: Setting[RecordWise], readings: Sequence[Reading]) -> tuple[C
         guarantee=KAnonymity(setting.parameters.k, keys(setting.schema)),
         status=Status.PROVED,
         basis="by construction: groups of at least k records share every quasi-identifier",
-        assumes=(KNOWN_COLUMNS, ONE_ROW_A_PERSON),
+        assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
         source=SOURCE,
         release_form=setting.release_form,
     )
@@ -225,10 +225,11 @@ def _price_claim(setting: Setting[RecordWise], reading: Reading) -> Claim:
                 *shown,
                 "who is in the table",
             ),
+            unit="row" if schema.persons is None else "person",
         ),
         status=reading.status,
         basis=reading.basis,
-        assumes=(ONE_ROW_A_PERSON, noisy.FILE_ORDER, *reading.assumes),
+        assumes=(*one_row(schema), noisy.FILE_ORDER, *reading.assumes),
         source=f"{noisy.OURS}; after {SOURCE}, Section 4",
         release_form=setting.release_form,
     )
@@ -248,7 +249,7 @@ def _closeness(setting: Setting[RecordWise], reading: Reading) -> tuple[Claim, .
         basis="Proposition 1, with N - |E| as in its proof: a record costs epsilon, and no class "
         "has fewer than k records"
         + ("" if setting.rows else "; the bound exp(epsilon), until the number of rows is known"),
-        assumes=(ONE_ROW_A_PERSON, ONE_DRAW, *reading.assumes),
+        assumes=(*one_row(setting.schema), ONE_DRAW, *reading.assumes),
         source=f"{SOURCE}, Proposition 1",
         release_form=setting.release_form,
     )
