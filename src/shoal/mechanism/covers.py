@@ -84,9 +84,9 @@ def cover(sizes: Sequence[int]) -> Cover:
 def _greedy(roots: Sequence[float]) -> tuple[list[tuple[int, ...]], list[float]]:
     """Blocks that own a pair, and A_k of each. `roots` are the roots of the columns' sizes."""
     columns = range(len(roots))
-    blocks = list(combinations(columns, 2))
-    owner = {pair: k for k, pair in enumerate(blocks)}
-    volumes = [roots[a] * roots[b] for a, b in blocks]  # roots of the numbers of cells
+    blocks: list[tuple[int, ...]] = list(combinations(columns, 2))
+    owner = {pair: k for k, pair in enumerate(combinations(columns, 2))}
+    volumes = [roots[a] * roots[b] for a, b in owner]  # roots of the numbers of cells
     amounts = [volume**2 for volume in volumes]
     while True:
         best, move = -_FAINT * sum(map(sqrt, amounts)), None
