@@ -1,7 +1,8 @@
 """Ideas for `maxent`, tried on tables with known sorts of dependence, and what came of them.
 
+    python bench/ideas.py singles
     python bench/ideas.py generated [VARIANT ...]
-    python bench/ideas.py adult [SEEDS]
+    python bench/ideas.py adult [SEEDS [COLUMNS ...]]
 
 prints Markdown tables for RESULTS.md and docs/research.md. Ideas were tuned on the generated tables
 and EIA only; Adult was looked at once, at the end. Noise is seeded: nothing here may be published.
@@ -36,7 +37,7 @@ from shoal.mechanism.covers import Cover
 from shoal.mechanism.fit import DENSE, Fitted, Target, fit
 from shoal.mechanism.maxent import Plan, Tables, maxent, pairs_of, plan
 from shoal.mechanism.privtree import Fill, privtree
-from shoal.mechanism.projection import project
+from shoal.mechanism.projection import project, shrink
 
 ARGUMENTS, sys.argv[1:] = sys.argv[1:], []  # bench/tables.py reads the number of seeds from them
 import tables as workloads  # noqa: E402
@@ -51,7 +52,10 @@ def main() -> None:
     """Run what was asked for."""
     what, *rest = ARGUMENTS or ["generated"]
     if what == "adult":
-        adult(int(rest[0]) if rest else 5)
+        seeds, *columns = map(int, rest or ["5"])
+        adult(seeds, columns or [2, 5, 8])
+    elif what == "singles":
+        singles()
     else:
         generated(rest or list(VARIANTS))
 
@@ -97,6 +101,44 @@ def _fewer(solve: Callable[..., Fitted], few: dict[str, int], *args: Any, **name
     return solve(*args, **(named | few))
 
 
+def singles() -> None:
+    """Total variation of single columns from noisy counts, by how large the noise is."""
+    made = [make(1, ROWS) for make in MADE.values()] + [electricity()]
+    columns = [
+        np.bincount(X[:, j], minlength=attribute.size)
+        for X, attributes in made
+        for j, attribute in enumerate(attributes)
+        if attribute.size > 2
+    ]
+    ways = {
+        "projection": _projected,
+        "shrink, a third": lambda y, n, v: _strength(y, n, v, 0.3),
+        "shrink": shrink,
+        "shrink, three times": lambda y, n, v: _strength(y, n, v, 3.0),
+        "equal shares": lambda y, n, _v: np.full(y.size, n / y.size),
+    }
+    print(f"| {len(columns)} columns; mean count over the noise's scale | 0.3 | 1 | 3 | 10 |")
+    print("|---|---|---|---|---|")
+    for name, way in ways.items():
+        shown = []
+        for ratio in (Fraction(3, 10), 1, 3, 10):
+            noise, found = SeededNoise(0), []
+            for counts in columns:
+                n = int(counts.sum())
+                scale = Fraction(n, counts.size) / ratio
+                for _ in range(5):
+                    noisy = noise.discrete_laplace(counts, scale=scale)
+                    believed = way(noisy, n, float(2 * scale**2))
+                    found.append(float(np.abs(believed - counts).sum()) / 2 / n)
+            shown.append(f"{np.mean(found):.3f} ± {np.std(found) / sqrt(len(found)):.3f}")
+        workloads.line(name, *shown)
+
+
+def _strength(counts: Integers, total: int, variance: float, times: float) -> Floats:
+    """Shrink with another strength: the same as with that much more variance."""
+    return shrink(counts, total, times * variance)
+
+
 def generated(names: Sequence[str]) -> None:
     """Each variant on the generated tables and EIA."""
     print("| table | epsilon | variant | count error | distance of pairs | CPU s |")
@@ -119,29 +161,18 @@ def generated(names: Sequence[str]) -> None:
                 workloads.line(table, epsilon, name, *_shown(found))
 
 
-def adult(seeds: int) -> None:
-    """Before and after on the workloads of bench/tables.py; each seed's first run compiles."""
+def adult(seeds: int, columns: Sequence[int]) -> None:
+    """Before and after on the workloads of bench/tables.py."""
     rows = workloads.read("adult")
-    X = np.column_stack([workloads.numbers(rows, "age"), workloads.numbers(rows, "hours-per-week")])
-    attributes = [Attribute("age", Kind.NUMERIC, 136), Attribute("hours", Kind.NUMERIC, 149)]
-    boxes = workloads.boxes(X, [135.0, 148.5], 0.5)
     print("| columns | epsilon | variant | count error | distance | CPU s |")
     print("|---|---|---|---|---|---|")
-    for epsilon in workloads.EPSILONS:
-        found = []
-        for seed in range(1, seeds + 1):
-            begin = time.process_time()
-            drawn = privtree(X.T, attributes, epsilon=Fraction(epsilon), noise=SeededNoise(seed),
-                             rng=np.random.default_rng(seed), fill=Fill.UNIFORM)  # fmt: skip
-            spent = time.process_time() - begin
-            Y = np.column_stack(drawn.rows)
-            far = workloads.rank_distance(X, Y)
-            found.append([workloads.box_error(Y, boxes), far, spent])
-        workloads.line("age, hours", epsilon, "before = after", *_shown(found))
-    for m, columns, start in ((5, 5, 7), (8, 3, 11), (12, 3, 11)):
+    for m in columns:
+        if m == 2:
+            plane(rows, seeds)
+            continue
         X, attributes = people(rows, m)
         sizes = [attribute.size for attribute in attributes]
-        asked = workloads.queries(X, sizes, columns, start)
+        asked = workloads.queries(X, sizes, *((5, 7) if m == 5 else (3, 11)))
         for epsilon in workloads.EPSILONS:
             for name in ("before", "after"):
                 found = []
@@ -150,6 +181,23 @@ def adult(seeds: int) -> None:
                     error = workloads.query_error(Y, asked)
                     found.append([error, workloads.pair_distance(X, Y, sizes), spent])
                 workloads.line(str(m), epsilon, name, *_shown(found))
+
+
+def plane(rows: list[dict[str, str]], seeds: int) -> None:
+    """Age and hours by privtree, which no idea here has changed."""
+    X = np.column_stack([workloads.numbers(rows, "age"), workloads.numbers(rows, "hours-per-week")])
+    attributes = [Attribute("age", Kind.NUMERIC, 136), Attribute("hours", Kind.NUMERIC, 149)]
+    boxes = workloads.boxes(X, [135.0, 148.5], 0.5)
+    for epsilon in workloads.EPSILONS:
+        found = []
+        for seed in range(1, seeds + 1):
+            begin = time.process_time()
+            drawn = privtree(X.T, attributes, epsilon=Fraction(epsilon), noise=SeededNoise(seed),
+                             rng=np.random.default_rng(seed), fill=Fill.UNIFORM)  # fmt: skip
+            spent = time.process_time() - begin
+            Y = np.column_stack(drawn.rows)
+            found.append([workloads.box_error(Y, boxes), workloads.rank_distance(X, Y), spent])
+        workloads.line("2", epsilon, "before and after", *_shown(found))
 
 
 def _shown(found: list[list[float]]) -> list[str]:

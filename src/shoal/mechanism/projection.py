@@ -47,7 +47,7 @@ def shrink(counts: NDArray[Any], total: float, variance: float) -> Floats:
     as if beside the noisy counts d records had been seen, one of each code. Where noise is small
     that is `project`, nearly; where it is large, projection keeps the luckiest codes and sets the
     others to zero, and this does not: where its scale was three times the mean count,
-    projection was 2.3 times as far from the truth as this (docs/research.md).
+    projection was more than twice as far from the truth (docs/research.md).
 
     Setting the derivative to zero, p + a ln(d p) = y - t with a = d / W and one t for all, so that
     p = a w((y - t) / a - ln(a d)) with w the Wright omega function, w + ln w = x. The sum falls in

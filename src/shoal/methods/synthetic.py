@@ -48,6 +48,10 @@ MARGINALS = (
     "Confidentiality 11 (2021), doi:10.29012/jpc.778, and McKenna, Mullins, Sheldon and Miklau, "
     "AIM, PVLDB 15 (2022), doi:10.14778/3551793.3551817"
 )
+COVERS = (
+    "Qardaji, Yang and Li, PriView: practical differentially private release of marginal "
+    "contingency tables, SIGMOD (2014), doi:10.1145/2588555.2588575"
+)
 NOT_A_PERSON = "k-anonymity: rows are drawn, and one may by chance have the values of a person."
 TAILS = "Tails: extreme values, and combinations that few people have, are mostly noise."
 
