@@ -11,7 +11,9 @@ from shoal.errors import InputError, InternalError
 from shoal.hazmat import ledger
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.attributes import Attribute
-from shoal.mechanism.maxent import Plan, Tables, maxent, plan, table_counts
+from shoal.mechanism.covers import Cover, cover
+from shoal.mechanism.fit import Target
+from shoal.mechanism.maxent import Plan, Tables, maxent, pairs_of, plan, table_counts
 
 MIXED = (
     Attribute("number", Kind.NUMERIC, 1000),
@@ -20,6 +22,8 @@ MIXED = (
     Attribute("year", Kind.ORDINAL, 300),
 )
 CATEGORIES = (*MIXED[1:3], Attribute("sex", Kind.NOMINAL, 2))
+WIDE = (MIXED[2], Attribute("month", Kind.ORDINAL, 12), Attribute("job", Kind.NOMINAL, 12))
+BLOCKS = (*WIDE, CATEGORIES[2])
 
 
 def records(seed, n, attributes):
@@ -61,9 +65,9 @@ def test_rows_lie_in_their_domains_and_the_ledger_adds_up(seed, n, epsilon, attr
 @pytest.mark.parametrize(
     ("n", "epsilon", "attributes", "tables"),
     [
-        (1000, "0.1", CATEGORIES, Tables.FULL),
-        (1000, "0.01", CATEGORIES, Tables.PAIRS),
-        (3000, "1", CATEGORIES, Tables.PAIRS),
+        (300, "0.1", CATEGORIES, Tables.FULL),
+        (10_000, "1", BLOCKS, Tables.BLOCKS),
+        (20_000, "1", WIDE, Tables.PAIRS),
         (6000, "10", CATEGORIES, Tables.TRIPLES),
         (6000, "10", MIXED, Tables.TRIPLES),
     ],
@@ -84,29 +88,77 @@ def test_the_plan_needs_no_data_and_follows_the_rule():
         columns = tuple(Attribute(str(j), Kind.ORDINAL, 15) for j in range(m))
         return plan(columns, n=n, epsilon=Fraction(epsilon))
 
-    assert (chosen(5, 30162, "0.1").tables, chosen(5, 30162, "0.1").groups) == (Tables.FULL, 3)
-    assert (chosen(5, 30162, "1").tables, chosen(5, 30162, "1").groups) == (Tables.PAIRS, 16)
+    assert (chosen(5, 30162, "0.1").tables, chosen(5, 30162, "0.1").groups) == (Tables.BLOCKS, 4)
+    assert (chosen(5, 30162, "1").tables, chosen(5, 30162, "1").groups) == (Tables.PAIRS, 15)
     assert chosen(5, 30162, "1").singles == Fraction(15, 100)
-    assert (chosen(8, 30162, "0.1").tables, chosen(8, 30162, "0.1").groups) == (Tables.FULL, 2)
-    assert (chosen(12, 30162, "1").tables, chosen(12, 30162, "1").groups) == (Tables.PAIRS, 6)
+    assert (chosen(8, 5000, "0.1").tables, chosen(8, 5000, "0.1").groups) == (Tables.FULL, 2)
+    assert chosen(8, 5000, "0.1").singles == Fraction(7, 10)
+    assert (chosen(12, 30162, "1").tables, chosen(12, 30162, "1").groups) == (Tables.BLOCKS, 5)
     assert chosen(4, 30162, "10").tables is Tables.TRIPLES
     assert chosen(5, 30162, "10").tables is Tables.PAIRS  # 15^5 cells are too many
     assert chosen(6, 10**6, "10").tables is Tables.PAIRS
-    assert chosen(6, 10**6, "10").groups == 32
+    assert chosen(6, 10**6, "10").groups == 15  # no column has more codes
     assert plan(MIXED, n=1000, epsilon=Fraction(1)).singles == Fraction(1, 2)
     assert plan((MIXED[0],) * 3, n=10**5, epsilon=Fraction(1)).singles == Fraction(3, 5)
+    assert plan((MIXED[0],) * 3, n=10**7, epsilon=Fraction(1, 10)).groups == 16
 
 
+@given(
+    st.lists(st.integers(1, 60), min_size=2, max_size=7),
+    st.integers(1, 10**6),
+    st.fractions("1/100", 10),
+)
+@settings(max_examples=40)
+def test_noise_alone_stays_below_a_tenth_wherever_there_is_a_choice(sizes, n, epsilon):
+    columns = tuple(Attribute(str(j), Kind.ORDINAL, size) for j, size in enumerate(sizes))
+
+    chosen = plan(columns, n=n, epsilon=epsilon)
+
+    if chosen.tables is not Tables.TRIPLES:
+        pairs = len(sizes) * (len(sizes) - 1) / 2
+        left = float((1 - chosen.singles) * n * epsilon)
+        assert chosen.cover == cover([min(size, chosen.groups) for size in sizes])
+        assert chosen.groups == 2 or 1.1 * chosen.cover.cost / (pairs * left) <= 0.1 + 1e-9
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=20)
+def test_pairs_of_noisy_tables_are_their_sums_weighed_by_variance(seed):
+    rng = np.random.default_rng(seed)
+    sizes = (2, 3, 4)
+    three, two = rng.normal(size=sizes), rng.normal(size=(2, 4))
+
+    found = pairs_of([Target((0, 1, 2), three.ravel(), 6.0), Target((0, 2), two.ravel(), 5.0)],
+                     sizes)  # fmt: skip
+
+    assert [target.columns for target in found] == [(0, 1), (0, 2), (1, 2)]
+    np.testing.assert_allclose(found[0].shares, three.sum(axis=2).ravel())
+    np.testing.assert_allclose([t.weight for t in found], [6 / 4, 6 / 3 + 5, 6 / 2])
+    np.testing.assert_allclose(found[1].shares, (2 * three.sum(axis=1) + 5 * two).ravel() / 7)
+
+
+def test_a_block_costs_its_part_of_what_single_columns_leave():
+    drawn, _ = run(0, 10_000, BLOCKS, "1")
+
+    chosen = plan(BLOCKS, n=10_000, epsilon=Fraction(1))
+    assert len(set(chosen.cover.weights)) > 1
+    left = 1 - chosen.singles
+    assert [s.epsilon for s in drawn.spendings[len(BLOCKS) :]] == [
+        left * weight / sum(chosen.cover.weights) for weight in chosen.cover.weights
+    ]
+
+
+@pytest.mark.parametrize("attributes", [MIXED, BLOCKS])
 @given(st.integers(0, 2**32), st.integers(2, 100))
 @settings(max_examples=20)
-def test_scales_and_prices_do_not_depend_on_the_data(seed, n):
+def test_scales_and_prices_do_not_depend_on_the_data(attributes, seed, n):
     def facts(codes):
-        drawn = maxent(codes, MIXED, epsilon=Fraction(1), noise=SeededNoise(seed),
+        drawn = maxent(codes, attributes, epsilon=Fraction(60), noise=SeededNoise(seed),
                        rng=np.random.default_rng(0))  # fmt: skip
         return [(s.target, s.sensitivity, s.scale, s.epsilon) for s in drawn.spendings]
 
-    zeros = [np.zeros(n, dtype=np.int64)] * len(MIXED)
-    assert facts(records(seed, n, MIXED)) == facts(zeros)
+    zeros = [np.zeros(n, dtype=np.int64)] * len(attributes)
+    assert facts(records(seed, n, attributes)) == facts(zeros)
 
 
 def test_the_same_seeds_give_the_same_rows():
@@ -174,7 +226,13 @@ def test_a_forgotten_spending_is_caught():
 @pytest.mark.parametrize("groups", [1, 256])
 def test_impossible_plans_are_refused(groups):
     with pytest.raises(InputError, match="2 to 255 groups"):
-        Plan(Tables.PAIRS, groups, Fraction(1, 2), (1, 1), 1.0, Fraction(1))
+        Plan(Tables.PAIRS, groups, Fraction(1, 2), (1, 1), 1.0, Fraction(1), cover([2, 2]))
+
+
+def test_a_plan_that_never_sees_two_columns_together_is_refused():
+    with pytest.raises(InputError, match="every two columns together"):
+        Plan(Tables.PAIRS, 2, Fraction(1, 2), (1, 1, 1), 1.0, Fraction(1),
+             Cover(((0, 1), (1, 2)), (1, 1), 0.0))  # fmt: skip
 
 
 @given(st.integers(0, 2**32), st.integers(1, 300))

@@ -3,27 +3,30 @@
 1. Every column is counted by itself: categories one by one, a number over the leaves of a private
    tree of its own (`privtree.marginal`). That takes a public share of epsilon.
 2. From these noisy counts, codes are put into at most G groups a column.
-3. Over groups, either one table of all columns is counted (FULL), or a table for every two
-   columns (PAIRS) or every three (TRIPLES). K tables share what is left of epsilon.
-4. A distribution over groups is fitted to all noisy counts (`fit`).
+3. Over groups, tables of several columns are counted that together show every two of them: one
+   table of all columns (FULL), of every two (PAIRS), of blocks of some columns (BLOCKS, chosen
+   by `covers`), or of every three (TRIPLES). They share what is left of epsilon.
+4. A distribution over groups is fitted to all noisy counts (`fit`). Where there are too many
+   cells to hold, it is fitted to the tables of two columns that the counted ones add up to.
 5. n rows are drawn systematically, and inside a group codes follow the counts of step 1.
 
 With interactions counted over groups only, the distribution of greatest entropy is (joint of the
 groups) x (each code given its group, column by column). So what is fitted has as many cells as
 there are combinations of groups, never of codes, and numbers need no bins. Where epsilon is small,
-K tables are K times noisier than one, and one coarse table of all columns beats all pairs.
+K tables are K times noisier than one, and few coarse tables of many columns beat all pairs.
 
 Theorem (ours, unreviewed): epsilon, change-one neighbours, n public. Proof. A changed record moves
 one unit between two cells of a table, so that a table's counts move by at most 2 in all, and noise
 of scale 2 / e makes it cost e. A number's tree costs what `privtree` proves. Groups are
 functions of what step 1 gave, so that each table of step 3 is fixed by earlier outputs
-(adaptive composition): the prices add up to epsilon. The plan, G, the shares and tau follow from n,
-epsilon, the number of columns, their kinds and sizes. Steps 4 and 5 see noisy counts, n and fresh
-randomness. QED
+(adaptive composition): the prices add up to epsilon. The plan (which tables, G, the shares of all
+of them, tau) follows from n, epsilon, the number of columns, their kinds and the sizes of their
+public domains. Steps 2, 4 and 5 see noisy counts, their scales, n and fresh randomness. QED
 
 Not promised: that little survives is not noticed. With P pairs and r = n epsilon / P below 50
 hardly more than single columns survives; every further column lowers the accuracy of the rest.
-The constants of the plan were tuned on Adult, five and eight columns (mixed-tables note).
+The shares of epsilon and tau were tuned on Adult, five and eight columns (mixed-tables note); what
+noise a table may have, and what is done for r < 350, on generated tables (docs/research.md).
 
 References:
     McKenna, Miklau, Sheldon, "Winning the NIST contest: a scalable and general approach to
@@ -35,7 +38,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from itertools import combinations
-from math import comb, floor, prod, sqrt
+from math import comb, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -45,10 +48,11 @@ from shoal.core import Kind, Noise, Progress, Spending, silent
 from shoal.errors import InputError
 from shoal.mechanism.answers import noisy_answers
 from shoal.mechanism.attributes import Attribute, Drawn, Measurement, checked
+from shoal.mechanism.covers import Cover, cover
 from shoal.mechanism.fit import DENSE, Fitted, Target, fit
 from shoal.mechanism.groups import anyhow, neighbours, quantiles
 from shoal.mechanism.privtree import Marginal, marginal
-from shoal.mechanism.projection import project
+from shoal.mechanism.projection import shrink
 from shoal.mechanism.systematic import spread, systematic
 
 Floats = NDArray[np.float64]
@@ -57,12 +61,15 @@ Integers = NDArray[np.int64]
 LINE = 256
 """An ordinal of more codes than that is counted as a number is."""
 MOST_GROUPS = 32
+NOISE = Fraction(1, 10)
+"""Mean total variation that noise alone may give to a table of two columns."""
 
 
 class Tables(StrEnum):
     """Which tables of several columns are counted."""
 
     FULL = "full"
+    BLOCKS = "blocks"
     PAIRS = "pairs"
     TRIPLES = "triples"
 
@@ -78,6 +85,7 @@ class Plan:
         weights: of the columns within that share.
         tau: how many times the fit overstates the noise's variance.
         strength: r = n epsilon / P, P the number of pairs: what is there for each pair.
+        cover: the columns of each table of step 3, and its part of what is left of epsilon.
     """
 
     tables: Tables
@@ -86,15 +94,14 @@ class Plan:
     weights: tuple[int, ...]
     tau: float
     strength: Fraction
+    cover: Cover
 
     def __post_init__(self) -> None:
         if not 2 <= self.groups <= 255 or not 0 < self.singles < 1 or self.tau <= 0:
             raise InputError("A plan needs 2 to 255 groups, a share between 0 and 1, and tau > 0.")
-
-    @property
-    def order(self) -> int | None:
-        """How many columns a table has, if not all."""
-        return {Tables.PAIRS: 2, Tables.TRIPLES: 3}.get(self.tables)
+        seen = {pair for block in self.cover.blocks for pair in combinations(block, 2)}
+        if seen != set(combinations(range(len(self.weights)), 2)):
+            raise InputError("A plan needs tables that show every two columns together.")
 
 
 def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
@@ -102,35 +109,72 @@ def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
 
     With m columns, P = m (m - 1) / 2 and r = n epsilon / P:
 
-        FULL     if r < 350 and G = floor((n epsilon / 10)^(1/m)) >= 2
         TRIPLES  if 3 <= m <= 5, r >= 10^4, and the cells of 16 groups a column can all be held
-        PAIRS    otherwise, G = sqrt(0.08 r) between 3 and 32
+        a cover  otherwise, for the largest G from 2 to 32 for which noise alone gives tables of
+                 two columns a mean total variation of at most 0.1 (G = 2 if there is none)
 
-    The single columns' share is 0.5 (FULL), 0.35 (r < 700), 0.15 (r < 10^4) or 0.1; at least 0.3
-    with a numeric column and 0.6 if all are; numeric columns count twice. tau = n epsilon / 100.
+    The cover of columns of min(size, G) groups is `covers.cover`. By its cost, and because the
+    mean of a noise's absolute value is about 0.8 of its standard deviation, that total variation
+    is 1.1 cost / (P (1 - share) n epsilon). It is called FULL if it has one table, PAIRS if all of
+    them have two columns, and BLOCKS otherwise.
+
+    The single columns' share is 0.7 (r < 50), 0.5 (r < 350), 0.35 (r < 700), 0.15 (r < 10^4) or
+    0.1; at least 0.3 with a numeric column and 0.6 if all are; numeric columns count twice.
+    tau = n epsilon / 100.
     """
     m = len(attributes)
     if m < 2:
         raise InputError("maxent joins columns; expected at least two, found one.")
     lines = [_is_line(attribute) for attribute in attributes]
+    sizes = [attribute.size for attribute in attributes]
     budget = n * epsilon
     strength = budget / comb(m, 2)
-    coarse = _root(budget / 10, m)
-    cells = prod(min(attribute.size, 16) for attribute in attributes)
-    if strength < 350 and coarse >= 2:
-        tables, groups, singles = Tables.FULL, min(coarse, MOST_GROUPS), Fraction(1, 2)
-    else:
-        tables = Tables.PAIRS
-        groups = min(max(round(sqrt(0.08 * strength)), 3), MOST_GROUPS)
-        singles = Fraction(35 if strength < 700 else 15 if strength < 10_000 else 10, 100)
-        if 3 <= m <= 5 and strength >= 10_000 and cells <= DENSE:
-            tables, groups = Tables.TRIPLES, 16
+    singles = next((share for bound, share in _SHARES if strength < bound), Fraction(1, 10))
     if any(lines):
         singles = max(singles, Fraction(3, 10))
     if all(lines):
         singles = max(singles, Fraction(3, 5))
+    cells = prod(min(size, 16) for size in sizes)
+    if 3 <= m <= 5 and strength >= 10_000 and cells <= DENSE:
+        sets = tuple(combinations(range(m), 3))
+        tables, groups, chosen = Tables.TRIPLES, 16, Cover(sets, (1,) * len(sets), 0.0)
+    else:
+        most = float(NOISE * comb(m, 2) * (1 - singles) * budget) / 1.1
+        groups, chosen = _finest(sizes, most)
+        tables = _named(chosen)
     weights = tuple(2 if line else 1 for line in lines)
-    return Plan(tables, groups, singles, weights, float(budget) / 100, strength)
+    return Plan(tables, groups, singles, weights, float(budget) / 100, strength, chosen)
+
+
+_SHARES = (
+    (50, Fraction(7, 10)),
+    (350, Fraction(1, 2)),
+    (700, Fraction(35, 100)),
+    (10_000, Fraction(15, 100)),
+)
+
+
+def _finest(sizes: Sequence[int], most: float) -> tuple[int, Cover]:
+    """The largest number of groups whose cover costs at most so much, and that cover.
+
+    More groups cost more, so that halving finds it.
+    """
+    low, high = 2, max(min(max(sizes), MOST_GROUPS), 2)
+    best = cover([min(size, low) for size in sizes])
+    while low < high:
+        middle = (low + high + 1) // 2
+        found = cover([min(size, middle) for size in sizes])
+        if found.cost <= most:
+            low, best = middle, found
+        else:
+            high = middle - 1
+    return low, best
+
+
+def _named(chosen: Cover) -> Tables:
+    if len(chosen.blocks) == 1:
+        return Tables.FULL
+    return Tables.PAIRS if all(len(b) == 2 for b in chosen.blocks) else Tables.BLOCKS
 
 
 def maxent(
@@ -175,27 +219,30 @@ def maxent(
         singles.append(single)
     grouped = [single.grouped(column) for single, column in zip(singles, columns, strict=True)]
     sizes = [single.size for single in singles]
-    sets = list(combinations(range(len(columns)), chosen.order or len(columns)))
-    each = (1 - chosen.singles) * epsilon / len(sets)
+    sets = chosen.cover.blocks
+    parts = sum(chosen.cover.weights)
     spendings = [spending for single in singles for spending in single.spendings]
     measurements = [
         Measurement((j,), (single.edges,), single.counts, single.scale)
         for j, single in enumerate(singles)
     ]
-    targets = [single.target(j, n) for j, single in enumerate(singles)]
-    for number, members in enumerate(sets):
+    counted: list[Target] = []
+    for number, (members, part) in enumerate(zip(sets, chosen.cover.weights, strict=True)):
         progress("counting tables", number, len(sets))
         exact = table_counts([grouped[j] for j in members], [sizes[j] for j in members])
         name = f"table of {' x '.join(attributes[j].name for j in members)}"
+        each = (1 - chosen.singles) * epsilon * part / parts
         noisy, spending = noisy_table(exact, target=name, epsilon=each, noise=noise)
         spendings.append(spending)
         groups = tuple(singles[j].groups for j in members)
         measurements.append(Measurement(members, groups, noisy, spending.scale))
-        targets.append(Target(members, noisy.ravel() / n, _precision(n, spending.scale)))
+        counted.append(Target(members, noisy.ravel() / n, _precision(n, spending.scale)))
+    if prod(sizes) > DENSE:
+        counted = pairs_of(counted, sizes)
     fitted = fit(
         sizes,
         [single.prior(n) for single in singles],
-        targets,
+        [single.target(j, n) for j, single in enumerate(singles)] + counted,
         tau=chosen.tau,
         particles=min(max(2 * n, 100_000), 300_000),
         rng=rng,
@@ -237,6 +284,29 @@ def noisy_table(
     return noisy_answers(exact, sensitivity=2, epsilon=epsilon, target=target, noise=noise)
 
 
+def pairs_of(tables: Sequence[Target], sizes: Sequence[int]) -> list[Target]:
+    """Tables of every two columns that noisy tables of more columns add up to.
+
+    A cell that sums c cells has c times their noise's variance. Where several tables show a pair,
+    their mean is taken with weights in proportion to 1 / variance, which has the least variance.
+    """
+    found: dict[tuple[int, ...], Target] = {}
+    for table in tables:
+        whole = table.shares.reshape([sizes[j] for j in table.columns])
+        for pair in combinations(range(len(table.columns)), 2):
+            away = tuple(axis for axis in range(whole.ndim) if axis not in pair)
+            shares = whole.sum(axis=away).ravel()
+            weight = table.weight * shares.size / whole.size
+            columns = tuple(table.columns[axis] for axis in pair)
+            if columns in found:
+                other = found[columns]
+                both = weight + other.weight
+                shares = (weight * shares + other.weight * other.shares) / both
+                weight = both
+            found[columns] = Target(columns, shares, weight)
+    return [found[columns] for columns in sorted(found)]
+
+
 @dataclass(frozen=True, eq=False)
 class _Single:
     """What step 1 learnt of a column, and its groups.
@@ -244,7 +314,7 @@ class _Single:
     Attributes:
         edges: first code of each bin of the noisy counts, and the number of codes at the end.
         counts: the noisy counts of bins.
-        projected: the same, non-negative and with sum n.
+        projected: what is believed of them, non-negative and with sum n.
         members: group of each bin.
         summed: what is believed of each group's count.
         precision: n^2 over the variance of that, before tau.
@@ -333,7 +403,7 @@ def _categories(
     exact = table_counts([column], [attribute.size])
     name = f"{attribute.name}: counts of its categories"
     counts, spending = noisy_table(exact, target=name, epsilon=epsilon, noise=noise)
-    projected = project(counts, len(column))
+    projected = shrink(counts, len(column), float(2 * spending.scale**2))
     group = neighbours if attribute.kind is Kind.ORDINAL else anyhow
     members = group(projected, most)
     summed = np.bincount(members, counts).astype(np.float64)
@@ -374,11 +444,3 @@ def _rows(
         column[order] = np.concatenate(parts)
         rows.append(column)
     return tuple(rows)
-
-
-def _root(number: Fraction, degree: int) -> int:
-    """The largest whole g with g^degree <= number."""
-    root: int = floor(float(number) ** (1 / degree)) + 1
-    while root > 0 and root**degree > number:
-        root -= 1
-    return root

@@ -4,9 +4,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import wrightomega
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+_HALVINGS = 80
 
 
 def project(counts: NDArray[Any], total: float) -> Floats:
@@ -32,6 +35,47 @@ def project(counts: NDArray[Any], total: float) -> Floats:
     last = np.flatnonzero(falling > excess)[-1]
     projected: Floats = np.maximum(counts - excess[last], 0.0)
     return projected
+
+
+def shrink(counts: NDArray[Any], total: float, variance: float) -> Floats:
+    """Numbers with a given sum near noisy counts, drawn towards equal ones as far as noise asks.
+
+    With d counts, y = counts / total and W = total^2 / variance, the answer is total times
+
+        argmin over p    d KL(p || 1/d) + (W / 2) ||p - y||^2,
+
+    as if beside the noisy counts d records had been seen, one of each code. Where noise is small
+    that is `project`, nearly; where it is large, projection keeps the luckiest codes and sets the
+    others to zero, and this does not: where its scale was three times the mean count,
+    projection was more than twice as far from the truth (docs/research.md).
+
+    Setting the derivative to zero, p + a ln(d p) = y - t with a = d / W and one t for all, so that
+    p = a w((y - t) / a - ln(a d)) with w the Wright omega function, w + ln w = x. The sum falls in
+    t, which lies between min y - 1/d and max y - 1/d, and is found by bisection. Cost O(d).
+
+    Args:
+        counts: at least one.
+        total: positive.
+        variance: of their noise, positive.
+
+    >>> shrink(np.array([60, -20]), 40, 1.0).round(1)
+    array([40.,  0.])
+    >>> shrink(np.array([60, -20]), 40, 10_000.0).round(1)
+    array([21.5, 18.5])
+    """
+    shares = np.asarray(counts, dtype=np.float64) / total
+    size = shares.size
+    pull = size * variance / total**2
+    low, high = float(shares.min()) - 1 / size, float(shares.max()) - 1 / size
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if pull * wrightomega((shares - middle) / pull - np.log(pull * size)).sum() > 1:
+            low = middle
+        else:
+            high = middle
+    found = pull * wrightomega((shares - high) / pull - np.log(pull * size))
+    shrunk: Floats = found * (total / found.sum())
+    return shrunk
 
 
 def apportion(weights: Floats, total: int) -> Integers:

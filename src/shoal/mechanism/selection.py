@@ -102,6 +102,7 @@ def choose(
 
 _REASONS = {
     Tables.FULL: "one coarse table of all columns, because many would share too little",
+    Tables.BLOCKS: "tables of a few columns each, by which every two are seen with least noise",
     Tables.PAIRS: "a table of every two columns",
     Tables.TRIPLES: "enough for a table of every three columns",
 }

@@ -9,6 +9,7 @@ from shoal.mechanism.attributes import Drawn
 from shoal.mechanism.maxent import Plan, maxent
 from shoal.methods.method import Setting, Tools
 from shoal.methods.synthetic import (
+    COVERS,
     MARGINALS,
     PRIVTREE,
     Drawing,
@@ -45,7 +46,7 @@ METHOD = synthetic_method(
         "in privtree; which tables are counted is public, over which groups follows from noisy "
         "counts; rows are drawn from noisy answers"
     ),
-    source=f"{MARGINALS}; for numbers {PRIVTREE}",
+    source=f"{MARGINALS}; for covers of pairs {COVERS}; for numbers {PRIVTREE}",
     unsupported=(
         "Interactions beyond the tables that were counted: mostly pairs, over groups of values.",
     ),

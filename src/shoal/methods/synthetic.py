@@ -57,6 +57,10 @@ HIDDEN = (
     "the number of rows is measured first, and of the records that the mechanism is shown, which "
     "are as many as the noisy number says, a row that comes or goes changes one"
 )
+COVERS = (
+    "Qardaji, Yang and Li, PriView: practical differentially private release of marginal "
+    "contingency tables, SIGMOD (2014), doi:10.1145/2588555.2588575"
+)
 NOT_A_PERSON = "k-anonymity: rows are drawn, and one may by chance have the values of a person."
 TAILS = "Tails: extreme values, and combinations that few people have, are mostly noise."
 

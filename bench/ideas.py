@@ -1,0 +1,496 @@
+"""Ideas for `maxent`, tried on tables with known sorts of dependence, and what came of them.
+
+    python bench/ideas.py singles
+    python bench/ideas.py generated [VARIANT ...]
+    python bench/ideas.py adult [SEEDS [COLUMNS ...]]
+
+prints Markdown tables for RESULTS.md and docs/research.md. Ideas were tuned on the generated tables
+and EIA only; Adult was looked at once, at the end. Noise is seeded: nothing here may be published.
+
+Generated: 6,000 rows of five sorts, and EIA; three seeds; the mean relative error of 600 ranges of
+three columns, true counts below 1% of the rows counted as that, and the total variation of pairs.
+Fits on particles use 20,000 of them, a fifth of what a release takes. Adult: the workloads of
+bench/tables.py, `before` and `after` with equal seeds in one run.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from itertools import combinations
+from math import comb, floor, prod, sqrt
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import SELECTION, Kind, Neighbours, Spending
+from shoal.hazmat import ledger
+from shoal.hazmat.fakes import SeededNoise
+from shoal.mechanism import maxent as module
+from shoal.mechanism.attributes import Attribute, Drawn
+from shoal.mechanism.covers import Cover
+from shoal.mechanism.fit import DENSE, Fitted, Target, fit
+from shoal.mechanism.maxent import Plan, Tables, maxent, pairs_of, plan
+from shoal.mechanism.privtree import Fill, privtree
+from shoal.mechanism.projection import project, shrink
+
+ARGUMENTS, sys.argv[1:] = sys.argv[1:], []  # bench/tables.py reads the number of seeds from them
+import tables as workloads  # noqa: E402
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Made = tuple[Integers, list[Attribute]]
+ROWS, QUERIES, SEEDS, FEW = 6000, 600, 3, 20_000
+
+
+def main() -> None:
+    """Run what was asked for."""
+    what, *rest = ARGUMENTS or ["generated"]
+    if what == "adult":
+        seeds, *columns = map(int, rest or ["5"])
+        adult(seeds, columns or [2, 5, 8])
+    elif what == "singles":
+        singles()
+    else:
+        generated(rest or list(VARIANTS))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How one idea changes the mechanism.
+
+    Attributes:
+        plan: which tables are counted, from public quantities.
+        replaced: functions of the mechanism's module, by name, and what stands in for them.
+        draw: instead of `maxent`.
+    """
+
+    plan: Callable[..., Plan]
+    replaced: dict[str, Callable[..., Any]]
+    draw: Callable[..., Drawn] = maxent
+
+    def run(
+        self, X: Integers, attributes: Sequence[Attribute], epsilon: str, seed: int, **few: int
+    ) -> tuple[Integers, float]:
+        """Rows and the CPU seconds that they took; the ledger is checked."""
+        noise, price = SeededNoise(seed), Fraction(epsilon)
+        with ExitStack() as stack:
+            solve = partial(_fewer, self.replaced.get("fit", fit), few)
+            for name, function in (self.replaced | {"fit": solve}).items():
+                stack.enter_context(patch.object(module, name, function))
+            begin = time.process_time()
+            drawn = self.draw(
+                X.T,
+                attributes,
+                epsilon=price,
+                noise=noise,
+                rng=np.random.default_rng(seed),
+                tables=self.plan(attributes, n=len(X), epsilon=price),
+            )
+            spent = time.process_time() - begin
+        ledger.verify(drawn.spendings, price, neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn)
+        return np.column_stack(drawn.rows), spent
+
+
+def _fewer(solve: Callable[..., Fitted], few: dict[str, int], *args: Any, **named: Any) -> Fitted:
+    return solve(*args, **(named | few))
+
+
+def singles() -> None:
+    """Total variation of single columns from noisy counts, by how large the noise is."""
+    made = [make(1, ROWS) for make in MADE.values()] + [electricity()]
+    columns = [
+        np.bincount(X[:, j], minlength=attribute.size)
+        for X, attributes in made
+        for j, attribute in enumerate(attributes)
+        if attribute.size > 2
+    ]
+    ways = {
+        "projection": _projected,
+        "shrink, a third": lambda y, n, v: _strength(y, n, v, 0.3),
+        "shrink": shrink,
+        "shrink, three times": lambda y, n, v: _strength(y, n, v, 3.0),
+        "equal shares": lambda y, n, _v: np.full(y.size, n / y.size),
+    }
+    print(f"| {len(columns)} columns; mean count over the noise's scale | 0.3 | 1 | 3 | 10 |")
+    print("|---|---|---|---|---|")
+    for name, way in ways.items():
+        shown = []
+        for ratio in (Fraction(3, 10), 1, 3, 10):
+            noise, found = SeededNoise(0), []
+            for counts in columns:
+                n = int(counts.sum())
+                scale = Fraction(n, counts.size) / ratio
+                for _ in range(5):
+                    noisy = noise.discrete_laplace(counts, scale=scale)
+                    believed = way(noisy, n, float(2 * scale**2))
+                    found.append(float(np.abs(believed - counts).sum()) / 2 / n)
+            shown.append(f"{np.mean(found):.3f} ± {np.std(found) / sqrt(len(found)):.3f}")
+        workloads.line(name, *shown)
+
+
+def _strength(counts: Integers, total: int, variance: float, times: float) -> Floats:
+    """Shrink with another strength: the same as with that much more variance."""
+    return shrink(counts, total, times * variance)
+
+
+def generated(names: Sequence[str]) -> None:
+    """Each variant on the generated tables and EIA."""
+    print("| table | epsilon | variant | count error | distance of pairs | CPU s |")
+    print("|---|---|---|---|---|---|")
+    made = {name: make(1, ROWS) for name, make in MADE.items()} | {"eia": electricity()}
+    for table, (X, attributes) in made.items():
+        sizes = [attribute.size for attribute in attributes]
+        asked = workloads.queries(X, sizes, 3, 11)[:QUERIES]
+        for epsilon in workloads.EPSILONS:
+            for name in names:
+                found = []
+                for seed in range(1, SEEDS + 1):
+                    Y, spent = VARIANTS[name].run(X, attributes, epsilon, seed, particles=FEW)
+                    wrong = [
+                        abs(workloads.answer(Y, m, low, w) - t) / max(t, 0.01 * len(X))
+                        for m, low, w, t in asked
+                    ]
+                    far = workloads.pair_distance(X, Y, sizes)
+                    found.append([float(np.mean(wrong)), far, spent])
+                workloads.line(table, epsilon, name, *_shown(found))
+
+
+def adult(seeds: int, columns: Sequence[int]) -> None:
+    """Before and after on the workloads of bench/tables.py."""
+    rows = workloads.read("adult")
+    print("| columns | epsilon | variant | count error | distance | CPU s |")
+    print("|---|---|---|---|---|---|")
+    for m in columns:
+        if m == 2:
+            plane(rows, seeds)
+            continue
+        X, attributes = people(rows, m)
+        sizes = [attribute.size for attribute in attributes]
+        asked = workloads.queries(X, sizes, *((5, 7) if m == 5 else (3, 11)))
+        for epsilon in workloads.EPSILONS:
+            for name in ("before", "after"):
+                found = []
+                for seed in range(1, seeds + 1):
+                    Y, spent = VARIANTS[name].run(X, attributes, epsilon, seed)
+                    error = workloads.query_error(Y, asked)
+                    found.append([error, workloads.pair_distance(X, Y, sizes), spent])
+                workloads.line(str(m), epsilon, name, *_shown(found))
+
+
+def plane(rows: list[dict[str, str]], seeds: int) -> None:
+    """Age and hours by privtree, which no idea here has changed."""
+    X = np.column_stack([workloads.numbers(rows, "age"), workloads.numbers(rows, "hours-per-week")])
+    attributes = [Attribute("age", Kind.NUMERIC, 136), Attribute("hours", Kind.NUMERIC, 149)]
+    boxes = workloads.boxes(X, [135.0, 148.5], 0.5)
+    for epsilon in workloads.EPSILONS:
+        found = []
+        for seed in range(1, seeds + 1):
+            begin = time.process_time()
+            drawn = privtree(X.T, attributes, epsilon=Fraction(epsilon), noise=SeededNoise(seed),
+                             rng=np.random.default_rng(seed), fill=Fill.UNIFORM)  # fmt: skip
+            spent = time.process_time() - begin
+            Y = np.column_stack(drawn.rows)
+            found.append([workloads.box_error(Y, boxes), workloads.rank_distance(X, Y), spent])
+        workloads.line("2", epsilon, "before and after", *_shown(found))
+
+
+def _shown(found: list[list[float]]) -> list[str]:
+    means = np.mean(found, axis=0)
+    errors = np.std(found, axis=0, ddof=1) / sqrt(len(found))
+    shown = [f"{m:.3g} ± {e:.1g}" for m, e in zip(means[:-1], errors[:-1], strict=True)]
+    return [*shown, f"{means[-1]:.2f}"]
+
+
+def earlier(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
+    """The plan before covers: one table of all columns, or all pairs in equal parts."""
+    m, budget = len(attributes), n * epsilon
+    strength = budget / comb(m, 2)
+    coarse = floor(float(budget / 10) ** (1 / m) + 1e-12)
+    cells = prod(min(attribute.size, 16) for attribute in attributes)
+    order = 2
+    if strength < 350 and coarse >= 2:
+        tables, groups, singles, order = Tables.FULL, min(coarse, 32), Fraction(1, 2), m
+    else:
+        tables, groups = Tables.PAIRS, min(max(round(sqrt(0.08 * strength)), 3), 32)
+        singles = Fraction(35 if strength < 700 else 15 if strength < 10_000 else 10, 100)
+        if 3 <= m <= 5 and strength >= 10_000 and cells <= DENSE:
+            tables, groups, order = Tables.TRIPLES, 16, 3
+    sets = tuple(combinations(range(m), order))
+    cover = Cover(sets, (1,) * len(sets), 0.0)
+    return Plan(tables, groups, singles, (1,) * m, float(budget) / 100, strength, cover)
+
+
+def _projected(counts: Integers, total: float, variance: float) -> Floats:
+    """Single columns as they were before `shrink`."""
+    del variance
+    return project(counts, total)
+
+
+def _heads(masses: Floats, most: int) -> Integers:
+    """Groups of a nominal: its largest codes one by one, and all others together."""
+    if most >= masses.size:
+        return np.arange(masses.size)
+    labels = np.full(masses.size, most - 1)
+    labels[np.argsort(-masses, kind="stable")[: most - 1]] = np.arange(most - 1)
+    return labels
+
+
+def _less_tau(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
+    chosen = plan(attributes, n=n, epsilon=epsilon)
+    return replace(chosen, tau=0.3 * chosen.tau)
+
+
+def _spectral(
+    sizes: Sequence[int], priors: Sequence[Floats], targets: Sequence[Target], **named: Any
+) -> Fitted:
+    """Fit to pairs of which only the singular values above those of noise are kept.
+
+    What a pair has beyond independence is divided by the root of the products of shares, as in
+    correspondence analysis, and shrunk as Gavish and Donoho do for white noise of known variance
+    (IEEE Trans. Inf. Theory 63 (2017), doi:10.1109/TIT.2017.2653801).
+    """
+    pairs = pairs_of([t for t in targets if len(t.columns) > 1], sizes)
+    kept = [t for t in targets if len(t.columns) == 1]
+    for target in pairs:
+        a, b = target.columns
+        shape = (sizes[a], sizes[b])
+        alone = np.outer(priors[a], priors[b])
+        root = np.sqrt(np.maximum(alone, 1e-12))
+        left, values, right = np.linalg.svd(
+            (target.shares.reshape(shape) - alone) / root, full_matrices=False
+        )
+        unit = sqrt(float((1 / root**2).mean()) / target.weight * max(shape))
+        ratio, scaled = min(shape) / max(shape), np.maximum(values / unit, 1e-12)
+        gap = np.maximum((scaled**2 - ratio - 1) ** 2 - 4 * ratio, 0.0)
+        shrunk = np.where(scaled > 1 + sqrt(ratio), np.sqrt(gap) / scaled, 0.0) * unit
+        rank = max(int((shrunk > 0).sum()), 1)
+        sure = max(1.0, prod(shape) / (rank * sum(shape)))
+        shares = (alone + (left * shrunk) @ right * root).ravel()
+        kept.append(Target(target.columns, shares, target.weight * sure))
+    return fit(sizes, priors, kept, **named)
+
+
+def tree_of_pairs(
+    codes: Sequence[Integers],
+    attributes: Sequence[Attribute],
+    *,
+    epsilon: Fraction,
+    noise: SeededNoise,
+    rng: np.random.Generator,
+    tables: Plan,
+) -> Drawn:
+    """Choose a spanning tree of pairs privately, after MST, and count only these, finely.
+
+    A tenth of what single columns leave buys m - 1 choices by permute-and-flip among the pairs
+    that join two parts. The score is the L1 distance of a pair's table from the noisy columns'
+    product; a changed record moves it by at most 2, and rounding down by 1 more.
+    """
+    n, m = len(codes[0]), len(attributes)
+    groups = min(max(round(sqrt(0.08 * float(n * epsilon) / (m - 1))), 3), 32)
+    each = tables.singles * epsilon / m
+    count = module._categories  # noqa: SLF001 -- an idea that stayed outside
+    singles = [
+        count(column, attribute, most=groups, epsilon=each, noise=noise)
+        for column, attribute in zip(codes, attributes, strict=True)
+    ]
+    grouped = [single.grouped(column) for single, column in zip(singles, codes, strict=True)]
+    sizes, priors = [single.size for single in singles], [single.prior(n) for single in singles]
+    pairs = list(combinations(range(m), 2))
+    exact = [module.table_counts([grouped[a], grouped[b]], [sizes[a], sizes[b]]) for a, b in pairs]
+    scores = np.array(
+        [
+            floor(np.abs(table - n * np.outer(priors[a], priors[b])).sum())
+            for table, (a, b) in zip(exact, pairs, strict=True)
+        ],
+        dtype=np.int64,
+    )
+    rest = (1 - tables.singles) * epsilon
+    spendings = [spending for single in singles for spending in single.spendings]
+    part, chosen = list(range(m)), []
+    for _ in range(m - 1):
+        free = [i for i, (a, b) in enumerate(pairs) if part[a] != part[b]]
+        price = rest / 10 / (m - 1)
+        found = noise.select(scores[free], sensitivity=Fraction(3), epsilon=price)
+        spendings.append(_selection(price))
+        chosen.append(free[found])
+        one, other = (part[j] for j in pairs[free[found]])
+        part = [one if name == other else name for name in part]
+    targets = [single.target(j, n) for j, single in enumerate(singles)]
+    for i in sorted(chosen):
+        noisy, spending = module.noisy_table(
+            exact[i], target="pair", epsilon=rest * 9 / 10 / (m - 1), noise=noise
+        )
+        spendings.append(spending)
+        weight = float(n * n / (2 * spending.scale**2))
+        targets.append(Target(pairs[i], noisy.ravel() / n, weight))
+    fitted = module.fit(sizes, priors, targets, tau=tables.tau, particles=FEW, rng=rng)
+    rows = module._rows(fitted, singles, n, rng)  # noqa: SLF001 -- an idea that stayed outside
+    return Drawn(rows, tuple(spendings))
+
+
+def _selection(price: Fraction) -> Spending:
+    return Spending(
+        mechanism=SELECTION,
+        target="which pair",
+        sensitivity=Fraction(3),
+        scale=6 / price,
+        epsilon=price,
+        neighbours=Neighbours.CHANGE_ONE,
+        draws=1,
+    )
+
+
+VARIANTS = {
+    "before": Variant(earlier, {"shrink": _projected}),
+    "shrink alone": Variant(earlier, {}),
+    "covers alone": Variant(plan, {"shrink": _projected}),
+    "after": Variant(plan, {}),
+    "tau x 0.3": Variant(_less_tau, {}),
+    "heads": Variant(plan, {"anyhow": _heads}),
+    "spectral": Variant(plan, {"fit": _spectral}),
+    "tree": Variant(plan, {}, tree_of_pairs),
+}
+"""`after` is what a release does; the four below it are `after` with one thing changed."""
+
+
+def people(rows: list[dict[str, str]], m: int) -> Made:
+    """The first columns of Adult, as bench/tables.py codes them."""
+    codes = {
+        "age": np.minimum((workloads.numbers(rows, "age") - 15) // 5, 14),
+        "hours": np.minimum((workloads.numbers(rows, "hours-per-week") - 1) // 10, 9),
+        "education-num": workloads.numbers(rows, "education-num") - 1,
+    }
+    ordinal = {"age": 15, "hours": 10, "education-num": 16, "capital-gain": 17}
+    names = ("marital-status", "occupation", "workclass", "sex", "income", "relationship")
+    for name in (*names, "race", "native-country"):
+        codes[name] = workloads.categories(rows, name)
+    gain = workloads.numbers(rows, "capital-gain")
+    bins = 1 + np.floor(np.log1p(gain) / np.log1p(99_999) * 16).astype(np.int64)
+    codes["capital-gain"] = np.where(gain == 0, 0, np.minimum(bins, 16))
+    chosen = list(codes)[:m]
+    kinds = [Kind.ORDINAL if name in ordinal else Kind.NOMINAL for name in chosen]
+    sizes = [ordinal.get(name, int(codes[name].max()) + 1) for name in chosen]
+    return _table([codes[name] for name in chosen], np.array(sizes), kinds)
+
+
+def electricity() -> Made:
+    """State, month and six amounts of EIA, as bench/tables.py codes them."""
+    rows = workloads.read("eia")
+    columns = [workloads.categories(rows, "STATE"), workloads.numbers(rows, "MONTH") - 1]
+    for name in ("RESREVENUE", "RESSALES", "COMREVENUE", "COMSALES", "INDREVENUE", "TOTSALES"):
+        values = np.maximum(workloads.numbers(rows, name), 0)
+        top = np.log1p(1.5 * values.max())
+        columns.append(np.minimum(np.floor(np.log1p(values) / top * 16), 15).astype(np.int64))
+    sizes = np.array([int(columns[0].max()) + 1, 12, *[16] * 6])
+    return _table(columns, sizes, [Kind.NOMINAL, *[Kind.ORDINAL] * 7])
+
+
+def latent(seed: int, n: int, *, columns: int = 8, strength: float = 0.8) -> Made:
+    """Ordinals cut from normal numbers that share two factors."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(5, 17, columns)
+    loads = rng.normal(size=(2, columns))
+    loads *= np.sqrt(strength) / np.sqrt((loads**2).sum(axis=0))
+    values = rng.normal(size=(n, 2)) @ loads
+    values += rng.normal(size=(n, columns)) * np.sqrt(1 - strength)
+    codes = []
+    for j, size in enumerate(sizes):
+        cuts = np.sort(rng.normal(0, 1.2, size - 1))
+        codes.append(np.searchsorted(cuts, values[:, j]))
+    return _table(codes, sizes, [Kind.ORDINAL] * columns)
+
+
+def classes(seed: int, n: int, *, columns: int = 8, types: int = 6) -> Made:
+    """Nominals of up to forty levels, independent within hidden types of people."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([2, 4, 8, 15, 25, 40], columns)
+    hidden = rng.choice(types, n, p=rng.dirichlet(np.full(types, 3.0)))
+    codes = []
+    for size in sizes:
+        shares = rng.dirichlet(np.full(size, 0.35), types)
+        codes.append(_drawn(shares[hidden], rng))
+    return _table(codes, sizes, [Kind.NOMINAL] * columns)
+
+
+def chain(seed: int, n: int, *, columns: int = 8) -> Made:
+    """Nominals of which each depends on an earlier one: a random tree."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([3, 6, 10, 16], columns)
+    codes = [_drawn(np.tile(rng.dirichlet(np.full(sizes[0], 2.0)), (n, 1)), rng)]
+    for j in range(1, columns):
+        parent = int(rng.integers(0, j))
+        shares = rng.dirichlet(np.full(sizes[j], 0.3), sizes[parent])
+        codes.append(_drawn(shares[codes[parent]], rng))
+    return _table(codes, sizes, [Kind.NOMINAL] * columns)
+
+
+def sparse(seed: int, n: int, *, columns: int = 10) -> Made:
+    """Two couples that nearly determine each other; the other columns stand alone."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([2, 5, 9, 12], columns)
+    sizes[:4] = (12, 9, 14, 14)
+    codes = [_drawn(np.tile(rng.dirichlet(np.full(s, 2.0)), (n, 1)), rng) for s in sizes]
+    for first, second in ((0, 1), (2, 3)):
+        wanted = rng.integers(0, sizes[second], sizes[first])[codes[first]]
+        codes[second] = np.where(rng.random(n) < 0.85, wanted, codes[second])
+    kinds = [Kind.NOMINAL, Kind.NOMINAL, Kind.ORDINAL, Kind.ORDINAL]
+    return _table(codes, sizes, kinds + [Kind.ORDINAL, Kind.NOMINAL] * ((columns - 4) // 2))
+
+
+def census(seed: int, n: int, *, columns: int = 8) -> Made:
+    """A mixture as in a census: ordinals that bend with age, nominals by type, yes and no."""
+    rng = np.random.default_rng(seed)
+    age = rng.beta(2, 3, n)
+    hidden = np.clip(rng.normal(age * 1.2, 0.35, n), 0, 1)
+    sizes = np.array([15, 16, 10, 7, 14, 2, 2, 30])[:columns]
+    skill = rng.normal(size=n)
+    shares = rng.dirichlet(np.full(14, 0.5), 8)
+    towns = rng.dirichlet(np.full(30, 0.7), 4)
+    status = rng.dirichlet(np.full(7, 0.4), 6)
+    band = np.clip(np.floor(4 + 1.5 * skill), 0, 7).astype(np.int64)
+    codes = [
+        np.clip(np.floor(age * 15), 0, 14),
+        np.clip(np.floor(8 + 2.5 * skill - 3 * hidden), 0, 15),
+        np.clip(np.floor(4 + 5 * age * (1 - age) + rng.normal(0, 1, n) + 0.5 * skill), 0, 9),
+        _drawn(status[np.minimum((age * 6).astype(np.int64), 5)], rng),
+        _drawn(shares[band], rng),
+        rng.random(n) < 1 / (1 + np.exp(-skill)),
+        rng.random(n) < 1 / (1 + np.exp(3 - 1.5 * skill - 4 * age)),
+        _drawn(towns[np.clip(np.floor(2 + skill), 0, 3).astype(np.int64)], rng),
+    ]
+    kinds = [Kind.ORDINAL] * 3 + [Kind.NOMINAL] * 5
+    return _table(codes[:columns], sizes, kinds[:columns])
+
+
+MADE = {
+    "latent": latent,
+    "classes": classes,
+    "chain": chain,
+    "sparse": sparse,
+    "census": census,
+}
+
+
+def _drawn(shares: NDArray[np.float64], rng: np.random.Generator) -> Integers:
+    """One code a row, from the shares of its row."""
+    ends = np.cumsum(shares, axis=1)
+    return (rng.random(len(shares))[:, None] * ends[:, -1:] > ends).sum(axis=1)
+
+
+def _table(codes: list[Integers], sizes: Integers, kinds: list[Kind]) -> Made:
+    columns = [np.asarray(column).astype(np.int64) for column in codes]
+    attributes = [
+        Attribute(f"c{j}", kind, int(size))
+        for j, (kind, size) in enumerate(zip(kinds, sizes, strict=True))
+    ]
+    return np.column_stack(columns), attributes
+
+
+if __name__ == "__main__":
+    main()
