@@ -10,6 +10,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,33 @@ class Blocks:
             for row in self.frame.select("block", "data").toLocalIterator(prefetchPartitions=True):
                 yield row["block"], unpack(row["data"])
 
+    def total(self, question: Callable[[pl.DataFrame], Integers]) -> Integers:
+        """Ask each block, and add the answers up: in each task, and then here."""
+        reader, steps = self._reader or read, self._steps
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            total: Integers | None = None
+            for number, frame in reader(batches):
+                for _, made in _stepped(steps, number, frame):
+                    answer = question(made)
+                    total = answer if total is None else total + answer
+            if total is not None:
+                shape = pl.Series("shape", [list(total.shape)], dtype=pl.List(pl.Int64))
+                values = pl.Series("values", [total.ravel()], dtype=pl.List(pl.Int64))
+                yield from _written([(0, pl.DataFrame([shape, values]))])
+
+        tasks = max(2, self._source.sparkSession.sparkContext.defaultParallelism)
+        asked = self._source.coalesce(tasks).mapInArrow(_guarded(run), FORM)
+        with speaking():
+            answers = [unpack(row["data"]) for row in asked.select("data").collect()]
+        parts = [one["values"][0].to_numpy().reshape(one["shape"][0].to_list()) for one in answers]
+        if not parts:
+            raise InternalError("A table without blocks was asked for a total.")
+        total: Integers = parts[0].astype(np.int64)
+        for part in parts[1:]:
+            total += part
+        return total
+
     def rows(self, form: Any) -> DataFrame:
         """The records as the rows of a DataFrame of a given form."""
         reader, steps = self._reader or read, self._steps
@@ -211,9 +239,9 @@ def exchange(
 ) -> Blocks:
     """Sort all records by keys that tell each from any other, in about so many blocks.
 
-    Blocks are numbered in the order; those of the second order come after `STRIDE`, and so on. Where
-    they end depends on a sample; the order does not. Many records with one leading key are parted
-    by the next, so that none of the blocks is large. All orders are made in one shuffle.
+    Blocks are numbered in the order; those of the second order come after `STRIDE`, and so on.
+    Where they end depends on a sample; the order does not. Many records with one leading key are
+    parted by the next, so that none of the blocks is large. All orders are made in one shuffle.
 
     Args:
         blocks: the records.
@@ -347,7 +375,12 @@ class speaking:  # noqa: N801 (reads as a word where it is used)
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if error is None or not type(error).__module__.startswith(("pyspark", "py4j")):
             return
         text = str(error)
