@@ -4,13 +4,16 @@ It does at once what Spark does later, on frames that went through bytes as Spar
 through cloudpickle, so that what cannot be shipped to a worker fails here too.
 """
 
-from itertools import chain, groupby
+from itertools import chain, groupby, pairwise
 from types import SimpleNamespace
 
+import numpy as np
+import polars as pl
 from pyspark import cloudpickle
 
-from shoal.engine.spark.blocks import Kept, Store, pack, unpack
+from shoal.engine.spark.blocks import SEQ, Kept, Store, pack, unpack
 from shoal.engine.spark.reading import Typed
+from shoal.engine.spark.rows import Layout
 
 
 class MemoryStore(Store):
@@ -87,15 +90,9 @@ def _number(pair):
 
 def typed(table, block_rows, rng, cuts):
     """A table's rows in blocks, cut anywhere: what reading on Spark gives."""
-    import numpy as np  # noqa: PLC0415
-    import polars as pl  # noqa: PLC0415
-
-    from shoal.engine.spark.blocks import SEQ  # noqa: PLC0415
-    from shoal.engine.spark.rows import Layout  # noqa: PLC0415
-
     frame = table.frame.with_columns(pl.Series(SEQ, np.arange(len(table)) * 3))
     ends = sorted({0, len(table), *cuts})
-    held = [(begin * 3, frame[begin:end]) for begin, end in zip(ends, ends[1:], strict=False)]
+    held = [(begin * 3, frame[begin:end]) for begin, end in pairwise(ends)]
     blocks = MemoryBlocks(held, rng).keep()
     layout = Layout(table.schema, table.dtypes, dict(table.frame.schema))
     return Typed(MemoryStore(block_rows), blocks, layout, {})

@@ -34,6 +34,8 @@ _SCHEMA = pa.schema(
     ]
 )
 _MARK = "shoal-error:"
+TASKS = 4
+"""Tasks a core, so that the last one does not keep the others waiting."""
 STRIDE = 1 << 40
 """Between the blocks of one order and those of the next."""
 
@@ -142,13 +144,20 @@ class Blocks:
             frame = frame.unionAll(other.frame)
         return Blocks(frame)
 
-    def gather(self, tasks: int, merge: Merge) -> "Blocks":
-        """Bring the blocks of one number together, and make blocks of them."""
+    def gather(self, count: int, merge: Merge) -> "Blocks":
+        """Bring the blocks of one number together, and make blocks of them.
+
+        Args:
+            count: how many numbers there are. A task takes several, one after the other.
+            merge: what is made of the blocks of one number.
+        """
 
         def reader(batches: Iterator[pa.RecordBatch]) -> Numbered:
             for number, frames in groupby(read(batches), key=lambda pair: pair[0]):
                 yield from merge(number, [frame for _, frame in frames])
 
+        cores = self._source.sparkSession.sparkContext.defaultParallelism
+        tasks = min(count, TASKS * cores)
         together = self.frame.repartition(tasks, "block").sortWithinPartitions("block")
         return Blocks(together, reader)
 
@@ -370,7 +379,14 @@ def _guarded(
 
 
 class speaking:  # noqa: N801 (reads as a word where it is used)
-    """Turn what Spark says of a failed job into our own error, without cells."""
+    """Turn what Spark says of a failed job into our own error, without cells.
+
+    Args:
+        otherwise: what to say where no task of ours said anything.
+    """
+
+    def __init__(self, otherwise: ShoalError | None = None) -> None:
+        self._otherwise = otherwise
 
     def __enter__(self) -> None:
         return None
@@ -388,6 +404,8 @@ class speaking:  # noqa: N801 (reads as a word where it is used)
             name, _, said = text.split(_MARK)[1].partition(":")
             sort = InputError if name == "InputError" else InternalError
             raise sort(said.rstrip(":")) from None
+        if self._otherwise is not None:
+            raise self._otherwise from None
         raise InternalError(
             f"Spark could not finish a job ({type(error).__name__}); its own log says why. "
             "Nothing was written."
