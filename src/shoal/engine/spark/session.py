@@ -28,13 +28,14 @@ DEFAULTS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.maxResultSize": "0",
-    "spark.driver.host": "localhost",
-    "spark.driver.bindAddress": "127.0.0.1",
 }
 """Settings of a session that we make; those that are handed in come after.
 
 Spark's own messages may quote cells, such as a row that it cannot parse: they are switched off.
 """
+
+_ALONE = {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0.1"}
+"""Of a session on this machine: nobody else can reach it."""
 
 
 def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
@@ -67,6 +68,8 @@ def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
             find_java()
         builder: Any = SparkSession.builder.appName("shoal")
         stated = {} if submitted else {"spark.master": "local[*]", **DEFAULTS}
+        if not submitted and given.get("spark.master", "local").startswith("local"):
+            stated |= _ALONE
         for key, value in {**stated, **given}.items():
             builder = builder.config(key, value)
         made: SparkSession = builder.getOrCreate()
