@@ -34,6 +34,8 @@ _SCHEMA = pa.schema(
     ]
 )
 _MARK = "shoal-error:"
+_MANY = 4_000_000
+"""Numbers above which blocks are fetched task by task: each is then a job of its own."""
 TASKS = 4
 """Tasks a core, so that the last one does not keep the others waiting."""
 STRIDE = 1 << 40
@@ -176,10 +178,18 @@ class Blocks:
         notes = [(row["block"], unpack(row["data"])) for row in found if row["block"] < 0]
         return Kept(held, dict(sorted(sizes.items())), sorted(notes, key=lambda pair: pair[0]))
 
-    def fetch(self) -> Iterator[tuple[int, pl.DataFrame]]:
-        """Bring the blocks here, task by task, in no order."""
+    def fetch(self, cells: int = 0) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Bring the blocks here, in no order: all at once, or task by task where they are many.
+
+        Args:
+            cells: about how many numbers they hold.
+        """
+        frame = self.frame.select("block", "data")
         with speaking():
-            for row in self.frame.select("block", "data").toLocalIterator(prefetchPartitions=True):
+            rows = (
+                frame.toLocalIterator(prefetchPartitions=True) if cells > _MANY else frame.collect()
+            )
+            for row in rows:
                 yield row["block"], unpack(row["data"])
 
     def total(self, question: Callable[[pl.DataFrame], Integers]) -> Integers:

@@ -28,6 +28,10 @@ DEFAULTS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.maxResultSize": "0",
+    # A task has one core, and its libraries must not think that they have all.
+    "spark.executorEnv.POLARS_MAX_THREADS": "1",
+    "spark.executorEnv.NUMBA_NUM_THREADS": "1",
+    "spark.executorEnv.OMP_NUM_THREADS": "1",
 }
 """Settings of a session that we make; those that are handed in come after.
 
