@@ -62,8 +62,7 @@ def adopt(
         cells, column = refuse_odd(frame[name]), schema[name]
         dtypes[name] = leaving(cells.dtype, column)
         if name in columns:
-            gaps = keep and column.keep_missing
-            cells, counts[name] = _clamped(cells, column, decimal, keep=gaps)
+            cells, counts[name] = clamped(cells, column, decimal, keep=keep)
             dtypes[name] = pl.String() if isinstance(cells.dtype, pl.Enum) else cells.dtype
         else:
             cells = typed(cells, column, decimal)
@@ -71,9 +70,18 @@ def adopt(
     return Table(pl.DataFrame(series), Schema(kept), dtypes), counts
 
 
-def _clamped(
+def clamped(
     series: pl.Series, column: Column, decimal: str | None, *, keep: bool
 ) -> tuple[pl.Series, Mapping[str, int]]:
+    """Fit one column to its public domain, cell by cell, and count what was changed.
+
+    Args:
+        series: the column.
+        column: its domain.
+        decimal: the decimal mark of numbers in text.
+        keep: missing cells stay missing where the policy says that they are values of their own.
+    """
+    keep = keep and column.keep_missing
     series = marked_missing(series, column)
     missing = series.null_count()
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:

@@ -55,8 +55,19 @@ class Plan:
     notes: tuple[str, ...]
 
 
-def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = False) -> Plan:
-    """Settle method, parameters and promises, and stop if a required promise is not among them."""
+def plan(
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    keep_order: bool = False,
+    spread: bool = False,
+) -> Plan:
+    """Settle method, parameters and promises, and stop if a required promise is not among them.
+
+    Args:
+        policy: a path to a policy file, the same content as a mapping, or a `Policy`.
+        keep_order: release row i in place of row i.
+        spread: the rows lie in blocks on Spark, where only some methods run.
+    """
     policy = policies.load(policy)
     method = find(policy.method)
     columns = policy.columns or method.default_columns(policy.schema)
@@ -75,6 +86,8 @@ def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = 
     )
     _several(method, setting)
     method.refuse(setting)
+    if spread:
+        _refuse_spread(method, setting)
     planned = Plan(
         policy=policy,
         method=method,
@@ -82,7 +95,10 @@ def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = 
         claims=method.claims(setting),
         required=required(policy),
         not_claimed=method.not_claimed(setting),
-        notes=_notes(policy, method, setting),
+        notes=(
+            *_notes(policy, method, setting),
+            *([method.approximate] if spread and method.approximate else []),
+        ),
     )
     for guarantee in planned.required:
         # A method that does not look at confidential values may still reach what it cannot
@@ -111,6 +127,20 @@ def _several(method: Method[Any], setting: Setting[Any]) -> None:
             f"{where}, and '{method.name}' releases a row for each row: their number would tell. "
             "State exact_rows in place of max_rows, or use auto."
         )
+
+
+def _refuse_spread(method: Method[Any], setting: Setting[Any]) -> None:
+    """Refuse a method that does not run on Spark, or not with these parameters."""
+    if method.spread is None:
+        able = ", ".join(one.name for one in REGISTRY.values() if one.spread is not None)
+        raise InputError(f"Method '{method.name}' does not run on Spark; those that do are {able}.")
+    stated = setting.schema.persons
+    if stated is not None and (stated.dropped or stated.most > 1):
+        raise InputError(
+            f"Column '{stated.column}': on Spark a person has one row. Bring the table to that, "
+            "take max_rows and exact_rows out, or stay on one machine."
+        )
+    method.refuse_spread(setting)
 
 
 def with_rows(planned: Plan, rows: int) -> Plan:

@@ -106,7 +106,7 @@ class Table:
     def publishable(self) -> pl.DataFrame:
         """The frame with the columns back in the types that they came in, where they fit."""
         return pl.DataFrame(
-            [_as_it_came(self.frame[name], dtype) for name, dtype in self.dtypes.items()]
+            [as_it_came(self.frame[name], dtype) for name, dtype in self.dtypes.items()]
         )
 
     def matrix(self, columns: Sequence[str]) -> NDArray[np.float64]:
@@ -244,7 +244,7 @@ def _transformed(values: NDArray[np.float64], transform: Transform | None) -> ND
     return values
 
 
-def _as_it_came(series: pl.Series, dtype: pl.DataType) -> pl.Series:
+def as_it_came(series: pl.Series, dtype: pl.DataType) -> pl.Series:
     """Give a column back the type that it came in, where the released values still fit it."""
     if dtype in {series.dtype, pl.String} and not isinstance(series.dtype, pl.Enum):
         return series  # also text that was parsed: the new type stays

@@ -14,6 +14,7 @@ from shoal.methods.synthetic import (
     PRIVTREE,
     Drawing,
     Task,
+    anywhere,
     at_least_two,
     synthetic_method,
 )
@@ -51,4 +52,5 @@ METHOD = synthetic_method(
         "Interactions beyond the tables that were counted: mostly pairs, over groups of values.",
     ),
     refuse=at_least_two,
+    refuse_spread=anywhere,
 )

@@ -25,15 +25,19 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from shoal.core import Claim, Kind, ReleaseForm, Role, Spending, Status
-from shoal.errors import InputError
+from shoal.errors import InputError, InternalError
 from shoal.mechanism.attributes import Attribute, Drawn
+from shoal.mechanism.records import Columns
+from shoal.mechanism.records import Held as HeldColumns
 from shoal.mechanism.selection import warnings
 from shoal.methods import noisy, persons, strata
 from shoal.methods.measurements import stacked, tabulated
-from shoal.methods.method import Masked, Method, Setting, Several, Tools
+from shoal.methods.method import Method, Setting, Several, Tools
 from shoal.methods.noisy import Priced
 from shoal.methods.places import Places, places, redrawn
 from shoal.methods.rare import merged
+from shoal.methods.rows import Coded, Counted, Held, Spread
+from shoal.methods.trees import masked
 from shoal.table import Table
 
 Floats = NDArray[np.float64]
@@ -81,14 +85,14 @@ class Drawing(Priced):
 class Task:
     """What a mechanism is given: codes, their public descriptions, epsilon."""
 
-    codes: Sequence[Integers]
+    codes: Columns
     attributes: Sequence[Attribute]
     epsilon: Fraction
 
     @property
     def rows(self) -> int:
         """The number of records: public, or measured with noise."""
-        return len(self.codes[0])
+        return len(self.codes)
 
 
 Draw = Callable[[Task, Setting[Any], Tools], tuple[Drawn, tuple[str, ...]]]
@@ -105,6 +109,7 @@ def synthetic_method(
     source: str,
     unsupported: Sequence[str],
     refuse: Callable[[Setting[Any]], None] = lambda _setting: None,
+    refuse_spread: Callable[[Setting[Any]], None] | None = None,
 ) -> Method[Any]:
     """A method that draws rows from a noisy model of all released columns.
 
@@ -117,6 +122,7 @@ def synthetic_method(
         source: whose idea it is.
         unsupported: sentences on uses for which the rows are no good.
         refuse: what this method refuses beside what all do.
+        refuse_spread: what it refuses on Spark; none where the mechanism must see the records.
     """
 
     def claims(setting: Setting[Drawing]) -> tuple[Claim, ...]:
@@ -137,13 +143,18 @@ def synthetic_method(
         _refuse(setting)
         refuse(setting)
 
+    def refused_spread(setting: Setting[Drawing]) -> None:
+        _refuse_spread(setting)
+        if refuse_spread is not None:
+            refuse_spread(setting)
+
     return Method(
         name=name,
         summary=summary,
         parameters=parameters,
         forms=(ReleaseForm.SYNTHETIC,),
         claims=claims,
-        run=lambda table, setting, tools: _run(table, setting, tools, draw),
+        run=lambda table, setting, tools: masked(_run(Held(table), setting, tools, draw)),
         reference=source,
         example={"epsilon": 1},
         not_claimed=lambda setting: (*_not_claimed(setting), *unsupported, TAILS),
@@ -154,7 +165,15 @@ def synthetic_method(
         several=Several.ANY,
         gaps=True,
         sort_by=lambda _setting: (),
+        spread=None
+        if refuse_spread is None
+        else lambda rows, setting, tools: _run(rows, setting, tools, draw),
+        refuse_spread=refused_spread,
     )
+
+
+def anywhere(_setting: Setting[Any]) -> None:
+    """Refuse nothing: the mechanism only counts."""
 
 
 def at_least_two(setting: Setting[Any]) -> None:
@@ -198,20 +217,34 @@ def _refuse(setting: Setting[Drawing]) -> None:
             )
 
 
-def _run(table: Table, setting: Setting[Drawing], tools: Tools, draw: Draw) -> Masked:
-    space = [places(setting.schema[name], scaled=True, gaps=True) for name in setting.columns]
-    codes = [axis.cells(table) for axis in space]
-    learn = partial(_learnt, space=space, setting=setting, tools=tools, draw=draw)
+def _refuse_spread(setting: Setting[Drawing]) -> None:
+    """Refuse what needs the records themselves, which lie in blocks."""
     if setting.parameters.strata is not None:
-        return _stratified(table, setting, space, codes, learn)
-    learnt = learn(codes)
+        raise InputError("[protect], strata: they are not learnt one by one on Spark.")
+    if not persons.rows_are_public(setting):
+        raise InputError(
+            "[protect], neighbours: on Spark drawn rows are proved for change-one alone; use "
+            "dp-kdtree or dp-quadtree for add-remove, or stay on one machine."
+        )
+
+
+def _run(rows_in: Counted, setting: Setting[Drawing], tools: Tools, draw: Draw) -> Spread:
+    space = [places(setting.schema[name], scaled=True, gaps=True) for name in setting.columns]
+    encode = partial(_encoded, space=space)
+    learn = partial(_learnt, space=space, setting=setting, tools=tools, draw=draw)
+    if not isinstance(rows_in, Held):
+        learnt = learn(Coded(rows_in, encode))
+    elif setting.parameters.strata is not None:
+        return _stratified(rows_in.template, setting, space, learn)
+    else:
+        learnt = learn(HeldColumns(encode(rows_in.template)))
     rows = learnt.rows
     if setting.parameters.min_cell is not None:
         tools.progress("merging rare rows", 0, 1)
         rows = _without_rare(space, rows, setting.parameters.min_cell)
-    return Masked(
-        redrawn(table, list(zip(space, rows, strict=True))),
-        learnt.spendings,
+    return Spread(
+        data=redrawn(rows_in.template, list(zip(space, rows, strict=True))),
+        spendings=learnt.spendings,
         notes=learnt.notes,
         extras={"measurements": tabulated(learnt.drawn.measurements, space)},
     )
@@ -228,7 +261,7 @@ class _Learnt:
 
 
 def _learnt(
-    codes: Sequence[Integers],
+    codes: Columns,
     *,
     space: Sequence[Places],
     setting: Setting[Drawing],
@@ -242,12 +275,14 @@ def _learnt(
     told: tuple[str, ...] = ()
     if not persons.rows_are_public(setting):
         total, number = persons.noisy_number(
-            len(codes[0]),
+            len(codes),
             epsilon=epsilon * persons.SHARE,
             least=setting.parameters.min_cell or 1,
             noise=tools.noise,
         )
-        codes = persons.fitted(codes, attributes, total=total, rng=tools.rng)
+        if not isinstance(codes, HeldColumns):
+            raise InternalError("Records in blocks cannot be brought to a noisy number.")
+        codes = HeldColumns(persons.fitted(codes.columns, attributes, total=total, rng=tools.rng))
         epsilon -= number.epsilon
         spent = (number,)
         told = (f"The number of rows was measured with noise of scale {_shown(number.scale)}.",)
@@ -268,16 +303,16 @@ def _stratified(
     table: Table,
     setting: Setting[Drawing],
     space: Sequence[Places],
-    codes: Sequence[Integers],
-    learn: Callable[[Sequence[Integers]], _Learnt],
-) -> Masked:
+    learn: Callable[[Columns], _Learnt],
+) -> Spread:
     """Learn each stratum by itself; rows of all strata together are the release."""
     name = cast("str", setting.parameters.strata)
+    codes = _encoded(table, space)
     parts: dict[str, _Learnt] = {}
     spendings: list[Spending] = []
     where: list[Integers] = []
     for stratum in strata.divided(table, setting, name):
-        learnt = learn([column[stratum.members] for column in codes])
+        learnt = learn(HeldColumns([column[stratum.members] for column in codes]))
         parts[stratum.name] = learnt
         spendings += strata.side_by_side(learnt.spendings, name, stratum.name)
         where.append(np.full(len(learnt.rows[0]), stratum.code))
@@ -287,12 +322,16 @@ def _stratified(
     sizes = {stratum: len(learnt.rows[0]) for stratum, learnt in parts.items()}
     told = [f"{stratum}: {note}" for stratum, learnt in parts.items() for note in learnt.notes]
     measured = {s: tabulated(learnt.drawn.measurements, space) for s, learnt in parts.items()}
-    return Masked(
-        redrawn(table, [*zip(space, rows, strict=True), (axis, column)]),
-        tuple(spendings),
+    return Spread(
+        data=redrawn(table, [*zip(space, rows, strict=True), (axis, column)]),
+        spendings=tuple(spendings),
         notes=(*strata.notes(setting.schema, name, sizes), *told),
         extras={"measurements": stacked(measured, name)},
     )
+
+
+def _encoded(table: Table, space: Sequence[Places]) -> list[Integers]:
+    return [axis.cells(table) for axis in space]
 
 
 def attribute(axis: Places) -> Attribute:

@@ -1,0 +1,422 @@
+"""Frames in blocks: what Spark stores and moves for us.
+
+A block is one row of a Spark DataFrame: a number, how many records it has, and the records as one
+Arrow stream. Spark shuffles a few large rows in place of many small ones, and a block comes out
+as it went in, with every type. What is done to a block is a pure function of it, so that Spark may
+do it twice. An error inside says which sort it was and shows no cell.
+"""
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from shoal.errors import InputError, InternalError, ShoalError
+
+SEQ, RID = "\0seq", "\0rid"
+"""Where a record stood in the file, and where it stands in the canonical order."""
+FORM = "block long, rows long, data binary"
+_SCHEMA = pa.schema(
+    [
+        pa.field("block", pa.int64()),
+        pa.field("rows", pa.int64()),
+        pa.field("data", pa.large_binary()),
+    ]
+)
+_MARK = "shoal-error:"
+_MANY = 4_000_000
+"""Numbers above which blocks are fetched task by task: each is then a job of its own."""
+TASKS = 4
+"""Tasks a core, so that the last one does not keep the others waiting."""
+STRIDE = 1 << 40
+"""Between the blocks of one order and those of the next."""
+
+Integers = NDArray[np.int64]
+Numbered = Iterable[tuple[int, pl.DataFrame]]
+Reader = Callable[[Iterator[pa.RecordBatch]], Numbered]
+Step = Callable[[int, pl.DataFrame], Numbered]
+Merge = Callable[[int, Sequence[pl.DataFrame]], Numbered]
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order that records are sorted by.
+
+    Attributes:
+        select: of a block, what is shipped.
+        keys: of that, the columns to sort by; missing first.
+        finish: what becomes of the sorted records of a block.
+    """
+
+    select: Callable[[pl.DataFrame], pl.DataFrame]
+    keys: Callable[[pl.DataFrame], pl.DataFrame]
+    finish: Step = lambda number, frame: [(number, frame)]
+
+
+def pack(frame: pl.DataFrame) -> bytes:
+    """Write a frame as an Arrow stream."""
+    buffer = io.BytesIO()
+    frame.write_ipc_stream(buffer)
+    return buffer.getvalue()
+
+
+def unpack(data: Any) -> pl.DataFrame:
+    """Read a frame from an Arrow stream."""
+    return pl.read_ipc_stream(io.BytesIO(data))
+
+
+BLOCK_ROWS = 250_000
+"""Records of a block, unless the setting `spark.shoal.blockRows` says."""
+
+
+class Store:
+    """A Spark session, as far as blocks need one."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        stated = spark.conf.get("spark.shoal.blockRows", None)
+        self.block_rows = int(stated) if stated else BLOCK_ROWS
+
+    def send(self, value: Any) -> Any:
+        """Send a value to all workers, once; a task finds it under `value`."""
+        return self._spark.sparkContext.broadcast(value)
+
+    def frame(self, table: pa.Table) -> DataFrame:
+        """A table that was made here, as a DataFrame."""
+        made: DataFrame = self._spark.createDataFrame(table)
+        return made
+
+    def block_count(self, rows: int, least: int = 1) -> int:
+        """How many blocks so many records make, none of them with fewer than stated."""
+        return min(max(1, -(-rows // self.block_rows)), max(1, rows // least))
+
+
+class Blocks:
+    """Frames in numbered blocks, on Spark. What is done to them waits until it is asked for.
+
+    Steps that follow one another run in one Python worker, without a detour by Spark. Blocks with
+    numbers below 0 are notes: a few rows for the driver, which later steps do not see.
+
+    Args:
+        source: rows, or blocks, as Spark holds them.
+        reader: makes numbered frames of what a task gets.
+        steps: what happens to each of them, one after the other.
+    """
+
+    def __init__(
+        self, source: DataFrame, reader: Reader | None = None, steps: tuple[Step, ...] = ()
+    ) -> None:
+        self._source, self._reader, self._steps = source, reader, steps
+
+    def map(self, *changes: Step) -> "Blocks":
+        """Make blocks of each block; several changes all see the block as it is."""
+        if len(changes) == 1:
+            return Blocks(self._source, self._reader, (*self._steps, changes[0]))
+        return self.map(
+            lambda number, frame: chain.from_iterable(one(number, frame) for one in changes)
+        )
+
+    @property
+    def frame(self) -> DataFrame:
+        """The Spark DataFrame of blocks."""
+        if self._reader is None and not self._steps:
+            return self._source
+        reader, steps = self._reader or read, self._steps
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for number, frame in reader(batches):
+                yield from _written(_stepped(steps, number, frame))
+
+        return self._source.mapInArrow(_guarded(run), FORM)
+
+    def union(self, *others: "Blocks") -> "Blocks":
+        """Put the blocks of several together."""
+        frame = self.frame
+        for other in others:
+            frame = frame.unionAll(other.frame)
+        return Blocks(frame)
+
+    def gather(self, count: int, merge: Merge) -> "Blocks":
+        """Bring the blocks of one number together, and make blocks of them.
+
+        Args:
+            count: how many numbers there are. A task takes several, one after the other.
+            merge: what is made of the blocks of one number.
+        """
+
+        def reader(batches: Iterator[pa.RecordBatch]) -> Numbered:
+            for number, frames in groupby(read(batches), key=lambda pair: pair[0]):
+                yield from merge(number, [frame for _, frame in frames])
+
+        cores = self._source.sparkSession.sparkContext.defaultParallelism
+        tasks = min(count, TASKS * cores)
+        together = self.frame.repartition(tasks, "block").sortWithinPartitions("block")
+        return Blocks(together, reader)
+
+    def keep(self) -> "Kept":
+        """Keep the blocks on the workers' disks, so that they are made once, and bring the notes.
+
+        Everything is made now, in one job.
+        """
+        held = self.frame.persist(StorageLevel.DISK_ONLY)
+        data = f.when(f.col("block") < 0, f.col("data")).alias("data")
+        with speaking():
+            found = held.select("block", "rows", data).collect()
+        sizes = {row["block"]: row["rows"] for row in found if row["block"] >= 0}
+        if len(sizes) < sum(row["block"] >= 0 for row in found):
+            raise InternalError("Two blocks have one number.")
+        notes = [(row["block"], unpack(row["data"])) for row in found if row["block"] < 0]
+        return Kept(held, dict(sorted(sizes.items())), sorted(notes, key=lambda pair: pair[0]))
+
+    def fetch(self, cells: int = 0) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Bring the blocks here, in no order: all at once, or task by task where they are many.
+
+        Args:
+            cells: about how many numbers they hold.
+        """
+        frame = self.frame.select("block", "data")
+        with speaking():
+            rows = (
+                frame.toLocalIterator(prefetchPartitions=True) if cells > _MANY else frame.collect()
+            )
+            for row in rows:
+                yield row["block"], unpack(row["data"])
+
+    def total(self, question: Callable[[pl.DataFrame], Integers]) -> Integers:
+        """Ask each block, and add the answers up: in each task, and then here."""
+        reader, steps = self._reader or read, self._steps
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            total: Integers | None = None
+            for number, frame in reader(batches):
+                for _, made in _stepped(steps, number, frame):
+                    answer = question(made)
+                    total = answer if total is None else total + answer
+            if total is not None:
+                shape = pl.Series("shape", [list(total.shape)], dtype=pl.List(pl.Int64))
+                values = pl.Series("values", [total.ravel()], dtype=pl.List(pl.Int64))
+                yield from _written([(0, pl.DataFrame([shape, values]))])
+
+        tasks = max(2, self._source.sparkSession.sparkContext.defaultParallelism)
+        asked = self._source.coalesce(tasks).mapInArrow(_guarded(run), FORM)
+        with speaking():
+            answers = [unpack(row["data"]) for row in asked.select("data").collect()]
+        parts = [one["values"][0].to_numpy().reshape(one["shape"][0].to_list()) for one in answers]
+        if not parts:
+            raise InternalError("A table without blocks was asked for a total.")
+        total: Integers = parts[0].astype(np.int64)
+        for part in parts[1:]:
+            total += part
+        return total
+
+    def rows(self, form: Any) -> DataFrame:
+        """The records as the rows of a DataFrame of a given form."""
+        reader, steps = self._reader or read, self._steps
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for number, frame in reader(batches):
+                for _, made in _stepped(steps, number, frame):
+                    yield from made.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+
+        return self._source.mapInArrow(_guarded(run), form)
+
+
+class Kept(Blocks):
+    """Blocks that were made, and lie on the workers' disks.
+
+    Attributes:
+        sizes: records of each block, by number.
+        notes: what the steps had to say to the driver, by number.
+    """
+
+    def __init__(
+        self, held: DataFrame, sizes: dict[int, int], notes: list[tuple[int, pl.DataFrame]]
+    ) -> None:
+        super().__init__(held.where(f.col("block") >= 0))
+        self._held, self.sizes, self.notes = held, sizes, notes
+
+    def __len__(self) -> int:
+        return sum(self.sizes.values())
+
+    def drop(self) -> None:
+        """Forget the blocks. What was made of them lives, and can be made again."""
+        self._held.unpersist()
+
+
+def exchange(
+    blocks: Blocks, orders: Sequence[Order], counts: Sequence[int], *, rows: int
+) -> Blocks:
+    """Sort all records by keys that tell each from any other, in about so many blocks.
+
+    Blocks are numbered in the order; those of the second order come after `STRIDE`, and so on.
+    Where they end depends on a sample; the order does not. Many records with one leading key are
+    parted by the next, so that none of the blocks is large. All orders are made in one shuffle.
+
+    Args:
+        blocks: the records.
+        orders: what to sort by, and what becomes of the sorted records.
+        counts: of the blocks that are made, for each order.
+        rows: how many records there are.
+    """
+    borders = _borders(blocks, orders, counts, rows)
+
+    def part(which: int) -> Step:
+        order, ends = orders[which], borders[which]
+
+        def cut(_number: int, frame: pl.DataFrame) -> Numbered:
+            shipped = order.select(frame)
+            if ends is None:
+                return [(which * STRIDE, shipped)]
+            return _parted(shipped, order.keys(shipped), unpack(ends), which * STRIDE)
+
+        return cut
+
+    def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+        order = orders[number // STRIDE]
+        frame = pl.concat(frames)
+        return order.finish(number, frame[_order(order.keys(frame))])
+
+    return blocks.map(*map(part, range(len(orders)))).gather(sum(counts), merge)
+
+
+_SAMPLED = 64
+"""Sampled records a block that is wanted: the largest is then seldom twice the mean."""
+
+
+def _borders(
+    blocks: Blocks, orders: Sequence[Order], counts: Sequence[int], rows: int
+) -> list[bytes | None]:
+    """Records between the blocks, from evenly spaced records of every block there is."""
+    if max(counts) == 1:
+        return [None] * len(orders)
+    step = max(1, rows // (_SAMPLED * max(counts)))
+
+    def sample(_number: int, frame: pl.DataFrame) -> Numbered:
+        chosen = frame.gather_every(step, offset=(frame.height - 1) % step // 2)
+        for which, order in enumerate(orders):
+            yield which, order.keys(order.select(chosen))
+
+    found: dict[int, list[pl.DataFrame]] = {}
+    for which, frame in blocks.map(sample).fetch():
+        found.setdefault(which, []).append(frame)
+    borders: list[bytes | None] = []
+    for which, count in enumerate(counts):
+        drawn = pl.concat(found[which])
+        drawn = drawn[_order(drawn)]
+        places = np.unique(np.arange(1, count) * drawn.height // count)
+        borders.append(pack(drawn[places]) if count > 1 else None)
+    return borders
+
+
+def _order(keys: pl.DataFrame) -> pl.Series:
+    return keys.select(pl.arg_sort_by(keys.columns)).to_series()
+
+
+def _parted(frame: pl.DataFrame, keys: pl.DataFrame, borders: pl.DataFrame, first: int) -> Numbered:
+    """Cut a block at the borders; a record that is a border stands behind it."""
+    both = pl.concat([borders, keys])
+    mark = pl.Series("\0mark", np.arange(both.height) >= borders.height)
+    both = both.with_columns(mark)
+    order = both.select(pl.arg_sort_by(both.columns)).to_series().cast(pl.Int64).to_numpy()
+    record = order >= borders.height
+    block = np.cumsum(~record)[record]
+    return cut_by(frame[order[record] - borders.height], first + block)
+
+
+def cut_by(frame: pl.DataFrame, block: Integers) -> Numbered:
+    """Cut a frame where its block changes; blocks do not decrease."""
+    first = np.flatnonzero(np.diff(block, prepend=-1))
+    for begin, end in zip(first, np.append(first[1:], block.size), strict=True):
+        yield int(block[begin]), frame[int(begin) : int(end)]
+
+
+def _stepped(steps: Sequence[Step], number: int, frame: pl.DataFrame) -> Numbered:
+    if not steps:
+        return [(number, frame)]
+    made = steps[0](number, frame)
+    if len(steps) == 1:
+        return made
+    return chain.from_iterable(
+        [(one, some)] if one < 0 else _stepped(steps[1:], one, some) for one, some in made
+    )
+
+
+def read(batches: Iterator[pa.RecordBatch]) -> Numbered:
+    """The blocks that a task gets."""
+    for batch in batches:
+        for number, data in zip(batch.column(0), batch.column(2), strict=True):
+            yield number.as_py(), unpack(data.as_buffer())
+
+
+def _written(blocks: Numbered) -> Iterator[pa.RecordBatch]:
+    for number, frame in blocks:
+        yield pa.RecordBatch.from_arrays(
+            [
+                pa.array([number], pa.int64()),
+                pa.array([frame.height], pa.int64()),
+                pa.array([pack(frame)], pa.binary()),
+            ],
+            names=_SCHEMA.names,
+        )
+
+
+def _guarded(
+    run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Let no error out of a task that may quote a cell: it would stand in Spark's logs."""
+
+    def guarded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from run(batches)
+        except ShoalError as error:
+            raise RuntimeError(f"{_MARK}{type(error).__name__}:{error}:{_MARK}") from None
+        except Exception as error:  # noqa: BLE001 (its message may quote cells)
+            raise RuntimeError(
+                f"{_MARK}InternalError:A task failed: {type(error).__name__}.:{_MARK}"
+            ) from None
+
+    return guarded
+
+
+class speaking:  # noqa: N801 (reads as a word where it is used)
+    """Turn what Spark says of a failed job into our own error, without cells.
+
+    Args:
+        otherwise: what to say where no task of ours said anything.
+    """
+
+    def __init__(self, otherwise: ShoalError | None = None) -> None:
+        self._otherwise = otherwise
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None or not type(error).__module__.startswith(("pyspark", "py4j")):
+            return
+        text = str(error)
+        if _MARK in text:
+            name, _, said = text.split(_MARK)[1].partition(":")
+            sort = InputError if name == "InputError" else InternalError
+            raise sort(said.rstrip(":")) from None
+        if self._otherwise is not None:
+            raise self._otherwise from None
+        raise InternalError(
+            f"Spark could not finish a job ({type(error).__name__}); its own log says why. "
+            "Nothing was written."
+        ) from None

@@ -1,0 +1,295 @@
+"""What a method made of rows in blocks, on its way to a DataFrame."""
+
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from shoal import leaves
+from shoal.checking import check_frame, check_leaves
+from shoal.core import (
+    Check,
+    Decomposition,
+    KAnonymity,
+    ReleaseForm,
+    Schema,
+    Spending,
+    Testable,
+)
+from shoal.engine.spark.blocks import (
+    RID,
+    SEQ,
+    STRIDE,
+    Blocks,
+    Kept,
+    Numbered,
+    Order,
+    cut_by,
+    exchange,
+    speaking,
+)
+from shoal.engine.spark.reading import quoted
+from shoal.engine.spark.rows import GROUP, SparkRows
+from shoal.errors import InputError, InternalError
+from shoal.methods.rows import Change
+from shoal.table import Table, as_it_came
+
+_KEY = "\0key"
+
+
+@dataclass(frozen=True, eq=False)
+class SparkOutcome:
+    """What a method made of rows in blocks.
+
+    Attributes:
+        records: the original.
+        protected: changed records in blocks; rows that stand for nobody; or boxes.
+    """
+
+    records: SparkRows
+    protected: Kept | Table | Decomposition
+    form: ReleaseForm
+    spendings: tuple[Spending, ...]
+    notes: tuple[str, ...]
+    tables: Mapping[str, Mapping[str, NDArray[Any]]]
+    suppressed: int = 0
+
+    @cached_property
+    def _local(self) -> pl.DataFrame | None:
+        """The release, where it was made on the driver."""
+        if isinstance(self.protected, Decomposition):
+            return leaves.to_frame(self.protected, self.records.layout.schema)
+        if isinstance(self.protected, Table):
+            frame = self.protected.publishable()
+            order = np.argsort(np.frombuffer(secrets.token_bytes(8 * frame.height), np.uint64))
+            return frame[order]
+        return None
+
+    @cached_property
+    def data(self) -> DataFrame:
+        """The released table, a DataFrame that is kept on the workers' disks."""
+        if self._local is not None:
+            return self._sent(self._local)
+        with speaking():
+            return self._arranged().keep().rows(_form(self._types))
+
+    @cached_property
+    def rows(self) -> int:
+        """Rows that are released."""
+        return len(self.records) if self._local is None else self._local.height
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Columns that are released, with the names of their types."""
+        types = self._types if self._local is None else self._local.schema
+        return {name: str(dtype) for name, dtype in types.items()}
+
+    @property
+    def extras(self) -> dict[str, DataFrame]:
+        """Tables beside it, by name."""
+        return {
+            name: self._sent(
+                pl.DataFrame({n: c.tolist() if c.dtype == object else c for n, c in some.items()})
+            )
+            for name, some in self.tables.items()
+        }
+
+    def _sent(self, frame: pl.DataFrame) -> DataFrame:
+        arrow = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+        sent: DataFrame = self.records.store.frame(arrow)
+        return sent
+
+    @cached_property
+    def _leaving(self) -> dict[str, tuple[pl.DataType, bool]]:
+        """For each column the type that it leaves in, and whether all its cells fit the old one."""
+        dtypes = self.records.layout.dtypes
+        notes = dict(_kept(self.protected).notes)
+        types = notes[_TYPES]
+        misfits = np.logical_or.reduce(
+            [frame["misfit"].to_numpy() for note, frame in _kept(self.protected).notes
+             if note == _MISFITS]
+        )  # fmt: skip
+        found: dict[str, tuple[pl.DataType, bool]] = {}
+        for (name, dtype), misfit in zip(dtypes.items(), misfits.tolist(), strict=True):
+            came = as_it_came(types[name], dtype).dtype
+            own = types.schema[name]
+            bare = pl.String() if isinstance(own, pl.Enum) else own
+            found[name] = (bare, False) if misfit else (came, True)
+        return found
+
+    @property
+    def _columns(self) -> Sequence[str]:
+        return dict(_kept(self.protected).notes)[_TYPES].columns
+
+    @property
+    def _types(self) -> dict[str, pl.DataType]:
+        return {name: dtype for name, (dtype, _) in self._leaving.items()}
+
+    def _arranged(self) -> Blocks:
+        """The released rows in the order of the release form."""
+        kept = _kept(self.protected)
+        leaving, dtypes = self._leaving, self.records.layout.dtypes
+        count = self.records.block_count()
+
+        def dressed(number: int, frame: pl.DataFrame) -> Numbered:
+            columns = [
+                as_it_came(frame[name], dtypes[name]) if fits else frame[name].cast(dtype)
+                for name, (dtype, fits) in leaving.items()
+            ]
+            return [(number, pl.DataFrame(columns))]
+
+        if self.form is ReleaseForm.MARGINALS:
+            return permuted(kept, list(leaving), count, len(self.records)).map(dressed)
+        by = None
+        if self.form is ReleaseForm.ROW_ALIGNED:
+            by = [SEQ]
+        if self.form is ReleaseForm.CANONICAL and GROUP in self._columns:
+            by = [GROUP, RID]
+        if by is None:
+            return shuffled(kept, count).map(dressed)
+        order = Order(lambda frame: frame, lambda frame: frame.select(by), dressed)
+        made = exchange(kept, [order], [count], rows=len(self.records))
+        return Blocks(made.frame.orderBy("block"))
+
+    def check(self, guarantee: Testable, schema: Schema) -> Check:
+        """Recompute a promise on what is released."""
+        if isinstance(self.protected, Decomposition):
+            return check_leaves(self.protected, guarantee, schema)
+        if self._local is not None:
+            return check_frame(self._local, guarantee, schema)
+        if isinstance(guarantee, KAnonymity):
+            keys = [f.col(quoted(name)) for name in guarantee.columns]
+            with speaking():
+                row = (
+                    self.data.groupBy(*keys).count()
+                    .agg(f.min("count").alias("least"), f.count("count").alias("classes"))
+                    .collect()[0]
+                )  # fmt: skip
+            least = int(row["least"])
+            return Check(
+                guarantee, least >= guarantee.k, least, {"size": least}, {"classes": row["classes"]}
+            )
+        raise InputError(f"{guarantee.name} cannot be checked on Spark yet.")
+
+    def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
+        """Compare with the original: confidential."""
+        del columns, form
+        return {
+            "rows": len(self.records),
+            "unique_on_quasi_identifiers": {"original": None, "released": None},
+            "homogeneous": {},
+            "columns": [],
+        }
+
+
+_TYPES, _MISFITS = -1, -2
+
+
+def protected(records: SparkRows, changes: Sequence[Change]) -> Kept:
+    """Change the records and keep them; note their types, and what fits no more in the old one."""
+    dtypes = records.layout.dtypes
+
+    def note(number: int, frame: pl.DataFrame) -> Numbered:
+        misfit = [
+            as_it_came(frame[name], dtype).dtype != as_it_came(frame[name].clear(), dtype).dtype
+            for name, dtype in dtypes.items()
+        ]
+        yield number, frame
+        yield _TYPES, frame.clear()
+        yield _MISFITS, pl.DataFrame({"misfit": misfit})
+
+    made = records.changed(changes).map(note).keep()
+    records.forget()
+    return made
+
+
+def _kept(protected: Kept | Table | Decomposition) -> Kept:
+    if not isinstance(protected, Kept):
+        raise InternalError("Blocks were asked for where there are none.")
+    return protected
+
+
+def shuffled(blocks: Blocks, count: int) -> Blocks:
+    """Put all records in an order that nobody can tell from any other.
+
+    A record's key is 64 bits of SHAKE-256 over a secret of 256 bits that the driver drew and
+    forgets, the number of its block and its place there. A task that runs twice gives the same
+    keys, so that no record is lost or doubled, as with bits that the task itself drew.
+    """
+    secret = secrets.token_bytes(32)
+
+    def part(number: int, frame: pl.DataFrame) -> Numbered:
+        keys = random_keys(secret, number, frame.height)
+        return _scattered(frame.with_columns(pl.Series(_KEY, keys)), keys, count)
+
+    def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+        return [(number, pl.concat(frames).sort(_KEY, RID))]
+
+    return blocks.map(part).gather(count, merge)
+
+
+def permuted(blocks: Blocks, names: Sequence[str], count: int, rows: int) -> Blocks:
+    """Put each column in a random order of its own.
+
+    A column's cells are sorted by random keys; the cell of rank p goes to row p.
+    """
+    secrets_of = [secrets.token_bytes(32) for _ in names]
+
+    def part(number: int, frame: pl.DataFrame) -> Numbered:
+        for place, name in enumerate(names):
+            keys = random_keys(secrets_of[place], number, frame.height)
+            cells = frame.select(pl.col(name), pl.Series(_KEY, keys), RID)
+            for block, some in _scattered(cells, keys, count):
+                yield place * STRIDE + block, some
+
+    def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+        return [(number, pl.concat(frames).sort(_KEY, RID))]
+
+    sorted_cells = blocks.map(part).gather(count * len(names), merge).keep()
+    first: dict[int, int] = {}
+    ends: dict[int, int] = {}
+    for number, size in sorted_cells.sizes.items():
+        first[number] = ends.get(number // STRIDE, 0)
+        ends[number // STRIDE] = first[number] + size
+    each = -(-rows // count)
+
+    def place_cells(number: int, frame: pl.DataFrame) -> Numbered:
+        rank = first[number] + np.arange(frame.height)
+        moved = frame.drop(_KEY, RID).with_columns(pl.Series(RID, rank))
+        return cut_by(moved, rank // each)
+
+    def together(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+        columns = [
+            pl.concat([frame for frame in frames if name in frame.columns]).sort(RID)[name]
+            for name in names
+        ]
+        return [(number, pl.DataFrame(columns))]
+
+    return sorted_cells.map(place_cells).gather(count, together)
+
+
+def _scattered(frame: pl.DataFrame, keys: NDArray[np.uint64], count: int) -> Numbered:
+    """Cut records by random keys into blocks of about equal size."""
+    block = ((keys >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)
+    order = np.argsort(block, kind="stable")
+    return cut_by(frame[order], block[order].astype(np.int64))
+
+
+def random_keys(secret: bytes, number: int, size: int) -> NDArray[np.uint64]:
+    """64 bits for each record of a block, from a secret."""
+    stream = hashlib.shake_256(secret + number.to_bytes(8, "little", signed=True))
+    return np.frombuffer(stream.digest(8 * size), dtype=np.uint64)
+
+
+def _form(types: Mapping[str, pl.DataType]) -> Any:
+    empty = pl.DataFrame(schema=dict(types)).to_arrow(compat_level=pl.CompatLevel.oldest())
+    return from_arrow_schema(empty.schema)
