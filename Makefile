@@ -58,6 +58,7 @@ bench: setup-dev
 	$(BIN)/python bench/audit.py
 	$(BIN)/python bench/measure.py
 	$(BIN)/python bench/risk.py
+	$(BIN)/python bench/studio.py
 
 # With the reference tables (SHOAL_DATA or ../shared/data), else on the shipped sample.
 papers: setup

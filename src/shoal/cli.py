@@ -397,6 +397,47 @@ def demo(
 
 
 @app.command()
+def studio(
+    port: Annotated[int, typer.Option(help="Port to listen at; 0 for any that is free.")] = 8642,
+    host: Annotated[
+        str, typer.Option(help="Address to listen at. Any other opens the studio to the network.")
+    ] = "127.0.0.1",
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="DIR",
+            help="Folder of workspaces, releases and history; by default the user's own.",
+        ),
+    ] = None,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address, and open nothing.")
+    ] = False,
+) -> None:
+    """Open a local page on which a table is protected without writing code."""
+    with _door():
+        from shoal.errors import InputError
+
+        try:
+            from shoal.studio.launch import launch
+            from shoal.studio.settings import default_home
+        except ModuleNotFoundError as error:
+            if error.name not in {"fastapi", "starlette", "uvicorn", "python_multipart"}:
+                raise
+            raise InputError(
+                "The studio needs the extra 'studio': pip install 'shoal[studio]'."
+            ) from None
+        launch(
+            home=default_home() if data is None else data,
+            host=host,
+            port=port,
+            browser=not no_browser,
+            say=typer.echo,
+            warn=lambda text: _tell(f"warning: {text}"),
+        )
+
+
+@app.command()
 def warmup() -> None:
     """Compile all kernels now, once on this machine, so that no later run has to wait."""
     with _door():
@@ -458,7 +499,7 @@ def budget_show(
 @contextmanager
 def _door() -> Iterator[None]:
     """Turn errors into one sentence and an exit code; never show a message we did not write."""
-    from shoal.errors import ShoalError
+    from shoal.errors import ShoalError, withheld
 
     try:
         yield
@@ -472,25 +513,12 @@ def _door() -> Iterator[None]:
     except (typer.Exit, typer.Abort, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 (the last resort; a panic of Polars is no Exception)
-        place = _place(error)
-        typer.echo(
-            f"shoal: a bug of Shoal: {type(error).__name__} at {place}. Please report this line; "
-            "its message is withheld, because it may quote your data.",
-            err=True,
-        )
+        typer.echo(f"shoal: {withheld(error)}", err=True)
         raise typer.Exit(70) from None
 
 
 def _tell(sentence: str) -> None:
     typer.echo(f"shoal: {sentence}", err=True)
-
-
-def _place(error: BaseException) -> str:
-    """Name the last of our own lines that the error came through."""
-    from traceback import extract_tb
-
-    ours = [frame for frame in extract_tb(error.__traceback__) if "shoal" in frame.filename]
-    return f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "an unknown place"
 
 
 @contextmanager

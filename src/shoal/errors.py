@@ -6,6 +6,8 @@ cell of the original table: name the column and the number of rows instead.
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
+from traceback import extract_tb
 
 
 class ShoalError(Exception):
@@ -42,3 +44,17 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     close = get_close_matches(name, list(known), n=1)
     return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def withheld(error: BaseException) -> str:
+    """Say that an error is a bug of ours, and where, without its message.
+
+    Messages that we did not write may quote a cell. The place is the last of our own lines that
+    the error came through.
+    """
+    ours = [frame for frame in extract_tb(error.__traceback__) if "shoal" in frame.filename]
+    place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "an unknown place"
+    return (
+        f"a bug of Shoal: {type(error).__name__} at {place}. Please report this line; its message "
+        "is withheld, because it may quote your data."
+    )

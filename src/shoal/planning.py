@@ -4,7 +4,7 @@ The method, its parameters, what it will promise in which release form, and whet
 the policy requires. A requirement that cannot be met stops here, before any data is read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -169,6 +169,128 @@ def covers(claim: Claim, guarantee: Guarantee) -> bool:
             return steps == 2 and claimed.epsilon <= guarantee.epsilon
         return steps * claimed.epsilon <= guarantee.epsilon
     return False
+
+
+def price(policy: Policy, claims: Iterable[Claim]) -> DifferentialPrivacy | None:
+    """What a budget file is charged: the least epsilon that is proved for all released columns.
+
+    Columns that leave without noise are bounded by no epsilon, unless everybody knows them.
+    """
+    told = {name for name in policy.schema.released if not policy.schema[name].public}
+    proved = [
+        claim.guarantee
+        for claim in claims
+        if isinstance(claim.guarantee, DifferentialPrivacy)
+        and claim.status is Status.PROVED
+        and told <= set(claim.guarantee.protects)
+    ]
+    return min(proved, key=lambda guarantee: guarantee.epsilon, default=None)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a method would promise for the columns of a policy, and at which price.
+
+    Attributes:
+        parameters: as `[protect]` would state them.
+        release_form: where one must be stated.
+        proved: a proved claim covers all quasi-identifiers together, public ones aside.
+        refused: why it cannot be used as set up; then there are no claims.
+        unmet: why it does not keep what the policy requires, or nothing.
+        cost: what it takes of the budget, in a sentence.
+    """
+
+    method: Method[Any]
+    parameters: Mapping[str, Any]
+    release_form: ReleaseForm | None
+    claims: tuple[Claim, ...] = ()
+    not_claimed: tuple[str, ...] = ()
+    proved: bool = False
+    refused: str = ""
+    unmet: str = ""
+    cost: str = ""
+
+
+def offers(policy: Policy) -> tuple[Offer, ...]:
+    """Every method with what it would promise for this policy's columns; no data is read.
+
+    The policy's own method is taken as it is set up. Others take over parameters that they
+    share with it, and what else they need is as in their examples.
+    """
+    return tuple(_offer(policy, method) for method in REGISTRY.values())
+
+
+def suggested(method: Method[Any], policy: Policy) -> dict[str, Any]:
+    """Parameters to start a method with: its example, fitted to the columns of a policy."""
+    example = dict(method.example)
+    confidential = policy.schema.with_role(Role.CONFIDENTIAL)
+    if method.noisy and "count" in method.parameters.model_fields and len(confidential) > 1:
+        # A tree counts one of them; the one that attacks try to guess, as measures choose it.
+        with_levels = [name for name in confidential if policy.schema[name].levels]
+        example["count"] = policy.measure.get("secret") or (with_levels or confidential)[0]
+    return example
+
+
+def _offer(policy: Policy, method: Method[Any]) -> Offer:
+    form = method.forms[0] if method.must_choose_form else None
+    stated, columns = suggested(method, policy), None
+    if method.name == policy.method:
+        stated, columns, form = dict(policy.parameters), policy.columns, policy.release_form
+    else:
+        shared = {"k", "epsilon"} & stated.keys() & policy.parameters.keys()
+        stated |= {name: policy.parameters[name] for name in shared}
+    bare = replace(
+        policy, method=method.name, parameters=stated, columns=columns, release_form=form
+    )
+    try:
+        planned = plan(replace(bare, required={}))
+    except (InputError, ClaimViolationError) as error:
+        return Offer(method, stated, form, refused=str(error))
+    try:
+        plan(bare)
+        unmet = ""
+    except (InputError, ClaimViolationError) as error:
+        unmet = str(error)
+    keys = {
+        name
+        for name in policy.schema.with_role(Role.QUASI_IDENTIFIER)
+        if not policy.schema[name].public
+    }
+    return Offer(
+        method,
+        stated,
+        form,
+        planned.claims,
+        planned.not_claimed,
+        any(c.status is Status.PROVED and keys <= about(c.guarantee) for c in planned.claims),
+        unmet=unmet,
+        cost=cost(policy, planned.claims),
+    )
+
+
+UNBOUNDED = (
+    "Has no epsilon for all released columns: a budget file notes it as a release without bound."
+)
+
+
+def cost(policy: Policy, claims: Iterable[Claim]) -> str:
+    """What a release takes of the population's budget, in a sentence."""
+    spent = price(policy, claims)
+    return UNBOUNDED if spent is None else f"Costs epsilon {shown(spent.epsilon)}."
+
+
+def about(guarantee: Guarantee) -> set[str]:
+    """The columns that a guarantee speaks of: those that make the classes, where it has classes."""
+    return set(getattr(guarantee, "keys", None) or guarantee.columns)
+
+
+def check_parameters(policy: Policy) -> None:
+    """Refuse a method that is not there, or parameters that it does not take.
+
+    Raises:
+        InputError: with what was expected. Whether the method fits the columns is left to `plan`.
+    """
+    _parameters(find(policy.method), policy.parameters)
 
 
 def _parameters(method: Method[Any], given: Mapping[str, Any]) -> Any:

@@ -41,7 +41,7 @@ from shoal.errors import ClaimViolationError, InputError, InternalError, ShoalEr
 from shoal.hazmat import budget, ledger
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.methods import Tools
-from shoal.planning import Plan, covers, plan, with_rows
+from shoal.planning import Plan, covers, plan, price, with_rows
 from shoal.serialise import plain
 
 
@@ -221,6 +221,19 @@ def show_budget(path: Path) -> str:
     return "\n\n".join(str(account) for account in budget.show(path))
 
 
+def budget_facts(path: Path) -> list[dict[str, Any]]:
+    """The same as plain values, one for each population."""
+    return [
+        {
+            **plain(account),
+            "spent": plain(account.spent),
+            "remaining": plain(account.remaining),
+            "warnings": list(account.warnings),
+        }
+        for account in budget.show(path)
+    ]
+
+
 def _unreadable(clamped: Mapping[str, Mapping[str, int]], rows: int) -> tuple[str, ...]:
     """Warn the steward, and nobody else, where much of a column could not be read."""
     return tuple(
@@ -291,6 +304,24 @@ def _if_not_chosen_from_it(claim: Claim) -> Claim:
     return replace(claim, status=Status.CONDITIONAL, assumes=(*claim.assumes, NOT_CHOSEN))
 
 
+def looking_costs(policy: Policy, *, sample: bool) -> tuple[str, ...]:
+    """What a comparison of methods will cost, in sentences; nothing is recorded by asking."""
+    if sample:
+        known = "Nothing of the confidential table is looked at, so that the choice costs nothing."
+        return (known,)
+    known = (
+        "Choosing by looking costs privacy: from now on an epsilon of this source holds only "
+        f"if {NOT_CHOSEN}. Use --on-sample or --private-epsilon to keep epsilon proved."
+    )
+    if policy.ledger:
+        return (known,)
+    alone = (
+        "The policy names no [ledger], so that this look cannot be recorded: no later release "
+        "will know of it, and you must see to it yourself."
+    )
+    return (known, alone)
+
+
 def record_comparison(policy: Policy, *, sample: bool, note: str = "") -> tuple[str, ...]:
     """Record a comparison of methods under the policy's source, before it starts.
 
@@ -302,21 +333,9 @@ def record_comparison(policy: Policy, *, sample: bool, note: str = "") -> tuple[
     Returns:
         What the steward should know before the run, in sentences.
     """
-    if sample:
-        known = "Nothing of the confidential table is looked at, so that the choice costs nothing."
-    else:
-        known = (
-            "Choosing by looking costs privacy: from now on an epsilon of this source holds only "
-            f"if {NOT_CHOSEN}. Use --on-sample or --private-epsilon to keep epsilon proved."
-        )
+    known = looking_costs(policy, sample=sample)[0]
     if not policy.ledger:
-        if sample:
-            return (known,)
-        alone = (
-            "The policy names no [ledger], so that this look cannot be recorded: no later release "
-            "will know of it, and you must see to it yourself."
-        )
-        return (known, alone)
+        return looking_costs(policy, sample=sample)
     path, source = Path(policy.ledger["file"]), policy.ledger["source"]
     kind = budget.Look.SAMPLE if sample else budget.Look.TABLE
     account = budget.account(path, source)
@@ -362,17 +381,7 @@ def _book(planned: Plan, claims: Iterable[Claim], note: str) -> budget.Reservati
     policy = planned.policy
     if not policy.ledger:
         return None
-    # Columns that leave without noise are bounded by no epsilon, unless everybody knows them.
-    schema = policy.schema
-    told = {name for name in schema.released if not schema[name].public}
-    proved = [
-        claim.guarantee
-        for claim in claims
-        if isinstance(claim.guarantee, DifferentialPrivacy)
-        and claim.status is Status.PROVED
-        and told <= set(claim.guarantee.protects)
-    ]
-    least = min(proved, key=lambda guarantee: guarantee.epsilon, default=None)
+    least = price(policy, claims)
     return budget.spend(
         Path(policy.ledger["file"]),
         policy.ledger["source"],

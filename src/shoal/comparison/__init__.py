@@ -21,7 +21,14 @@ from shoal import policy as policies
 from shoal.comparison import frontier, grid, running, selection
 from shoal.comparison.frontier import Choice, Point, Standing
 from shoal.comparison.grid import Candidate
-from shoal.comparison.results import Comparison, Row, placed
+from shoal.comparison.results import (
+    NO_PLACE,
+    Comparison,
+    Row,
+    frontier_plot,
+    in_words,
+    placed,
+)
 from shoal.comparison.selection import Selection
 from shoal.core import Estimate, Policy, Progress, Role, Status, silent
 from shoal.errors import InputError, ShoalError
@@ -29,6 +36,7 @@ from shoal.planning import plan
 from shoal.serialise import plain
 
 __all__ = [
+    "NO_PLACE",
     "Candidate",
     "Comparison",
     "Point",
@@ -36,7 +44,10 @@ __all__ = [
     "Selection",
     "Standing",
     "compare",
+    "frontier_plot",
+    "in_words",
     "select",
+    "selection_costs",
 ]
 
 REPEATS = 3
@@ -183,13 +194,18 @@ def select(
     price = Fraction(epsilon)
     if price <= 0:
         raise InputError(f"Expected an epsilon above 0 for a private selection, found {epsilon}.")
-    tell(
-        f"A private selection costs epsilon {float(price):g} of the source's budget, whatever it "
-        "chooses; a release of the method that it chooses costs its own epsilon beside."
-    )
+    tell(selection_costs(float(price)))
     listed = _listed(candidates, policy)
     frame = io.from_native(data).frame
     return selection.select(frame, policy, listed, epsilon=price, note=note, progress=progress)
+
+
+def selection_costs(epsilon: float) -> str:
+    """What a private selection costs, in a sentence."""
+    return (
+        f"A private selection costs epsilon {epsilon:g} of the source's budget, whatever it "
+        "chooses; a release of the method that it chooses costs its own epsilon beside."
+    )
 
 
 def _listed(

@@ -10,9 +10,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from shoal.core import Policy, ReleaseForm, Role
+from shoal.core import Policy, ReleaseForm
 from shoal.errors import InputError
 from shoal.methods import REGISTRY, Method, find
+from shoal.planning import suggested
 from shoal.serialise import plain
 
 GROUP_SIZES = (5, 15, 50)
@@ -93,12 +94,7 @@ def default(policy: Policy) -> tuple[Candidate, ...]:
 
 def _ladder(method: Method[Any], policy: Policy) -> Iterator[dict[str, Any]]:
     """Sizes and prices of a method; whatever else it needs is as in its example."""
-    example = dict(method.example)
-    confidential = policy.schema.with_role(Role.CONFIDENTIAL)
-    if method.noisy and "count" in method.parameters.model_fields and len(confidential) > 1:
-        # A tree counts one of them; the one that attacks try to guess, as measures choose it.
-        with_levels = [name for name in confidential if policy.schema[name].levels]
-        example["count"] = policy.measure.get("secret") or (with_levels or confidential)[0]
+    example = suggested(method, policy)
     steps: dict[str, Sequence[Any]] = {}
     if "epsilon" in example:
         steps["epsilon"] = EPSILONS

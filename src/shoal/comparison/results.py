@@ -1,7 +1,7 @@
 """What a comparison gives: candidates on two axes, baselines, and one recommendation."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -133,7 +133,7 @@ class Comparison:
 
     def plots(self) -> Mapping[str, Any]:
         """The frontier, for Plotly."""
-        return {"frontier": _frontier(self)}
+        return {"frontier": frontier_plot(self.facts())}
 
     def __str__(self) -> str:
         lines = [CONFIDENTIAL, *self.costs, "", self.recommendation, ""]
@@ -225,16 +225,21 @@ _SHADES = {
 }
 
 
-def _frontier(found: Comparison) -> dict[str, Any]:
-    groups: dict[str, list[Row]] = {name: [] for name in _SHADES}
-    for row in found.rows:
-        if row.point is not None and row.standing is not None:
-            groups[row.standing.value].append(row)
-    groups["baseline"] = [row for row in found.baselines if row.point is not None]
+def frontier_plot(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The frontier for Plotly, from what `Comparison.facts` writes.
+
+    `customdata` holds the places of the candidates, and none for baselines.
+    """
+    rows = [{**row, "place": place} for place, row in enumerate(facts["candidates"])]
+    shown = [row for row in rows if row["standing"] is not None]
+    groups = {name: [row for row in shown if row["standing"] == name] for name in _SHADES}
+    groups["baseline"] = [
+        {**row, "place": None} for row in facts["baselines"] if row["risk"] is not None
+    ]
     data = [_dots(name, rows) for name, rows in groups.items() if rows]
-    best = found.recommended
-    if best is not None and best.point is not None:
-        ring = _dots("recommended", [best])
+    best = [row for row in shown if row["label"] == facts["recommended"]]
+    if best:
+        ring = _dots("recommended", best[:1])
         ring["marker"] = {"color": "#c0392b", "symbol": "circle-open", "size": 18}
         data.append(ring)
     layout = {
@@ -248,31 +253,41 @@ def _frontier(found: Comparison) -> dict[str, Any]:
     return {"data": data, "layout": layout}
 
 
-def _dots(name: str, rows: list[Row]) -> dict[str, Any]:
-    points = [row.point for row in rows if row.point is not None]
-    risks, errors = [point.risk for point in points], [point.error for point in points]
+def in_words(row: Mapping[str, Any]) -> str:
+    """A candidate's place on the two axes, in a sentence; from what `Row.facts` writes."""
+    if row["risk"] is None or row["error"] is None:
+        return row["failed"] or NO_PLACE
+    return (
+        f"The worst attack, {row['attack']}, gains {row['risk']['value']:.1%} of what could still "
+        f"be gained; half of the counts are off by more than {row['error']['value']:.1%}, "
+        f"{row['like']}."
+    )
+
+
+def _dots(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     shade = _SHADES.get(name, "#c0392b")
     return {
         "type": "scatter",
         "mode": "markers",
         "name": name,
         # Plotly reads some HTML in texts, so that labels are escaped for it.
-        "text": [escape(row.label) for row in rows],
-        "x": [one.value for one in risks],
-        "y": [one.value for one in errors],
-        "error_x": _whiskers(risks, shade),
-        "error_y": _whiskers(errors, shade),
+        "text": [escape(row["label"]) for row in rows],
+        "customdata": [row["place"] for row in rows],
+        "x": [row["risk"]["value"] for row in rows],
+        "y": [row["error"]["value"] for row in rows],
+        "error_x": _whiskers([row["risk"] for row in rows], shade),
+        "error_y": _whiskers([row["error"] for row in rows], shade),
         "hovertemplate": "%{text}<br>risk %{x:.3f}, error %{y:.3f}<extra></extra>",
         "marker": {"color": shade, "size": 9},
     }
 
 
-def _whiskers(values: list[Estimate], shade: str) -> dict[str, Any]:
+def _whiskers(values: Sequence[Mapping[str, float]], shade: str) -> dict[str, Any]:
     return {
         "type": "data",
         "symmetric": False,
-        "array": [one.high - one.value for one in values],
-        "arrayminus": [one.value - one.low for one in values],
+        "array": [one["high"] - one["value"] for one in values],
+        "arrayminus": [one["value"] - one["low"] for one in values],
         "color": shade,
         "thickness": 1,
         "width": 2,

@@ -146,6 +146,11 @@ class Measurement:
 
 COLUMN_LOSSES = ("SSE / SST", "share changed", "rank-matched SSE / SST", "total variation")
 """Measures that stand for the loss of single columns."""
+LOSS_WORDS = (
+    "0 is nothing lost; 1 is as much as if every value were replaced by one, or changed. Of each "
+    "column the worst such measure is shown."
+)
+"""What the figures of `COLUMN_LOSSES` mean, for people."""
 
 _MOST_LINES = 8
 """Figures of one measure that the terminal shows; the rest is in the table."""

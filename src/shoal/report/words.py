@@ -24,6 +24,32 @@ FORM_WORDS = {
     "tree": "A row is a box: ranges of the quasi-identifiers, with counts of people.",
 }
 
+ROLE_WORDS = {
+    "identifier": "It names a person, and is dropped from every release.",
+    "quasi-identifier": "Others may know it; together such columns may single somebody out, so "
+    "that they are protected.",
+    "confidential": "Nobody should learn it about a person. It is released as it is, unless the "
+    "method protects it too.",
+    "other": "Neither known to others nor secret. It is released as it is.",
+}
+
+KIND_WORDS = {
+    "numeric": "Numbers on a scale where averages have a meaning.",
+    "ordinal": "Categories with an order, which the list of categories states.",
+    "nominal": "Categories without an order.",
+    "date": "Dates or times.",
+}
+
+WHY_BOUNDS = (
+    "State what can occur at all, from public knowledge, and not what occurs in the table: limits "
+    "read off the data tell about the person at the end, and no epsilon can be proved with them."
+)
+
+WHY_CATEGORIES = (
+    "State every value that can occur at all. A list that was copied from the data tells which "
+    "values somebody has, so that a claim of differential privacy becomes conditional."
+)
+
 REMARK_WORDS = {
     "classes": "Number of groups",
     "k_if_missing_matches_anything": "k, if a missing cell is taken to match anything",
@@ -130,6 +156,24 @@ def title(guarantee: Mapping[str, Any]) -> str:
     if name == "t-closeness":
         return f"{name} ({guarantee['distance']}) with t = {guarantee['t']} {of} {given}"
     return f"stochastic t-closeness with t = {float(guarantee['t']):.4g} {of} {given}"
+
+
+def short(guarantee: Mapping[str, Any]) -> str:
+    """Name a guarantee with its parameters, without its columns.
+
+    >>> short({"name": "k-anonymity", "k": 5, "columns": ["age", "sex"]})
+    'k-anonymity with k = 5'
+    """
+    return title(guarantee).partition(" of ")[0]
+
+
+def of_columns(guarantee: Mapping[str, Any]) -> str:
+    """The columns that a guarantee is about, in words.
+
+    >>> of_columns({"name": "k-anonymity", "k": 5, "columns": ["age", "sex"]})
+    'age and sex'
+    """
+    return listed(guarantee.get("protects") or guarantee["columns"])
 
 
 def meaning(guarantee: Mapping[str, Any]) -> str:

@@ -1,0 +1,587 @@
+"""The JSON API, under /api: the same verbs as the pages, for scripts and for the pages' own use.
+
+Every answer has a model, and every error is `{"error": one sentence}`. Nothing here holds a cell
+but the profile, which shows a few rows to the session that uploaded them.
+"""
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, BackgroundTasks, Path, Query, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from shoal import release
+from shoal.errors import InputError
+from shoal.studio import document, downloads, uploads
+from shoal.studio.context import Current, Studio, TheSession, TheStudio
+from shoal.studio.jobs import JobStatus
+from shoal.studio.keeping import ID
+from shoal.studio.planned import PRESETS
+from shoal.studio.workspace import Workspace
+
+
+class Refusal(BaseModel):
+    """Why a request was not done, in one sentence."""
+
+    error: str
+
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Refusal, "description": words}
+    for status, words in (
+        (400, "The request is not well formed."),
+        (401, "No session."),
+        (403, "Another site asks, or under another name."),
+        (404, "There is no such thing."),
+        (405, "Not by this method."),
+        (409, "Not yet."),
+        (413, "Too large."),
+        (422, "It cannot be used as it is."),
+    )
+}
+router = APIRouter(prefix="/api", responses=REFUSALS, tags=["studio"])
+
+Id = Annotated[str, Path(pattern=ID)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class FileOut(BaseModel):
+    """A file that was uploaded."""
+
+    id: str
+    label: str
+    suffix: str
+    bytes: int
+    here: bool = Field(description="False after a restart: it has to be chosen again.")
+
+
+class WorkspaceOut(BaseModel):
+    """A workspace."""
+
+    id: str
+    title: str
+    created: str
+    data: FileOut | None
+    others: FileOut | None
+    confirmed: list[str]
+    preset: str
+    chosen: str
+    form: str
+    source: str
+    jobs: dict[str, str]
+    undo: int = Field(description="Steps that can be taken back.")
+    redo: int = Field(description="Steps that can be taken again.")
+
+
+class WorkspaceIn(_Model):
+    """What may be changed directly; what is left out stays."""
+
+    title: str | None = Field(None, max_length=200)
+    confirmed: list[str] | None = None
+    preset: Literal["open", "partner", "internal"] | None = None
+    form: Literal["parquet", "csv", "sav", "dta"] | None = None
+    source: str | None = Field(None, max_length=200)
+
+
+class JobOut(BaseModel):
+    """How a job stands."""
+
+    id: str
+    workspace: str
+    kind: str
+    state: str
+    stage: str
+    share: float | None
+    seconds_left: float | None
+    error: str
+    result: dict[str, Any] | None
+    begun: str
+
+
+class ColumnOut(BaseModel):
+    """One column at first sight."""
+
+    name: str
+    label: str
+    type: str
+    missing: int
+    distinct: int
+    unique: float
+    role: str
+    kind: str
+    reason: str
+    values: list[str]
+    warnings: list[str]
+
+
+class ProfileOut(BaseModel):
+    """A table at first sight."""
+
+    rows: int
+    columns: list[ColumnOut]
+    preview: list[list[str | None]]
+    found: str
+    warnings: list[str]
+
+
+class PolicyOut(BaseModel):
+    """The policy, as text and as fields."""
+
+    toml: str
+    fields: dict[str, Any]
+    digest: str
+
+
+class PolicyText(_Model):
+    """A policy as TOML text."""
+
+    toml: str
+
+
+class PolicyFields(_Model):
+    """Sections of a policy; a column that is named is replaced, a section that is none goes."""
+
+    columns: dict[str, dict[str, Any] | str] | None = None
+    protect: dict[str, Any] | None = None
+    require: dict[str, Any] | None = None
+    reading: dict[str, Any] | None = None
+    measure: dict[str, Any] | None = None
+    context: dict[str, Any] | None = None
+    ledger: dict[str, Any] | None = None
+
+
+class PlanIn(_Model):
+    """Another `[protect]` to try; none for the policy's own."""
+
+    protect: dict[str, Any] | None = None
+
+
+class PreviewOut(BaseModel):
+    """What would be promised."""
+
+    method: str
+    parameters: dict[str, Any]
+    release_form: str
+    claims: list[dict[str, Any]]
+    not_claimed: list[str]
+    notes: list[str]
+    refused: str
+    fits: list[str]
+
+
+class CardOut(BaseModel):
+    """A method."""
+
+    name: str
+    summary: str
+    reference: str
+    forms: list[str]
+    must_choose_form: bool
+    parameters: dict[str, Any]
+    example: dict[str, Any]
+    noisy: bool
+    preview: PreviewOut | None
+
+
+class PresetOut(BaseModel):
+    """A rule on which claims will do."""
+
+    name: str
+    title: str
+    sentence: str
+
+
+class MethodsOut(BaseModel):
+    """Methods and presets."""
+
+    methods: list[CardOut]
+    presets: list[PresetOut]
+
+
+class ProtectIn(_Model):
+    """Make a release."""
+
+    kind: Literal["protect"]
+    measure: bool | None = None
+
+
+class CompareIn(_Model):
+    """Compare methods; this is a look at the table."""
+
+    kind: Literal["compare"]
+    on_others: bool = False
+    candidates: list[dict[str, Any]] | None = Field(None, min_length=1, max_length=200)
+    repeats: int = Field(3, ge=1, le=50)
+    max_risk: float = Field(0.1, ge=0, le=1)
+    any_claim: bool = False
+    rows: int = Field(20_000, ge=30, le=10_000_000)
+    seed: int = Field(0, ge=0, le=1_000_000)
+
+
+class SelectIn(_Model):
+    """Choose a method privately, at a price."""
+
+    kind: Literal["select"]
+    epsilon: str = Field(max_length=30)
+    candidates: list[dict[str, Any]] | None = Field(None, min_length=1, max_length=200)
+
+
+class MeasureIn(_Model):
+    """Measure a release."""
+
+    kind: Literal["measure"]
+    release: str = Field(pattern=ID)
+
+
+class ChooseIn(_Model):
+    """A candidate of the comparison."""
+
+    label: str
+
+
+class EntryOut(BaseModel):
+    """One release, or an attempt at one."""
+
+    id: str
+    name: str
+    workspace: str
+    label: str
+    method: str
+    state: str
+    begun: str
+    ended: str
+    source: str
+    rows: int
+    claims: list[dict[str, Any]]
+    spendings: list[dict[str, Any]]
+    sentence: str
+
+
+class AgainOut(BaseModel):
+    """How to do the same without the studio."""
+
+    command: str
+    python: str
+
+
+class BudgetIn(_Model):
+    """A budget to grant."""
+
+    source: str = Field(min_length=1, max_length=200)
+    epsilon: str = Field(max_length=30)
+
+
+class BudgetOut(BaseModel):
+    """The budget file of this studio."""
+
+    accounts: list[dict[str, Any]]
+
+
+class LinkOut(BaseModel):
+    """An address that opens one further session."""
+
+    address: str
+
+
+@router.get("/workspaces")
+def list_workspaces(studio: TheStudio, session: TheSession) -> list[WorkspaceOut]:
+    """The workspaces that this session may open, the newest first."""
+    return [_workspace(studio, one) for one in studio.workspaces(session)]
+
+
+@router.post("/workspaces", status_code=201)
+def new_workspace(studio: TheStudio, session: TheSession) -> WorkspaceOut:
+    """Make an empty workspace."""
+    return _workspace(studio, studio.store.new(session))
+
+
+@router.get("/workspaces/{id}")
+def get_workspace(studio: TheStudio, workspace: Current) -> WorkspaceOut:
+    """One workspace."""
+    return _workspace(studio, workspace)
+
+
+@router.patch("/workspaces/{id}")
+def change_workspace(studio: TheStudio, workspace: Current, given: WorkspaceIn) -> WorkspaceOut:
+    """Change what may be changed directly."""
+    changed = given.model_dump(exclude_none=True)
+    if "confirmed" in changed:
+        changed["confirmed"] = tuple(changed["confirmed"])
+    return _workspace(studio, studio.store.change(workspace.id, **changed))
+
+
+@router.delete("/workspaces/{id}", status_code=204)
+def remove_workspace(studio: TheStudio, workspace: Current) -> Response:
+    """Forget a workspace, its jobs and its data; releases stay in the history."""
+    studio.remove(workspace)
+    return Response(status_code=204)
+
+
+@router.post("/workspaces/{id}/undo")
+def undo(studio: TheStudio, workspace: Current) -> WorkspaceOut:
+    """Go one step back."""
+    return _workspace(studio, studio.store.undo(workspace.id))
+
+
+@router.post("/workspaces/{id}/redo")
+def redo(studio: TheStudio, workspace: Current) -> WorkspaceOut:
+    """Take the last undo back."""
+    return _workspace(studio, studio.store.redo(workspace.id))
+
+
+@router.post("/workspaces/{id}/data", status_code=202, openapi_extra=uploads.BODY)
+async def put_data(
+    request: Request,
+    studio: TheStudio,
+    workspace: Current,
+    label: Annotated[str, Query(max_length=1000)] = "",
+) -> JobOut:
+    """Upload the table; the job that is answered looks at it."""
+    file = await uploads.receive(
+        request, studio.folder(workspace), limit=studio.settings.upload_limit, label=label
+    )
+    return await run_in_threadpool(
+        lambda: _job(studio.jobs.status(studio.put_data(workspace, file)))
+    )
+
+
+@router.post("/workspaces/{id}/others", openapi_extra=uploads.BODY)
+async def put_others(
+    request: Request,
+    studio: TheStudio,
+    workspace: Current,
+    label: Annotated[str, Query(max_length=1000)] = "",
+) -> WorkspaceOut:
+    """Upload people who are not in the table."""
+    file = await uploads.receive(
+        request, studio.folder(workspace), limit=studio.settings.upload_limit, label=label
+    )
+    return await run_in_threadpool(lambda: _workspace(studio, studio.put_others(workspace, file)))
+
+
+@router.post("/workspaces/{id}/sample", status_code=202)
+def put_sample(studio: TheStudio, workspace: Current) -> JobOut:
+    """Take the shipped sample of invented people."""
+    return _job(studio.jobs.status(studio.put_sample(workspace)))
+
+
+@router.get("/workspaces/{id}/profile")
+def get_profile(studio: TheStudio, workspace: Current) -> ProfileOut:
+    """What was seen of the table."""
+    found = studio.profile(workspace)
+    if found is None:
+        raise HTTPException(409, "There is no table that was looked at. Choose a file, or wait.")
+    return ProfileOut.model_validate(asdict(found))
+
+
+@router.get("/workspaces/{id}/policy")
+def get_policy(studio: TheStudio, workspace: Current) -> PolicyOut:
+    """The policy, as text and as fields."""
+    if not workspace.policy:
+        raise HTTPException(409, "There is no policy yet. Choose a file first.")
+    return _policy(studio, workspace)
+
+
+@router.put("/workspaces/{id}/policy")
+def put_policy(studio: TheStudio, workspace: Current, given: PolicyText) -> PolicyOut:
+    """Take a policy as text; one that cannot be used is refused, and the old one stays."""
+    return _policy(studio, studio.put_policy(workspace, given.toml))
+
+
+@router.patch("/workspaces/{id}/policy")
+def put_fields(studio: TheStudio, workspace: Current, given: PolicyFields) -> PolicyOut:
+    """Change sections of the policy; the text is written again."""
+    return _policy(studio, studio.put_fields(workspace, given.model_dump(exclude_unset=True)))
+
+
+@router.post("/workspaces/{id}/plan")
+def plan(studio: TheStudio, workspace: Current, given: PlanIn) -> PreviewOut:
+    """What would be promised; the data is not touched."""
+    return PreviewOut.model_validate(asdict(studio.preview(workspace, given.protect)))
+
+
+@router.get("/workspaces/{id}/methods")
+def methods(studio: TheStudio, workspace: Current) -> MethodsOut:
+    """Every method, with what it would promise here, and the presets."""
+    return MethodsOut(
+        methods=[CardOut.model_validate(asdict(card)) for card in studio.cards(workspace)],
+        presets=[
+            PresetOut(name=one.name, title=one.title, sentence=one.sentence)
+            for one in PRESETS.values()
+        ],
+    )
+
+
+@router.get("/workspaces/{id}/again")
+def again(studio: TheStudio, workspace: Current) -> AgainOut:
+    """The command line and the Python script that do the same."""
+    return AgainOut(**studio.again(workspace))
+
+
+@router.post("/workspaces/{id}/jobs", status_code=202)
+def start_job(
+    studio: TheStudio,
+    workspace: Current,
+    given: Annotated[ProtectIn | CompareIn | SelectIn | MeasureIn, Field(discriminator="kind")],
+) -> JobOut:
+    """Start long work."""
+    match given:
+        case ProtectIn():
+            id_ = studio.start_protect(workspace, measure=given.measure)
+        case CompareIn():
+            options = given.model_dump(exclude={"kind", "on_others", "candidates"})
+            id_ = studio.start_compare(
+                workspace,
+                on_others=given.on_others,
+                candidates=_grid(given.candidates),
+                **options,
+            )
+        case SelectIn():
+            id_ = studio.start_select(
+                workspace, epsilon=given.epsilon, candidates=_grid(given.candidates)
+            )
+        case MeasureIn():
+            id_ = studio.start_measure(workspace, given.release)
+    return _job(studio.jobs.status(id_))
+
+
+@router.get("/jobs/{job}")
+def get_job(studio: TheStudio, session: TheSession, job: Id) -> JobOut:
+    """How a job stands."""
+    return _job(_mine(studio, session, job))
+
+
+@router.post("/jobs/{job}/cancel")
+def cancel_job(studio: TheStudio, session: TheSession, job: Id) -> JobOut:
+    """End a job; nothing of it is left."""
+    _mine(studio, session, job)
+    return _job(studio.jobs.cancel(job))
+
+
+@router.get("/workspaces/{id}/comparison")
+def get_comparison(studio: TheStudio, workspace: Current) -> dict[str, Any]:
+    """What the latest comparison found: confidential."""
+    found = studio.compared(workspace)
+    if found is None:
+        raise HTTPException(409, "No comparison is done yet. Start one.")
+    return found
+
+
+@router.post("/workspaces/{id}/choose")
+def choose(studio: TheStudio, workspace: Current, given: ChooseIn) -> PolicyOut:
+    """Take a candidate of the comparison as the policy's method."""
+    return _policy(studio, studio.choose(workspace, given.label))
+
+
+@router.get("/history")
+def history(studio: TheStudio) -> list[EntryOut]:
+    """All releases and attempts of this studio's home, the newest first."""
+    return [EntryOut.model_validate(asdict(one)) for one in studio.history.entries()]
+
+
+@router.get("/budget")
+def get_budget(studio: TheStudio) -> BudgetOut:
+    """What was granted, spent and left for each population of this studio's budget file."""
+    path = studio.settings.budget
+    return BudgetOut(accounts=release.budget_facts(path) if path.is_file() else [])
+
+
+@router.post("/budget", status_code=201)
+def grant_budget(studio: TheStudio, given: BudgetIn) -> BudgetOut:
+    """Grant a population a budget."""
+    release.open_budget(studio.settings.budget, given.source, given.epsilon)
+    return BudgetOut(accounts=release.budget_facts(studio.settings.budget))
+
+
+@router.post("/links", status_code=201)
+def new_link(request: Request, studio: TheStudio) -> LinkOut:
+    """Make an address that opens one session in another browser, once."""
+    token = studio.sessions.invite()
+    return LinkOut(address=f"{request.url.scheme}://{request.headers['host']}/?token={token}")
+
+
+@router.get(
+    "/releases/{job}/public.zip",
+    response_model=None,
+    responses={200: {"content": {"application/zip": {}}}},
+)
+def public_zip(studio: TheStudio, job: Id, tasks: BackgroundTasks) -> Response:
+    """What may be published, as one archive."""
+    return downloads.public_zip(studio, _found(studio, job), tasks)
+
+
+@router.get(
+    "/releases/{job}/{name}",
+    response_model=None,
+    responses={200: {"content": {"text/html": {}, "application/json": {}}}},
+)
+def release_file(
+    studio: TheStudio,
+    job: Id,
+    name: Literal["report.html", "internal.html", "manifest.json"],
+    *,
+    save: bool = False,
+) -> Response:
+    """A report or the manifest of a release: to look at, or to save."""
+    return downloads.release_file(studio, _found(studio, job), name, save=save)
+
+
+def _found(studio: Studio, id_: str) -> str:
+    try:
+        studio.released(id_)
+    except InputError as error:
+        raise HTTPException(404, str(error)) from None
+    return id_
+
+
+def _mine(studio: Studio, session: str, id_: str) -> JobStatus:
+    try:
+        status = studio.jobs.status(id_)
+        studio.open(status.workspace, session)
+    except InputError:
+        raise HTTPException(404, "No such job in this session.") from None
+    return status
+
+
+def _grid(candidates: list[dict[str, Any]] | None) -> dict[str, Any] | None:
+    return None if candidates is None else {"candidate": candidates}
+
+
+def _job(status: JobStatus) -> JobOut:
+    return JobOut.model_validate(asdict(status))
+
+
+def _workspace(studio: Studio, one: Workspace) -> WorkspaceOut:
+    past, future = studio.store.steps(one.id)
+    files = {
+        name: None
+        if (file := getattr(one, name)) is None
+        else FileOut(**asdict(file), here=studio.path(one, file) is not None)
+        for name in ("data", "others")
+    }
+    return WorkspaceOut(
+        id=one.id,
+        title=one.title,
+        created=one.created,
+        **files,
+        confirmed=list(one.confirmed),
+        preset=one.preset,
+        chosen=one.chosen,
+        form=one.form,
+        source=one.source,
+        jobs=dict(one.jobs),
+        undo=past,
+        redo=future,
+    )
+
+
+def _policy(studio: Studio, workspace: Workspace) -> PolicyOut:
+    judged = document.judged(workspace.policy, folder=studio.store.files(workspace.id))
+    fields = document.shown(document.parsed(workspace.policy))
+    return PolicyOut(toml=workspace.policy, fields=fields, digest=judged.digest)

@@ -1,0 +1,500 @@
+"""What a request may use: the studio's parts, the workspace of its address, and pages.
+
+Both the pages and the JSON API stand on this file, and on nothing below it that changes state.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from fastapi.responses import HTMLResponse
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.exceptions import HTTPException
+
+from shoal import sample
+from shoal.errors import InputError
+from shoal.report import evidence
+from shoal.studio import document, planned, profile, uploads
+from shoal.studio.history import History, release_name
+from shoal.studio.jobs import Jobs, JobStatus, Kind, State
+from shoal.studio.keeping import alone_in, new_id, private_folder, read_json, temporary_folder
+from shoal.studio.profile import DataProfile
+from shoal.studio.security import Sessions
+from shoal.studio.settings import Settings
+from shoal.studio.workspace import DataFile, Store, Workspace
+
+SAMPLE = "people.parquet"
+"""What the shipped sample is called."""
+
+
+@dataclass(frozen=True)
+class Studio:
+    """The parts of a running studio.
+
+    Attributes:
+        settings: of the server.
+        store: the workspaces.
+        jobs: long work; see `shoal.studio.jobs.Jobs`.
+        history: releases and what they spent.
+        sessions: who may come in.
+        temporary: folder of original data, removed at the end.
+    """
+
+    settings: Settings
+    store: Store
+    jobs: Jobs
+    history: History
+    sessions: Sessions
+    temporary: Path
+
+    # What a steward does, each as one function. Pages and API call nothing else to change state.
+
+    def workspaces(self, session: str) -> tuple[Workspace, ...]:
+        """The workspaces that a session may open: its own, and those of ended sessions."""
+        return tuple(one for one in self.store.all() if self._may(one, session))
+
+    def open(self, id_: str, session: str) -> Workspace:
+        """A workspace that a session may open; one of an ended session becomes its own.
+
+        Raises:
+            InputError: there is none, or another open session has it.
+        """
+        found = self.store.load(id_)
+        if not self._may(found, session):
+            raise InputError("No such workspace in this session.")
+        if found.session != session:
+            found = self.store.note(id_, lambda now: replace(now, session=session))
+        return found
+
+    def _may(self, one: Workspace, session: str) -> bool:
+        return one.session == session or not self.sessions.is_open(one.session)
+
+    def remove(self, workspace: Workspace) -> None:
+        """Forget a workspace, its running jobs and its data; releases stay in the history."""
+        for one in self.jobs.of(workspace.id):
+            self.jobs.cancel(one.id)
+        self.jobs.forget(workspace.id)
+        self.store.remove(workspace.id)
+        shutil.rmtree(self.temporary / workspace.id, ignore_errors=True)
+
+    def folder(self, workspace: Workspace) -> Path:
+        """Where the original data of a workspace is while the server runs."""
+        return private_folder(self.temporary / workspace.id)
+
+    def path(self, workspace: Workspace, file: DataFile | None) -> Path | None:
+        """Where a file is; none after a restart, when it has to be chosen again."""
+        if file is None:
+            return None
+        path = uploads.path_of(file, self.folder(workspace))
+        return path if path.is_file() else None
+
+    def put_data(self, workspace: Workspace, file: DataFile) -> str:
+        """Take a file as the table of a workspace, and look at it in a job.
+
+        Returns:
+            The job's id. Once it is done, `profile` tells what was seen, and the workspace has a
+            drafted policy, unless it has one for the same columns already.
+
+        Raises:
+            InputError: the file would burst; nothing has changed.
+        """
+        path = uploads.path_of(file, self.folder(workspace))
+        self._refuse_bombs(path)
+        self.store.change(workspace.id, data=file, title=file.label)
+        arguments = {"data": str(path), "label": file.label,
+                     "decoded_limit": self.settings.decoded_limit}  # fmt: skip
+        return self._start(workspace, Kind.PROFILE, arguments)
+
+    def put_others(self, workspace: Workspace, file: DataFile) -> Workspace:
+        """Take a file as people who are not in the table."""
+        self._refuse_bombs(uploads.path_of(file, self.folder(workspace)))
+        return self.store.change(workspace.id, others=file)
+
+    def put_sample(self, workspace: Workspace) -> str:
+        """Take the shipped table of invented people, with its policy; see `put_data`."""
+        files = sample.folder()
+        for path in files.glob("*.csv"):
+            shutil.copyfile(path, self.store.files(workspace.id) / path.name)
+        content = (files / SAMPLE).read_bytes()
+        file = uploads.take(content, self.folder(workspace), label=SAMPLE)
+        id_ = self.put_data(workspace, file)
+        text = (files / "people.toml").read_text(encoding="utf-8")
+        self.store.note(workspace.id, lambda now: replace(now, policy=text, confirmed=()))
+        return id_
+
+    def profile(self, workspace: Workspace) -> DataProfile | None:
+        """What was seen of the table; none while the job is under way or the file is gone."""
+        path = self.path(workspace, workspace.data)
+        return None if path is None else profile.read(path)
+
+    def put_policy(self, workspace: Workspace, text: str) -> Workspace:
+        """Take a policy as TOML text.
+
+        Raises:
+            InputError: it cannot be used as it is; the old one stays.
+        """
+        document.judged(text, folder=self.store.files(workspace.id))
+        return self.store.change(workspace.id, policy=text)
+
+    def put_fields(self, workspace: Workspace, changes: Mapping[str, Any]) -> Workspace:
+        """Change sections of the policy; see `shoal.studio.document.with_fields`."""
+        return self.put_policy(workspace, document.with_fields(_policy(workspace), changes))
+
+    def preview(
+        self, workspace: Workspace, protect: Mapping[str, Any] | None = None
+    ) -> planned.Preview:
+        """What the policy would promise, or with another `[protect]`; see `planned.preview`."""
+        folder = self.store.files(workspace.id)
+        return planned.preview(_policy(workspace), protect, folder=folder)
+
+    def cards(self, workspace: Workspace) -> tuple[planned.Card, ...]:
+        """Every method, with what it would promise here."""
+        return planned.cards(workspace.policy, folder=self.store.files(workspace.id))
+
+    def start_protect(self, workspace: Workspace, *, measure: bool | None = None) -> str:
+        """Make a release, in a job.
+
+        Args:
+            workspace: with data and a policy.
+            measure: run attacks for the officer's report; by default up to 50,000 rows.
+
+        Returns:
+            The job's id, which is the release's too.
+
+        Raises:
+            InputError: something is missing, or the preset wants another claim.
+            ClaimViolationError: a required promise cannot be had.
+        """
+        data = self._data(workspace)
+        policy = document.judged(_policy(workspace), folder=self.store.files(workspace.id))
+        if reason := planned.objection(workspace.preset, policy):
+            raise InputError(reason)
+        id_ = new_id()
+        others = self.path(workspace, workspace.others)
+        compared = self.comparison(workspace)
+        arguments = {
+            **self._common(workspace, id_),
+            "data": str(data),
+            "out": str(self.jobs.release(id_)),
+            "form": workspace.form,
+            "measure": measure,
+            "control": None if others is None or measure is False else str(others),
+            "comparison": None if compared is None else str(compared / "comparison.json"),
+        }
+        self._only_one(workspace, Kind.PROTECT)
+        self.history.begin(
+            id_,
+            workspace=workspace.id,
+            label=workspace.data.label if workspace.data else "",
+            method=policy.method,
+            source=workspace.source or policy.ledger.get("source", ""),
+        )
+        return self._start(workspace, Kind.PROTECT, arguments, id_=id_)
+
+    def start_compare(
+        self, workspace: Workspace, *, on_others: bool = False, **options: Any
+    ) -> str:
+        """Compare methods, in a job: a look at the table that is recorded and costs.
+
+        Args:
+            workspace: with data and a policy.
+            on_others: look at the others instead, which costs nothing.
+            options: repeats, max_risk, any_claim, rows, seed: of `shoal.compare`; candidates: a
+                grid as a mapping.
+        """
+        id_ = new_id()
+        others = self.path(workspace, workspace.others)
+        if on_others and others is None:
+            raise InputError("Choose a file of other people first; there is none to look at.")
+        data = others if on_others else self._data(workspace)
+        self._only_one(workspace, Kind.COMPARE)
+        arguments = {
+            **self._common(workspace, id_),
+            "data": str(data),
+            "out": str(self.jobs.comparison(id_)),
+            "on_sample": str(others) if on_others else None,
+            "candidates": self._grid(id_, options.pop("candidates", None)),
+            "options": {name: value for name, value in options.items() if value is not None},
+        }
+        return self._start(workspace, Kind.COMPARE, arguments, id_=id_)
+
+    def start_select(
+        self, workspace: Workspace, *, epsilon: str, candidates: Mapping[str, Any] | None = None
+    ) -> str:
+        """Choose one method privately, in a job, at a price of epsilon."""
+        id_ = new_id()
+        self._only_one(workspace, Kind.SELECT)
+        arguments = {
+            **self._common(workspace, id_),
+            "data": str(self._data(workspace)),
+            "out": str(self.jobs.comparison(id_)),
+            "candidates": self._grid(id_, candidates),
+            "epsilon": epsilon,
+        }
+        return self._start(workspace, Kind.SELECT, arguments, id_=id_)
+
+    def start_measure(self, workspace: Workspace, release: str) -> str:
+        """Measure a release against the table, in a job; the page is `jobs.folder(id)/out`."""
+        folder = self.released(release)
+        id_ = new_id()
+        manifest = read_json(folder / "manifest.json")
+        others = self.path(workspace, workspace.others)
+        table = next(path for path in sorted(folder.glob("release.*")))
+        self._only_one(workspace, Kind.MEASURE)
+        arguments = {
+            **self._common(workspace, id_),
+            "data": str(self._data(workspace)),
+            "released": str(table),
+            "control": None if others is None else str(others),
+            "aligned": manifest["release_form"] == "row-aligned",
+            "out": str(private_folder(self.jobs.folder(id_) / "out") / "measure.html"),
+        }
+        return self._start(workspace, Kind.MEASURE, arguments, id_=id_)
+
+    def released(self, release: str) -> Path:
+        """The public folder of a release.
+
+        Raises:
+            InputError: there is none.
+        """
+        entry = self.history.entry(release)
+        folder = self.jobs.release(release)
+        if entry is None or entry.state != "released" or not folder.is_dir():
+            raise InputError("No such release.")
+        return folder
+
+    def comparison(self, workspace: Workspace) -> Path | None:
+        """The folder of the latest comparison that is done, or none."""
+        id_ = workspace.jobs.get(Kind.COMPARE.value)
+        if id_ is None:
+            return None
+        folder = self.jobs.comparison(id_)
+        return folder if (folder / "comparison.json").is_file() else None
+
+    def compared(self, workspace: Workspace) -> dict[str, Any] | None:
+        """What the latest comparison found, as `Comparison.facts` writes it; confidential."""
+        folder = self.comparison(workspace)
+        return None if folder is None else read_json(folder / "comparison.json")
+
+    def choose(self, workspace: Workspace, label: str) -> Workspace:
+        """Take a candidate of the comparison as the policy's method."""
+        facts = self.compared(workspace)
+        rows = [] if facts is None else facts["candidates"]
+        row = next((one for one in rows if one["label"] == label), None)
+        if row is None:
+            raise InputError("Choose a candidate of the comparison; there is none of that name.")
+        stated = document.parsed(_policy(workspace)).get("protect", {})
+        protect: dict[str, Any] = {"method": row["method"], **row["parameters"]}
+        # A candidate's form and columns are not in its parameters, but in its label.
+        form = label.rpartition(" form=")[2] if " form=" in label else None
+        if form:
+            protect["release_form"] = form
+        if stated.get("method") == row["method"] and stated.get("columns"):
+            protect["columns"] = stated["columns"]
+        text = document.with_fields(_policy(workspace), {"protect": protect})
+        document.judged(text, folder=self.store.files(workspace.id))
+        return self.store.change(workspace.id, policy=text, chosen=label)
+
+    def again(self, workspace: Workspace) -> dict[str, str]:
+        """The command line and the Python script that do the same: keys command and python."""
+        label = workspace.data.label if workspace.data else "table.csv"
+        others = workspace.others.label if workspace.others else None
+        options: dict[str, str | bool | None] = {
+            "format": None if workspace.form == "parquet" else workspace.form,
+            "control": others,
+            "ledger": str(self.settings.budget) if workspace.source else None,
+            "source": workspace.source or None,
+        }
+        return evidence.again(Path(label), Path("policy.toml"), Path("release"), options)
+
+    def finished(self, status: JobStatus) -> None:
+        """Take what a job found into the workspace and the history; called by `Jobs`."""
+        if status.kind is Kind.PROTECT:
+            self._record(status)
+        if status.kind is Kind.PROFILE and status.state is State.DONE and status.result:
+            found = status.result
+            job = read_json(self.jobs.folder(status.id) / "job.json")
+
+            def taken(now: Workspace) -> Workspace:
+                same = now.data is not None and now.data.id in job["arguments"]["data"]
+                if not same or _columns(now.policy) == set(found["columns"]):
+                    return now
+                return replace(now, policy=found["policy"], confirmed=())
+
+            try:
+                self.store.note(status.workspace, taken)
+            except InputError:
+                return  # The workspace was removed meanwhile.
+
+    def _record(self, status: JobStatus) -> None:
+        states = {State.DONE: "released", State.FAILED: "failed", State.CANCELLED: "cancelled"}
+        manifest = read_json(self.jobs.release(status.id) / "manifest.json")
+        self.history.end(
+            status.id,
+            states.get(status.state, "interrupted"),
+            manifest=manifest,
+            sentence=status.error,
+        )
+
+    def _start(
+        self, workspace: Workspace, kind: Kind, arguments: Mapping[str, Any], *, id_: str = ""
+    ) -> str:
+        id_ = self.jobs.launch(id_ or new_id(), workspace.id, kind, arguments)
+        self.store.note(workspace.id, lambda now: replace(now, jobs={**now.jobs, kind.value: id_}))
+        return id_
+
+    def _only_one(self, workspace: Workspace, kind: Kind) -> None:
+        if any(one.kind is kind for one in self.jobs.of(workspace.id)):
+            raise InputError("This is under way already. Wait for it, or cancel it first.")
+
+    def _common(self, workspace: Workspace, id_: str) -> dict[str, Any]:
+        """The policy as it is now, with its files, in the job's own folder."""
+        folder = private_folder(self.jobs.folder(id_))
+        text = _policy(workspace)
+        document.judged(text, folder=self.store.files(workspace.id))
+        (folder / "policy.toml").write_text(text, encoding="utf-8")
+        for path in self.store.files(workspace.id).iterdir():
+            shutil.copyfile(path, folder / path.name)
+        return {
+            "policy": str(folder / "policy.toml"),
+            "ledger": str(self.settings.budget) if workspace.source else None,
+            "source": workspace.source or None,
+        }
+
+    def _grid(self, id_: str, candidates: Mapping[str, Any] | None) -> str | None:
+        if candidates is None:
+            return None
+        path = private_folder(self.jobs.folder(id_)) / "grid.toml"
+        path.write_text(document.grid(candidates), encoding="utf-8")
+        return str(path)
+
+    def _data(self, workspace: Workspace) -> Path:
+        path = self.path(workspace, workspace.data)
+        if path is None:
+            again = " again: it is kept only while the studio runs" if workspace.data else ""
+            raise InputError(f"Choose the file with the table{again}.")
+        return path
+
+    def _refuse_bombs(self, path: Path) -> None:
+        try:
+            uploads.refuse_bombs(path, limit=self.settings.decoded_limit)
+        except InputError:
+            path.unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def studio(settings: Settings, sessions: Sessions) -> Iterator[Studio]:
+    """Open a home: lock it, tidy up after a crash, and leave no job and no data behind."""
+    with alone_in(settings.home), temporary_folder() as temporary:
+        jobs = Jobs(settings.home, most=settings.most_jobs)
+        history = History(settings.home)
+        jobs.recover()
+        history.recover(jobs.release)
+        made = Studio(settings, Store(settings.home), jobs, history, sessions, temporary)
+        jobs.finished = made.finished
+        try:
+            yield made
+        finally:
+            jobs.close()
+
+
+def the_studio(request: Request) -> Studio:
+    """Dependency: the running studio."""
+    found: Studio = request.app.state.studio
+    return found
+
+
+def session_of(request: Request) -> str:
+    """Dependency: the public name of the session that asks."""
+    return str(request.state.session)
+
+
+def current(
+    id: str,  # noqa: A002 (its name in the address)
+    studio: Annotated[Studio, Depends(the_studio)],
+    session: Annotated[str, Depends(session_of)],
+) -> Workspace:
+    """Dependency: the workspace of the address, `/w/{id}/...`; 404 where there is none."""
+    try:
+        return studio.open(id, session)
+    except InputError as error:
+        raise HTTPException(404, str(error)) from None
+
+
+TheStudio = Annotated[Studio, Depends(the_studio)]
+TheSession = Annotated[str, Depends(session_of)]
+Current = Annotated[Workspace, Depends(current)]
+"""For routes: `def page(request: Request, studio: TheStudio, workspace: Current)`."""
+
+
+def render(request: Request, name: str, *, status: int = 200, **context: Any) -> HTMLResponse:
+    """Render a template of `studio/templates`.
+
+    Everything is escaped. No inline script, style or style attribute works under the content
+    security policy: JSON goes into `<script type="application/json">{{ value | island }}</script>`
+    and is read by a file under /static.
+
+    Args:
+        request: in the template as `request`.
+        name: of the template.
+        status: of the answer.
+        context: for the template.
+    """
+    page = environment().get_template(name).render(request=request, **context)
+    return HTMLResponse(page, status_code=status)
+
+
+@cache
+def environment() -> Environment:
+    """The templates; `shoal.report`'s are there too, below their own name."""
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader("shoal.studio")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["island"] = island
+    return made
+
+
+def island(value: Any) -> Markup:
+    """Write JSON so that no text in it can end the script element that holds it."""
+    text = json.dumps(value, allow_nan=False)
+    for mark in "<>&\u2028\u2029":
+        text = text.replace(mark, f"\\u{ord(mark):04x}")
+    return Markup(text)  # noqa: S704 (escaped just above)
+
+
+def _policy(workspace: Workspace) -> str:
+    if not workspace.policy:
+        raise InputError("There is no policy yet. Choose a file first.")
+    return workspace.policy
+
+
+def _columns(text: str) -> set[str]:
+    return set(document.parsed(text).get("columns", {})) if text else set()
+
+
+__all__ = [
+    "Current",
+    "Studio",
+    "TheSession",
+    "TheStudio",
+    "current",
+    "environment",
+    "island",
+    "release_name",
+    "render",
+    "session_of",
+    "studio",
+    "the_studio",
+]

@@ -1,0 +1,170 @@
+"""The history of releases: an append-only list that survives a kill.
+
+One JSON object a line. A release is `begun`, on disk before its work starts, and later `ended` with
+what came of it. A line that a crash cut short is closed at the next start and then left out. A
+release that was begun and never ended is looked for on disk: if its folder is whole it was
+released, and else it was interrupted. What it spent is in the budget file either way, under the
+release's name.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from shoal.studio.keeping import flush_folder, private_folder, read_json
+
+BEGUN, ENDED = "begun", "ended"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One release, or an attempt at one.
+
+    Attributes:
+        id: of its job, and of its downloads.
+        name: of its folder, under which the budget file knows it.
+        workspace: in which it was made.
+        label: what the steward calls the table.
+        method: by its name in the policy.
+        state: running, released, failed, cancelled or interrupted.
+        begun: UTC.
+        ended: UTC, or "".
+        source: population in the budget file, or "".
+        rows: of the release.
+        claims: as in the manifest.
+        spendings: as in the manifest: each draw of noise with its price.
+        sentence: why it is not released, or "".
+    """
+
+    id: str
+    name: str
+    workspace: str
+    label: str
+    method: str
+    state: str
+    begun: str
+    ended: str = ""
+    source: str = ""
+    rows: int = 0
+    claims: tuple[Mapping[str, Any], ...] = field(default=())
+    spendings: tuple[Mapping[str, Any], ...] = field(default=())
+    sentence: str = ""
+
+
+class History:
+    """The list of a home. One server at a time has it, and one lock its threads."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = private_folder(home) / "history.jsonl"
+        self._lock = Lock()
+        descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
+        with os.fdopen(descriptor, "r+b") as file:
+            content = file.read()
+            if content and not content.endswith(b"\n"):
+                file.write(b"\n")
+                os.fsync(file.fileno())
+        flush_folder(home)
+
+    def begin(self, id_: str, *, workspace: str, label: str, method: str, source: str) -> None:
+        """Note that a release is about to be made."""
+        self._append(
+            {"event": BEGUN, "id": id_, "name": release_name(id_), "workspace": workspace,
+             "label": label, "method": method, "source": source, "time": _now()}
+        )  # fmt: skip
+
+    def end(
+        self,
+        id_: str,
+        state: str,
+        *,
+        manifest: Mapping[str, Any] | None = None,
+        sentence: str = "",
+    ) -> None:
+        """Note what came of it."""
+        facts = manifest or {}
+        self._append(
+            {"event": ENDED, "id": id_, "state": state, "time": _now(), "sentence": sentence,
+             "method": facts.get("method"), "rows": facts.get("rows", 0),
+             "claims": facts.get("claims", []), "spendings": facts.get("spendings", [])}
+        )  # fmt: skip
+
+    def entries(self) -> tuple[Entry, ...]:
+        """All releases and attempts, the newest first."""
+        found: dict[str, Entry] = {}
+        with self._lock:
+            lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
+        for line in lines:
+            try:
+                one = json.loads(line)
+                self._take(found, one)
+            except (ValueError, LookupError, TypeError):
+                continue  # A line that a crash cut short.
+        return tuple(reversed(found.values()))
+
+    def entry(self, id_: str) -> Entry | None:
+        """One of them."""
+        return next((one for one in self.entries() if one.id == id_), None)
+
+    def recover(self, folder_of: Any) -> None:
+        """Say what came of releases that were under way when a server ended.
+
+        Args:
+            folder_of: from an id to the folder that the release would be in.
+        """
+        for one in self.entries():
+            if one.state == "running":
+                manifest = read_json(folder_of(one.id) / "manifest.json")
+                if manifest is not None:
+                    self.end(one.id, "released", manifest=manifest)
+                else:
+                    self.end(one.id, "interrupted", sentence=INTERRUPTED)
+
+    @staticmethod
+    def _take(found: dict[str, Entry], one: Mapping[str, Any]) -> None:
+        if one["event"] == BEGUN:
+            found[one["id"]] = Entry(
+                one["id"], one["name"], one["workspace"], one["label"], one["method"], "running",
+                one["time"], source=one["source"],
+            )  # fmt: skip
+        elif one["id"] in found:
+            before = found[one["id"]]
+            found[one["id"]] = replace(
+                before,
+                state=one["state"],
+                ended=one["time"],
+                method=one["method"] or before.method,
+                rows=one["rows"],
+                claims=tuple(one["claims"]),
+                spendings=tuple(one["spendings"]),
+                sentence=one["sentence"],
+            )
+
+    def _append(self, event: Mapping[str, Any]) -> None:
+        line = json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n"
+        with self._lock:
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+            try:
+                os.write(descriptor, line.encode())
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+INTERRUPTED = (
+    "The studio ended while this release was made, and nothing was written. What was booked in the "
+    "budget file before counts as spent."
+)
+
+
+def release_name(id_: str) -> str:
+    """The name of a release's folder, which the budget file notes beside its price."""
+    return f"release-{id_}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

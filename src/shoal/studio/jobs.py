@@ -1,0 +1,389 @@
+"""Long work, in processes of their own.
+
+A job is a folder: `job.json` says what to do, `status.json` how far it is, `result.json` what was
+found, and `out/` holds what it wrote. The server starts `python -m shoal.studio.worker FOLDER` in a
+new process group and waits for it in a thread. So a job survives the reload of a page, cannot block
+one, and cannot take the server with it.
+
+The worker holds one end of a pipe. When the server ends, however it ends, the pipe closes and the
+worker ends too: no job is left behind. A job that a dead server left unfinished is `interrupted`.
+
+A job that does not finish leaves nothing: `out/` is removed, and with it the hidden folders in
+which `shoal.publish` prepares a release. Only the budget file keeps what was booked.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from threading import Event, Lock, Semaphore, Thread
+from typing import Any
+
+from shoal.errors import InputError, withheld
+from shoal.studio.history import release_name
+from shoal.studio.keeping import ID, end_left_behind, new_id, private_folder, read_json, write_json
+
+GRACE = 3.0
+"""Seconds that a cancelled job has to tidy up before it is killed."""
+
+LOCK = ".lock"
+"""File that a worker holds while it lives, with its number in it."""
+INTERRUPTED = "The studio ended while this was under way. Start it again."
+CANCELLED = "Cancelled. Nothing was written."
+KILLED = (
+    "The work was ended by the system, perhaps for want of memory. Nothing was written; try a "
+    "smaller table or a quicker method."
+)
+
+
+class Kind(StrEnum):
+    """What a job does.
+
+    `profile`: looks at an uploaded file. `protect`: makes a release. `compare`: compares methods.
+    `select`: chooses one privately. `measure`: measures a release against the original.
+    """
+
+    PROFILE = "profile"
+    PROTECT = "protect"
+    COMPARE = "compare"
+    SELECT = "select"
+    MEASURE = "measure"
+
+
+class State(StrEnum):
+    """How a job stands. The last four are final."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing more will happen."""
+        return self not in {State.WAITING, State.RUNNING}
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """How a job stands.
+
+    Attributes:
+        id: of the job; that of a release too.
+        workspace: to which it belongs.
+        kind: what it does.
+        state: waiting, running, done, failed, cancelled or interrupted.
+        stage: what is being done now, in words.
+        share: how much of the stage is done, from 0 to 1; none where that is not known.
+        seconds_left: of the stage; none where that is not known.
+        error: one sentence, where it failed; never a traceback and never a cell.
+        result: what was found, where it is done; see `shoal.studio.worker`.
+        begun: UTC.
+    """
+
+    id: str
+    workspace: str
+    kind: Kind
+    state: State
+    stage: str = ""
+    share: float | None = None
+    seconds_left: float | None = None
+    error: str = ""
+    result: Mapping[str, Any] | None = None
+    begun: str = ""
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.state.final
+
+
+Finish = Callable[[JobStatus], None]
+
+
+class Jobs:
+    """All jobs of a home.
+
+    Args:
+        home: the studio's folder.
+        most: how many run at a time; further ones wait.
+
+    Attributes:
+        finished: called in a thread of its own with every job that came to an end here.
+    """
+
+    def __init__(self, home: Path, *, most: int) -> None:
+        self._folder = private_folder(home / "jobs")
+        self._room = Semaphore(most)
+        self.finished: Finish = lambda _status: None
+        self._running: dict[str, _Running] = {}
+        self._lock = Lock()
+        self._closed = False
+
+    def start(self, workspace: str, kind: Kind, arguments: Mapping[str, Any]) -> str:
+        """Start a job, or let it wait for room.
+
+        Args:
+            workspace: to which it belongs.
+            kind: what to do.
+            arguments: plain JSON values for the worker; see `shoal.studio.worker`.
+
+        Returns:
+            The job's id.
+        """
+        return self.launch(new_id(), workspace, kind, arguments)
+
+    def launch(self, id_: str, workspace: str, kind: Kind, arguments: Mapping[str, Any]) -> str:
+        """Start a job whose id was given out before, by `new_id`; see `start`."""
+        folder = private_folder(self.folder(id_))
+        content = {
+            "id": id_, "workspace": workspace, "kind": Kind(kind).value, "begun": _now(),
+            "arguments": dict(arguments),
+        }  # fmt: skip
+        write_json(folder / "job.json", content)
+        _write_status(folder, State.WAITING, "waiting for other work")
+        running = _Running(folder)
+        with self._lock:
+            if self._closed:
+                raise InputError("The studio is about to end; nothing new is started.")
+            self._running[id_] = running
+        running.thread = Thread(target=self._run, args=(id_, running), name=f"job-{id_}")
+        running.thread.start()
+        return id_
+
+    def status(self, id_: str) -> JobStatus:
+        """How a job stands.
+
+        A job is not done before the workspace knows of it.
+
+        Raises:
+            InputError: there is no such job.
+        """
+        here = id_ in self._running
+        told = self._told(id_)
+        if told.final:
+            if here and id_ in self._running:
+                return replace(told, state=State.RUNNING, stage="finishing", error="", result=None)
+            return told
+        if not here and id_ not in self._running:
+            told = self._told(id_)  # It may have ended between the two lines above.
+            if not told.final:
+                return replace(told, state=State.INTERRUPTED, stage="", error=INTERRUPTED)
+        return told
+
+    def _told(self, id_: str) -> JobStatus:
+        """What the job's folder says."""
+        folder = self.folder(id_)
+        job = read_json(folder / "job.json") if _is_id(id_) else None
+        if job is None:
+            raise InputError("No such job. It may have been removed.")
+        said = read_json(folder / "status.json") or {}
+        state = State(said.get("state", State.INTERRUPTED))
+        done = state is State.DONE
+        return JobStatus(
+            id=id_,
+            workspace=job["workspace"],
+            kind=Kind(job["kind"]),
+            state=state,
+            stage="" if state.final else said.get("stage", ""),
+            share=1.0 if done else said.get("share"),
+            seconds_left=None if state.final else said.get("seconds_left"),
+            error=said.get("error", ""),
+            result=read_json(folder / "result.json") if done else None,
+            begun=job["begun"],
+        )
+
+    def cancel(self, id_: str) -> JobStatus:
+        """End a job and wait until nothing is left of it; one that has ended stays as it is."""
+        self.status(id_)
+        running = self._running.get(id_)
+        if running is not None:
+            running.cancelled.set()
+            running.end()
+            if running.thread is not None:
+                running.thread.join()
+        return self.status(id_)
+
+    def of(self, workspace: str) -> tuple[JobStatus, ...]:
+        """The jobs of a workspace that are waiting or running."""
+        mine = [self.status(id_) for id_ in list(self._running)]
+        return tuple(one for one in mine if one.workspace == workspace and not one.final)
+
+    def close(self) -> None:
+        """End all jobs; the server is about to end."""
+        with self._lock:
+            self._closed = True
+            left = list(self._running.values())
+        for running in left:
+            running.interrupted.set()
+            Thread(target=running.end).start()
+        for running in left:
+            if running.thread is not None:
+                running.thread.join()
+
+    def recover(self) -> None:
+        """Tidy up after the server before: mark jobs that it left, and remove what they left.
+
+        Profiles go, because the files that they are about are gone.
+        """
+        for folder in self._folder.iterdir():
+            said = read_json(folder / "status.json") or {}
+            if State(said.get("state", State.WAITING)).final:
+                if self._is(folder, Kind.PROFILE):
+                    shutil.rmtree(folder, ignore_errors=True)
+                continue
+            end_left_behind(folder / LOCK)
+            manifest = read_json(self.release(folder.name) / "manifest.json")
+            if manifest is not None:
+                # The release was written whole, and only the last word is missing.
+                _remove_hidden(folder / "out")
+                found = {"rows": manifest["rows"], "notes": [], "labels": {}}
+                write_json(folder / "result.json", found)
+                _write_status(folder, State.DONE)
+            else:
+                shutil.rmtree(folder / "out", ignore_errors=True)
+                _write_status(folder, State.INTERRUPTED, error=INTERRUPTED)
+
+    def forget(self, workspace: str) -> None:
+        """Remove all jobs of a workspace but its releases, which the history knows."""
+        for folder in self._folder.iterdir():
+            job = read_json(folder / "job.json") or {}
+            if job.get("workspace") == workspace and not self._is(folder, Kind.PROTECT):
+                shutil.rmtree(folder, ignore_errors=True)
+
+    @staticmethod
+    def _is(folder: Path, kind: Kind) -> bool:
+        return (read_json(folder / "job.json") or {}).get("kind") == kind.value
+
+    def folder(self, id_: str) -> Path:
+        """The folder of a job."""
+        return self._folder / id_
+
+    def release(self, id_: str) -> Path:
+        """The public folder of a release; `.internal` beside it is the confidential one."""
+        return self._folder / id_ / "out" / release_name(id_)
+
+    def comparison(self, id_: str) -> Path:
+        """The folder of a comparison, confidential."""
+        return self._folder / id_ / "out" / "comparison"
+
+    def _run(self, id_: str, running: "_Running") -> None:
+        while not self._room.acquire(timeout=0.2):
+            if running.stopped:
+                break
+        else:
+            try:
+                if not running.stopped:
+                    running.begin()
+                running.wait()
+            finally:
+                self._room.release()
+        self._close_one(running)
+        try:
+            self.finished(self._told(id_))
+        except Exception as error:  # noqa: BLE001 (a thread has nobody else to tell)
+            sys.stderr.write(f"shoal: {withheld(error)}\n")
+        finally:
+            with self._lock:
+                self._running.pop(id_, None)
+
+    @staticmethod
+    def _close_one(running: "_Running") -> None:
+        """Say how it ended where the worker could not, and remove what it left."""
+        folder = running.folder
+        said = read_json(folder / "status.json") or {}
+        state = State(said.get("state", State.FAILED))
+        if not state.final:
+            if running.cancelled.is_set():
+                state, error = State.CANCELLED, CANCELLED
+            elif running.interrupted.is_set():
+                state, error = State.INTERRUPTED, INTERRUPTED
+            else:
+                state, error = State.FAILED, KILLED
+            shutil.rmtree(folder / "out", ignore_errors=True)
+            _write_status(folder, state, error=error)
+        elif state is not State.DONE:
+            shutil.rmtree(folder / "out", ignore_errors=True)
+
+
+class _Running:
+    """A job's process and the thread that waits for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.thread: Thread | None = None
+        self.cancelled, self.interrupted = Event(), Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._gone = Event()
+        self._lock = Lock()
+
+    @property
+    def stopped(self) -> bool:
+        return self.cancelled.is_set() or self.interrupted.is_set()
+
+    def begin(self) -> None:
+        with self._lock:
+            if self.stopped:
+                return
+            self._process = subprocess.Popen(  # noqa: S603 (our own module)
+                [sys.executable, "-P", "-m", "shoal.studio.worker", str(self.folder)],
+                stdin=subprocess.PIPE,  # closes with the server, whatever ends it
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,  # libraries may quote cells there
+                start_new_session=True,
+            )
+
+    def wait(self) -> None:
+        """Wait for the process, and end whatever it started itself."""
+        process = self._process
+        if process is None:
+            return
+        # Not reaped yet, so that its number is still the group's and nobody else's.
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        with self._lock:
+            _kill(process, signal.SIGKILL)
+            process.wait()
+            self._gone.set()
+        if process.stdin is not None:
+            process.stdin.close()
+
+    def end(self) -> None:
+        """Ask the whole group to end, and after a while make it."""
+        for number, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, None)):
+            with self._lock:
+                if self._process is None or self._gone.is_set():
+                    return
+                _kill(self._process, number)
+            self._gone.wait(patience)
+
+
+def _kill(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def _write_status(folder: Path, state: State, stage: str = "", *, error: str = "") -> None:
+    write_json(folder / "status.json", {"state": state.value, "stage": stage, "error": error})
+
+
+def _remove_hidden(folder: Path) -> None:
+    for path in folder.glob(".*"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_id(text: str) -> bool:
+    return re.match(ID, text) is not None
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

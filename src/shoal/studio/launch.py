@@ -1,0 +1,150 @@
+"""Start the studio: bind, print an address that works once, open the browser, serve, tidy up."""
+
+import os
+import secrets
+import signal
+import socket
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from html import escape
+from ipaddress import ip_address
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import uvicorn
+
+from shoal.errors import InputError
+from shoal.studio.app import create_app
+from shoal.studio.keeping import alone_in
+from shoal.studio.settings import LOOPBACK, Settings
+
+PATIENCE = 2
+"""Seconds that open requests have once the studio is to end."""
+SOON = 0.7
+"""Seconds until the browser is opened."""
+
+EXPOSED = (
+    "other machines can reach this studio at {host}, and nothing on the way is encrypted: whoever "
+    "reads the network reads the table. Better leave --host out, and reach this machine through "
+    "an ssh tunnel: ssh -L {port}:127.0.0.1:{port} this-machine."
+)
+
+
+def launch(
+    *,
+    home: Path,
+    host: str = LOOPBACK,
+    port: int,
+    browser: bool,
+    say: Callable[[str], None],
+    warn: Callable[[str], None],
+) -> None:
+    """Serve until somebody ends it.
+
+    Args:
+        home: folder of workspaces, history and budget; made if need be.
+        host: address to bind; any but a loopback address is warned of.
+        port: to bind; 0 for any that is free.
+        browser: open the browser too.
+        say: called with the address, once.
+        warn: called with what is dangerous.
+
+    Raises:
+        InputError: the address cannot be bound, or another studio works in the home.
+    """
+    with alone_in(home):
+        pass  # Said here in a sentence; the application locks it for good.
+    with _bound(host, port) as listening:
+        port = listening.getsockname()[1]
+        if not _is_loopback(host):
+            warn(EXPOSED.format(host=host, port=port))
+        settings = Settings(
+            home=home.absolute(), host=host, port=port, token=secrets.token_urlsafe(32)
+        )
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{port}/?token={settings.token}"
+        say(f"Shoal studio: {address}")
+        say("The address works once. Ctrl-C ends the studio.")
+        server = uvicorn.Server(
+            uvicorn.Config(
+                create_app(settings),
+                access_log=False,  # The first address has the token in it.
+                log_level="error",
+                lifespan="on",
+                ws="none",
+                proxy_headers=False,
+                server_header=False,
+                timeout_graceful_shutdown=PATIENCE,
+            )
+        )
+        if hasattr(signal, "SIGHUP"):
+            signal.signal(signal.SIGHUP, lambda *_: _end(server))
+        with _opened(address, home, wanted=browser):
+            try:
+                server.run(sockets=[listening])
+            except KeyboardInterrupt:
+                say("The studio has ended.")
+
+
+def _end(server: Any) -> None:
+    server.should_exit = True
+
+
+@contextmanager
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    """Bind before anything is made, so that a port that is taken is said at once."""
+    if not 0 <= port <= 65535:  # The system would take another one instead.
+        raise InputError(f"Expected a --port from 0 to 65535, found {port}.")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, place = found[0]
+    except (OSError, UnicodeError):
+        raise InputError(f"Expected an address of this machine for --host; '{host}' is none.") \
+            from None  # fmt: skip
+    with socket.socket(family, kind, protocol) as made:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            made.bind(place)
+            made.listen()
+        except PermissionError:
+            raise InputError(f"Port {port} may not be used here. Choose another --port.") from None
+        except OSError as error:
+            reason = (error.strerror or "it is refused").lower()
+            raise InputError(
+                f"Cannot listen at {host}, port {port}: {reason}. Choose another --port, or 0 "
+                "for any that is free."
+            ) from None
+        yield made
+
+
+@contextmanager
+def _opened(address: str, home: Path, *, wanted: bool) -> Iterator[None]:
+    """Open the browser by a file that leads to the address.
+
+    The address as an argument of the browser could be read by every user of the machine.
+    """
+    if not wanted:
+        yield
+        return
+    file = home / "open.html"
+    file.unlink(missing_ok=True)
+    page = f'<!doctype html><meta http-equiv="refresh" content="0; url={escape(address)}">'
+    with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
+        out.write(page)
+    timer = Timer(SOON, webbrowser.open, [file.absolute().as_uri()])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        file.unlink(missing_ok=True)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

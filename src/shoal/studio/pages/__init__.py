@@ -1,0 +1,16 @@
+"""The five screens: thin routes, and functions that turn what the pipeline says into a page.
+
+One file a screen. `editing` changes single lines of the policy, `fields` turns models into fields
+and back, `common` has the rail, `home` the way in and the work under way.
+"""
+
+from fastapi import APIRouter
+
+from shoal.studio.pages import compare, data, home, protect, release, rendering, roles
+
+router = APIRouter(include_in_schema=False)
+for part in (home, data, roles, protect, compare, release):
+    router.include_router(part.router)
+rendering.prepare()
+
+__all__ = ["router"]

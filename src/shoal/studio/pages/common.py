@@ -1,0 +1,196 @@
+"""What all screens share: the rail, the present plan, forms, and answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from shoal import planning
+from shoal.core import Policy
+from shoal.errors import ShoalError
+from shoal.planning import Plan
+from shoal.studio import document, planned
+from shoal.studio.context import Studio
+from shoal.studio.jobs import JobStatus, Kind, State
+from shoal.studio.pages import rendering
+from shoal.studio.profile import DataProfile
+from shoal.studio.workspace import Workspace
+
+SCREENS = {
+    "data": "Data",
+    "roles": "Roles and policy",
+    "protect": "Protect",
+    "compare": "Compare",
+    "release": "Release",
+}
+GONE = (
+    "The file of this workspace was forgotten when the studio ended, as original data always is. "
+    "Choose it again to go on; the policy and the releases are still here."
+)
+
+
+@dataclass(frozen=True)
+class Here:
+    """One workspace as a page sees it; each fact is looked up at most once."""
+
+    studio: Studio
+    workspace: Workspace
+
+    @property
+    def base(self) -> str:
+        """Where the addresses of this workspace begin."""
+        return f"/w/{self.workspace.id}"
+
+    @cached_property
+    def profile(self) -> DataProfile | None:
+        """What was seen of the table."""
+        return self.studio.profile(self.workspace)
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The policy as plain values; empty before there is one."""
+        return document.parsed(self.workspace.policy) if self.workspace.policy else {}
+
+    @cached_property
+    def policy(self) -> Policy | None:
+        """The policy, or none before there is one."""
+        if not self.workspace.policy:
+            return None
+        folder = self.studio.store.files(self.workspace.id)
+        return document.judged(self.workspace.policy, folder=folder)
+
+    @cached_property
+    def planned(self) -> tuple[Plan | None, str]:
+        """What would be done and promised, or none and why not."""
+        if self.policy is None:
+            return None, "There is no policy yet. Choose a file first."
+        try:
+            return planning.plan(self.policy), ""
+        except ShoalError as error:
+            return None, str(error)
+
+    @cached_property
+    def blocked(self) -> str:
+        """Why no release can be made now, in a sentence, or nothing."""
+        if self.studio.path(self.workspace, self.workspace.data) is None:
+            return "Choose the table first."
+        if self.policy is None:
+            return "The table is still being looked at."
+        if self.open_columns:
+            left = len(self.open_columns)
+            return f"Confirm {left} more column{'s' if left > 1 else ''} under Roles and policy."
+        if self.planned[1]:
+            return self.planned[1]
+        return planned.objection(self.workspace.preset, self.policy)
+
+    @cached_property
+    def open_columns(self) -> tuple[str, ...]:
+        """Columns whose role nobody has confirmed yet."""
+        names = self.document.get("columns", {})
+        return tuple(name for name in names if name not in self.workspace.confirmed)
+
+    def job(self, *kinds: Kind) -> JobStatus | None:
+        """The latest job of these kinds."""
+        found = [
+            self.studio.jobs.status(id_)
+            for kind, id_ in self.workspace.jobs.items()
+            if kind in kinds and self.studio.jobs.folder(id_).is_dir()
+        ]
+        return max(found, key=lambda one: one.begun, default=None)
+
+    def rail(self, here: str) -> dict[str, Any]:
+        """Where one is, and what is still missing."""
+        undo, redo = self.studio.store.steps(self.workspace.id)
+        states = {name: getattr(self, f"_{name}_state")() for name in SCREENS}
+        seen = self.profile
+        return {
+            "here": here,
+            "undo": undo,
+            "redo": redo,
+            "file": self.workspace.data.label if self.workspace.data else "",
+            "about": "" if seen is None else f"{seen.rows:,} rows, {len(seen.columns)} columns",
+            "steps": [
+                {
+                    "title": title,
+                    "href": f"{self.base}/{name}",
+                    "here": name == here,
+                    "state": states[name][0],
+                    "words": states[name][1],
+                }
+                for name, title in SCREENS.items()
+            ],
+        }
+
+    def _data_state(self) -> tuple[str, str]:
+        if self.workspace.data is None:
+            return "todo", "no table yet"
+        if self.studio.path(self.workspace, self.workspace.data) is None:
+            return "todo", "choose the file again"
+        if self.profile is None:
+            return "todo", "being looked at"
+        return "done", f"{self.profile.rows:,} rows"
+
+    def _roles_state(self) -> tuple[str, str]:
+        if self.policy is None:
+            return "later", "after the data"
+        whole, left = len(self.document["columns"]), len(self.open_columns)
+        if left:
+            return "todo", f"{left} of {whole} columns to confirm"
+        return "done", f"{whole} columns confirmed"
+
+    def _protect_state(self) -> tuple[str, str]:
+        if self.policy is None:
+            return "later", "after the roles"
+        if self.planned[1]:
+            return "todo", "cannot be done as set up"
+        if planned.objection(self.workspace.preset, self.policy):
+            return "todo", "needs another claim"
+        return "done", self.policy.method
+
+    def _compare_state(self) -> tuple[str, str]:
+        job = self.job(Kind.COMPARE, Kind.SELECT)
+        if job is not None and not job.final:
+            return "todo", "under way"
+        if self.workspace.chosen:
+            return "done", "chosen from a comparison"
+        if job is not None and job.state is State.DONE:
+            return "done", "compared"
+        return "later", "optional"
+
+    def _release_state(self) -> tuple[str, str]:
+        job = self.job(Kind.PROTECT)
+        if job is not None and not job.final:
+            return "todo", "under way"
+        if job is not None and job.state is State.DONE:
+            return "done", "released"
+        return "later", "not yet"
+
+
+def screen(here: Here, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """Render a whole screen."""
+    text = rendering.page(
+        f"{name}.html", rail=here.rail(name), base=here.base, workspace=here.workspace, **values
+    )
+    return HTMLResponse(text, status_code=status)
+
+
+def back_to(here: Here, name: str) -> Response:
+    """Lead on to a screen after a change."""
+    return RedirectResponse(f"{here.base}/{name if name in SCREENS else 'data'}", status_code=303)
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """Dependency: the texts of a form; of several with one name the last."""
+    try:
+        form = await request.form()
+    except ClientDisconnect:
+        raise HTTPException(400, "The browser went away in the middle of its request.") from None
+    return {name: value for name, value in form.items() if isinstance(value, str)}
+
+
+Form = Annotated[Mapping[str, str], Depends(form_of)]

@@ -1,0 +1,288 @@
+"""Screen 4: methods side by side, after the warning on what looking costs."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from fastapi import APIRouter
+from fastapi.responses import FileResponse, HTMLResponse, Response
+
+from shoal import comparison, release
+from shoal.comparison import grid
+from shoal.core import Policy
+from shoal.errors import InputError
+from shoal.measuring.results import COLUMN_LOSSES, LOSS_WORDS
+from shoal.studio import document, uploads
+from shoal.studio.context import Current, TheStudio
+from shoal.studio.jobs import Kind, State
+from shoal.studio.pages import editing, rendering
+from shoal.studio.pages.common import Form, Here, back_to, screen
+from shoal.studio.pages.home import job_values
+
+router = APIRouter(include_in_schema=False)
+
+STANDINGS = ("frontier", "tied", "beaten")
+MOST_WORST = 6
+DETAILS = (
+    ("repeats", "Releases of each candidate", comparison.REPEATS, "More give narrower intervals."),
+    ("max_risk", "Largest risk", comparison.MAX_RISK, "Of what is recommended, from 0 to 1."),
+    ("rows", "Rows", comparison.MOST_ROWS, "Of a larger table a random sample is compared."),
+    ("seed", "Seed", 0, "Of who is held out and which queries are asked; not of the noise."),
+)
+
+
+@router.get("/w/{id}/compare")
+def show(studio: TheStudio, workspace: Current) -> Response:
+    """Show what looking costs, then what was found."""
+    here = Here(studio, workspace)
+    return back_to(here, "data") if here.policy is None else _show(here, here.policy)
+
+
+@router.post("/w/{id}/compare/run")
+def run(studio: TheStudio, workspace: Current, form: Form) -> Response:
+    """Start a comparison, or a private selection, in a job."""
+    here = Here(studio, workspace)
+    if here.policy is None:
+        return back_to(here, "data")
+    try:
+        if form.get("understood") != "yes":
+            raise InputError("Read what looking costs, and tick the box, before you look.")  # noqa: TRY301
+        candidates = _grid(form)
+        if form.get("look") == "private":
+            epsilon = form.get("epsilon", "").strip()
+            studio.start_select(workspace, epsilon=epsilon, candidates=candidates)
+        else:
+            studio.start_compare(
+                workspace,
+                on_others=form.get("look") == "others",
+                candidates=candidates,
+                **_details(form),
+            )
+    except InputError as error:
+        return _show(here, here.policy, error=str(error), form=form)
+    return back_to(here, "compare")
+
+
+@router.get("/w/{id}/compare/candidates/{place}")
+def candidate(studio: TheStudio, workspace: Current, place: int) -> Response:
+    """One candidate: what it loses, promises, and what was measured."""
+    here = Here(studio, workspace)
+    found = studio.compared(workspace)
+    if found is None or not 0 <= place < len(found["candidates"]):
+        raise InputError("The comparison has no such candidate; load the page again.")
+    values = {"base": here.base, "candidate": _candidate(here, found, place)}
+    return HTMLResponse(rendering.page("candidate_alone.html", **values))
+
+
+@router.post("/w/{id}/compare/choose")
+def choose(studio: TheStudio, workspace: Current, form: Form) -> Response:
+    """Take a candidate as the policy's method, and lead to its settings."""
+    here, label = Here(studio, workspace), form.get("label", "")
+    private = here.job(Kind.SELECT)
+    if private is not None and private.result and private.result.get("chosen") == label:
+        _take(here, private.result["protect"], label)
+    else:
+        after = studio.choose(workspace, label)
+        _take(here, document.parsed(after.policy)["protect"], label)
+    return back_to(here, "protect")
+
+
+@router.get("/w/{id}/compare/report")
+def report(studio: TheStudio, workspace: Current) -> Response:
+    """The whole comparison as a report to save, because it draws by a script: confidential."""
+    folder = studio.comparison(workspace)
+    if folder is None:
+        raise InputError("No comparison is done yet. Start one.")
+    return FileResponse(
+        folder / "report.html", media_type="text/html", filename="comparison-confidential.html"
+    )
+
+
+def _take(here: Here, protect: Mapping[str, Any], label: str) -> None:
+    """Write `[protect]` into the policy's text and leave its other lines as they are."""
+    text = editing.with_table(here.workspace.policy, "protect", protect)
+    document.judged(text, folder=here.studio.store.files(here.workspace.id))
+    here.studio.store.note(here.workspace.id, lambda now: replace(now, policy=text, chosen=label))
+
+
+def _show(
+    here: Here, policy: Policy, *, error: str = "", form: Mapping[str, str] | None = None
+) -> Response:
+    workspace, studio = here.workspace, here.studio
+    given = form or {}
+    job = here.job(Kind.COMPARE, Kind.SELECT)
+    others = workspace.others if studio.path(workspace, workspace.others) else None
+    booked = policy
+    if workspace.source:
+        ledger = {"file": str(studio.settings.budget), "source": workspace.source}
+        booked = replace(policy, ledger=ledger)
+    every = grid.default(policy)
+    found = _found(here)
+    return screen(
+        here,
+        "compare",
+        table_costs=release.looking_costs(booked, sample=False),
+        looks=_looks(booked, others=others is not None),
+        look=given.get("look", "others" if others else "table"),
+        found=found,
+        plot=None if found is None else found.get("plot"),
+        candidate=None,
+        picked=None,
+        grid_own=given.get("grid") == "own",
+        grid_text=given.get("grid_text") or _grid_text(policy),
+        grid_words=f"{len(every)} candidates; those that do not fit the columns are listed with "
+        "the reason.",
+        details=[
+            {"key": key, "title": title, "value": given.get(key, str(value)), "words": words}
+            for key, title, value, words in DETAILS
+        ],
+        error=error,
+        others=others,
+        suffixes=uploads.SUFFIXES,
+        upload_others=f"/api/workspaces/{workspace.id}/others",
+        **job_values(None if job is None or job.state is State.DONE else job),
+    )
+
+
+def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
+    unpaid = "" if policy.ledger else "It needs a population with a budget, under Release."
+    return [
+        {
+            "key": "others",
+            "title": "Other people instead (--on-sample)",
+            "words": " ".join(release.looking_costs(policy, sample=True)),
+            "blocked": "" if others else "It needs a file of such people, below.",
+        },
+        {
+            "key": "private",
+            "title": "One private choice (--private-epsilon)",
+            "words": comparison.selection_costs(0.5),
+            "blocked": unpaid,
+        },
+        {
+            "key": "table",
+            "title": "The table itself",
+            "words": "Everything is shown, and what was said above holds.",
+            "blocked": "",
+        },
+    ]
+
+
+def _grid(form: Mapping[str, str]) -> dict[str, Any] | None:
+    if form.get("grid") != "own":
+        return None
+    try:
+        content = tomllib.loads(form.get("grid_text", ""), parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"The list is not valid TOML: {error}.") from None
+    grid.of(content, where="The list")
+    return content
+
+
+def _grid_text(policy: Policy) -> str:
+    """A short list to start from: the policy's own method, and a few sizes of it."""
+    lines = ["[[candidate]]", f"method = {editing.written(policy.method)}"]
+    for name, value in policy.parameters.items():
+        alternatives = [value]
+        if name == "k" and isinstance(value, int):
+            alternatives = [value, 3 * value]
+        lines.append(f"{editing.bare(name)} = {editing.written(alternatives)}")
+    if policy.method != "mondrian":
+        lines += ["", "[[candidate]]", 'method = "mondrian"', "k = [5, 15]"]
+    return "\n".join(lines) + "\n"
+
+
+def _details(form: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, title, value, _ in DETAILS:
+        text = form.get(key, "").strip() or str(value)
+        try:
+            found[key] = type(value)(text)
+        except ValueError:
+            raise InputError(
+                f"{title}: expected a number such as {value}, found '{text}'."
+            ) from None
+    return found
+
+
+def _found(here: Here) -> dict[str, Any] | None:
+    """What was found last, as the page shows it."""
+    private, open_ = here.job(Kind.SELECT), here.job(Kind.COMPARE)
+    newest = private is not None and (open_ is None or open_.begun <= private.begun)
+    if newest and private is not None and private.state is State.DONE and private.result:
+        return {
+            "chosen_privately": private.result["chosen"],
+            "sentence": private.result["sentence"],
+        }
+    facts = here.studio.compared(here.workspace)
+    if facts is None:
+        return None
+    rows = [
+        {**row, "place": place, "recommended": row["label"] == facts["recommended"]}
+        for place, row in enumerate(facts["candidates"])
+    ]
+    return {
+        "chosen_privately": "",
+        "recommendation": facts["recommendation"],
+        "axes": facts["axes"],
+        "settings": facts["settings"],
+        "rows": sorted(
+            (row for row in rows if row["standing"] is not None),
+            key=lambda row: (STANDINGS.index(row["standing"]), row["error"]["value"]),
+        ),
+        "lost": [
+            {"label": row["label"], "why": row["failed"] or comparison.NO_PLACE}
+            for row in rows
+            if row["standing"] is None
+        ],
+        "baselines": [row for row in facts["baselines"] if row["risk"] is not None],
+        "plot": comparison.frontier_plot(facts),
+    }
+
+
+def _candidate(here: Here, facts: Mapping[str, Any], place: int) -> dict[str, Any]:
+    row = facts["candidates"][place]
+    folder = here.studio.comparison(here.workspace)
+    figures = [] if folder is None else list(_figures(folder / "comparison.parquet", row["label"]))
+    worst: dict[str, dict[str, Any]] = {}
+    for one in figures:
+        if one["measure"] in COLUMN_LOSSES and one["subject"] in here.document["columns"]:
+            known = worst.get(one["subject"])
+            if known is None or known["value"] < one["value"]:
+                worst[one["subject"]] = one
+    first = sorted(worst.values(), key=lambda one: -one["value"])[:MOST_WORST]
+    return {
+        **row,
+        "place": place,
+        "chosen": row["label"] == here.workspace.chosen,
+        "sentence": comparison.in_words(row),
+        "worst": [
+            {
+                **one,
+                "width": round(100 * min(1.0, max(0.0, one["value"])), 1),
+                "shown": f"{one['value']:.3f}",
+            }
+            for one in first
+        ],
+        "worst_words": LOSS_WORDS,
+        "figures": figures,
+    }
+
+
+@lru_cache(maxsize=64)
+def _figures(path: Path, label: str) -> tuple[dict[str, Any], ...]:
+    """What was measured of one candidate, on average over its repeats."""
+    found = pl.read_parquet(path).filter(
+        (pl.col("label") == label)
+        & (pl.col("truth") == "estimate")
+        & ~pl.col("measure").is_in(["risk", "error"])
+    )
+    return tuple(
+        {**row, "better": (row["text"] or "").rpartition(", ")[2].partition(" ")[0]}
+        for row in found.select("measure", "subject", "value", "low", "high", "text").to_dicts()
+    )

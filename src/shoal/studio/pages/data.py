@@ -1,0 +1,49 @@
+"""Screen 1: choose a table, and see how it was read."""
+
+from dataclasses import replace
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from shoal.studio import document, uploads
+from shoal.studio.context import Current, TheStudio
+from shoal.studio.jobs import Kind
+from shoal.studio.pages.common import GONE, Here, back_to, screen
+from shoal.studio.pages.home import job_values
+from shoal.studio.workspace import Workspace
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/w/{id}/data")
+def show(studio: TheStudio, workspace: Current) -> Response:
+    """Show the table at first sight, or ask for one."""
+    here = Here(studio, workspace)
+    job = here.job(Kind.PROFILE)
+    gone = workspace.data is not None and studio.path(workspace, workspace.data) is None
+    looking = job is not None and not job.final
+    failed = job is not None and job.final and here.profile is None and not gone
+    return screen(
+        here,
+        "data",
+        seen=None if looking else here.profile,
+        file=workspace.data,
+        gone=GONE if gone else "",
+        error=job.error if failed and job is not None else "",
+        suffixes=uploads.SUFFIXES,
+        limit=studio.settings.upload_limit,
+        upload=f"/api/workspaces/{workspace.id}/data",
+        **job_values(job if looking else None),
+    )
+
+
+@router.post("/w/{id}/sample")
+def sample(studio: TheStudio, workspace: Current) -> Response:
+    """Take the shipped sample. Its policy was written by hand, so that no role is a guess."""
+    studio.put_sample(workspace)
+    studio.store.note(workspace.id, _all_confirmed)
+    return back_to(Here(studio, workspace), "data")
+
+
+def _all_confirmed(now: Workspace) -> Workspace:
+    return replace(now, confirmed=tuple(document.parsed(now.policy)["columns"]))

@@ -1,0 +1,219 @@
+"""Change single lines of a policy's TOML, and leave the rest, comments included, as it stands.
+
+The text is the one truth of the policy in the studio: a field of a page rewrites its line, and a
+line that is typed changes its field. A text is cut into statements, each a header, a key with its
+value, or a line without either. What a steward wrote in another layout, such as a header for each
+column, is folded into one line when its field is changed.
+"""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from shoal.policy import quoted
+
+WIDEST = 60
+"""Lines that one value may span before it is given up as unreadable."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of a TOML text.
+
+    Attributes:
+        start: its first line, from 0.
+        end: the line behind its last.
+        table: path of the table that it stands in, or that it opens.
+        key: path of the key that it sets, within the table; empty for headers and blank lines.
+        header: it opens a table.
+    """
+
+    start: int
+    end: int
+    table: tuple[str, ...]
+    key: tuple[str, ...] = ()
+    header: bool = False
+
+
+def statements(text: str) -> list[Statement]:
+    r"""Cut a TOML text into statements; one that cannot be read is taken as a line without a key.
+
+    >>> [s.key for s in statements("a = 1\n[t]\nb.c = [\n 2]")]
+    [('a',), (), ('b', 'c')]
+    """
+    return list(_statements(text.split("\n")))
+
+
+def _statements(lines: list[str]) -> Iterator[Statement]:
+    table: tuple[str, ...] = ()
+    place = 0
+    while place < len(lines):
+        stripped = lines[place].strip()
+        end, header = place + 1, False
+        key: tuple[str, ...] = ()
+        if stripped.startswith("["):
+            found = _parsed(lines[place])
+            if found is not None:
+                table, header = _path(found), True
+        elif stripped and not stripped.startswith("#"):
+            for end in range(place + 1, min(place + WIDEST, len(lines)) + 1):
+                found = _parsed("\n".join(lines[place:end]))
+                if found is not None:
+                    key = _path(found)
+                    break
+            else:
+                end = place + 1
+        yield Statement(place, end, table, key, header)
+        place = end
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(text)
+    except ValueError:  # also of a date that no calendar has
+        return None
+
+
+def _path(found: Mapping[str, Any]) -> tuple[str, ...]:
+    """The dotted path of a statement that was read by itself."""
+    path: list[str] = []
+    value: Any = found
+    while isinstance(value, Mapping) and len(value) == 1 and len(path) < 2:
+        name = next(iter(value))
+        path.append(name)
+        value = value[name]
+        if isinstance(value, list):
+            break
+    return tuple(path)
+
+
+def written(value: Any) -> str:
+    """Write a value as TOML does, on one line.
+
+    >>> written({"role": "other", "bounds": [0, Decimal("1.5")], "unit": True})
+    '{ role = "other", bounds = [0, 1.5], unit = true }'
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return quoted(str(value))
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, int | float | date):
+        return str(value)
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{bare(name)} = {written(item)}" for name, item in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
+    return f"[{', '.join(map(written, value))}]"
+
+
+def bare(name: str) -> str:
+    """Write a key, quoted where it must be.
+
+    >>> bare("k-anonymity"), bare("date of birth")
+    ('k-anonymity', '"date of birth"')
+    """
+    plain = name and all(c.isascii() and (c.isalnum() or c in "_-") for c in name)
+    return name if plain else quoted(name)
+
+
+def with_key(text: str, table: str, key: str, value: Any) -> str:
+    """Set a key of a table, or with None remove it; the table is added where there is none.
+
+    Args:
+        text: the policy.
+        table: such as `columns` or `context`.
+        key: within it.
+        value: plain TOML values.
+    """
+    lines = text.split("\n")
+    found = statements(text)
+    own = [s for s in found if _sets(s, table, key)]
+    new = [] if value is None else [f"{bare(key)} = {written(value)}"]
+    if own:
+        aligned = lines[own[0].start].partition("=")[0]
+        if new and own[0].table == (table,) and aligned.strip() == bare(key):
+            new = [f"{aligned}= {written(value)}"]
+        kept = _comment(lines, own[0]) if new and len(own) == 1 else ""
+        place = own[0].start
+        for statement in reversed(own):
+            del lines[statement.start : statement.end]
+        # A header for the column alone is folded into the line, so that it must stand in its table.
+        if all(s.table == (table,) or (s.table, s.key) == ((), (table, key)) for s in own):
+            if new and own[0].table == ():
+                new = [f"{bare(table)}.{new[0]}"]
+            lines[place:place] = [line + kept for line in new]
+            return "\n".join(lines)
+        return with_key("\n".join(lines), table, key, value)
+    if not new:
+        return text
+    header = next((s for s in found if s.header and s.table == (table,)), None)
+    if header is not None:
+        inside = [s for s in found if s.table == (table,) and (s.key or s.header)]
+        lines[inside[-1].end : inside[-1].end] = new
+        return "\n".join(lines)
+    return text.rstrip("\n") + "\n\n" + "\n".join([f"[{bare(table)}]", *new]) + "\n"
+
+
+def with_table(text: str, table: str, values: Mapping[str, Any]) -> str:
+    """Give a table these keys and no others; equal ones keep their lines."""
+    known = [key for key in keys(text, table) if key not in values]
+    for key in known:
+        text = with_key(text, table, key, None)
+    now = tomllib.loads(text, parse_float=Decimal).get(table, {})
+    for key, value in values.items():
+        if value is not None and not _same(now.get(key), value):
+            text = with_key(text, table, key, value)
+    return text
+
+
+def keys(text: str, table: str) -> list[str]:
+    """The keys that a table of the text sets."""
+    content = tomllib.loads(text).get(table, {})
+    return list(content) if isinstance(content, Mapping) else []
+
+
+def line_of(text: str, sentence: str) -> int | None:
+    """The line, from 1, that an error of the policy speaks of, where it can be told.
+
+    Errors name a place such as `columns.age.bounds`, or a table such as `[protect]`; those of
+    the TOML itself end in a line.
+    """
+    marked = sentence.rpartition("(at line ")[2].partition(",")[0]
+    if marked.isdecimal():
+        return int(marked)
+    place = sentence.partition(", ")[2]
+    best, length = None, 0
+    for statement in statements(text):
+        path = ".".join((*statement.table, *statement.key))
+        names = [path] if statement.key else [f"[{path}]", path] if statement.header else []
+        for name in names:
+            here = place.startswith(name) or (name[0] == "[" and name in sentence)
+            if here and len(name) > length:
+                best, length = statement.start + 1, len(name)
+    return best
+
+
+def _sets(statement: Statement, table: str, key: str) -> bool:
+    """Whether a statement is part of what a key of a table holds."""
+    path = (*statement.table, *statement.key)
+    return path[:2] == (table, key) and (statement.header or bool(statement.key))
+
+
+def _comment(lines: list[str], statement: Statement) -> str:
+    """The remark behind a statement of one line, with its leading spaces."""
+    if statement.end - statement.start != 1:
+        return ""
+    line = lines[statement.start]
+    for place, mark in enumerate(line):
+        if mark == "#" and _parsed(line[:place].rstrip() + "\n") is not None:
+            return "  " + line[place:].rstrip()
+    return ""
+
+
+def _same(one: Any, other: Any) -> bool:
+    return json.dumps(one, default=str) == json.dumps(other, default=str)

@@ -1,0 +1,269 @@
+"""Fields of forms: from the models of the policy to what a page asks for, and back to TOML values.
+
+What a text means is decided by the type that the model states. A text that does not fit is handed
+on as it is, so that the policy's own check says what was expected.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from shoal.methods import Method
+from shoal.spec import FLAGS, ColumnSpec, RequireSpec
+from shoal.studio.pages.editing import written
+
+PLACES = ("release_form",)
+"""Keys of `[protect]` beside the method's own parameters that the page asks for."""
+MORE = ("missing", "step", "bottom", "top", "transform", "format", "other", "missing_as")
+"""Column keys that few columns need; the page hides them until they are asked for."""
+_SUITS = {
+    "step": {"numeric"},
+    "transform": {"numeric"},
+    "format": {"date"},
+    "bottom": {"numeric", "date", "ordinal"},
+    "top": {"numeric", "date", "ordinal"},
+    "other": {"ordinal", "nominal"},
+    "missing_as": {"numeric", "date", "ordinal", "nominal"},
+}
+
+
+def parameters(method: Method[Any], stated: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a page asks for a method: its parameters, and the release form.
+
+    Args:
+        method: whose pydantic model says what there is.
+        stated: `[protect]` as it stands.
+    """
+    schema = method.parameters.model_json_schema(mode="validation")
+    found = [
+        _parameter(name, schema, name in schema.get("required", ()), stated.get(name))
+        for name in schema["properties"]
+    ]
+    forms = [form.value for form in method.forms]
+    if len(forms) > 1:
+        found.append(
+            {
+                "name": "release_form",
+                "words": "How the rows of the release relate to the original's.",
+                "required": method.must_choose_form,
+                "default": f"{forms[0]}, unless stated",
+                "value": str(stated.get("release_form", "")),
+                "choices": forms,
+                "number": False,
+            }
+        )
+    return found
+
+
+def _parameter(name: str, schema: Mapping[str, Any], required: Any, value: Any) -> dict[str, Any]:
+    stated = schema["properties"][name]
+    kind = _type(stated, schema)
+    default = stated.get("default")
+    shown = "none" if default is None else str(default).lower() if kind == "boolean" else default
+    return {
+        "name": name,
+        "words": stated.get("description", ""),
+        "required": bool(required),
+        "default": "" if required else f"{shown}, unless stated",
+        "value": as_text(value),
+        "choices": ["true", "false"] if kind == "boolean" else _choices(stated, schema),
+        "number": kind in {"integer", "number"},
+    }
+
+
+def read_parameters(method: Method[Any], given: Mapping[str, str]) -> dict[str, Any]:
+    """The values that a form states for a method's parameters; empty ones are not stated."""
+    schema = method.parameters.model_json_schema(mode="validation")
+    found: dict[str, Any] = {}
+    for name in (*schema["properties"], *PLACES):
+        text = given.get(name, "").strip()
+        if text:
+            stated = schema["properties"].get(name)
+            found[name] = text if stated is None else as_value(text, _type(stated, schema))
+    return found
+
+
+REQUIRED = {
+    "k-anonymity": "for example 5",
+    "differential-privacy": "for example 1",
+    "l-diversity": '{ l = 2, column = "..." }',
+    "t-closeness": '{ t = 0.5, column = "..." }',
+}
+"""Requirements that the page asks for, each with an example."""
+
+
+def requirements(stated: Mapping[str, Any]) -> list[dict[str, str]]:
+    """What a page asks for what must be promised."""
+    models = {field.alias: field.description for field in RequireSpec.model_fields.values()}
+    return [
+        {"key": key, "value": as_text(stated.get(key)), "example": example,
+         "words": models[key] or ""}
+        for key, example in REQUIRED.items()
+    ]  # fmt: skip
+
+
+def read_requirements(given: Mapping[str, str]) -> dict[str, Any]:
+    """The requirements that a form states; empty ones are not stated."""
+    found = {key: given.get(key, "").strip() for key in REQUIRED}
+    return {key: as_value(text, "array") for key, text in found.items() if text}
+
+
+def _type(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """The JSON type of a property, its null aside."""
+    if "$ref" in stated:
+        stated = schema["$defs"][stated["$ref"].rpartition("/")[2]]
+    for one in stated.get("anyOf", ()):
+        if one.get("type") != "null":
+            return _type(one, schema)
+    return str(stated.get("type", "string"))
+
+
+def _choices(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+    if "$ref" in stated:
+        stated = schema["$defs"][stated["$ref"].rpartition("/")[2]]
+    for one in stated.get("anyOf", ()):
+        if one.get("type") != "null":
+            return _choices(one, schema)
+    return [str(one) for one in stated.get("enum", ())]
+
+
+def as_text(value: Any) -> str:
+    """Show a TOML value in a field.
+
+    >>> as_text(None), as_text(True), as_text(Decimal("0.5")), as_text(["a"])
+    ('', 'true', '0.5', '["a"]')
+    """
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else written(value)
+
+
+def as_value(text: str, kind: str) -> Any:
+    """Read a field as a TOML value of a JSON type; as text where it is none.
+
+    >>> as_value("5", "integer"), as_value("0.5", "number"), as_value("x", "number")
+    (5, Decimal('0.5'), 'x')
+    """
+    if kind == "boolean":
+        return {"true": True, "false": False}.get(text, text)
+    if kind in {"integer", "number"}:
+        return as_number(text)
+    if kind == "array":
+        try:
+            return tomllib.loads(f"x = {text}", parse_float=Decimal)["x"]
+        except (ValueError, RecursionError):
+            return text
+    return text
+
+
+def as_number(text: str) -> Any:
+    """Read a number exactly; whole where it is written so."""
+    plain = text.replace(" ", "").replace("_", "")
+    try:
+        number = Decimal(plain)
+    except InvalidOperation:
+        return text
+    if not number.is_finite():
+        return text
+    return int(plain) if plain.lstrip("+-").isdecimal() else number
+
+
+def as_limit(text: str, kind: str) -> Any:
+    """Read a limit of a numeric, date or ordinal column; as text where it is none."""
+    if kind == "numeric":
+        return as_number(text)
+    if kind == "date":
+        try:
+            return date.fromisoformat(text)
+        except ValueError:
+            return text
+    return text
+
+
+def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Fields of a column that few need: flags, coding, and what is missing."""
+    models = ColumnSpec.model_fields
+    fields = [
+        {
+            "key": key,
+            "words": models[key].description,
+            "flag": False,
+            "value": "\n".join(stated.get(key, [])) if key == "missing" and _texts(stated, key)
+            else as_text(stated.get(key)),
+        }
+        for key in MORE
+        if kind in _SUITS.get(key, {kind})
+    ]  # fmt: skip
+    flags = [
+        {
+            "key": key,
+            "words": models[key].description,
+            "flag": True,
+            "value": bool(stated.get(key)),
+        }
+        for key in ("public", *FLAGS)
+        if key != "weight" or kind == "numeric"
+    ]
+    return [*fields, *flags]
+
+
+def _texts(stated: Mapping[str, Any], key: str) -> bool:
+    return all(isinstance(one, str) for one in stated.get(key, []))
+
+
+def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a column that a form states.
+
+    Args:
+        given: the form.
+        before: the column as it stood: what the form does not ask for is kept.
+    """
+    role, kind = given.get("role", ""), given.get("kind", "")
+    found: dict[str, Any] = {"role": role}
+    if role == "identifier":
+        kept = {key: True for key in FLAGS if key != "weight" and given.get(key)}
+        return {**found, **kept}
+    if kind:
+        found["kind"] = kind
+    if kind in {"numeric", "date"}:
+        ends = [given.get(end, "").strip() for end in ("low", "high")]
+        if any(ends):
+            found["bounds"] = [as_limit(end, kind) for end in ends]
+    if kind in {"ordinal", "nominal"}:
+        found |= _categories(given, before)
+    for key in MORE:
+        text = given.get(key, "").strip()
+        if text and kind in _SUITS.get(key, {kind}):
+            found[key] = _more(key, text, kind)
+    found |= {key: True for key in ("public", *FLAGS) if given.get(key)}
+    if kind != "numeric":
+        found.pop("weight", None)
+    if "recode" in before and kind in {"ordinal", "nominal"}:
+        found["recode"] = before["recode"]
+    return found
+
+
+def _categories(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
+    if "taxonomy" in before and given.get("kind") == "nominal":
+        return {"taxonomy": before["taxonomy"]}
+    lines = given.get("categories", "").replace("\r\n", "\n").split("\n")
+    stated = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    if not stated:
+        return {}
+    # A list that changed by hand is the steward's own; a copied one stays copied until confirmed.
+    copied = before.get("observed") and [str(one) for one in before["categories"]] == stated
+    observed = copied and not given.get("stated")
+    return {"categories": stated} | ({"observed": True} if observed else {})
+
+
+def _more(key: str, text: str, kind: str) -> Any:
+    if key == "missing":
+        listed = as_value(text, "array") if text.startswith("[") else text.split(",")
+        return [one.strip() if isinstance(one, str) else one for one in listed]
+    if key == "step":
+        return as_number(text)
+    if key in {"top", "bottom", "missing_as"}:
+        return as_limit(text, kind)
+    return text

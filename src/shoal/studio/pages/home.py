@@ -1,0 +1,103 @@
+"""The way in: what was begun, undo and redo, and how work under way stands."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from shoal.studio import document
+from shoal.studio.context import Current, TheSession, TheStudio
+from shoal.studio.jobs import JobStatus, Kind
+from shoal.studio.pages import rendering
+from shoal.studio.pages.common import Form, Here, back_to
+from shoal.studio.workspace import Workspace
+
+router = APIRouter(include_in_schema=False)
+
+DOING = {
+    Kind.PROFILE: "Looking at the table",
+    Kind.PROTECT: "Protecting the table",
+    Kind.COMPARE: "Comparing methods",
+    Kind.SELECT: "Choosing privately",
+    Kind.MEASURE: "Measuring the release",
+}
+DONE = {
+    Kind.PROFILE: "The table was looked at.",
+    Kind.PROTECT: "The table is protected; every promise was recomputed on it before it was kept.",
+    Kind.COMPARE: "The comparison is done.",
+    Kind.SELECT: "A method was chosen privately.",
+    Kind.MEASURE: "The release was measured.",
+}
+
+
+@router.get("/")
+def start(studio: TheStudio, session: TheSession) -> Response:
+    """Show what was begun; with nothing begun, lead to an empty first screen."""
+    begun = [one for one in studio.workspaces(session) if one.data is not None]
+    if not begun:
+        empty = next(iter(studio.workspaces(session)), None) or studio.store.new(session)
+        return RedirectResponse(f"/w/{empty.id}/data", status_code=303)
+    return HTMLResponse(rendering.page("home.html", workspaces=list(map(_line, begun))))
+
+
+@router.post("/new")
+def new(studio: TheStudio, session: TheSession) -> Response:
+    """Make an empty workspace."""
+    return RedirectResponse(f"/w/{studio.store.new(session).id}/data", status_code=303)
+
+
+@router.post("/w/{id}/undo")
+def undo(studio: TheStudio, workspace: Current, form: Form) -> Response:
+    """Take the last change back."""
+    studio.store.undo(workspace.id)
+    return back_to(Here(studio, workspace), form.get("back", ""))
+
+
+@router.post("/w/{id}/redo")
+def redo(studio: TheStudio, workspace: Current, form: Form) -> Response:
+    """Do again what was taken back."""
+    studio.store.redo(workspace.id)
+    return back_to(Here(studio, workspace), form.get("back", ""))
+
+
+@router.get("/w/{id}/jobs/{job}/panel")
+def panel(studio: TheStudio, workspace: Current, job: str) -> Response:
+    """How a job stands; once it has ended, the page is asked to load itself again."""
+    here = Here(studio, workspace)
+    status = studio.jobs.status(job)
+    if status.final:
+        return Response(status_code=204, headers={"HX-Refresh": "true"})
+    return HTMLResponse(rendering.page("job.html", base=here.base, **job_values(status)))
+
+
+@router.post("/w/{id}/jobs/{job}/cancel")
+def cancel(studio: TheStudio, workspace: Current, job: str, form: Form) -> Response:
+    """End a job; nothing is left of it."""
+    if studio.jobs.status(job).workspace == workspace.id:
+        studio.jobs.cancel(job)
+    return back_to(Here(studio, workspace), form.get("back", ""))
+
+
+def job_values(status: JobStatus | None) -> Mapping[str, Any]:
+    """What the panel of a job needs."""
+    if status is None:
+        return {"job": None}
+    screens = {Kind.PROFILE: "data", Kind.COMPARE: "compare", Kind.SELECT: "compare"}
+    return {
+        "job": status,
+        "doing": DOING[status.kind],
+        "done_words": DONE[status.kind],
+        "back": screens.get(status.kind, "release"),
+    }
+
+
+def _line(one: Workspace) -> dict[str, str]:
+    stated = document.parsed(one.policy).get("protect", {}) if one.policy else {}
+    return {
+        "id": one.id,
+        "title": one.title,
+        "when": rendering.moment(one.created),
+        "method": str(stated.get("method", "")),
+        "at": "roles" if one.policy else "data",
+    }

@@ -1,0 +1,257 @@
+"""Screen 5: the checklist, the release with its downloads, and the history."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import FileResponse, Response
+
+from shoal import release
+from shoal.core import Status
+from shoal.errors import InputError
+from shoal.io import FORMATS
+from shoal.publish import INTERNAL_SUFFIX
+from shoal.report import words
+from shoal.serialise import plain
+from shoal.spec import ContextSpec
+from shoal.studio import planned
+from shoal.studio.context import Current, Studio, TheStudio
+from shoal.studio.history import Entry
+from shoal.studio.jobs import Kind, State
+from shoal.studio.keeping import read_json
+from shoal.studio.pages import editing, rendering
+from shoal.studio.pages.common import Form, Here, back_to, screen
+from shoal.studio.pages.home import job_values
+
+router = APIRouter(include_in_schema=False)
+
+CONTEXT = {
+    "recipient": ("Recipient", "Who will get the table."),
+    "environment": ("Environment", "Where and under which terms they will use it."),
+    "purpose": ("Purpose", "What for."),
+    "legal_basis": ("Legal basis", "On which ground."),
+    "earlier_releases": ("Earlier releases", "What was published about the same people before."),
+    "approver": ("Approver", "Who decides."),
+}
+FORMS = {"parquet": "Parquet", "csv": "CSV", "sav": "SPSS (sav)", "dta": "Stata (dta)"}
+NO_BUDGET = (
+    "Releases about the same people add up. Name the population to have them counted, here and on "
+    "the command line, in one budget file."
+)
+
+
+@router.get("/w/{id}/release")
+def show(studio: TheStudio, workspace: Current) -> Response:
+    """Show the checklist, and the release if there is one."""
+    here = Here(studio, workspace)
+    return back_to(here, "data") if here.policy is None else _show(here)
+
+
+@router.post("/w/{id}/release/context")
+def context(studio: TheStudio, workspace: Current, form: Form) -> Response:
+    """Take the words for the officer."""
+    here = Here(studio, workspace)
+    stated = {key: text for key in CONTEXT if (text := form.get(key, "").strip())}
+    studio.put_policy(workspace, editing.with_table(workspace.policy, "context", stated))
+    return back_to(here, "release")
+
+
+@router.post("/w/{id}/release/budget")
+def budget(studio: TheStudio, workspace: Current, form: Form) -> Response:
+    """Name the population, and grant it a budget if it has none."""
+    here = Here(studio, workspace)
+    source, epsilon = form.get("source", "").strip(), form.get("epsilon", "").strip()
+    known = {one["source"] for one in _accounts(studio)}
+    try:
+        if source and epsilon:
+            release.open_budget(studio.settings.budget, source, epsilon)
+        elif source and source not in known:
+            raise InputError(f"'{source}' has no budget yet. Say how much may be spent in all.")  # noqa: TRY301
+    except InputError as error:
+        return _show(here, error=str(error))
+    studio.store.change(workspace.id, source=source)
+    return back_to(here, "release")
+
+
+@router.post("/w/{id}/release/form")
+def form_of_file(studio: TheStudio, workspace: Current, form: Form) -> Response:
+    """Choose the format of the released file."""
+    wanted = form.get("form", "")
+    if wanted not in FORMATS:
+        raise InputError("Expected one of the formats of the page.")
+    studio.store.change(workspace.id, form=wanted)
+    return back_to(Here(studio, workspace), "release")
+
+
+@router.get("/w/{id}/releases/{release}/policy.toml")
+def its_policy(studio: TheStudio, workspace: Current, release: str) -> Response:
+    """The policy of a release, as it was when it was made."""
+    studio.released(release)
+    if studio.jobs.status(release).workspace != workspace.id:
+        raise InputError("No such release in this workspace.")
+    path = studio.jobs.folder(release) / "policy.toml"
+    return FileResponse(path, media_type="text/plain; charset=utf-8", filename="policy.toml")
+
+
+def _show(here: Here, *, error: str = "") -> Response:
+    studio, workspace = here.studio, here.workspace
+    accounts = _accounts(studio)
+    account = next((one for one in accounts if one["source"] == workspace.source), None)
+    job = here.job(Kind.PROTECT)
+    released = _released(here)
+    listed = checklist(here, account, released)
+    open_ = [one for one in listed if one["state"] != "done"]
+    return screen(
+        here,
+        "release",
+        error=error,
+        checklist=listed,
+        list_words="everything is in order" if not open_ else f"{len(open_)} to look at",
+        context=[
+            {"key": key, "title": title, "words": words, "value": _context(here).get(key, "")}
+            for key, (title, words) in CONTEXT.items()
+        ],
+        context_open=not _context(here),
+        budget_open=bool(error),
+        budget_words=NO_BUDGET,
+        account=account,
+        source=workspace.source,
+        sources=[one["source"] for one in accounts],
+        forms={key: FORMS.get(key, key) for key in FORMATS},
+        form=workspace.form,
+        blocked=here.blocked,
+        released=released,
+        history=[_line(studio, one) for one in studio.history.entries()],
+        **{**job_values(job), "back": "release"},
+    )
+
+
+def checklist(
+    here: Here, account: Mapping[str, Any] | None, released: Mapping[str, Any] | None
+) -> list[dict[str, Any]]:
+    """What an officer asks: roles, claims, checks, budget and context, each with its state."""
+    plan, refused = here.planned
+    left = len(here.open_columns)
+    stated = _context(here)
+    missing = [title for key, (title, _) in CONTEXT.items() if key not in stated]
+    objection = (
+        planned.objection(here.workspace.preset, here.policy) if plan and here.policy else ""
+    )
+    claims = [] if plan is None else [plain(claim) for claim in plan.claims]
+    weak = [one for one in claims if one["status"] != Status.PROVED]
+    return [
+        _line_of("Roles", "todo" if left else "done",
+                 [f"{left} columns are still to confirm." if left else "Every role is confirmed."],
+                 (f"{here.base}/roles", "Confirm them") if left else None),
+        _line_of("Claims", "stop" if refused or objection else "todo" if weak else "done",
+                 [refused or objection]
+                 if refused or objection
+                 else [f"{words.title(one['guarantee'])}: {words.STATUS_WORDS[one['status']]}."
+                       for one in claims] or ["Nothing is promised."],
+                 (f"{here.base}/protect", "Change the method")),
+        _line_of("Checks", *_checks(released)),
+        _line_of("Budget", *_budget(here, account)),
+        _line_of("Context", "todo" if missing else "done",
+                 [f"Not stated: {words.listed(missing).lower()}."] if missing
+                 else ["All that the officer's report repeats is stated."],
+                 ("#context-title", "State it") if missing else None),
+    ]  # fmt: skip
+
+
+def _line_of(
+    title: str, state: str, lines: list[str], link: tuple[str, str] | None = None
+) -> dict[str, Any]:
+    href, text = link or ("", "")
+    return {"title": title, "state": state, "lines": lines, "href": href, "link": text}
+
+
+def _checks(released: Mapping[str, Any] | None) -> tuple[str, list[str]]:
+    if released is None:
+        return "later", ["Recomputed on the finished table, before anything is kept."]
+    found = released["checks"]
+    if not found:
+        return "done", ["No promise of this release can be tested on a table."]
+    texts = [
+        f"{words.title(one['guarantee'])}: {'holds' if one['holds'] else 'fails'}, achieved "
+        f"{rendering.figure(one['achieved'])}."
+        for one in found
+    ]
+    return "done" if all(one["holds"] for one in found) else "stop", texts
+
+
+def _budget(here: Here, account: Mapping[str, Any] | None) -> tuple[str, list[str], Any]:
+    link = ("#budget-title", "See the budget")
+    if here.policy is not None and here.policy.ledger and not here.workspace.source:
+        return "done", ["Booked in the file that the policy names under [ledger]."], None
+    if account is None:
+        return "todo", ["Nothing is booked: no population is named."], link
+    left = f"Epsilon {account['remaining']} of {account['granted']} is left for this population."
+    return ("todo" if account["warnings"] else "done"), [left, *account["warnings"]], link
+
+
+def _context(here: Here) -> dict[str, str]:
+    stated = here.document.get("context", {})
+    return {key: str(stated[key]) for key in ContextSpec.model_fields if key in stated}
+
+
+def _accounts(studio: Studio) -> list[dict[str, Any]]:
+    path = studio.settings.budget
+    return list(release.budget_facts(path)) if path.is_file() else []
+
+
+def _released(here: Here) -> dict[str, Any] | None:
+    """The latest release of this workspace that is whole."""
+    entry = next(
+        (one for one in here.studio.history.entries()
+         if one.workspace == here.workspace.id and one.state == "released"),
+        None,
+    )  # fmt: skip
+    if entry is None:
+        return None
+    folder = here.studio.jobs.release(entry.id)
+    manifest = read_json(folder / "manifest.json")
+    if manifest is None:
+        return None
+    figures = read_json(folder.with_name(folder.name + INTERNAL_SUFFIX) / "figures.json") or {}
+    job = here.studio.jobs.status(entry.id)
+    found = job.result or {} if job.state is State.DONE else {}
+    address = f"/api/releases/{entry.id}"
+    return {
+        "rows": manifest["rows"],
+        "method": manifest["method"],
+        "when": rendering.moment(entry.ended),
+        "zip": f"{address}/public.zip",
+        "public": f"{address}/report.html",
+        "internal": f"{address}/internal.html",
+        "policy": f"{here.base}/releases/{entry.id}/policy.toml",
+        "claims": manifest["claims"],
+        "checks": manifest["checks"],
+        "notes": found.get("notes", manifest["notes"]),
+        "again": here.studio.again(here.workspace),
+        "unmeasured": figures.get("unmeasured"),
+    }
+
+
+def _line(studio: Studio, one: Entry) -> dict[str, Any]:
+    folder = studio.jobs.release(one.id)
+    kept = one.state == "released" and folder.is_dir()
+    return {
+        "when": rendering.moment(one.begun),
+        "label": one.label,
+        "method": one.method,
+        "state": one.state,
+        "sentence": one.sentence,
+        "source": one.source,
+        "epsilon": _epsilon(one),
+        "spendings": one.spendings,
+        "zip": f"/api/releases/{one.id}/public.zip" if kept else "",
+    }
+
+
+def _epsilon(one: Entry) -> str:
+    """What the noise of a release was worth, as its ledger adds it up."""
+    if one.state != "released":
+        return ""
+    claimed = [c["guarantee"] for c in one.claims if c["status"] == Status.PROVED.value]
+    found = [g["epsilon"] for g in claimed if g["name"] == "differential-privacy"]
+    return str(found[0]) if found else "none"

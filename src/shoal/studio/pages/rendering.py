@@ -1,0 +1,148 @@
+"""From a template and values to a page. Every text is escaped; JSON islands cannot be left."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from markupsafe import Markup
+
+from shoal.report import words
+from shoal.studio.context import environment
+
+LONGEST_NAME = 80
+"""Characters of a name that a page shows; the rest of it is in the policy."""
+
+
+def page(template: str, **values: Any) -> str:
+    """Render a template of the studio."""
+    return environment().get_template(template).render(**values)
+
+
+def fragments(*parts: tuple[str, Mapping[str, Any]]) -> str:
+    """Render several templates as one answer: the target first, then what is swapped beside it.
+
+    Without a target, the first is an empty name.
+    """
+    (first, given), *others = parts
+    texts = [page(first, **given)] if first else []
+    texts += [page(name, **{**values, "swap": True}) for name, values in others]
+    return "\n".join(texts)
+
+
+def prepare() -> None:
+    """Teach the templates our words and filters; once, when the pages are loaded."""
+    made = environment()
+    made.filters |= {
+        "clipped": clipped,
+        "duration": duration,
+        "figure": figure,
+        "full": full,
+        "meaning_of": words.meaning,
+        "moment": moment,
+        "sentence": sentence,
+        "share": share,
+        "size": size,
+        "span": span,
+        "title_of": words.title,
+    }
+    made.globals |= {
+        "static": lambda name: f"/static/{name}",
+        "roles": words.ROLE_WORDS,
+        "kinds": tuple(words.KIND_WORDS),
+        "kind_words": words.KIND_WORDS,
+        "why_bounds": words.WHY_BOUNDS,
+        "why_categories": words.WHY_CATEGORIES,
+        "swap": False,
+        "alone": False,
+        "rail": None,
+        "base": "",
+    }
+
+
+def moment(text: str) -> str:
+    """Write a time of the history for people.
+
+    >>> moment("2026-01-31T09:05:00+00:00")
+    '31 January 2026, 09:05 UTC'
+    """
+    try:
+        return f"{datetime.fromisoformat(text):%-d %B %Y, %H:%M} UTC"
+    except ValueError:
+        return text
+
+
+def clipped(text: str | None, longest: int = LONGEST_NAME) -> str:
+    """Cut a long name.
+
+    >>> clipped("abcdef", 4)
+    'abc…'
+    """
+    text = text or ""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def duration(seconds: float) -> str:
+    """Write a time for people.
+
+    >>> duration(3), duration(75), duration(4000)
+    ('3 s', '1 min 15 s', '1 h 7 min')
+    """
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {round(whole % 3600 / 60)} min"
+
+
+def size(count: int) -> str:
+    """Write a number of bytes for people.
+
+    >>> size(900), size(2_400_000), size(2 << 30)
+    ('900 bytes', '2.4 MB', '2.1 GB')
+    """
+    for unit, bytes_ in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= bytes_:
+            return f"{count / bytes_:.1f} {unit}"
+    return f"{count} bytes"
+
+
+def share(count: int, whole: int) -> str:
+    """Write a count with its share.
+
+    >>> share(0, 10), share(5, 10)
+    ('0', '5 (50%)')
+    """
+    return f"{count:,} ({count / whole:.0%})" if count and whole else f"{count:,}"
+
+
+def sentence(text: str) -> str:
+    """Begin with a capital letter.
+
+    >>> sentence("reading the file")
+    'Reading the file'
+    """
+    return text[:1].upper() + text[1:]
+
+
+def full(text: str) -> str:
+    """End with a full stop.
+
+    >>> full("by construction"), full("It holds.")
+    ('by construction.', 'It holds.')
+    """
+    return text if text.endswith(".") else f"{text}."
+
+
+def figure(value: Any) -> str:
+    """Write a number for people: whole with separators, else to four digits."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return words.number(value) if isinstance(value, float) else str(value)
+
+
+def span(one: Mapping[str, float]) -> Markup:
+    """Write an estimate with its interval below it."""
+    return Markup('{:.3f}<div class="small soft">{:.3f} to {:.3f}</div>').format(
+        one["value"], one["low"], one["high"]
+    )

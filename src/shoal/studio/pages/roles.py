@@ -1,0 +1,280 @@
+"""Screen 2: what each column is, confirmed one by one, beside the policy as a text."""
+
+from collections import Counter
+from collections.abc import Mapping
+from json import dumps
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
+
+from shoal.core import Role
+from shoal.errors import InputError
+from shoal.spec import FLAGS
+from shoal.studio import document
+from shoal.studio.context import Current, TheStudio
+from shoal.studio.pages import editing, fields, rendering
+from shoal.studio.pages.common import Form, Here, back_to, screen
+from shoal.studio.profile import ColumnProfile
+
+router = APIRouter(include_in_schema=False)
+
+ONE_LIMIT = "Expected both limits, or none of them."
+LONGEST_LIST = 200
+"""Observed values that are offered for copying, at most."""
+
+
+@router.get("/w/{id}/roles")
+def show(studio: TheStudio, workspace: Current) -> Response:
+    """Show every column with its role, and the policy beside them."""
+    here = Here(studio, workspace)
+    if here.policy is None:
+        return back_to(here, "data")
+    return screen(
+        here,
+        "roles",
+        columns=_columns(here),
+        toml=workspace.policy,
+        policy_error=None,
+        **_counts(here),
+    )
+
+
+@router.get("/w/{id}/policy.toml")
+def download(workspace: Current) -> Response:
+    """The policy as a file."""
+    headers = {"content-disposition": 'attachment; filename="policy.toml"'}
+    return PlainTextResponse(workspace.policy, headers=headers)
+
+
+@router.post("/w/{id}/roles/column")
+def change(studio: TheStudio, workspace: Current, form: Form) -> Response:
+    """Take what a column's card states."""
+    return _changed(Here(studio, workspace), form, confirm=False)
+
+
+@router.post("/w/{id}/roles/confirm")
+def confirm(studio: TheStudio, workspace: Current, form: Form) -> Response:
+    """Take what a column's card states, note that somebody stands for it, and open the next."""
+    return _changed(Here(studio, workspace), form, confirm=True)
+
+
+@router.post("/w/{id}/roles/copy")
+def copy(studio: TheStudio, workspace: Current, form: Form) -> Response:
+    """Copy the values that occur as categories, marked as observed."""
+    here = Here(studio, workspace)
+    name = _name(here, form)
+    seen = _seen(here).get(name)
+    stated = document.column_of(here.document, name)
+    if seen is not None and seen.values:
+        stated = {key: value for key, value in stated.items() if key != "observed"}
+        stated |= {"categories": list(seen.values), "observed": True}
+    return _store(here, name, stated, confirm=False)
+
+
+@router.post("/w/{id}/roles/policy")
+def typed(studio: TheStudio, workspace: Current, form: Form) -> Response:
+    """Take the policy as it was typed; where it cannot be used, say why and change no field."""
+    here = Here(studio, workspace)
+    text = form.get("toml", "").replace("\r\n", "\n")
+    try:
+        after = studio.put_policy(workspace, text)
+    except InputError as error:
+        found = {"text": str(error), "line": editing.line_of(text, str(error))}
+        answer = rendering.page("policy_error.html", policy_error=found, swap=True)
+        return HTMLResponse(answer, headers={"HX-Reswap": "none"})
+    here = Here(studio, after)
+    answer = rendering.fragments(
+        ("columns.html", {"base": here.base, "columns": _columns(here)}),
+        ("policy_error.html", {"policy_error": None}),
+        *_beside(here),
+    )
+    return HTMLResponse(answer)
+
+
+def _changed(here: Here, form: Mapping[str, str], *, confirm: bool) -> Response:
+    name = _name(here, form)
+    before = document.column_of(here.document, name)
+    stated = fields.read_column(form, before)
+    ends = stated.get("bounds", ())
+    if "" in ends:
+        # One limit is typed and the other is not yet.
+        return _wrong(here, name, ONE_LIMIT) if confirm else Response(status_code=204)
+    return _store(here, name, stated, confirm=confirm)
+
+
+def _store(here: Here, name: str, stated: Mapping[str, Any], *, confirm: bool) -> Response:
+    """Write a column's line, and answer with what changes on the page."""
+    studio, workspace = here.studio, here.workspace
+    line: Any = stated["role"] if set(stated) == {"role"} else stated
+    text = workspace.policy
+    before = document.column_of(here.document, name)
+    if dict(stated) != before:
+        text = editing.with_key(text, "columns", name, line)
+    try:
+        document.judged(text, folder=studio.store.files(workspace.id))
+    except InputError as error:
+        return _wrong(here, name, _own_words(str(error)))
+    confirmed = workspace.confirmed
+    if confirm and name not in confirmed:
+        confirmed = (*confirmed, name)
+    after = Here(studio, studio.store.change(workspace.id, policy=text, confirmed=confirmed))
+    headers = {}
+    parts: list[tuple[str, Mapping[str, Any]]] = [
+        ("column.html", _one(after, name, opened=not confirm)),
+        ("toml.html", {"toml": text, "base": after.base}),
+        ("policy_error.html", {"policy_error": None}),
+        *_beside(after),
+    ]
+    if not confirm and _same_fields(before, stated):
+        # The card stays, so that nothing that is being typed in it is lost.
+        headers["HX-Reswap"] = "none"
+        parts[0] = ("", {})
+        parts += [(part, {**_one(after, name, opened=True), "alone": True})
+                  for part in ("column_sum.html", "column_error.html")]  # fmt: skip
+    following = _following(after, name) if confirm else None
+    if following is not None:
+        parts.append(("column.html", _one(after, following, opened=True)))
+        place = list(after.document["columns"]).index(following)
+        role = document.column_of(after.document, following)["role"]
+        headers["HX-Trigger"] = dumps({"focus-on": f"role-{place}-{role}"})
+    elif confirm:
+        headers["HX-Trigger"] = dumps({"focus-on": "onward", "say": "All columns are confirmed."})
+    return HTMLResponse(rendering.fragments(*parts), headers=headers)
+
+
+def _wrong(here: Here, name: str, sentence: str) -> Response:
+    """Say what does not fit beside what was typed, and change nothing."""
+    card = {**_card(here, name, opened=True), "error": sentence}
+    text = rendering.page("column_error.html", column=card, alone=True)
+    return HTMLResponse(text, headers={"HX-Reswap": "none"})
+
+
+def _same_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a card with this content has the same fields as one with that."""
+    kept = ("role", "kind", "observed", "taxonomy")
+    return all(before.get(key) == after.get(key) for key in kept) and (
+        "categories" in before) == ("categories" in after)  # fmt: skip
+
+
+def _following(here: Here, name: str) -> str | None:
+    """The next column to confirm, from this one on and then from the top."""
+    names = list(here.document["columns"])
+    place = names.index(name)
+    return next((one for one in names[place:] + names[:place] if one in here.open_columns), None)
+
+
+def _beside(here: Here) -> list[tuple[str, Mapping[str, Any]]]:
+    """What changes with every change of a column."""
+    return [
+        ("rail.html", {"rail": here.rail("roles"), "base": here.base}),
+        ("counts.html", _counts(here)),
+    ]
+
+
+def _one(here: Here, name: str, *, opened: bool) -> Mapping[str, Any]:
+    return {"base": here.base, "column": _card(here, name, opened=opened)}
+
+
+def _columns(here: Here) -> list[dict[str, Any]]:
+    names = list(here.document["columns"])
+    first = next(iter(here.open_columns), None)
+    return [_card(here, name, opened=name == first) for name in names]
+
+
+def _card(
+    here: Here,
+    name: str,
+    *,
+    opened: bool,
+    stated: Mapping[str, Any] | None = None,
+    error: str = "",
+) -> dict[str, Any]:
+    """A column as its card shows it."""
+    stated = document.column_of(here.document, name) if stated is None else stated
+    role, kind = str(stated["role"]), str(stated.get("kind", ""))
+    seen = _seen(here).get(name)
+    low, high = (fields.as_text(end) for end in stated.get("bounds", (None, None)))
+    categories = [str(one) for one in stated.get("categories", ())]
+    more = fields.column_more(kind, stated) if role != Role.IDENTIFIER else _flags(stated)
+    return {
+        "place": list(here.document["columns"]).index(name),
+        "name": name,
+        "role": role,
+        "kind": kind,
+        "open": opened,
+        "confirmed": name in here.workspace.confirmed,
+        "reason": "" if seen is None else _reason(seen),
+        "facts": "" if seen is None else _facts(seen, here.profile.rows if here.profile else 0),
+        "asks": role != Role.IDENTIFIER,
+        "needs_kind": role in {Role.QUASI_IDENTIFIER, Role.CONFIDENTIAL},
+        "low": low,
+        "high": high,
+        "categories": categories,
+        "observed": bool(stated.get("observed")),
+        "taxonomy": str(stated.get("taxonomy", "")),
+        "values": [] if seen is None or categories else list(seen.values[:LONGEST_LIST]),
+        "short": _short(stated, kind),
+        "more": more,
+        "more_open": any(one["value"] for one in more),
+        "error": error,
+    }
+
+
+def _flags(stated: Mapping[str, Any]) -> list[dict[str, Any]]:
+    wanted = {"unit", "household", "stratum"}
+    return [one for one in fields.column_more("", stated) if one["key"] in wanted]
+
+
+def _reason(seen: ColumnProfile) -> str:
+    return f"First guess: {seen.role}, because {seen.reason}."
+
+
+def _facts(seen: ColumnProfile, rows: int) -> str:
+    missing = rendering.share(seen.missing, rows)
+    return f"{seen.type}, {missing} missing, {seen.distinct:,} different values"
+
+
+def _short(stated: Mapping[str, Any], kind: str) -> str:
+    """What is stated beside the role, in a few words."""
+    parts = [kind] if kind else []
+    if "bounds" in stated:
+        low, high = map(fields.as_text, stated["bounds"])
+        parts.append(f"{low} to {high}")
+    elif kind in {"numeric", "date"}:
+        parts.append("no bounds")
+    if "categories" in stated:
+        copied = ", copied" if stated.get("observed") else ""
+        parts.append(f"{len(stated['categories'])} categories{copied}")
+    if "taxonomy" in stated:
+        parts.append("a tree of categories")
+    parts += [key for key in ("public", *FLAGS) if stated.get(key)]
+    return ", ".join(parts)
+
+
+def _counts(here: Here) -> dict[str, Any]:
+    names = here.document["columns"]
+    found = Counter(str(document.column_of(here.document, name)["role"]) for name in names)
+    left = len(here.open_columns)
+    words = f"{len(names) - left} of {len(names)} confirmed" if left else "all confirmed"
+    return {
+        "counts": {role.value: found[role.value] for role in Role if found[role.value]},
+        "confirmed_words": words,
+    }
+
+
+def _seen(here: Here) -> dict[str, ColumnProfile]:
+    return {} if here.profile is None else {one.name: one for one in here.profile.columns}
+
+
+def _name(here: Here, form: Mapping[str, str]) -> str:
+    name = form.get("name", "")
+    if name not in here.document.get("columns", {}):
+        raise InputError("The policy has no such column any more; load the page again.")
+    return name
+
+
+def _own_words(sentence: str) -> str:
+    """An error of the policy without the place, where the card is the place."""
+    before, mark, after = sentence.rpartition(": expected")
+    return f"Expected{after}" if mark and before.startswith("The policy, columns") else sentence

@@ -1,0 +1,256 @@
+"""Who may speak to the studio: a guard around the whole application.
+
+The threats are other pages in the same browser, other users of the machine, and hostile files; not
+the steward. In the order in which a request meets them:
+
+1. Host. A page of an attacker can make its own name point to 127.0.0.1 (DNS rebinding). Only
+   our own names are answered; anything else is 403.
+2. Origin. A request that may change something comes from one of our own pages. A foreign, an
+   opaque (`null`) or no Origin is 403. `Referrer-Policy: same-origin` and not `no-referrer`,
+   because Chromium sends `Origin: null` with a form under the latter.
+3. Session. A one-time token in the first address is exchanged for a cookie by a redirect to an
+   address without it. No session, a wrong token or a used one is 401. Tokens are compared in
+   constant time, by their digests, and are never logged.
+4. Size. A request is counted as it comes; see `shoal.studio.uploads`.
+
+Every answer has headers that keep scripts, styles and requests to our own files. An error that we
+did not foresee becomes one sentence without its message, which may quote a cell.
+"""
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+import sys
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import cookie_parser
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+
+from shoal.errors import withheld
+from shoal.studio.settings import Settings
+from shoal.studio.uploads import UPLOADS
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+SAFE = frozenset({"GET", "HEAD"})
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cache-control": "no-store",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+ONWARD = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Shoal studio</title>'
+    '<meta http-equiv="refresh" content="0; url=/"><p><a href="/">To the studio</a></p></html>'
+)
+NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+@dataclass
+class Sessions:
+    """Tokens that are not used yet, and sessions that are open; digests of both, in memory only."""
+
+    port: int
+
+    def __post_init__(self) -> None:
+        self._tokens: set[bytes] = set()
+        self._open: dict[bytes, str] = {}
+
+    @property
+    def cookie(self) -> str:
+        """The cookie's name. Cookies do not know ports, so that the name tells servers apart."""
+        return f"shoal-studio-{self.port}"
+
+    def admit(self, token: str) -> None:
+        """Let a token open one session."""
+        self._tokens.add(_digest(token))
+
+    def invite(self) -> str:
+        """Make a further token, for another browser of the same steward."""
+        token = secrets.token_urlsafe(32)
+        self.admit(token)
+        return token
+
+    def exchange(self, token: str) -> str | None:
+        """Use a token up, and give the secret of a new session; none for a wrong or used one."""
+        given = _digest(token)
+        # All are compared, so that the time does not tell which one it was nearest to.
+        matches = [known for known in list(self._tokens) if hmac.compare_digest(known, given)]
+        if not matches:
+            return None
+        self._tokens.discard(matches[0])
+        secret = secrets.token_urlsafe(32)
+        self._open[_digest(secret)] = secrets.token_hex(8)
+        return secret
+
+    def find(self, secret: str) -> str | None:
+        """The public name of the session of a secret, or none."""
+        given = _digest(secret)
+        names = [
+            name for known, name in list(self._open.items()) if hmac.compare_digest(known, given)
+        ]
+        return names[0] if names else None
+
+    def is_open(self, name: str) -> bool:
+        """Whether a session of that public name is open on this server."""
+        return name in list(self._open.values())
+
+
+class Guard:
+    """The middleware. Pure ASGI, so that uploads stream through it."""
+
+    def __init__(self, app: Application, settings: Settings, sessions: Sessions) -> None:
+        self._app, self._settings, self._sessions = app, settings, sessions
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        started = False
+
+        async def answer(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, answer)
+            return
+        try:
+            await self._app(scope, self._counted(scope, receive), answer)
+        except Exception as error:  # noqa: BLE001 (its message may quote a cell)
+            told = withheld(error)
+            sys.stderr.write(f"shoal: {told}\n")
+            if not started:
+                text = told[0].upper() + told[1:]
+                await _sentence(scope, 500, text)(scope, receive, answer)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) != 1 or not self._is_ours(hosts[0]):
+            return _sentence(scope, 403, "This address is not one of the studio's.")
+        method = scope["method"]
+        if method not in SAFE and origins != [f"{scope.get('scheme', 'http')}://{hosts[0]}"]:
+            return _sentence(scope, 403, "The request does not come from a page of the studio.")
+        session = self._session(headers)
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
+        if given and scope["path"] == "/" and method in SAFE:
+            return self._opened(scope, given[0], session)
+        if session is None:
+            return _sentence(
+                scope, 401, "No session. Open the address that `shoal studio` printed; it works "
+                "once. Start the studio again for a new one."
+            )  # fmt: skip
+        scope.setdefault("state", {})["session"] = session
+        return None
+
+    def _opened(self, scope: Scope, token: str, session: str | None) -> Response:
+        """Exchange a token, and lead to the address without it."""
+        if session is None:
+            secret = self._sessions.exchange(token)
+            if secret is None:
+                return _sentence(
+                    scope, 401, "This address has been used, or is wrong. Start the studio again "
+                    "for a new one."
+                )  # fmt: skip
+            # Led here by another site, or by the file that opens the browser, a redirect would not
+            # bring the strict cookie along; a page of ours that goes on by itself does.
+            foreign = Headers(scope=scope).get("sec-fetch-site", "none") not in {
+                "none",
+                "same-origin",
+            }
+            clean: Response = (
+                HTMLResponse(ONWARD) if foreign else RedirectResponse("/", status_code=303)
+            )
+            clean.set_cookie(
+                self._sessions.cookie, secret, httponly=True, samesite="strict", path="/"
+            )
+            return clean
+        return RedirectResponse("/", status_code=303)
+
+    def _session(self, headers: Headers) -> str | None:
+        # Cookies of other programs on this machine come along, well formed or not.
+        secret = cookie_parser("; ".join(headers.getlist("cookie"))).get(self._sessions.cookie)
+        return None if secret is None else self._sessions.find(secret)
+
+    def _is_ours(self, host: str) -> bool:
+        """Whether a Host header names this machine.
+
+        The port is not compared, because an ssh tunnel may change it; the Origin has to have the
+        same one. An address in digits cannot be rebound: only names can.
+        """
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        if name in NAMES or name == self._settings.host.lower():
+            return True
+        if self._settings.host not in {"0.0.0.0", "::"}:  # noqa: S104 (compared, not bound)
+            return False
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    def _counted(self, scope: Scope, receive: Receive) -> Receive:
+        if UPLOADS.match(scope["path"]):
+            return receive  # counted where it is written
+        limit, seen = self._settings.body_limit, 0
+        stated = Headers(scope=scope).get("content-length", "")
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > limit or (stated.isdigit() and int(stated) > limit):
+                raise HTTPException(413, "The request is too large.")
+            return message
+
+        return counted
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()
+
+
+def _sentence(scope: Scope, status: int, text: str) -> Response:
+    """Answer with one sentence, as JSON or as a page."""
+    if scope["path"].startswith("/api"):
+        return JSONResponse({"error": text}, status_code=status)
+    page = (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        f"<title>Shoal studio</title><h1>{status}</h1><p>{escape(text)}</p></html>"
+    )
+    return HTMLResponse(page, status_code=status)

@@ -1,0 +1,119 @@
+// What the pages need beyond HTML and htmx: theme, copying, uploads, and where the focus goes.
+"use strict";
+
+const root = document.documentElement;
+
+function isDark() {
+  return root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function showTheme() {
+  const button = document.getElementById("theme");
+  if (!button) return;
+  button.setAttribute("aria-pressed", String(isDark()));
+  button.querySelector(".word").textContent = isDark() ? "Light mode" : "Dark mode";
+}
+
+function say(text) {
+  document.getElementById("said").textContent = text;
+}
+
+document.addEventListener("click", async (event) => {
+  const target = event.target.closest("button");
+  if (!target) return;
+  if (target.id === "theme") {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    try { localStorage.setItem("shoal-theme", root.dataset.theme); } catch { /* only for this page */ }
+    showTheme();
+    document.dispatchEvent(new Event("themechange"));
+  }
+  if (target.dataset.copy) {
+    await navigator.clipboard.writeText(document.querySelector(target.dataset.copy).textContent);
+    target.textContent = "Copied";
+    say("Copied");
+    setTimeout(() => { target.textContent = "Copy"; }, 2000);
+  }
+  if (target.dataset.line) goToLine(Number(target.dataset.line));
+});
+
+function goToLine(line) {
+  const text = document.getElementById("toml");
+  const lines = text.value.split("\n");
+  const start = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+  text.focus();
+  text.setSelectionRange(start, start + (lines[line - 1] || "").length);
+  text.scrollTop = (line - 4) * (text.scrollHeight / lines.length);
+}
+
+// The server names what should be focused next, and what should be said.
+document.addEventListener("focus-on", (event) => {
+  requestAnimationFrame(() => {
+    const next = document.getElementById(event.detail.value);
+    if (next) { next.focus(); next.scrollIntoView({ block: "nearest" }); }
+  });
+});
+document.addEventListener("say", (event) => say(event.detail.value));
+document.addEventListener("htmx:sendError", () => say("The studio does not answer. Is it still running?"));
+document.addEventListener("htmx:afterSettle", showTheme);
+
+function upload(form, file) {
+  const box = form.querySelector("#uploading");
+  const bar = box.querySelector("progress");
+  const words = box.querySelector("p");
+  const error = form.querySelector("#upload-error");
+  error.textContent = "";
+  box.hidden = false;
+  words.textContent = `Taking ${file.name}`;
+  const request = new XMLHttpRequest();
+  request.open("POST", `${form.dataset.upload}?label=${encodeURIComponent(file.name)}`);
+  request.upload.addEventListener("progress", (event) => {
+    if (event.lengthComputable) bar.value = (100 * event.loaded) / event.total;
+    if (event.loaded === event.total) words.textContent = "Looking at the table";
+  });
+  request.addEventListener("load", () => {
+    if (request.status < 400) {
+      location.assign(form.dataset.then);
+      return;
+    }
+    box.hidden = true;
+    let text = `The studio refused the file (${request.status}).`;
+    try {
+      const answer = JSON.parse(request.responseText);
+      text = answer.error || text;
+    } catch { /* no JSON: the number must do */ }
+    error.textContent = text;
+  });
+  request.addEventListener("error", () => {
+    box.hidden = true;
+    error.textContent = "The file could not be sent. Is the studio still running?";
+  });
+  request.setRequestHeader("Content-Type", "application/octet-stream");
+  request.send(file);
+}
+
+function wireUploads() {
+  const form = document.querySelector("form[data-upload]");
+  if (!form) return;
+  const input = form.querySelector("input[type=file]");
+  input.addEventListener("change", () => { if (input.files.length) upload(form, input.files[0]); });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  for (const name of ["dragenter", "dragover"]) {
+    form.addEventListener(name, (event) => { event.preventDefault(); form.classList.add("over"); });
+  }
+  form.addEventListener("dragleave", () => form.classList.remove("over"));
+  form.addEventListener("drop", (event) => {
+    event.preventDefault();
+    form.classList.remove("over");
+    if (event.dataTransfer.files.length) upload(form, event.dataTransfer.files[0]);
+  });
+}
+
+// A link to a part that is folded away unfolds it.
+function unfold() {
+  const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+  const folded = target && target.closest("details");
+  if (folded) { folded.open = true; folded.scrollIntoView(); }
+}
+addEventListener("hashchange", unfold);
+
+document.addEventListener("DOMContentLoaded", () => { showTheme(); wireUploads(); unfold(); });

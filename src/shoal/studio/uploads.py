@@ -1,0 +1,261 @@
+"""Files that come in: counted as they come, named by the server, refused where they would burst.
+
+A request's length is not believed: bytes are counted, and the one too many ends the upload. What
+the steward calls a file is kept as a label and is never a path. A small file can decode to a large
+table; that is read from its metadata before anything is decoded, and the worker that decodes it has
+a limit of memory besides.
+"""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from anyio import to_thread
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import ClientDisconnect, Request
+
+from shoal import io
+from shoal.errors import InputError
+from shoal.studio import footers
+from shoal.studio.keeping import new_id, private_folder
+from shoal.studio.workspace import DataFile
+
+SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".ipc", ".feather", *io.STATS)
+"""Of the files that are taken; anything else is taken for CSV."""
+UPLOADS = re.compile(r"^/(?:api/workspaces|w)/[0-9a-f]{16}/(?:data|others)$")
+"""Addresses that take files; all others take small requests only."""
+LONGEST = 200
+"""Characters of a label."""
+BUFFER = 1 << 20
+BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "properties": {"file": {"type": "string", "format": "binary"}},
+                    "required": ["file"],
+                }
+            },
+        },
+    }
+}
+"""How the schema describes an upload."""
+CELL = 16
+"""Bytes that a decoded cell takes at least."""
+
+
+class TooLargeError(InputError):
+    """An upload is over the limit."""
+
+
+async def receive(request: Request, folder: Path, *, limit: int, label: str = "") -> DataFile:
+    """Write the file of a request to a folder.
+
+    Args:
+        request: `multipart/form-data` with one file in the field `file`, or the file itself as
+            `application/octet-stream`.
+        folder: where to write it, under a name of the server's choice.
+        limit: bytes that it may have.
+        label: what the steward calls it, where the request does not say.
+
+    Raises:
+        TooLargeError: it has more bytes, whatever the request says.
+        InputError: there is no file in it.
+    """
+    private_folder(folder)
+    target = folder / f".{new_id()}.part"
+    kind, options = parse_options_header(request.headers.get("content-type"))
+    try:
+        with target.open("xb") as file:
+            target.chmod(0o600)
+            if kind == b"multipart/form-data":
+                parts = _Parts(options.get(b"boundary"))
+                async for chunk in _counted(request, limit + BUFFER):
+                    parts.feed(chunk)
+                    if len(parts.content) >= BUFFER:
+                        await to_thread.run_sync(file.write, parts.taken())
+                    if parts.size > limit:
+                        raise TooLargeError(_too_large(limit))
+                parts.finish()
+                await to_thread.run_sync(file.write, parts.taken())
+                size, label = parts.size, parts.name or label
+            else:
+                size, waiting = 0, bytearray()
+                async for chunk in _counted(request, limit):
+                    size += len(chunk)
+                    waiting += chunk
+                    if len(waiting) >= BUFFER:
+                        await to_thread.run_sync(file.write, bytes(waiting))
+                        waiting.clear()
+                await to_thread.run_sync(file.write, bytes(waiting))
+        if not size:
+            raise InputError("The file is empty, or none was chosen. Choose a file with people.")
+        return _named(target, _label(label), size)
+    except ClientDisconnect:
+        raise InputError("The upload was broken off before its end.") from None
+    finally:
+        target.unlink(missing_ok=True)
+
+
+def take(content: bytes, folder: Path, *, label: str) -> DataFile:
+    """Write a file that the studio brings itself, such as the sample."""
+    private_folder(folder)
+    target = folder / f".{new_id()}.part"
+    target.write_bytes(content)
+    target.chmod(0o600)
+    return _named(target, label, len(content))
+
+
+def path_of(file: DataFile, folder: Path) -> Path:
+    """Where a file is."""
+    return folder / f"{file.id}{file.suffix}"
+
+
+def refuse_bombs(path: Path, *, limit: int, library: bool = False) -> None:
+    """Refuse a file that would decode to more than a limit, before it is decoded.
+
+    Args:
+        path: the file.
+        limit: bytes.
+        library: also ask the library that reads SPSS, Stata and SAS files; only in a worker.
+
+    Raises:
+        TooLargeError: by what the file says about itself.
+        InputError: it is an archive, or says nothing that can be read.
+    """
+    suffix = path.suffix.lower()
+    with path.open("rb") as file:
+        head = file.read(8)
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"BZh", b"\xfd7zXZ")):
+        raise InputError(
+            "The file is an archive, a workbook or compressed. Unpack it, or save the sheet as "
+            "CSV, and choose the table itself."
+        )
+    size: int | None = None
+    if suffix in {".parquet", ".pq"}:
+        size = footers.parquet(path)
+    elif suffix in {".arrow", ".ipc", ".feather"}:
+        size = footers.arrow(path)
+    elif suffix in io.STATS and library:
+        size = _stats(path, suffix)
+    if size is not None and size > limit:
+        raise TooLargeError(
+            f"The file would take {size / (1 << 30):,.1f} GiB once it is decoded, and the limit is "
+            f"{limit / (1 << 30):,.1f} GiB."
+        )
+
+
+def _stats(path: Path, suffix: str) -> int | None:
+    try:
+        import pyreadstat  # noqa: PLC0415 (optional)
+    except ImportError:
+        return None  # `shoal.io` says what to install.
+    try:
+        _, meta = getattr(pyreadstat, io.STATS[suffix])(str(path), metadataonly=True)
+    except Exception:  # noqa: BLE001 (its messages may quote the file)
+        raise InputError("The file is damaged or of another format than its name says.") from None
+    rows, columns = meta.number_rows, meta.number_columns
+    return None if rows is None else int(rows) * int(columns) * CELL
+
+
+async def _counted(request: Request, limit: int) -> AsyncIterator[bytes]:
+    stated = request.headers.get("content-length", "")
+    if stated.isdigit() and int(stated) > limit:
+        raise TooLargeError(_too_large(limit))
+    seen = 0
+    async for chunk in request.stream():
+        seen += len(chunk)
+        if seen > limit:
+            raise TooLargeError(_too_large(limit))
+        yield chunk
+
+
+def _too_large(limit: int) -> str:
+    return f"The file is larger than {limit / (1 << 20):,.0f} MiB, the limit of the studio."
+
+
+def _named(target: Path, label: str, size: int) -> DataFile:
+    suffix = PurePosixPath(label).suffix.lower()
+    made = DataFile(new_id(), label, suffix if suffix in SUFFIXES else ".csv", size)
+    target.replace(target.with_name(f"{made.id}{made.suffix}"))
+    return made
+
+
+def _label(name: str) -> str:
+    """What may be shown of a file's name: its last part, without control characters."""
+    last = re.split(r"[/\\]", name)[-1]
+    clean = "".join(c if c.isprintable() else " " for c in last).strip()
+    if len(clean) > LONGEST:
+        clean = clean[: LONGEST - 20] + "\u2026" + clean[-18:]
+    return clean or "table.csv"
+
+
+class _Parts:
+    """The file of a form, as it comes in; other fields are passed over."""
+
+    def __init__(self, boundary: bytes | None) -> None:
+        if not boundary:
+            raise InputError("Expected a form with a boundary, found none.")
+        self.content = bytearray()
+        self.size = 0
+        self.name = ""
+        self.found = False
+        self._header, self._value = bytearray(), bytearray()
+        self._headers: dict[bytes, bytes] = {}
+        self._in_file = False
+        self._ended = False
+        callbacks: Any = {
+            "on_part_begin": self._headers.clear,
+            "on_header_field": lambda d, a, b: self._header.extend(d[a:b]),
+            "on_header_value": lambda d, a, b: self._value.extend(d[a:b]),
+            "on_header_end": self._header_end,
+            "on_headers_finished": self._begin,
+            "on_part_data": self._data,
+            "on_part_end": self._end,
+            "on_end": self._all,
+        }
+        self._parser = MultipartParser(boundary, callbacks)
+
+    def feed(self, chunk: bytes) -> None:
+        try:
+            self._parser.write(chunk)
+        except ValueError:
+            raise InputError("The form with the file is not well formed.") from None
+
+    def finish(self) -> None:
+        if not self._ended or not self.found:
+            raise InputError("Expected a form with one file in the field 'file', found none.")
+
+    def taken(self) -> bytes:
+        content = bytes(self.content)
+        self.content.clear()
+        return content
+
+    def _header_end(self) -> None:
+        self._headers[bytes(self._header).lower()] = bytes(self._value)
+        self._header.clear()
+        self._value.clear()
+
+    def _begin(self) -> None:
+        _, options = parse_options_header(self._headers.get(b"content-disposition", b""))
+        self._in_file = options.get(b"name") == b"file" and b"filename" in options
+        if self._in_file:
+            if self.found:
+                raise InputError("Expected one file, found several.")
+            self.found = True
+            self.name = options[b"filename"].decode("utf-8", "replace")
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        if self._in_file:
+            self.content += data[start:end]
+            self.size += end - start
+
+    def _end(self) -> None:
+        self._in_file = False
+
+    def _all(self) -> None:
+        self._ended = True

@@ -1,0 +1,242 @@
+"""One job, in a process of its own: `python -m shoal.studio.worker FOLDER`.
+
+It calls the function that the command line calls. Arguments of each kind, and what `result.json`
+holds afterwards:
+
+- `profile`: data, label, decoded_limit -> see `shoal.studio.profile.DataProfile`; the profile
+  itself is written beside the data, because it shows rows.
+- `protect`: data, policy, out, form, measure, control, comparison, ledger, source -> rows, notes,
+  labels.
+- `compare`: data, policy, out, on_sample, ledger, source, options -> costs.
+- `select`: data, policy, out, epsilon, ledger, source -> chosen, epsilon.
+- `measure`: data, released, policy, control, out -> sentence.
+"""
+
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from shoal.compiling import compile_notice
+from shoal.errors import ShoalError, withheld
+from shoal.serialise import plain
+from shoal.studio.jobs import LOCK, Kind, State
+from shoal.studio.keeping import hold, read_json, write_json
+
+EVERY = 0.2
+"""Seconds between two notes of how far it is."""
+NICE = 10
+"""The server comes first."""
+OVERHEAD = 4 << 30
+"""Bytes that libraries may take beside a decoded table."""
+
+
+def main(folder: Path) -> None:
+    """Do the job of a folder."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_the_server, daemon=True).start()
+    os.nice(NICE)
+    held = hold(folder / LOCK)
+    job = read_json(folder / "job.json")
+    status = Status(folder)
+    try:
+        status("starting", 0, 1)
+        with compile_notice(status.tell):
+            result = DO[Kind(job["kind"])](job["arguments"], status)
+        write_json(folder / "result.json", result)
+        status.end(State.DONE)
+    except ShoalError as error:
+        status.end(State.FAILED, str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)  # The server says why.
+    except MemoryError:
+        status.end(State.FAILED, "There is not enough memory for this table on this machine.")
+    except BaseException as error:  # noqa: BLE001 (a panic of Polars is no Exception)
+        told = withheld(error)
+        status.end(State.FAILED, told[0].upper() + told[1:])
+    finally:
+        held.close()
+
+
+class Status:
+    """Notes how far a job is, as often as somebody may look."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "status.json"
+        self._stage, self._since, self._noted = "", 0.0, 0.0
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Take what the pipeline reports: the stage, how much is done, how much there is."""
+        now = time.monotonic()
+        name = stage.partition(",")[0]  # A comparison writes the time left behind a comma.
+        fresh = name != self._stage
+        if fresh:
+            self._stage, self._since = name, now
+        elif now - self._noted < EVERY and done < total:
+            return
+        self._noted = now
+        share = done / total if total > 1 and done else None
+        left = (now - self._since) * (1 - share) / share if share and not fresh else None
+        content = {"state": State.RUNNING.value, "stage": name, "share": share,
+                   "seconds_left": left, "error": ""}  # fmt: skip
+        write_json(self._path, content, durable=False)
+
+    def tell(self, sentence: str) -> None:
+        """Show a sentence until the next stage."""
+        said = sentence[0].lower() + sentence[1:].rstrip(".")
+        content = {"state": State.RUNNING.value, "stage": said, "error": ""}
+        write_json(self._path, content, durable=False)
+
+    def end(self, state: State, error: str = "") -> None:
+        """Note that it is over."""
+        write_json(self._path, {"state": state.value, "stage": "", "error": error})
+
+
+def _profile(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
+    from shoal.studio import profile, uploads
+
+    limit = given["decoded_limit"]
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_DATA, (limit + OVERHEAD, limit + OVERHEAD))
+    path = Path(given["data"])
+    status("reading the file", 0, 1)
+    uploads.refuse_bombs(path, limit=limit, library=True)
+    return profile.write(path, label=given["label"], progress=status)
+
+
+def _protect(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
+    from shoal import publish
+
+    done = publish.protect(
+        Path(given["data"]),
+        Path(given["policy"]),
+        Path(given["out"]),
+        form=given["form"],
+        measure=given["measure"],
+        control=_path(given["control"]),
+        comparison=_path(given["comparison"]),
+        ledger=_path(given["ledger"]),
+        source=given["source"],
+        progress=status,
+    )
+    return {
+        "rows": done.release.manifest["rows"],
+        "notes": list(done.notes),
+        "labels": dict(done.release.labels),
+    }
+
+
+def _compare(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
+    from shoal import publish
+
+    costs: list[str] = []
+    publish.compare(
+        Path(given["data"]),
+        Path(given["policy"]),
+        Path(given["out"]),
+        candidates=_path(given["candidates"]),
+        on_sample=_path(given["on_sample"]),
+        jobs=_cores(),
+        ledger=_path(given["ledger"]),
+        source=given["source"],
+        tell=costs.append,
+        progress=status,
+        **given["options"],
+    )
+    return {"costs": costs}
+
+
+def _select(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
+    from shoal import publish
+
+    costs: list[str] = []
+    chosen = publish.select(
+        Path(given["data"]),
+        Path(given["policy"]),
+        Path(given["out"]),
+        epsilon=given["epsilon"],
+        candidates=_path(given["candidates"]),
+        ledger=_path(given["ledger"]),
+        source=given["source"],
+        tell=costs.append,
+        progress=status,
+    )
+    one = chosen.candidate
+    protect = {"method": one.method, **plain(dict(one.parameters))}
+    if one.release_form is not None:
+        protect["release_form"] = one.release_form.value
+    if one.columns is not None:
+        protect["columns"] = list(one.columns)
+    return {"chosen": one.label, "costs": costs, "sentence": str(chosen), "protect": protect}
+
+
+def _measure(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
+    from shoal import io, measuring
+    from shoal.measures.attack import DIFFERENCE
+    from shoal.policy import load
+    from shoal.publish import write_text
+    from shoal.report import html
+
+    stated = load(Path(given["policy"]))
+    status("reading the files", 0, 1)
+    marks = {key: stated.reading.get(key) for key in ("delimiter", "encoding")}
+    tables = [
+        None if given[name] is None else io.read(given[name], **marks).frame
+        for name in ("data", "released", "control")
+    ]
+    found = measuring.measure(
+        tables[0],
+        tables[1],
+        stated,
+        control=tables[2],
+        aligned=given["aligned"] or None,
+        progress=status,
+    )
+    page = html.measure_report(found.facts(), found.plots(), DIFFERENCE)
+    write_text(Path(given["out"]), page, force=True, confidential=True)
+    return {"figures": len(found.figures), "skipped": list(found.skipped)}
+
+
+DO = {
+    Kind.PROFILE: _profile,
+    Kind.PROTECT: _protect,
+    Kind.COMPARE: _compare,
+    Kind.SELECT: _select,
+    Kind.MEASURE: _measure,
+}
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def _interrupt(_number: int, _frame: Any) -> None:
+    """Leave by the way that tidies up; once is enough."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _end_with_the_server() -> None:
+    """Wait for the pipe to close, and then end this process and all that it started."""
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(2)
+    os.killpg(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
+    sys.stdout.flush()
+    os._exit(0)  # All is on disk; taking the libraries down takes seconds.

@@ -1,0 +1,213 @@
+"""Workspaces: what a steward has done so far, on disk, with a way back.
+
+A workspace is one way from a file to a release. Its id is in every address, so that two tabs
+never mix. Its state is a frozen value in one JSON file that is replaced whole. The policy is kept
+as TOML text, which is its one truth; fields are read from it.
+
+Original data is not in here: `DataFile` names a file in the server's temporary folder, which is
+gone after a restart. The page then asks for the file again.
+"""
+
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from shoal.errors import InputError
+from shoal.studio.keeping import ID, new_id, private_folder, read_json, write_json
+
+MOST_STEPS = 100
+"""Steps back that are kept."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of people in the server's temporary folder.
+
+    Attributes:
+        id: chosen by the server; the file's name there is `id + suffix`.
+        label: what the steward calls it: shown as text, never a path.
+        suffix: what it is, such as `.csv`; one of those that `shoal.io` reads.
+        bytes: its size.
+    """
+
+    id: str
+    label: str
+    suffix: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The state of one workspace.
+
+    What `undo` does not bring back: id, session, created, jobs. All else it does.
+
+    Attributes:
+        id: in the address: /w/{id}/data.
+        session: who made it; see `Store.mine`.
+        title: for lists, such as the file's label.
+        created: UTC, ISO 8601.
+        data: the table, or none yet.
+        others: people of the same population who are not in the table, or none: the control of
+            the attacks, and what a comparison may look at instead of the table.
+        policy: TOML text that `shoal.policy.loads` accepts, or "" before there is one.
+        confirmed: columns whose role and kind the steward has confirmed.
+        preset: "open", "partner" or "internal"; see `shoal.studio.planned.PRESETS`.
+        chosen: label of the candidate that was chosen from a comparison, or "".
+        form: what the release is written as: parquet, csv, sav or dta.
+        source: population in the studio's budget file, or "" for the policy's own ledger or none.
+        jobs: the latest job of each kind, by kind.
+    """
+
+    id: str
+    session: str
+    title: str = ""
+    created: str = ""
+    data: DataFile | None = None
+    others: DataFile | None = None
+    policy: str = ""
+    confirmed: tuple[str, ...] = ()
+    preset: str = "open"
+    chosen: str = ""
+    form: str = "parquet"
+    source: str = ""
+    jobs: Mapping[str, str] = field(default_factory=dict)
+
+
+KEPT = ("id", "session", "created", "jobs")
+"""Fields that undo leaves as they are."""
+
+
+class Store:
+    """All workspaces of a home.
+
+    Threads may share it: one lock, and every change is one replaced file.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._folder = private_folder(home / "workspaces")
+        self._lock = RLock()
+
+    def new(self, session: str) -> Workspace:
+        """Make an empty workspace."""
+        made = Workspace(new_id(), session, created=_now())
+        private_folder(self._folder / made.id)
+        private_folder(self.files(made.id))
+        self._write(made.id, made, [], [])
+        return made
+
+    def load(self, id_: str) -> Workspace:
+        """Read a workspace.
+
+        Raises:
+            InputError: there is none of that id.
+        """
+        return self._read(id_)[0]
+
+    def change(self, id_: str, **changed: Any) -> Workspace:
+        """Change fields and remember the state before, for `undo`. The same state is no step."""
+        with self._lock:
+            now, past, future = self._read(id_)
+            then = replace(now, **changed)
+            if _undoable(then) == _undoable(now):
+                if then != now:
+                    self._write(id_, then, past, future)
+                return then
+            self._write(id_, then, [*past, _undoable(now)][-MOST_STEPS:], [])
+            return then
+
+    def note(self, id_: str, change: Callable[[Workspace], Workspace]) -> Workspace:
+        """Change a workspace as a function of its state, as a part of the last step."""
+        with self._lock:
+            now, past, future = self._read(id_)
+            then = change(now)
+            if then != now:
+                self._write(id_, then, past, future)
+            return then
+
+    def undo(self, id_: str) -> Workspace:
+        """Go one step back; without one, nothing changes."""
+        with self._lock:
+            now, past, future = self._read(id_)
+            if not past:
+                return now
+            then = _with(now, past[-1])
+            self._write(id_, then, past[:-1], [*future, _undoable(now)])
+            return then
+
+    def redo(self, id_: str) -> Workspace:
+        """Take the last undo back; without one, nothing changes."""
+        with self._lock:
+            now, past, future = self._read(id_)
+            if not future:
+                return now
+            then = _with(now, future[-1])
+            self._write(id_, then, [*past, _undoable(now)], future[:-1])
+            return then
+
+    def steps(self, id_: str) -> tuple[int, int]:
+        """How many steps can be undone, and how many done again."""
+        _, past, future = self._read(id_)
+        return len(past), len(future)
+
+    def all(self) -> Iterator[Workspace]:
+        """Every workspace of the home, the newest first."""
+        found = [
+            self.load(path.name)
+            for path in self._folder.iterdir()
+            if re.match(ID, path.name) and (path / "state.json").is_file()
+        ]
+        return iter(sorted(found, key=lambda one: one.created, reverse=True))
+
+    def remove(self, id_: str) -> None:
+        """Forget a workspace. Releases and what they spent stay in the history."""
+        with self._lock:
+            self.load(id_)
+            shutil.rmtree(self._folder / id_, ignore_errors=True)
+
+    def files(self, id_: str) -> Path:
+        """The folder of the files that the policy names, such as taxonomies."""
+        return self._folder / id_ / "files"
+
+    def _read(self, id_: str) -> tuple[Workspace, list[dict[str, Any]], list[dict[str, Any]]]:
+        content = read_json(self._folder / id_ / "state.json") if re.match(ID, id_) else None
+        if not isinstance(content, dict):
+            raise InputError("No such workspace. It may have been removed; start a new one.")
+        return _workspace(content["now"]), content["past"], content["future"]
+
+    def _write(
+        self,
+        id_: str,
+        now: Workspace,
+        past: list[dict[str, Any]],
+        future: list[dict[str, Any]],
+    ) -> None:
+        content = {"now": asdict(now), "past": past, "future": future}
+        write_json(self._folder / id_ / "state.json", content)
+
+
+def _workspace(content: Mapping[str, Any]) -> Workspace:
+    known = {one.name for one in fields(Workspace)}
+    given = {name: value for name, value in content.items() if name in known}
+    for name in ("data", "others"):
+        if given.get(name):
+            given[name] = DataFile(**given[name])
+    given["confirmed"] = tuple(given.get("confirmed", ()))
+    return Workspace(**given)
+
+
+def _undoable(state: Workspace) -> dict[str, Any]:
+    return {name: value for name, value in asdict(state).items() if name not in KEPT}
+
+
+def _with(now: Workspace, before: Mapping[str, Any]) -> Workspace:
+    return _workspace({**asdict(now), **before})
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
