@@ -1,0 +1,114 @@
+# noqa: INP001 (a program beside the pages, not a package)
+"""Take the screenshots of the studio's five screens again: light and dark, wide and narrow.
+
+    python docs/studio/shots.py
+
+Needs the extras of the tests and a Chromium (SHOAL_CHROMIUM, or one on the path). It starts the
+studio in a folder of its own, goes the whole way with the shipped sample, and writes JPEG files
+beside this program.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+HERE = Path(__file__).parent
+GRID = """
+[[candidate]]
+method = "mdav"
+k = [5, 15, 50]
+
+[[candidate]]
+method = "mondrian"
+k = [5, 15, 50]
+
+[[candidate]]
+method = "insensitive"
+k = [5, 15]
+
+[[candidate]]
+method = "buckets"
+k = 10
+t = [2, 4]
+"""
+SIZES = {"wide": (1280, 900), "narrow": (400, 860)}
+FOCUS = {"roles": "#column-3", "compare": "#frontier-title"}
+QUALITY = 74
+
+
+def main() -> None:
+    """Start the studio, go the way, and take the pictures."""
+    words = [sys.executable, "-m", "shoal", "studio", "--port", "0", "--no-browser", "--data"]
+    with (
+        tempfile.TemporaryDirectory() as home,
+        sync_playwright() as driver,
+        subprocess.Popen([*words, home], stdout=subprocess.PIPE, text=True) as server,  # noqa: S603
+    ):
+        try:
+            assert server.stdout is not None  # noqa: S101 (asked for above)
+            address = server.stdout.readline().split()[-1]
+            found = os.environ.get("SHOAL_CHROMIUM") or shutil.which("chromium")
+            browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+            tab = browser.new_page(viewport={"width": 1280, "height": 900})
+            tab.set_default_timeout(300_000)
+            tab.goto(address)
+            go(tab)
+            for scheme in ("light", "dark"):
+                tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+                for size, (width, height) in SIZES.items():
+                    tab.set_viewport_size({"width": width, "height": height})
+                    shoot(tab, f"{scheme}-{size}")
+            browser.close()
+        finally:
+            server.terminate()
+
+
+def go(tab: Page) -> None:
+    """From the sample to a release."""
+    tab.click("#take-sample")
+    tab.wait_for_selector("#columns-title")
+    base = tab.url.rpartition("/")[0]
+    tab.goto(f"{base}/compare")
+    tab.check("#grid-own")
+    tab.fill("#grid-text", GRID)
+    tab.click("text=Details")
+    tab.fill("#c-repeats", "2")
+    tab.fill("#c-rows", "2000")
+    tab.check("#understood")
+    tab.click("#compare-now")
+    tab.wait_for_selector("#frontier .main-svg >> nth=0")
+    tab.click("button[data-place='1']")
+    tab.wait_for_selector("#candidate h3")
+    tab.click("#choose")
+    tab.wait_for_url("**/protect")
+    tab.goto(f"{base}/release")
+    tab.click("#run-now")
+    tab.wait_for_selector("#download")
+
+
+def shoot(tab: Page, name: str) -> None:
+    """All five screens in one look."""
+    base = tab.url.rpartition("/")[0]
+    for screen in ("data", "roles", "protect", "compare", "release"):
+        tab.goto(f"{base}/{screen}")
+        if screen == "roles":
+            tab.click("#summary-3")
+        if screen == "compare":
+            tab.wait_for_selector("#frontier .main-svg >> nth=0")
+            tab.wait_for_timeout(300)
+        if screen in FOCUS:
+            tab.evaluate("at => document.querySelector(at).scrollIntoView()", FOCUS[screen])
+        else:
+            tab.evaluate("scrollTo(0, 0)")
+        tab.mouse.move(1, 1)
+        path = HERE / f"{screen}-{name}.jpg"
+        tab.screenshot(path=path, type="jpeg", quality=QUALITY)
+
+
+if __name__ == "__main__":
+    main()

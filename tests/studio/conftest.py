@@ -1,0 +1,192 @@
+"""A studio that really listens, and clients that have a session of their own."""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import httpx
+import polars as pl
+import pytest
+import uvicorn
+
+from shoal.studio.app import create_app
+from shoal.studio.settings import Settings
+
+TOKEN = "a-token-of-the-tests"  # noqa: S105 (invented)
+FINAL = {"done", "failed", "cancelled", "interrupted"}
+
+
+@dataclass
+class Served:
+    """A running studio."""
+
+    app: Any
+    settings: Settings
+    address: str
+
+    @property
+    def studio(self):
+        return self.app.state.studio
+
+    @contextmanager
+    def client(self, *, session=True, **options):
+        """A browser of its own, as far as a client is one; with a session unless told."""
+        given = {"base_url": self.address, "headers": {"origin": self.address}, "timeout": 60}
+        with httpx.Client(**given | options) as made:
+            if session:
+                token = self.app.state.sessions.invite()
+                answer = made.get("/", params={"token": token}, follow_redirects=False)
+                assert answer.status_code == 303
+            yield made
+
+
+@contextmanager
+def serving(home, **options):
+    """Serve a studio from a home until the block ends."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        settings = Settings(home=home, port=port, token=TOKEN, **options)
+        app = create_app(settings)
+        config = uvicorn.Config(app, log_level="error", access_log=False, ws="none", lifespan="on")
+        server = uvicorn.Server(config)
+        thread = Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            while not server.started:
+                assert thread.is_alive(), "the server did not start"
+                time.sleep(0.01)
+            yield Served(app, settings, f"http://127.0.0.1:{port}")
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def own_temp(tmp_path_factory):
+    """A folder for temporary folders, so that tests see their own alone."""
+    folder = tmp_path_factory.mktemp("temporary")
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    yield folder
+    tempfile.tempdir = before
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory, own_temp):
+    """One studio for the tests of a file; each test takes a session of its own."""
+    assert own_temp.is_dir()
+    with serving(tmp_path_factory.mktemp("home") / "studio", upload_limit=1 << 20) as running:
+        yield running
+
+
+@pytest.fixture
+def client(served):
+    with served.client() as made:
+        yield made
+
+
+@pytest.fixture
+def workspace(client):
+    """The id of an empty workspace of the client's session."""
+    return client.post("/api/workspaces").json()["id"]
+
+
+def ended(client, job):
+    """Wait for a job and give its last status."""
+    deadline = time.monotonic() + 120
+    while (now := client.get(f"/api/jobs/{job}").json())["state"] not in FINAL:
+        assert time.monotonic() < deadline, now
+        time.sleep(0.05)
+    return now
+
+
+def upload(client, workspace, content, name="people.csv", where="data"):
+    return client.post(f"/api/workspaces/{workspace}/{where}", files={"file": (name, content)})
+
+
+def people(rows=60):
+    """Invented people as CSV."""
+    frame = pl.DataFrame(
+        {
+            "name": [f"person {i}" for i in range(rows)],
+            "age": [20 + 7 * i % 60 for i in range(rows)],
+            "sex": ["male", "female"] * (rows // 2),
+            "income": [1000 + 37 * i for i in range(rows)],
+        }
+    )
+    return frame.write_csv().encode()
+
+
+POLICY = """
+version = 1
+[columns]
+name = "identifier"
+age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }
+sex = { role = "quasi-identifier", kind = "nominal", categories = ["male", "female"] }
+income = { role = "confidential", kind = "numeric", bounds = [0, 1000000] }
+[protect]
+method = "mdav"
+k = 5
+[require]
+k-anonymity = 5
+"""
+
+
+def with_people(client, workspace, rows=60, policy=POLICY):
+    """Bring a workspace to the point where a release can be made."""
+    job = upload(client, workspace, people(rows)).json()
+    assert ended(client, job["id"])["state"] == "done"
+    answer = client.put(f"/api/workspaces/{workspace}/policy", json={"toml": policy})
+    assert answer.status_code == 200, answer.text
+
+
+class Tools:
+    """Helpers for tests that cannot import this file."""
+
+    serving = staticmethod(serving)
+    ended = staticmethod(ended)
+    upload = staticmethod(upload)
+    people = staticmethod(people)
+    with_people = staticmethod(with_people)
+    policy = POLICY
+    token = TOKEN
+
+
+@pytest.fixture(scope="session")
+def tools():
+    return Tools
+
+
+@contextmanager
+def command(home, *, temporary, **options):
+    """`shoal studio` as a process; gives it, its address with the token, and its output file."""
+    log = Path(temporary) / "studio.log"
+    words = [sys.executable, "-m", "shoal", "studio", "--port", "0", "--no-browser",
+             "--data", str(home), *options.get("words", ())]  # fmt: skip
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=out, text=True, start_new_session=True,
+            env={**os.environ, "TMPDIR": str(temporary)},
+        )  # fmt: skip
+    try:
+        line = process.stdout.readline()
+        assert "http://" in line, (line, log.read_text())
+        yield process, line.split()[-1], log
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def run_studio():
+    return command

@@ -1,0 +1,222 @@
+"""Long work: in processes of its own, cancelled without a trace, told in one sentence."""
+
+import io
+import json
+import os
+import signal
+import time
+import zipfile
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from shoal import checking, publish
+from shoal.studio.jobs import KILLED, Jobs, Kind
+
+GRID = [{"method": "mdav", "k": [3, 6]}]
+
+
+def pid_of(served, job):
+    """The number of a job's process, once it lives."""
+    path = served.studio.jobs.folder(job) / ".lock"
+    deadline = time.monotonic() + 60
+    while not path.is_file() or not path.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return int(path.read_text())
+
+
+def lives(pid):
+    """Whether a process group has a member that is not a zombie."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[2]) == pid and fields[0] != "Z":
+                return True
+    return False
+
+
+def start(client, workspace, **given):
+    answer = client.post(f"/api/workspaces/{workspace}/jobs", json=given)
+    assert answer.status_code == 202, answer.text
+    return answer.json()["id"]
+
+
+def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspace, tools, tmp_path):
+    tools.with_people(client, workspace)
+    job = start(client, workspace, kind="protect", measure=False)
+    status = tools.ended(client, job)
+    archive = client.get(f"/api/releases/{job}/public.zip")
+    with zipfile.ZipFile(io.BytesIO(archive.content)) as zipped:
+        zipped.extractall(tmp_path)
+    folder = tmp_path / f"release-{job}"
+    (tmp_path / "people.csv").write_bytes(tools.people())
+    (tmp_path / "policy.toml").write_text(tools.policy)
+    checks = checking.check(pl.read_parquet(folder / "release.parquet"), tmp_path / "policy.toml")
+    publish.protect(
+        tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "other", measure=False
+    )
+    ours, theirs = (
+        json.loads((where / "manifest.json").read_text()) for where in (folder, tmp_path / "other")
+    )
+
+    assert status["state"] == "done"
+    assert all(check.holds for check in checks)
+    for manifest in (ours, theirs):
+        del manifest["created"], manifest["files"]
+        for check in manifest["checks"]:
+            del check["witness"]  # rows are shuffled
+    assert ours == theirs
+    entry = client.get("/api/history").json()[0]
+    assert (entry["id"], entry["state"], entry["rows"]) == (job, "released", 60)
+    for name in ("report.html", "internal.html", "manifest.json"):
+        page = client.get(f"/api/releases/{job}/{name}")
+        assert page.status_code == 200
+        assert "unsafe-inline" not in page.headers["content-security-policy"]
+    saved = client.get(f"/api/releases/{job}/internal.html", params={"save": True})
+    assert "attachment" in saved.headers["content-disposition"]
+
+    measured = start(client, workspace, kind="measure", release=job)
+    status = tools.ended(client, measured)
+    assert status["state"] == "done", status
+    assert status["result"]["figures"] > 0
+    assert (served.studio.jobs.folder(measured) / "out" / "measure.html").is_file()
+
+
+def test_a_comparison_is_made_on_other_people_and_a_candidate_chosen(client, workspace, tools):
+    tools.with_people(client, workspace, rows=80)
+    path = f"/api/workspaces/{workspace}"
+    early = client.post(f"{path}/jobs", json={"kind": "compare", "on_others": True})
+    assert (early.status_code, client.get(f"{path}/comparison").status_code) == (422, 409)
+    tools.upload(client, workspace, tools.people(60), name="others.csv", where="others")
+    job = start(client, workspace, kind="compare", on_others=True, candidates=GRID, repeats=1)
+    status = tools.ended(client, job)
+    found = client.get(f"{path}/comparison").json()
+    chosen = client.post(f"{path}/choose", json={"label": "mdav k=6"}).json()
+
+    assert status["state"] == "done", status
+    assert any("costs nothing" in sentence for sentence in status["result"]["costs"])
+    assert [row["label"] for row in found["candidates"]] == ["mdav k=3", "mdav k=6"]
+    assert chosen["fields"]["protect"] == {"method": "mdav", "k": 6}
+    assert "--control others.csv" in client.get(f"{path}/again").json()["command"]
+    assert client.post(f"{path}/undo").json()["chosen"] == ""
+    assert client.get(f"{path}/policy").json()["fields"]["protect"]["k"] == 5
+
+
+def test_one_release_runs_at_a_time_and_cancelled_in_the_middle_leaves_nothing_behind(
+    served, client, workspace, tools
+):
+    tools.with_people(client, workspace, rows=4000)
+    job = start(client, workspace, kind="protect", measure=True)
+    pid = pid_of(served, job)
+    while "measuring" not in client.get(f"/api/jobs/{job}").json()["stage"]:
+        assert client.get(f"/api/jobs/{job}").json()["state"] in {"waiting", "running"}
+        time.sleep(0.02)
+
+    second = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": "protect"})
+    status = client.post(f"/api/jobs/{job}/cancel").json()
+
+    assert second.status_code == 422
+    assert "under way" in second.json()["error"]
+    assert status["state"] == "cancelled"
+    assert not lives(pid)
+    assert not (served.studio.jobs.folder(job) / "out").exists()
+    assert client.get("/api/history").json()[0]["state"] == "cancelled"
+    assert client.get(f"/api/releases/{job}/public.zip").status_code == 404
+    assert client.post(f"/api/jobs/{job}/cancel").json()["state"] == "cancelled"
+
+
+def test_a_comparison_in_many_processes_is_cancelled_with_all_of_them(
+    served, client, workspace, tools
+):
+    tools.with_people(client, workspace, rows=3000)
+    job = start(client, workspace, kind="compare", repeats=3)
+    pid = pid_of(served, job)
+    while client.get(f"/api/jobs/{job}").json()["stage"] != "comparing":
+        time.sleep(0.02)
+    time.sleep(0.5)  # time to start its processes
+
+    assert client.post(f"/api/jobs/{job}/cancel").json()["state"] == "cancelled"
+    assert not lives(pid)
+    assert not (served.studio.jobs.folder(job) / "out").exists()
+
+
+def test_a_job_that_the_system_ends_fails_in_a_sentence(served, client, workspace, tools):
+    tools.with_people(client, workspace, rows=4000)
+    job = start(client, workspace, kind="protect", measure=True)
+    os.killpg(pid_of(served, job), signal.SIGKILL)
+    status = tools.ended(client, job)
+
+    assert (status["state"], status["error"]) == ("failed", KILLED)
+    assert not (served.studio.jobs.folder(job) / "out").exists()
+
+
+def test_an_error_is_one_sentence_and_no_cell(client, workspace, tools):
+    tools.with_people(client, workspace)
+    bad = tools.policy.replace('categories = ["male", "female"]', 'categories = ["man", "woman"]')
+    client.put(f"/api/workspaces/{workspace}/policy", json={"toml": bad})
+    status = tools.ended(client, start(client, workspace, kind="protect", measure=False))
+
+    assert status["state"] == "failed"
+    assert "sex" in status["error"]
+    assert "Traceback" not in status["error"]
+    assert "person 1" not in status["error"]
+    assert client.get("/api/history").json()[0]["sentence"] == status["error"]
+
+
+def test_a_job_waits_for_room_and_is_cancelled_while_it_waits(tmp_path, tools):
+    (tmp_path / "people.csv").write_bytes(tools.people())
+    jobs = Jobs(tmp_path, most=1)
+    jobs._room.acquire()
+    given = {"data": str(tmp_path / "people.csv"), "label": "people.csv", "decoded_limit": 1 << 40}
+    id_ = jobs.start("w", Kind.PROFILE, given)
+
+    assert jobs.status(id_).state == "waiting"
+    assert jobs.of("w")
+    assert jobs.cancel(id_).state == "cancelled"
+    assert not (jobs.folder(id_) / ".lock").exists()
+    jobs.close()
+
+
+@pytest.mark.usefixtures("own_temp")
+def test_no_job_outlives_the_server_and_the_next_one_says_so(tmp_path, tools):
+    with tools.serving(tmp_path / "home") as running, running.client() as client:
+        workspace = client.post("/api/workspaces").json()["id"]
+        tools.with_people(client, workspace, rows=4000)
+        job = start(client, workspace, kind="protect", measure=True)
+        pid = pid_of(running, job)
+
+    assert not lives(pid)
+    with tools.serving(tmp_path / "home") as running, running.client() as client:
+        found = client.get(f"/api/jobs/{job}").json()
+        entry = client.get("/api/history").json()[0]
+        shown = client.get("/api/workspaces").json()[0]
+
+    assert (found["state"], entry["state"]) == ("interrupted", "interrupted")
+    assert found["error"].startswith("The studio ended")
+    assert shown["data"]["here"] is False
+
+
+def test_a_preset_refuses_a_method_whose_claims_will_not_do(client, workspace, tools):
+    policy = tools.policy.replace('method = "mdav"', 'method = "individual-ranking"')
+    policy = policy.partition("[require]")[0]
+    tools.with_people(client, workspace, policy=policy)
+    refused = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": "protect"})
+    client.patch(f"/api/workspaces/{workspace}", json={"preset": "internal"})
+    job = start(client, workspace, kind="protect", measure=False)
+
+    assert refused.status_code == 422
+    assert "Open release" in refused.json()["error"]
+    assert tools.ended(client, job)["state"] == "done"
+
+
+@pytest.mark.parametrize("kind", ["protect", "compare"])
+def test_without_a_table_nothing_is_started(client, workspace, kind):
+    answer = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": kind})
+
+    assert answer.status_code == 422
+    assert "Choose" in answer.json()["error"]

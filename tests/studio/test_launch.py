@@ -1,0 +1,211 @@
+"""The command, as a process: its address, its log, its end, and its death."""
+
+import os
+import signal
+import socket
+import stat
+import sys
+import time
+import webbrowser
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+from typer.testing import CliRunner
+
+from shoal.cli import app
+from shoal.studio import launch as launching
+
+LAPLACE = """
+version = 1
+[columns]
+name = "identifier"
+age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }
+sex = "identifier"
+income = { role = "quasi-identifier", kind = "numeric", bounds = [0, 1000000] }
+[protect]
+method = "laplace"
+epsilon = 0.5
+"""
+
+
+@contextmanager
+def connected(address):
+    """A client with the session that the printed address opens."""
+    base, _, token = address.partition("/?token=")
+    deadline = time.monotonic() + 60
+    with httpx.Client(base_url=base, headers={"origin": base}, timeout=60) as client:
+        while True:
+            try:
+                answer = client.get("/", params={"token": token})
+            except httpx.ConnectError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            else:
+                assert answer.status_code == 303
+                yield client
+                return
+
+
+def listening_at(port):
+    """Addresses at which somebody listens at a port, as the system writes them."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [row[1] for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")]
+
+
+def command(*words):
+    return CliRunner().invoke(app, ["studio", "--no-browser", *words])
+
+
+def test_the_token_is_printed_once_and_never_logged_and_ctrl_c_tidies_up(
+    tmp_path, run_studio, tools
+):
+    with run_studio(tmp_path / "home", temporary=tmp_path) as (process, address, log):
+        token = address.partition("token=")[2]
+        with connected(address) as client:
+            base = str(client.base_url)
+            httpx.get(f"{base}/?token={token}")
+            httpx.get(f"{base}/?token=wrong-one")
+            httpx.get(f"{base}/w/x?token={token}")
+            workspace = client.post("/api/workspaces").json()["id"]
+            tools.upload(client, workspace, tools.people())
+            left = list(tmp_path.glob("shoal-studio-*"))
+            listening = listening_at(client.base_url.port)
+            process.send_signal(signal.SIGINT)
+            rest = process.stdout.read()
+            code = process.wait(30)
+
+    assert len(token) > 40
+    assert len(left) == 1
+    assert not left[0].exists()
+    assert code == 0
+    assert listening == [f"0100007F:{client.base_url.port:04X}"]  # 127.0.0.1
+    for text in (rest, log.read_text()):
+        assert token not in text
+        assert "wrong-one" not in text
+        assert "Traceback" not in text
+    assert not [
+        p
+        for p in (tmp_path / "home").rglob("*")
+        if p.is_file() and token.encode() in p.read_bytes()
+    ]
+
+
+def test_a_killed_server_restarts_with_history_and_budget_right(tmp_path, run_studio, tools):
+    home = tmp_path / "home"
+    with (
+        run_studio(home, temporary=tmp_path) as (process, address, _),
+        connected(address) as client,
+    ):
+        workspace = client.post("/api/workspaces").json()["id"]
+        tools.with_people(client, workspace, rows=6000, policy=LAPLACE)
+        client.post("/api/budget", json={"source": "people", "epsilon": "1"})
+        client.patch(f"/api/workspaces/{workspace}", json={"source": "people"})
+        path = f"/api/workspaces/{workspace}/jobs"
+        first = client.post(path, json={"kind": "protect", "measure": False}).json()["id"]
+        assert tools.ended(client, first)["state"] == "done"
+        second = client.post(path, json={"kind": "protect", "measure": True}).json()["id"]
+        while "measuring" not in (status := client.get(f"/api/jobs/{second}").json())["stage"]:
+            assert status["state"] in {"waiting", "running"}, status
+            time.sleep(0.02)
+        worker = int((home / "jobs" / second / ".lock").read_text())
+        process.kill()
+        process.wait()
+
+    with (
+        run_studio(home, temporary=tmp_path) as (process, address, _),
+        connected(address) as client,
+    ):
+        with pytest.raises(ProcessLookupError):
+            os.kill(worker, 0)
+        entries = client.get("/api/history").json()
+        (account,) = client.get("/api/budget").json()["accounts"]
+        shown = client.get(f"/api/workspaces/{workspace}").json()
+        archive = client.get(f"/api/releases/{first}/public.zip")
+        third = client.post(path, json={"kind": "protect"})
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+    assert [(one["id"], one["state"]) for one in entries] == [
+        (second, "interrupted"), (first, "released")
+    ]  # fmt: skip
+    assert entries[1]["spendings"]
+    assert (account["spent"], account["remaining"]) == (1, 0)
+    assert [one["note"] for one in account["entries"]] == [f"release-{first}", f"release-{second}"]
+    assert [one["status"] for one in account["entries"]] == ["released", "reserved"]
+    assert archive.status_code == 200
+    assert shown["data"]["here"] is False
+    assert "again" in third.json()["error"]
+    assert not (home / "jobs" / second / "out").exists()
+    assert not list(tmp_path.glob("shoal-studio-*"))
+
+
+def test_a_port_that_is_taken_or_is_none_is_said_in_a_sentence(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = command("--port", str(port), "--data", str(tmp_path / "home"))
+    wrong = command("--port", "70000", "--data", str(tmp_path / "home"))
+
+    assert (done.exit_code, wrong.exit_code) == (2, 2)
+    assert done.stderr.startswith("shoal: Cannot listen at 127.0.0.1")
+    assert "--port" in done.stderr
+    assert "70000" in wrong.stderr
+
+
+@pytest.mark.usefixtures("own_temp")
+def test_a_home_that_is_in_use_or_cannot_be_made_is_said_in_a_sentence(tmp_path, tools):
+    (tmp_path / "file").write_text("")
+    impossible = command("--port", "0", "--data", str(tmp_path / "file" / "home"))
+    with tools.serving(tmp_path / "home"):
+        used = command("--port", "0", "--data", str(tmp_path / "home"))
+
+    assert (impossible.exit_code, used.exit_code) == (2, 2)
+    assert "Cannot use the folder" in impossible.stderr
+    assert "Another studio works in" in used.stderr
+
+
+def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("shoal.studio")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    done = command()
+
+    assert done.exit_code == 2
+    assert "shoal[studio]" in done.stderr
+
+
+def test_another_host_is_warned_of_and_a_wrong_one_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(uvicorn.Server, "run", lambda *_arguments, **_named: None)
+    words = ("--port", "0", "--data", str(tmp_path / "home"))
+    done = command("--host", "0.0.0.0", *words)  # noqa: S104 (what the test is about)
+    usual = command(*words)
+    wrong = command("--host", "no.such.host.invalid", *words)
+
+    assert "warning: other machines can reach this studio" in done.stderr
+    assert "ssh -L" in done.stderr
+    assert (usual.exit_code, usual.stderr) == (0, "")
+    assert wrong.exit_code == 2
+    assert "--host" in wrong.stderr
+
+
+def test_the_browser_is_opened_by_a_file_that_its_owner_alone_may_read(tmp_path, monkeypatch):
+    seen = []
+
+    def look(address):
+        path = Path(address.removeprefix("file://"))
+        seen.append((stat.S_IMODE(path.stat().st_mode), path.read_text()))
+
+    monkeypatch.setattr(launching, "SOON", 0)
+    monkeypatch.setattr(webbrowser, "open", look)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda *_arguments, **_named: time.sleep(0.3))
+    done = CliRunner().invoke(app, ["studio", "--port", "0", "--data", str(tmp_path / "home")])
+    token = done.stdout.partition("token=")[2].split()[0]
+
+    ((mode, page),) = seen
+    assert mode == 0o600
+    assert token in page
+    assert not (tmp_path / "home" / "open.html").exists()

@@ -1,0 +1,79 @@
+"""The first look at a table."""
+
+from datetime import date
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.io import Raw
+from shoal.studio import profile
+
+TABLE = pl.DataFrame(
+    {
+        "name": [f"person {i}" for i in range(200)],
+        "age": [i % 7 for i in range(200)],
+        "sex": ["m", "f"] * 100,
+        "diagnosis": ["flu", None, None, None] * 50,
+        "town": ["X"] * 200,
+        "visited": [date(2020, 1, 1)] * 200,
+        "cells": [[1, 2]] * 200,
+        "code": [f"c{i}" if i < 150 else "c" for i in range(200)],
+    }
+)
+
+
+def of(name, table=TABLE):
+    found = profile.look(Raw(table, labels={"columns": {"age": "<b>Age</b>"}}))
+    return {column.name: column for column in found.columns}[name]
+
+
+def test_types_missing_cells_and_uniqueness_are_counted():
+    assert (of("age").type, of("age").distinct, of("age").label) == ("number", 7, "<b>Age</b>")
+    assert (of("sex").type, of("sex").values) == ("text", ("f", "m"))
+    assert (of("diagnosis").missing, of("diagnosis").distinct) == (150, 1)
+    assert of("visited").type == "date"
+    assert of("code").unique == 0.75
+    assert (of("cells").type, of("cells").role) == ("other", "identifier")
+
+
+def test_what_looks_odd_is_said_in_a_sentence():
+    assert of("diagnosis").warnings == ("More than half of its cells are missing.",)
+    assert of("town").warnings == ("It has one value only.",)
+    assert "single people out" in of("code").warnings[0]
+    assert "identifier" in of("cells").warnings[0]
+    small = profile.look(Raw(TABLE.select("age", "sex").head(9)))
+    assert any("9 rows" in text for text in small.warnings)
+    assert any("confidential" in text for text in small.warnings)
+    assert any("repeat" in text for text in profile.look(Raw(TABLE.select("sex"))).warnings)
+
+
+def test_a_few_short_cells_are_shown_and_no_more():
+    long = pl.DataFrame({"text": ["x" * 500] * 40})
+    found = profile.look(Raw(long))
+
+    assert len(found.preview) == profile.PREVIEW
+    assert len(found.preview[0][0]) == profile.LONGEST
+
+
+def test_what_is_returned_to_the_server_holds_no_cell(tmp_path):
+    TABLE.drop("cells").write_parquet(tmp_path / "a.parquet")
+    found = profile.write(tmp_path / "a.parquet", label="<i>a</i>.parquet")
+    seen = profile.read(tmp_path / "a.parquet")
+
+    assert found["rows"] == seen.rows == 200
+    assert not [cell for cell in ("person 1", "flu", '"m"') if cell in str(found)]
+    assert seen.preview[0][0] == "person 0"
+    assert profile.read(tmp_path / "b.parquet") is None
+
+
+cells = st.none() | st.text(max_size=5)
+
+
+@given(st.lists(st.tuples(cells, st.none() | st.floats()), min_size=1, max_size=20))
+def test_any_table_can_be_looked_at(rows):
+    table = pl.DataFrame(rows, schema={"a": pl.String, "b": pl.Float64}, orient="row")
+    found = profile.look(Raw(table))
+
+    assert found.rows == len(rows)
+    assert all(0 <= column.unique <= 1 for column in found.columns)

@@ -1,0 +1,306 @@
+"""How the five screens look and read: hostile names, contrast, narrow windows, the keyboard."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+QUOTED = "\" onmouseover=alert(2) x='{{ 7 * 7 }}"
+LONG = "column" * 40
+SCREENS = ("data", "roles", "protect", "compare", "release")
+VALUES = json.dumps([HOSTILE, "b", QUOTED])
+FILE = "<b>people & co.csv"
+
+POLICY = f"""version = 1
+[columns]
+name = "identifier"
+{json.dumps(HOSTILE)} = {{ role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }}
+{json.dumps(QUOTED)} = {{ role = "quasi-identifier", kind = "nominal", categories = {VALUES} }}
+{LONG} = {{ role = "confidential", kind = "numeric", bounds = [0, 100000] }}
+ill = {{ role = "confidential", kind = "nominal", categories = ["yes", "no", "{{% raw %}}"] }}
+[protect]
+method = "mdav"
+k = 5
+[require]
+k-anonymity = 5
+[context]
+purpose = {json.dumps(HOSTILE)}
+approver = {json.dumps(QUOTED)}
+"""
+GRID = f"""[[candidate]]
+method = "mdav"
+k = 5
+columns = [[{json.dumps(HOSTILE)}, {json.dumps(QUOTED)}, {json.dumps(LONG)}]]
+"""
+
+
+def hostile_people(rows=120):
+    """People whose columns and values are written by somebody with bad intentions."""
+    rng = np.random.default_rng(1)
+    return pl.DataFrame(
+        {
+            "name": [f"person {i}" for i in range(rows)],
+            HOSTILE: rng.integers(18, 90, rows),
+            QUOTED: rng.choice([HOSTILE, "b", QUOTED], rows),
+            LONG: rng.integers(0, 90_000, rows),
+            "ill": rng.choice(["yes", "no", "{% raw %}"], rows),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def context(chromium, run_studio, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("studio")
+    with run_studio(folder / "home", temporary=folder) as (_, address, _):
+        made = chromium.new_context(viewport={"width": 1280, "height": 900})
+        made.set_default_timeout(60_000)
+        first = made.new_page()
+        first.goto(address)
+        made.root = first.url.partition("/w/")[0]
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def tab(context, tmp_path_factory):
+    """A tab whose workspace went the whole way with hostile names, and what it tried."""
+    file = tmp_path_factory.mktemp("hostile") / FILE
+    hostile_people().write_csv(file)
+    tab = context.new_page()
+    tab.tried = []
+    tab.on("console", lambda said: tab.tried.append(said.text))
+    tab.on("pageerror", lambda error: tab.tried.append(str(error)))
+    tab.on("dialog", lambda dialog: (tab.tried.append(dialog.message), dialog.dismiss()))
+    tab.on(
+        "request", lambda asked: asked.url.startswith(context.root) or tab.tried.append(asked.url)
+    )
+    tab.goto(context.root)
+    tab.base = tab.url.rpartition("/")[0]
+    tab.set_input_files("#file", file)
+    tab.wait_for_selector("#columns-title")
+    tab.goto(f"{tab.base}/roles")
+    tab.fill("#toml", POLICY)
+    tab.wait_for_selector("#column-4.confidential")
+    for place in range(5):
+        tab.click(f"#confirm-{place}")
+        tab.wait_for_selector(f"#column-{place}:not([open])")
+    tab.goto(f"{tab.base}/compare")
+    tab.check("#grid-own")
+    tab.fill("#grid-text", GRID)
+    tab.click("text=Details")
+    tab.fill("#c-repeats", "1")
+    tab.check("#understood")
+    tab.click("#compare-now")
+    tab.wait_for_selector("#frontier .main-svg >> nth=0", timeout=120_000)
+    tab.goto(f"{tab.base}/release")
+    tab.click("#run-now")
+    tab.wait_for_selector("#download", timeout=120_000)
+    yield tab
+    tab.close()
+
+
+@pytest.fixture(params=SCREENS)
+def screen(request, tab):
+    """One screen with everything unfolded that can be."""
+    tab.emulate_media(color_scheme="light")
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    show(tab, request.param)
+    return tab
+
+
+def show(tab, name):
+    tab.goto(f"{tab.base}/{name}")
+    if name == "compare":
+        tab.wait_for_selector("#frontier .main-svg >> nth=0")
+        tab.click("button[data-place='0']")
+        tab.wait_for_selector("#candidate h3")
+    tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+
+
+def test_hostile_names_and_values_are_text_in_every_page_and_plot(screen):
+    found = screen.content()
+    body = screen.evaluate(
+        "document.body.innerText + [...document.querySelectorAll('input, textarea')]"
+        ".map(e => e.value).join(' ')"
+    )
+
+    assert HOSTILE in body
+    assert screen.locator("img, iframe, object, [onerror], [onmouseover]").count() == 0
+    assert "<b>people" not in found
+    assert "</script><img" not in found
+    assert screen.locator("script:not([src]):not([type='application/json'])").count() == 0
+    assert (
+        screen.locator(
+            "[style]:not(#frontier, #frontier *, #js-plotly-tester, #js-plotly-tester *)"
+        ).count()
+        == 0
+    )
+    screen.mouse.wheel(0, 20_000)
+    for spot in screen.locator("summary").all()[:3]:
+        spot.hover()
+    assert screen.tried == []
+
+
+def test_the_plot_shows_a_hostile_label_as_text_where_one_points_at_it(tab):
+    show(tab, "compare")
+    point = tab.locator("#frontier .scatterlayer .points path").first
+    point.scroll_into_view_if_needed()
+    box = point.bounding_box()
+    tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    tab.wait_for_selector("#frontier .hoverlayer text")
+
+    assert "<img src=x" in tab.text_content("#frontier .hoverlayer")
+    assert tab.locator("#frontier image, #frontier img").count() == 0
+    tab.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    tab.wait_for_selector("tr.picked")
+    assert tab.tried == []
+
+
+CONTRASTS = """() => {
+  const channel = c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const parse = text => text.match(/[\\d.]+/g).map(Number);
+  const behind = e => {
+    for (; e; e = e.parentElement) {
+      const colour = parse(getComputedStyle(e).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  for (const e of document.querySelectorAll('body *')) {
+    const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())
+      || (e.matches('input[type=text], textarea, select') && !e.disabled);
+    if (!own || !e.getClientRects().length || e.closest('script, .unseen, option')) continue;
+    const style = getComputedStyle(e);
+    const ink = e.closest('svg') ? style.fill : style.color;
+    const pair = [light(parse(ink)), light(behind(e))].sort((a, b) => b - a);
+    found.push([(pair[0] + 0.05) / (pair[1] + 0.05), e.tagName + '.' + e.getAttribute('class')]);
+  }
+  return found.sort((a, b) => a[0] - b[0]);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_stands_out_from_what_is_behind_it(screen, scheme):
+    screen.emulate_media(color_scheme=scheme)
+    show(screen, screen.url.rpartition("/")[2].partition("#")[0])
+
+    ratios = screen.evaluate(CONTRASTS)
+
+    assert len(ratios) > 30
+    assert ratios[0][0] >= 4.5, ratios[:5]
+
+
+def test_the_toggle_wins_over_the_system_and_is_kept(screen):
+    behind = "getComputedStyle(document.body).backgroundColor"
+    before = screen.evaluate(behind)
+
+    screen.click("#theme")
+    after = screen.evaluate(behind)
+    screen.reload()
+
+    assert after != before
+    assert screen.evaluate(behind) == after
+    assert screen.get_attribute("#theme", "aria-pressed") == "true"
+    screen.click("#theme")
+    assert screen.evaluate(behind) == before
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_nothing_has_to_be_scrolled_sideways(screen, width):
+    screen.set_viewport_size({"width": width, "height": 900})
+    screen.wait_for_timeout(100)
+
+    assert screen.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_pages_speak_to_who_cannot_see_them(screen):
+    levels = screen.evaluate(
+        "[...document.querySelectorAll('main h1, main h2, main h3')].map(h => +h.tagName[1])"
+    )
+    ids = screen.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    unnamed = screen.evaluate(
+        "[...document.querySelectorAll('input:not([type=hidden]), select, textarea')]"
+        ".filter(e => !e.labels.length && !e.getAttribute('aria-label')).map(e => e.id)"
+    )
+    mute = screen.evaluate(
+        "[...document.querySelectorAll('button, a')].filter(e => !e.textContent.trim()"
+        " && !e.getAttribute('aria-label')).length"
+    )
+
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    assert len(ids) == len(set(ids))
+    assert unnamed == []
+    assert mute == 0
+    assert screen.locator("th:not([scope])").count() == 0
+    assert screen.locator("[aria-current=step]").count() == 1
+    assert screen.locator("[aria-live]").count() >= 1
+
+
+def test_every_table_and_plot_has_a_plain_line_above_it(screen):
+    lonely = screen.evaluate(
+        "[...document.querySelectorAll('main table, main figure, main .bars')].filter(e => {"
+        "  const box = e.closest('.scroll') || e; let near = box.previousElementSibling;"
+        "  return !near || !near.matches('p, .why, script'); }).length"
+    )
+
+    assert lonely == 0
+
+
+def test_by_the_keyboard_alone_one_gets_from_the_data_to_confirmed_roles(context, tmp_path):
+    hostile_people(40).rename({HOSTILE: "age", QUOTED: "region", LONG: "income"}).write_csv(
+        tmp_path / "people.csv"
+    )
+    tab = context.new_page()
+    tab.goto(context.root)
+    tab.focus("#new")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/data")
+
+    reach(tab, "#file")
+    with tab.expect_file_chooser() as chooser:
+        tab.keyboard.press("Space")
+    chooser.value.set_files(tmp_path / "people.csv")
+    tab.wait_for_selector("#columns-title")
+    reach(tab, "#onward")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/roles")
+    reach(tab, "#role-0-identifier")
+    tab.keyboard.press("Enter")  # confirms, and leads to the next column
+    tab.wait_for_selector("#column-1[open]")
+    tab.wait_for_function("document.activeElement.name == 'role'")
+    tab.keyboard.press("ArrowRight")
+    tab.wait_for_selector("#column-1.confidential")
+    tab.wait_for_function("document.activeElement.id == 'role-1-confidential'")
+    tab.keyboard.press("ArrowLeft")
+    tab.wait_for_selector("#column-1.quasi-identifier")
+    reach(tab, "#low-1")
+    tab.keyboard.type("0")
+    tab.keyboard.press("Tab")
+    tab.keyboard.type("110")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("#column-2[open]")
+
+    assert "bounds = [0, 110]" in tab.input_value("#toml")
+    assert "3 of 5 columns to confirm" in tab.inner_text("#rail")
+    tab.close()
+
+
+def reach(tab, wanted):
+    """Press Tab until something has the focus, and see that it shows it."""
+    for _ in range(80):
+        tab.keyboard.press("Tab")
+        if tab.evaluate("wanted => document.activeElement.matches(wanted)", wanted):
+            shown = tab.evaluate(
+                "(() => { const e = document.activeElement, near = e.nextElementSibling;"
+                "return [e, near].some(x => x && getComputedStyle(x).outlineStyle == 'solid'); })()"
+            )
+            assert shown, wanted
+            return
+    raise AssertionError(wanted)

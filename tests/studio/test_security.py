@@ -1,0 +1,300 @@
+"""Who may speak to the studio, line by line."""
+
+import re
+import time
+
+import httpx
+import pytest
+
+from shoal.studio.security import HEADERS, POLICY, Sessions
+from shoal.studio.settings import Settings
+
+UNSAFE = [
+    ("POST", "/api/workspaces"),
+    ("PATCH", "/api/workspaces/0123456789abcdef"),
+    ("DELETE", "/api/workspaces/0123456789abcdef"),
+    ("PUT", "/api/workspaces/0123456789abcdef/policy"),
+    ("POST", "/"),
+]
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/w/0123456789abcdef/data", "/api/history", "/static/studio.css"]
+)
+def test_without_a_session_every_address_is_401(served, path):
+    with served.client(session=False) as stranger:
+        answer = stranger.get(path)
+
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("token", ["", "wrong", "a-token-of-the-test", "ä\N{SNOWMAN}", "x" * 5000])
+def test_a_wrong_token_is_401_and_sets_no_cookie(served, token):
+    with served.client(session=False) as stranger:
+        answer = stranger.get("/", params={"token": token})
+
+    assert answer.status_code == 401
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_wrong_cookie_is_401(served):
+    with served.client(session=False) as stranger:
+        name = served.app.state.sessions.cookie
+        answer = stranger.get("/api/history", headers={"cookie": f"{name}=guess"})
+
+    assert answer.status_code == 401
+
+
+def test_a_token_is_exchanged_for_a_cookie_at_an_address_without_it(served):
+    token = served.app.state.sessions.invite()
+    with served.client(session=False) as browser:
+        answer = browser.get("/", params={"token": token}, follow_redirects=False)
+
+        assert answer.status_code == 303
+        assert answer.headers["location"] == "/"
+        assert token not in answer.headers["set-cookie"]
+        assert browser.get("/api/history").status_code == 200
+
+
+def test_a_token_opens_one_session_and_no_second_one(served):
+    token = served.app.state.sessions.invite()
+    for expected in (303, 401):
+        with served.client(session=False) as browser:
+            answer = browser.get("/", params={"token": token}, follow_redirects=False)
+        assert answer.status_code == expected
+
+
+def test_a_session_that_opens_the_first_address_again_is_led_on(client):
+    answer = client.get("/", params={"token": "used"}, follow_redirects=False)
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+
+
+def test_a_token_from_another_sites_page_is_exchanged_by_a_page_that_leads_on(served):
+    token = served.app.state.sessions.invite()
+    with served.client(session=False) as browser:
+        answer = browser.get("/", params={"token": token}, headers={"sec-fetch-site": "cross-site"})
+
+    assert answer.status_code == 200
+    assert 'content="0; url=/"' in answer.text
+    assert token not in answer.text
+
+
+def test_tokens_are_compared_by_digests_in_constant_time(monkeypatch):
+    sessions, compared = Sessions(1), []
+    sessions.admit("right")
+    monkeypatch.setattr(
+        "shoal.studio.security.hmac.compare_digest",
+        lambda a, b: compared.append((len(a), len(b))) or a == b,
+    )
+
+    assert sessions.exchange("r") is None
+    assert sessions.exchange("right") is not None
+    assert compared == [(32, 32), (32, 32)]
+
+
+def test_the_cookie_is_httponly_strict_and_has_the_port_in_its_name(served):
+    token = served.app.state.sessions.invite()
+    with served.client(session=False) as browser:
+        stated = browser.get("/", params={"token": token}, follow_redirects=False)
+    cookie = stated.headers["set-cookie"].lower()
+
+    assert cookie.startswith(f"shoal-studio-{served.settings.port}=")
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert "path=/" in cookie
+    assert "domain" not in cookie
+
+
+def test_cookies_of_other_programs_on_the_machine_do_no_harm(client):
+    own = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+    given = f'bad[name]="a;b; {{}}; {own}; other=1'
+
+    assert client.get("/api/history", headers={"cookie": given}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "",
+     "[::1", "10.0.0.7", "127.0.0.1@evil.example:1@2", "studio.local"],
+)  # fmt: skip
+def test_a_foreign_host_is_403_also_with_a_session(client, host):
+    answer = client.get("/api/history", headers={"host": host})
+
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]"])
+def test_our_own_names_are_answered_also_through_a_tunnel_with_another_port(client, name):
+    for port in ("", ":9999"):
+        answer = client.get("/api/history", headers={"host": name + port})
+        assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(("method", "path"), UNSAFE)
+@pytest.mark.parametrize(
+    "origin", [None, "null", "http://evil.example", "https://127.0.0.1:1", "http://127.0.0.1:1", ""]
+)
+def test_a_foreign_null_or_missing_origin_is_403_on_every_unsafe_method(
+    served, client, method, path, origin
+):
+    headers = {} if origin is None else {"origin": origin}
+    with httpx.Client(base_url=served.address, cookies=client.cookies) as page:
+        answer = page.request(method, path, headers=headers)
+
+    assert answer.status_code == 403
+
+
+def test_an_origin_of_the_right_host_and_another_scheme_is_403(served, client):
+    origin = served.address.replace("http:", "https:")
+
+    assert client.post("/api/workspaces", headers={"origin": origin}).status_code == 403
+
+
+def test_two_origins_are_403(served, client):
+    headers = [("origin", served.address), ("origin", served.address)]
+    with httpx.Client(base_url=served.address, cookies=client.cookies) as page:
+        assert page.post("/api/workspaces", headers=headers).status_code == 403
+
+
+def test_our_own_origin_may_post(client):
+    assert client.post("/api/workspaces").status_code == 201
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/api/history", "/nowhere", "/api/nowhere", "/static/plotly.css"]
+)
+def test_every_answer_carries_the_headers_refusals_too(served, client, path):
+    with served.client(session=False) as stranger:
+        answers = [client.get(path), stranger.get(path)]
+
+    for answer in answers:
+        for name, value in HEADERS.items():
+            assert answer.headers[name] == value
+
+
+def test_the_content_policy_allows_our_own_files_and_no_inline_code():
+    assert "unsafe" not in POLICY
+    assert "*" not in POLICY
+    assert "default-src 'none'" in POLICY
+    assert "frame-ancestors 'none'" in POLICY
+    assert not re.search(r"https?:", POLICY)
+
+
+@pytest.mark.parametrize("path", ["/docs", "/redoc", "/openapi.json", "/api/openapi.json"])
+def test_the_documentation_of_the_api_is_off(client, path):
+    assert client.get(path).status_code == 404
+
+
+def test_an_unforeseen_error_is_one_sentence_without_its_message(served, client, capfd):
+    def fail():
+        raise ValueError("cell: Anna Smith")
+
+    served.app.add_api_route("/api/fails", fail)
+    served.app.add_api_route("/fails", fail)
+    answers = [client.get("/api/fails"), client.get("/fails")]
+
+    for answer in answers:
+        assert answer.status_code == 500
+        assert "Anna" not in answer.text
+        assert "ValueError" in answer.text
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "Traceback" not in "".join(capfd.readouterr())
+    assert "Anna" not in "".join(capfd.readouterr())
+
+
+def test_a_request_that_is_too_large_is_413_by_its_length_and_by_its_bytes(served, client):
+    def endless():
+        for _ in range(64):
+            yield b" " * 65536
+
+    stated = client.post("/api/workspaces", content=b" " * (2 << 20))
+    path = f"/api/workspaces/{client.post('/api/workspaces').json()['id']}/policy"
+    chunked = client.put(path, content=endless(), headers={"content-type": "application/json"})
+
+    assert served.settings.body_limit == 1 << 20
+    assert stated.status_code in {201, 413}  # nothing reads the body of this one
+    assert chunked.status_code == 413
+
+
+def test_a_foreign_page_may_not_open_a_socket(served):
+    with served.client() as client:
+        headers = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13",
+                   "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="}  # fmt: skip
+        assert client.get("/api/history", headers=headers).status_code != 101
+
+
+def test_the_token_is_in_no_text_of_the_settings(tmp_path):
+    assert "secret" not in repr(Settings(home=tmp_path, token="secret"))  # noqa: S106 (invented)
+
+
+def test_two_sessions_do_not_see_each_others_workspaces(served, client, workspace):
+    with served.client() as other:
+        listed = [one["id"] for one in other.get("/api/workspaces").json()]
+        mine = [one["id"] for one in client.get("/api/workspaces").json()]
+
+        assert workspace in mine
+        assert workspace not in listed
+        for path in ("", "/policy", "/profile"):
+            assert other.get(f"/api/workspaces/{workspace}{path}").status_code == 404
+        assert other.delete(f"/api/workspaces/{workspace}").status_code == 404
+
+
+def test_a_further_address_opens_one_further_session(client, served):
+    made = client.post("/api/links").json()["address"]
+    with served.client(session=False) as other:
+        assert other.get(made, follow_redirects=False).status_code == 303
+        assert other.get("/api/workspaces").json() == []
+
+
+def test_a_browsers_form_and_plot_work_under_the_policy_and_ask_nobody_else(
+    served, chromium, tmp_path
+):
+    """A form's post carries its Origin, and Plotly needs no inline style."""
+    from fastapi.responses import HTMLResponse  # noqa: PLC0415 (with the extra only)
+
+    page_text = """<!doctype html><html lang="en"><head><title>t</title>
+<link id="plotly.js-style-global" class="no-inline-styles" rel="stylesheet"
+ href="/static/plotly.css"><script src="/vendor/plotly-cartesian.min.js"></script></head>
+<body><form method="post" action="/api/workspaces"><button>go</button></form>
+<div id="plot"></div></body></html>"""
+    served.app.add_api_route("/plot-of-the-tests", lambda: HTMLResponse(page_text))
+    routes = served.app.router.routes
+    routes.insert(0, routes.pop())
+    token = served.app.state.sessions.invite()
+    context = chromium.new_context()
+    page = context.new_page()
+    asked, said = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    opener = tmp_path / "open.html"
+    opener.write_text(
+        f'<meta http-equiv="refresh" content="0; url={served.address}/?token={token}">'
+    )
+
+    page.goto(opener.as_uri())
+    page.wait_for_url("**/data")
+    assert token not in page.url
+    page.goto(f"{served.address}/plot-of-the-tests")
+    page.evaluate(
+        """() => { window.found = [];
+        document.addEventListener('securitypolicyviolation', e => found.push(e.violatedDirective));
+        return Plotly.newPlot('plot', [{x: [1, 2], y: [1, 2], mode: 'markers', name: 'a',
+          text: ['&lt;b&gt;', 'b'], hovertemplate: '%{text}<br>x %{x}<extra></extra>',
+          error_x: {type: 'data', array: [1, 1]}}, {x: [1], y: [2], name: 'b'}],
+          {xaxis: {title: {text: 'risk'}}, height: 300}, {displayModeBar: false}); }"""
+    )
+    box = page.locator("#plot .points path").first.bounding_box()
+    page.mouse.move(box["x"] + 3, box["y"] + 3)
+    page.wait_for_selector("#plot .hoverlayer text")
+    time.sleep(0.1)
+    violations = page.evaluate("window.found")
+    with page.expect_navigation():
+        page.click("button")
+    body = page.text_content("body")
+    context.close()
+
+    assert violations == []
+    assert not [text for text in said if "Content Security Policy" in text]
+    assert '"id"' in body
+    assert all(url.startswith((served.address, "file:", "data:")) for url in asked)

@@ -1,0 +1,313 @@
+"""The whole way in a real browser: from a file to a release, by `shoal studio` as a process."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+GRID = """
+[[candidate]]
+method = "mdav"
+k = [5, 15]
+
+[[candidate]]
+method = "mondrian"
+k = 5
+"""
+COLUMNS = ("name", "age", "region", "income", "ill")
+
+
+def invented(rows=300):
+    rng = np.random.default_rng(7)
+    return pl.DataFrame(
+        {
+            "name": [f"person {i}" for i in range(rows)],
+            "age": rng.integers(18, 90, rows),
+            "region": rng.choice(["north", "south", "east"], rows),
+            "income": rng.integers(0, 90_000, rows),
+            "ill": rng.choice(["yes", "no"], rows),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("studio") / "home"
+
+
+@pytest.fixture(scope="module")
+def context(chromium, run_studio, home, tmp_path_factory):
+    """A browser with a session at a studio that is a process of its own."""
+    temporary = tmp_path_factory.mktemp("temporary")
+    with run_studio(home, temporary=temporary) as (_, address, _):
+        made = chromium.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+        made.set_default_timeout(60_000)
+        first = made.new_page()
+        first.goto(address)
+        made.root = first.url.partition("/w/")[0]
+        first.close()
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def tab(context):
+    """A new tab with a new workspace, and everything that went wrong in it."""
+    made = open_tab(context)
+    yield made
+    made.close()
+    assert made.tried == []
+
+
+def open_tab(context):
+    tab = context.new_page()
+    tab.tried = []
+    tab.on("console", lambda said: tab.tried.append(said.text))
+    tab.on("pageerror", lambda error: tab.tried.append(str(error)))
+    tab.on("dialog", lambda dialog: (tab.tried.append(dialog.message), dialog.dismiss()))
+    tab.on(
+        "request", lambda asked: asked.url.startswith(context.root) or tab.tried.append(asked.url)
+    )
+    tab.goto(context.root)
+    if tab.locator("#new").count():
+        tab.click("#new")
+        tab.wait_for_url("**/w/*/data")
+    tab.base = tab.url.rpartition("/")[0]
+    return tab
+
+
+def take(tab, path):
+    tab.goto(f"{tab.base}/data")
+    tab.set_input_files("#file", path)
+    tab.wait_for_selector("#columns-title")
+
+
+def confirm_all(tab):
+    """State bounds where they are asked for, and confirm the columns one by one."""
+    tab.goto(f"{tab.base}/roles")
+    limits = {"age": ("0", "110"), "income": ("0", "100000")}
+    for place, name in enumerate(COLUMNS):
+        tab.wait_for_selector(f"#column-{place}[open]")
+        if name == "ill":
+            tab.check(f"#role-{place}-confidential", force=True)
+            tab.wait_for_selector(f"#column-{place}.confidential")
+        if name in limits:
+            tab.fill(f"#low-{place}", limits[name][0])
+            tab.fill(f"#high-{place}", limits[name][1])
+        tab.click(f"#confirm-{place}")
+        tab.wait_for_selector(f"#column-{place}:not([open])")
+
+
+def start_comparison(tab, grid):
+    tab.goto(f"{tab.base}/compare")
+    if grid:
+        tab.check("#grid-own")
+        tab.fill("#grid-text", grid)
+        tab.click("text=Details")
+        tab.fill("#c-repeats", "1")
+    tab.check("#understood")
+    tab.click("#compare-now")
+
+
+@pytest.fixture(scope="module")
+def walked(context, tmp_path_factory):
+    """The way, gone once; what was seen on it and what came out."""
+    folder = tmp_path_factory.mktemp("steward")
+    invented().write_csv(folder / "people.csv")
+    tab = open_tab(context)
+    take(tab, folder / "people.csv")
+    seen = {"data": tab.inner_text("main")}
+    confirm_all(tab)
+    seen["rail"] = tab.inner_text("#rail")
+    start_comparison(tab, GRID)
+    tab.wait_for_selector("#frontier .main-svg >> nth=0", timeout=120_000)
+    seen["compare"] = tab.inner_text("main")
+    tab.click("button[data-place] >> text=mdav k=15")
+    tab.wait_for_selector("#candidate h3")
+    seen["candidate"] = tab.inner_text("#candidate")
+    tab.click("#choose")
+    tab.wait_for_url("**/protect")
+    seen["k"] = tab.input_value("#p-k")
+    tab.goto(f"{tab.base}/release")
+    seen["checklist"] = tab.inner_text(".checklist")
+    tab.click("#run-now")
+    tab.wait_for_selector("#download", timeout=120_000)
+    seen["released"] = tab.inner_text("main")
+    with tab.expect_download() as download:
+        tab.click("#download")
+    download.value.save_as(folder / "release.zip")
+    with tab.expect_download() as download:
+        tab.click("text=The policy of this release")
+    download.value.save_as(folder / "policy.toml")
+    command = tab.inner_text("#again-command")
+    tried = list(tab.tried)
+    tab.close()
+    with zipfile.ZipFile(folder / "release.zip") as archive:
+        archive.extractall(folder / "zip")
+    (public,) = (folder / "zip").iterdir()
+    return SimpleNamespace(folder=folder, public=public, command=command, seen=seen, tried=tried)
+
+
+def shoal(*words, cwd):
+    return subprocess.run(
+        [sys.executable, "-m", "shoal", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_nothing_went_wrong_on_the_way_and_nothing_left_the_machine(walked):
+    assert walked.tried == []
+
+
+def test_each_screen_says_what_it_found(walked):
+    assert "300 rows" in walked.seen["data"]
+    assert "5 columns confirmed" in walked.seen["rail"]
+    assert "Choosing by looking costs privacy" in walked.seen["compare"]
+    assert "mdav k=15" in walked.seen["compare"]
+    assert "Columns that lose most" in walked.seen["candidate"]
+    assert walked.seen["k"] == "15"
+    assert "Every role is confirmed." in walked.seen["checklist"]
+    assert "holds" in walked.seen["released"]
+
+
+def test_the_downloaded_table_passes_the_check(walked):
+    names = {path.name for path in walked.public.iterdir()}
+    assert names == {"release.parquet", "manifest.json", "report.html"}
+
+    checked = shoal(
+        "check",
+        str(walked.public / "release.parquet"),
+        "--policy",
+        "policy.toml",
+        cwd=walked.folder,
+    )
+
+    assert checked.returncode == 0, checked.stderr
+    assert "holds: 5-anonymity of age + region" in checked.stdout
+
+
+def test_the_command_that_the_page_shows_gives_the_same_manifest(walked):
+    assert walked.command.startswith("shoal protect people.csv --policy policy.toml")
+
+    done = shoal(*walked.command.split()[1:], cwd=walked.folder)
+    assert done.returncode == 0, done.stderr
+    ours, theirs = (
+        json.loads((folder / "manifest.json").read_text())
+        for folder in (walked.public, walked.folder / "release")
+    )
+
+    # The order of the rows is drawn anew, and with it the file and its digest.
+    for manifest in (ours, theirs):
+        del manifest["created"], manifest["files"]
+        for check in manifest["checks"]:
+            del check["witness"]["rows"]
+    assert ours == theirs
+
+
+def test_two_tabs_do_not_mix(context, tab, tmp_path):
+    invented(120).write_csv(tmp_path / "one.csv")
+    invented(150).write_csv(tmp_path / "two.csv")
+    other = open_tab(context)
+    take(tab, tmp_path / "one.csv")
+    take(other, tmp_path / "two.csv")
+
+    tab.goto(f"{tab.base}/roles")
+    other.goto(f"{other.base}/roles")
+    tab.click("#confirm-0")
+    tab.wait_for_selector("#column-0:not([open])")
+    other.reload()
+
+    assert tab.base != other.base
+    assert "one.csv" in tab.inner_text("#rail")
+    assert "two.csv" in other.inner_text("#rail")
+    assert "4 of 5 columns to confirm" in tab.inner_text("#rail")
+    assert "5 of 5 columns to confirm" in other.inner_text("#rail")
+    other.close()
+    assert other.tried == []
+
+
+def test_fields_and_text_follow_each_other_and_undo_takes_a_change_back(tab, tmp_path):
+    invented(120).write_csv(tmp_path / "people.csv")
+    take(tab, tmp_path / "people.csv")
+    tab.goto(f"{tab.base}/roles")
+
+    tab.click("#summary-3")
+    tab.check("#role-3-quasi-identifier", force=True)
+    tab.wait_for_selector("#column-3.quasi-identifier")
+    typed = tab.input_value("#toml")
+    assert 'income = { role = "quasi-identifier"' in typed
+
+    tab.fill("#toml", typed.replace('income = { role = "quasi-identifier"',
+                                    'income = { role = "other"'))  # fmt: skip
+    tab.wait_for_selector("#column-3.other")
+
+    with tab.expect_navigation():
+        tab.click("text=Undo")
+    assert tab.locator("#column-3.quasi-identifier").count() == 1
+    tab.fill("#toml", tab.input_value("#toml").replace('"identifier"', '"nobody"', 1))
+    tab.wait_for_selector("[data-line]")
+    line = tab.input_value("#toml").split("\n").index('name = "nobody"') + 1
+    assert f"Go to line {line}" in tab.inner_text("#policy-error")
+    assert "expected one of identifier" in tab.inner_text("#policy-error")
+    assert tab.locator("#column-0.identifier").count() == 1
+
+
+def test_a_reload_goes_on_with_the_job_and_cancel_leaves_nothing_behind(tab, tmp_path, home):
+    invented(2000).write_csv(tmp_path / "people.csv")
+    take(tab, tmp_path / "people.csv")
+    start_comparison(tab, "")
+    tab.wait_for_selector("#cancel")
+    job = tab.get_attribute("form:has(#cancel)", "action").split("/")[-2]
+
+    tab.reload()
+    tab.wait_for_selector("#cancel")
+    assert tab.get_attribute("form:has(#cancel)", "action").split("/")[-2] == job
+    assert tab.locator(".job progress:visible").count() == 1
+    tab.click("#cancel")
+    tab.wait_for_selector("text=Cancelled. Nothing was written.")
+
+    assert not (home / "jobs" / job / "out").exists()
+    assert tab.locator("#frontier").count() == 0
+    assert tab.locator("#compare-now").count() == 1
+
+
+def test_the_sample_comes_with_a_policy_and_cards_and_presets_change_what_would_be_done(tab):
+    tab.click("#take-sample")
+    tab.wait_for_selector("#columns-title")
+    assert "10,000 rows" in tab.inner_text("#rail")
+    assert "15 columns confirmed" in tab.inner_text("#rail")
+
+    tab.goto(f"{tab.base}/protect")
+    before = tab.locator(".method:visible").count()
+    tab.check("#preset-internal")
+    tab.wait_for_selector("text='Internal use'.")
+    assert tab.locator(".method:visible").count() >= before
+    tab.click("#method-mondrian button")
+    tab.wait_for_selector("#method-mondrian.chosen")
+    tab.fill("#p-k", "7")
+    tab.press("#p-k", "Tab")
+    tab.wait_for_selector("#settings >> text=k-anonymity with k = 7")
+    tab.fill("#p-k", "many")
+    tab.press("#p-k", "Tab")
+    tab.wait_for_selector("#parameters .error >> text=expected a whole number")
+
+    tab.fill("#q-k-anonymity", "9")
+    tab.press("#q-k-anonymity", "Tab")
+    tab.wait_for_selector("#settings .note.alarm >> text=requires 9-anonymity")
+    tab.fill("#q-k-anonymity", "")
+    tab.press("#q-k-anonymity", "Tab")
+    tab.wait_for_selector("#settings:not(:has(.note.alarm))")
+
+    tab.goto(f"{tab.base}/roles")
+    tab.click("#summary-5")
+    assert "region.csv" in tab.inner_text("#column-5")
+    assert 'method = "mondrian"\nk = 7' in tab.input_value("#toml")
+    assert "# in a week" in tab.input_value("#toml"), "comments of the policy stay"
