@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -21,11 +22,13 @@ from tests.engine import cases
 
 import shoal
 from shoal import publish
-from shoal.core import ReleaseForm
+from shoal.core import ReleaseForm, Status
 from shoal.engine.spark import session
 from shoal.errors import InputError
 from shoal.hazmat import budget
 from shoal.hazmat.fakes import RecordingNoise
+from shoal.methods import REGISTRY
+from shoal.planning import with_rows
 from shoal.policy import load
 
 pytestmark = pytest.mark.slow
@@ -172,6 +175,19 @@ def test_a_method_that_does_not_run_on_spark_is_refused_with_those_that_do():
         shoal.plan(policy, spread=True)
 
 
+def test_an_epsilon_is_not_proved_where_groups_follow_blocks_of_the_data(monkeypatch):
+    method = replace(REGISTRY["insensitive-laplace"], approximate="In blocks.")
+    monkeypatch.setitem(REGISTRY, method.name, method)
+    policy = cases.policy(method.name)
+
+    planned = shoal.plan(policy, spread=True)
+
+    assert planned.claims[0].status is Status.UNPROVEN
+    assert with_rows(planned, 50).claims[0].status is Status.UNPROVEN
+    assert "In blocks." in planned.notes
+    assert shoal.plan(policy).claims[0].status is Status.PROVED
+
+
 def test_what_is_read_off_all_records_is_refused_on_spark():
     with pytest.raises(InputError, match="expected public on Spark, found from-data"):
         shoal.plan(cases.policy("laplace", bounds="from-data"), spread=True)
@@ -264,6 +280,8 @@ DRIVER = """
 import datetime, sys, time
 from pathlib import Path
 from shoal import publish
+from shoal.methods import REGISTRY
+from shoal.planning import with_rows
 from shoal.policy import load
 from tests.engine.conftest import QUICK
 here = Path(sys.argv[1])

@@ -76,7 +76,13 @@ def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
             stated |= _ALONE
         for key, value in {**stated, **given}.items():
             builder = builder.config(key, value)
-        made: SparkSession = builder.getOrCreate()
+        try:
+            made: SparkSession = builder.getOrCreate()
+        except Exception as error:  # noqa: BLE001 (of many sorts: no gateway, no master, no port)
+            raise InputError(
+                f"Spark did not start ({type(error).__name__}). It needs Java 17 or later, and the "
+                "master of spark.master, if that is stated, within reach."
+            ) from None
         return made
     for key, value in given.items():
         if found.conf.isModifiable(key) or key.startswith("spark.shoal."):
