@@ -122,7 +122,7 @@ def _claims(method: Method[Any], setting: Setting[Any], *, spread: bool) -> tupl
         replace(
             claim,
             status=Status.UNPROVEN,
-            basis="on Spark groups form in blocks that follow the data, and no proof is about those",
+            basis="on Spark groups form in blocks that follow the data: no proof is about those",
         )
         if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED
         else claim
