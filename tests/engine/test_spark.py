@@ -151,18 +151,15 @@ def test_a_process_killed_in_the_middle_of_a_job_changes_nothing(spark, tmp_path
 
 
 def test_tasks_that_run_again_publish_the_noise_that_was_drawn_first(spark, tmp_path):
-    frame = cases.people(40)
-    flag = tmp_path / "killed"
-    flag.touch()
-    rows = failing_once(on_spark(spark, frame, 2), str(flag))
+    rows = on_spark(spark, cases.people(40), 2)
     release = shoal.protect(rows, cases.policy("laplace"))
     first = fetched(release)
 
-    spark.catalog.clearCache()  # All that was kept is lost: everything is made once more,
-    flag.unlink()  # and the first task of it fails.
-    second = fetched(release)
+    spark.catalog.clearCache()  # All that was kept is lost and made once more,
+    again = failing_once(release.data, str(tmp_path / "killed"))  # and a task of it fails.
+    second = pl.DataFrame(pl.from_arrow(again.toArrow()))
 
-    assert flag.exists()
+    assert (tmp_path / "killed").exists()
     assert second.equals(first)
     assert release.claims
 
