@@ -36,6 +36,8 @@ _SCHEMA = pa.schema(
 _MARK = "shoal-error:"
 _MANY = 4_000_000
 """Numbers above which blocks are fetched task by task: each is then a job of its own."""
+_BATCH = 32 << 20
+"""Bytes that go from Spark to Python at a time, at least a block."""
 TASKS = 4
 """Tasks a core, so that the last one does not keep the others waiting."""
 STRIDE = 1 << 40
@@ -86,6 +88,8 @@ class Store:
         self._spark = spark
         stated = spark.conf.get("spark.shoal.blockRows", None)
         self.block_rows = int(stated) if stated else BLOCK_ROWS
+        # A row is a block here, and ten thousand of them in one batch would be too many.
+        spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_BATCH))
 
     def send(self, value: Any) -> Any:
         """Send a value to all workers, once; a task finds it under `value`."""
@@ -207,7 +211,7 @@ class Blocks:
                 values = pl.Series("values", [total.ravel()], dtype=pl.List(pl.Int64))
                 yield from _written([(0, pl.DataFrame([shape, values]))])
 
-        tasks = max(2, self._source.sparkSession.sparkContext.defaultParallelism)
+        tasks = TASKS * self._source.sparkSession.sparkContext.defaultParallelism
         asked = self._source.coalesce(tasks).mapInArrow(_guarded(run), FORM)
         with speaking():
             answers = [unpack(row["data"]) for row in asked.select("data").collect()]
