@@ -24,7 +24,7 @@ count records is to count persons, for k, l and t alike.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -101,11 +101,12 @@ class Cuts(Grouping):
     )
 
 
-def _steered(setting: Setting[Cuts]) -> list[LDiversity | TCloseness]:
+def steering(setting: Setting[Cuts]) -> list[LDiversity | TCloseness]:
+    """What is required beside k, and looked at before each cut."""
     return [g for g in setting.required if isinstance(g, LDiversity | TCloseness)]
 
 
-def _counted(setting: Setting[Cuts]) -> str | None:
+def counted_column(setting: Setting[Cuts]) -> str | None:
     """The column that boxes count: the one that is named, or the only confidential one."""
     confidential = setting.schema.with_role(Role.CONFIDENTIAL)
     named = setting.parameters.count
@@ -127,17 +128,17 @@ def _claims(setting: Setting[Cuts]) -> tuple[Claim, ...]:
             source=SOURCE,
             release_form=setting.release_form,
         )
-        for guarantee in _steered(setting)
+        for guarantee in steering(setting)
         if classes >= set(guarantee.keys)
     )
     return (k_anonymity, *steered)
 
 
 def _not_claimed(setting: Setting[Cuts]) -> tuple[str, ...]:
-    parameters, counted = setting.parameters, _counted(setting)
+    parameters, counted = setting.parameters, counted_column(setting)
     texts: list[str] = []
     if parameters.output is not Output.TREE:
-        steered = {name for guarantee in _steered(setting) for name in guarantee.columns}
+        steered = {name for guarantee in steering(setting) for name in guarantee.columns}
         texts += grouping.bare_columns(setting, besides=steered)
     elif counted is not None:
         texts.append(
@@ -168,7 +169,7 @@ def _refuse(setting: Setting[Cuts]) -> None:
     if parameters.target is not None and parameters.target not in schema.released:
         raise InputError(f"[protect], target: no released column named '{parameters.target}'.")
     _refuse_unused(parameters)
-    for guarantee in _steered(setting):
+    for guarantee in steering(setting):
         if not set(setting.columns) >= set(guarantee.keys):
             raise InputError(
                 f"[protect] columns must hold every quasi-identifier, because {guarantee.name} is "
@@ -178,7 +179,7 @@ def _refuse(setting: Setting[Cuts]) -> None:
             _refuse_unordered(setting, guarantee)
     _refuse_count(setting)
     if parameters.halt_beyond is not None:
-        _refuse_unordered(setting, _halting(setting))
+        _refuse_unordered(setting, halting(setting))
     if parameters.suppress and setting.release_form is ReleaseForm.ROW_ALIGNED:
         raise InputError(
             "[protect], suppress: rows that are left out cannot keep their places; expected "
@@ -231,7 +232,7 @@ def _refuse_count(setting: Setting[Cuts]) -> None:
             "[protect], count: expected the confidential column to count, one of "
             f"{', '.join(confidential)}."
         )
-    counted = _counted(setting)
+    counted = counted_column(setting)
     if parameters.halt_beyond is not None and counted is None:
         raise InputError("[protect], halt_beyond: expected a confidential column, found none.")
     if used and counted in setting.columns:
@@ -239,13 +240,13 @@ def _refuse_count(setting: Setting[Cuts]) -> None:
 
 
 def _refuse_tree(setting: Setting[Cuts]) -> None:
-    parameters, counted = setting.parameters, _counted(setting)
+    parameters, counted = setting.parameters, counted_column(setting)
     if parameters.relaxed:
         raise InputError(
             "[protect], relaxed: boxes of relaxed cuts overlap, so that no tree can be written; "
             "expected false."
         )
-    for guarantee in _steered(setting):
+    for guarantee in steering(setting):
         if guarantee.columns != (counted,):
             raise InputError(
                 f"{guarantee.name} of {', '.join(guarantee.columns)} cannot be seen in a tree that "
@@ -269,7 +270,7 @@ def _refuse_tree(setting: Setting[Cuts]) -> None:
 def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
     parameters = setting.parameters
     tools.progress("cutting space", 0, 1)
-    missed = unmet([_requirement(table, guarantee) for guarantee in _steered(setting)])
+    missed = unmet([_requirement(table, guarantee) for guarantee in steering(setting)])
     if missed is not None:
         raise ClaimViolationError(
             f"No grouping meets {missed.guarantee}, because the whole table does not. Nothing was "
@@ -279,7 +280,7 @@ def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
     rest = table if kept is None else table.take(kept)
     tree = _cut(rest, setting)
     if parameters.output is Output.TREE:
-        boxes = leaves.of_tree(rest, setting.columns, tree, count=_counted(setting))
+        boxes = leaves.of_tree(rest, setting.columns, tree, count=counted_column(setting))
         return Masked(boxes, kept=kept)
     if parameters.output is Output.CENTROIDS:
         return replace(grouping.masked(rest, setting, tree.partition), kept=kept)
@@ -289,12 +290,12 @@ def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
 def _cut(table: Table, setting: Setting[Cuts]) -> Tree:
     parameters = setting.parameters
     X, borders = places(table, setting.columns)
-    target = None if parameters.target is None else _codes(table, [parameters.target])[0]
-    halt = None if parameters.halt_beyond is None else _requirement(table, _halting(setting))
+    target = None if parameters.target is None else _codes(table, (parameters.target,))[0]
+    halt = None if parameters.halt_beyond is None else _requirement(table, halting(setting))
     return mondrian_tree(
         X,
         parameters.k,
-        require=[_requirement(table, guarantee) for guarantee in _steered(setting)],
+        require=[_requirement(table, guarantee) for guarantee in steering(setting)],
         relaxed=parameters.relaxed,
         choice=parameters.dimension,
         target=target,
@@ -344,16 +345,17 @@ def _kept(table: Table, setting: Setting[Cuts]) -> Ints:
         stays[dropped] = False
         rest = np.flatnonzero(stays[labels])
         few = table.take(rest)
-        if unmet([_requirement(few, guarantee) for guarantee in _steered(setting)]) is None:
+        if unmet([_requirement(few, guarantee) for guarantee in steering(setting)]) is None:
             return rest
         dropped = dropped[: len(dropped) // 2]
     return np.arange(len(table))
 
 
-def _halting(setting: Setting[Cuts]) -> TCloseness:
+def halting(setting: Setting[Cuts]) -> TCloseness:
+    """What a node must keep to be cut, where `halt_beyond` is given."""
     parameters = setting.parameters
     t = Fraction(parameters.halt_beyond or 0)
-    return TCloseness(t, parameters.halt_distance, (str(_counted(setting)),), setting.columns)
+    return TCloseness(t, parameters.halt_distance, (str(counted_column(setting)),), setting.columns)
 
 
 def places(
@@ -367,51 +369,139 @@ def places(
 
 def places_of(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
     """Numbers to cut a column by, missing beyond the largest; and where a taxonomy may be cut."""
+    raw = table.raw(name)
+    largest = float(np.nanmax(raw, initial=0.0))
+    own = ruler(table, name, largest=largest, gone=bool(np.isnan(raw).any()))
+    return own.places(raw), own.borders
+
+
+@dataclass(frozen=True, eq=False)
+class Ruler:
+    """How the cells of a column become numbers to cut it by.
+
+    Attributes:
+        last: the place of missing cells, beyond all others.
+        order: place of each level; none for numbers and dates, which are their own.
+        borders: where a taxonomy may be cut.
+    """
+
+    last: float
+    order: Ints | None = None
+    borders: Ints | None = None
+
+    def places(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Place the cells of a column, as `Table.raw` gives them."""
+        gone = np.isnan(raw)
+        if self.order is None:
+            return np.where(gone, self.last, raw)
+        return np.append(self.order, self.last)[np.where(gone, -1, raw).astype(np.int64)]
+
+
+def ruler(table: Table, name: str, *, largest: float, gone: bool) -> Ruler:
+    """Make the ruler of a column.
+
+    Args:
+        table: knows the column's levels; its rows are not looked at.
+        name: of the column.
+        largest: number in the whole table, or 0 if that is larger.
+        gone: whether cells are missing in the whole table.
+    """
     column = table.schema[name]
     if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
-        values = table.numbers(name)
-        last = np.nextafter(np.nanmax(values, initial=0.0), np.inf)
-        return np.where(np.isnan(values), last, values), None
-    codes, count = table.codes(name), len(table.levels(name))
-    gone = codes < 0
+        return Ruler(float(np.nextafter(max(largest, 0.0), np.inf)))
+    count = len(table.levels(name))
     if column.taxonomy is None or count < 2:
-        return np.where(gone, count, codes).astype(np.float64), None
+        return Ruler(float(count), np.arange(count))
     order, heights = taxonomy_order(leaf_edges(table, name))
-    place = np.append(np.argsort(order), count)[codes].astype(np.float64)
-    if gone.any():
+    if gone:
         # The missing cell hangs from the root, as one more leaf.
         heights = np.append(heights, heights.max())
-    return place, heights
+    return Ruler(float(count), np.argsort(order), heights)
 
 
-def _codes(table: Table, columns: list[str]) -> tuple[NDArray[np.int64], int]:
-    """Number the values of confidential columns, as `checking.value_codes` does."""
-    if len(columns) > 1:
-        parts = [_codes(table, [name])[0] for name in columns]
-        joint = np.unique(np.column_stack(parts), axis=0, return_inverse=True)[1].ravel()
-        return joint, int(joint.max(initial=0)) + 1
-    name = columns[0]
-    if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        codes, width = table.codes(name), len(table.levels(name))
-    else:
-        values = table.numbers(name)
-        present = np.unique(values[~np.isnan(values)])
-        codes = np.where(np.isnan(values), -1, np.searchsorted(present, values))
-        width = len(present)
-    gone = codes < 0
-    return np.where(gone, width, codes), width + int(gone.any())
+@dataclass(frozen=True, eq=False)
+class Values:
+    """The confidential values of a table, numbered as `checking.value_codes` does.
+
+    Attributes:
+        present: of each column the numbers that occur; none where it has levels.
+        widths: of each column how many values it has, missing aside.
+        combinations: of several columns, which combinations occur, as one number each.
+        width: number of codes.
+    """
+
+    present: tuple[NDArray[np.float64] | None, ...]
+    widths: tuple[int, ...]
+    combinations: Ints | None
+    width: int
+
+    @classmethod
+    def of(cls, raws: Sequence[NDArray[np.float64]], levels: Sequence[int | None]) -> "Values":
+        """Number the values of some columns together.
+
+        Args:
+            raws: the columns, as `Table.raw` gives them; each combination once will do.
+            levels: of each column how many levels it has, None for numbers.
+        """
+        present = tuple(
+            np.unique(raw[~np.isnan(raw)]) if count is None else None
+            for raw, count in zip(raws, levels, strict=True)
+        )
+        widths = tuple(
+            len(own) if own is not None else int(count or 0)
+            for own, count in zip(present, levels, strict=True)
+        )
+        if len(raws) == 1:
+            return cls(present, widths, None, widths[0] + int(np.isnan(raws[0]).any()))
+        bare = cls(present, widths, None, 0)
+        combinations = np.unique(bare._keys(raws))
+        return cls(present, widths, combinations, max(len(combinations), 1))
+
+    def codes(self, raws: Sequence[NDArray[np.float64]]) -> Ints:
+        """Number the values of some rows; of a column alone missing comes last."""
+        keys = self._keys(raws)
+        if self.combinations is None:
+            return keys
+        return np.searchsorted(self.combinations, keys).astype(np.int64)
+
+    def _keys(self, raws: Sequence[NDArray[np.float64]]) -> Ints:
+        keys = np.zeros(len(raws[0]), dtype=np.int64)
+        for raw, present, width in zip(raws, self.present, self.widths, strict=True):
+            gone = np.isnan(raw)
+            code = raw if present is None else np.searchsorted(present, raw)
+            keys = keys * (width + 1) + np.where(gone, width, code).astype(np.int64)
+        return keys
+
+
+def levels_of(table: Table, columns: Sequence[str]) -> list[int | None]:
+    """How many levels each column has, None for numbers and dates."""
+    coded = {Kind.ORDINAL, Kind.NOMINAL}
+    return [
+        len(table.levels(name)) if table.schema[name].kind in coded else None for name in columns
+    ]
+
+
+def _codes(table: Table, columns: Sequence[str]) -> tuple[Ints, int]:
+    raws = [table.raw(name) for name in columns]
+    values = Values.of(raws, levels_of(table, columns))
+    return values.codes(raws), values.width
 
 
 def _requirement(table: Table, guarantee: LDiversity | TCloseness) -> Requirement:
-    codes, width = _codes(table, list(guarantee.columns))
-    edges = None
-    if isinstance(guarantee, TCloseness) and guarantee.distance is Distance.HIERARCHICAL:
-        edges = leaf_edges(table, guarantee.columns[0])
-        if width > len(edges):
-            own = np.full((1, edges.shape[1]), -1, dtype=np.int64)
-            own[0, 0] = edges.max() + 1
-            edges = np.vstack([edges, own])
-    return Requirement(guarantee, codes, width, edges)
+    codes, width = _codes(table, guarantee.columns)
+    return Requirement(guarantee, codes, width, way(table, guarantee, width))
+
+
+def way(table: Table, guarantee: LDiversity | TCloseness, width: int) -> Ints | None:
+    """Edges that a hierarchical distance moves shares along; none for the others."""
+    if not isinstance(guarantee, TCloseness) or guarantee.distance is not Distance.HIERARCHICAL:
+        return None
+    edges = leaf_edges(table, guarantee.columns[0])
+    if width > len(edges):
+        own = np.full((1, edges.shape[1]), -1, dtype=np.int64)
+        own[0, 0] = edges.max() + 1
+        edges = np.vstack([edges, own])
+    return edges
 
 
 METHOD = Method(
