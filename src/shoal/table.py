@@ -153,12 +153,9 @@ class Table:
         """
         given = [None] * len(columns) if scales is None else scales
         return np.ascontiguousarray(np.hstack([
-            placed(self.raw(name), self.schema[name], scale, self._edges(name))
+            placed(self.raw(name), self.schema[name], scale, edges_of(self, name))
             for name, scale in zip(columns, given, strict=True)
         ]))  # fmt: skip
-
-    def _edges(self, name: str) -> NDArray[np.int64] | None:
-        return leaf_edges(self, name) if self.schema[name].kind is Kind.NOMINAL else None
 
     def unit_matrix(self, columns: Sequence[str]) -> NDArray[np.float64]:
         """Place each record in the unit box, one axis a column, by public quantities alone.
@@ -232,6 +229,11 @@ def leaf_edges(table: Table, name: str) -> NDArray[np.int64]:
     if taxonomy:
         return taxonomy.edges()
     return np.arange(len(table.levels(name)), dtype=np.int64)[:, None]
+
+
+def edges_of(table: Table, name: str) -> NDArray[np.int64] | None:
+    """`leaf_edges` of a nominal column, none for the others."""
+    return leaf_edges(table, name) if table.schema[name].kind is Kind.NOMINAL else None
 
 
 def placed(
