@@ -51,8 +51,19 @@ class Plan:
     notes: tuple[str, ...]
 
 
-def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = False) -> Plan:
-    """Settle method, parameters and promises, and stop if a required promise is not among them."""
+def plan(
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    keep_order: bool = False,
+    spread: bool = False,
+) -> Plan:
+    """Settle method, parameters and promises, and stop if a required promise is not among them.
+
+    Args:
+        policy: a path to a policy file, the same content as a mapping, or a `Policy`.
+        keep_order: release row i in place of row i.
+        spread: the rows lie in blocks on Spark, where only some methods run.
+    """
     policy = policies.load(policy)
     method = find(policy.method)
     columns = policy.columns or method.default_columns(policy.schema)
@@ -70,6 +81,8 @@ def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = 
         required=required(policy),
     )
     method.refuse(setting)
+    if spread:
+        _refuse_spread(method, setting)
     planned = Plan(
         policy=policy,
         method=method,
@@ -77,7 +90,10 @@ def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = 
         claims=method.claims(setting),
         required=required(policy),
         not_claimed=method.not_claimed(setting),
-        notes=_notes(policy, method, setting),
+        notes=(
+            *_notes(policy, method, setting),
+            *([method.approximate] if spread and method.approximate else []),
+        ),
     )
     for guarantee in planned.required:
         # A method that does not look at confidential values may still reach what it cannot
@@ -87,6 +103,16 @@ def plan(policy: Policy | Mapping[str, Any] | str | Path, *, keep_order: bool = 
         if not any(covers(claim, guarantee) for claim in planned.claims):
             raise ClaimViolationError(_cannot(planned, guarantee))
     return planned
+
+
+def _refuse_spread(method: Method[Any], setting: Setting[Any]) -> None:
+    """Refuse a method that does not run on Spark, or not with these parameters."""
+    if method.spread is None:
+        able = ", ".join(one.name for one in REGISTRY.values() if one.spread is not None)
+        raise InputError(
+            f"Method '{method.name}' does not run on Spark; those that do are {able}."
+        )
+    method.refuse_spread(setting)
 
 
 def with_rows(planned: Plan, rows: int) -> Plan:

@@ -4,8 +4,7 @@
 promise on the result, and derives the price again from the ledger; what fails stops the release.
 """
 
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,15 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
-from numpy.typing import NDArray
 
-from shoal import clamp, figures, intake, io, leaves
-from shoal.checking import check_frame, check_leaves
+from shoal import engine, io
 from shoal.core import (
     Check,
     Claim,
-    Decomposition,
     DifferentialPrivacy,
     LDiversity,
     Neighbours,
@@ -32,7 +27,6 @@ from shoal.core import (
     Policy,
     Progress,
     Release,
-    ReleaseForm,
     Role,
     Spending,
     Status,
@@ -42,14 +36,13 @@ from shoal.core import (
     shown,
     silent,
 )
-from shoal.engine import local
+from shoal.engine import Adopted, Outcome, Source
 from shoal.errors import ClaimViolationError, InputError, InternalError, ShoalError
 from shoal.hazmat import budget, ledger
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.methods import Tools
 from shoal.planning import Plan, covers, plan, with_rows
 from shoal.serialise import plain
-from shoal.table import Table
 
 
 @dataclass(frozen=True)
@@ -79,7 +72,7 @@ def protect(
     """Protect a table as its policy says.
 
     Args:
-        data: a pandas, Polars or PyArrow table, one row a person.
+        data: a pandas, Polars or PyArrow table, or a Spark DataFrame; one row a person.
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         keep_order: release row i in place of row i. By default rows are shuffled, since
             their order can identify.
@@ -94,15 +87,16 @@ def protect(
         InputError: the table or the policy cannot be used as it is.
         ClaimViolationError: a required promise cannot be kept; nothing is released.
     """
-    planned = plan(policy, keep_order=keep_order)
-    done = run(planned, io.from_native(data), progress=progress, noise=noise)
+    source = engine.source(data)
+    planned = plan(policy, keep_order=keep_order, spread=source.spread)
+    done = run(planned, source, progress=progress, noise=noise)
     settle(done)
     return done.release
 
 
 def run(
     planned: Plan,
-    raw: io.Raw,
+    raw: io.Raw | Source,
     *,
     progress: Progress = silent,
     noise: Noise | None = None,
@@ -118,8 +112,13 @@ def run(
         confidential as the original.
     """
     progress("reading columns", 0, 1)
-    table, clamped = _adopted(planned, raw)
-    planned = with_rows(planned, len(table))
+    source = engine.source(raw)
+    rows = source.adopt(
+        planned.policy.schema,
+        clamped=planned.method.clamps(planned.setting) if planned.method.noisy else None,
+        decimal=planned.policy.reading.get("decimal"),
+    )
+    planned = with_rows(planned, len(rows))
     noise = OpenDPNoise() if noise is None else noise
     claims = tuple(c for c in planned.claims if noise.secure or isinstance(c.guarantee, Testable))
     _still_covered(planned, claims)
@@ -131,23 +130,22 @@ def run(
             _not_looked_at(planned, looked=True)  # Somebody may have looked just now.
             claims = tuple(map(_if_not_chosen_from_it, claims))
         tools = Tools(noise, progress, getattr(noise, "rng", None) or np.random.default_rng())
-        outcome = local.run(table, planned.method, planned.setting, tools)
+        outcome = rows.run(planned.method, planned.setting, tools)
         progress("checking promises", 0, 1)
         _verify(claims, outcome.spendings, noise, drawn)
-        frame = _arranged(planned, outcome)
-        checks = _checked(planned, claims, frame, outcome.protected)
+        checks = _checked(planned, claims, outcome)
         release = Release(
-            data=raw.restore(frame),
+            data=outcome.data,
             claims=claims,
             checks=checks,
             spendings=outcome.spendings,
-            manifest=_manifest(planned, claims, checks, outcome, frame),
-            labels=_released_labels(planned, raw.labels, frame),
-            extras={name: raw.restore(_framed(t)) for name, t in outcome.extras.items()},
+            manifest=_manifest(planned, claims, checks, outcome),
+            labels=_released_labels(planned, source.labels, outcome.columns),
+            extras=outcome.extras,
         )
         progress("measuring losses", 0, 1)
-        compared = _figures(planned, outcome, clamped, booked)
-    told = (*_unreadable(clamped, len(table)), *_repeated(planned, raw))
+        compared = _figures(planned, outcome, rows.clamped, booked)
+    told = (*_unreadable(rows.clamped, len(rows)), *_repeated(planned, rows))
     if booked is None:
         return Run(release, compared, told)
     booking = (Path(planned.policy.ledger["file"]), booked.id)
@@ -168,13 +166,13 @@ def _counting_as_spent(booked: budget.Reservation | None) -> Iterator[None]:
 
 def _figures(
     planned: Plan,
-    outcome: local.Outcome,
+    outcome: Outcome,
     clamped: Mapping[str, Any],
     booked: budget.Reservation | None,
 ) -> dict[str, Any]:
     """What compares the release with the original, and what is left of the budget."""
     form, columns = planned.setting.release_form, planned.setting.columns
-    compared = figures.compare(outcome.original, outcome.protected, columns, form=form)
+    compared = outcome.figures(columns, form)
     for column in compared["columns"]:
         if column["name"] in clamped:  # the original here is already clamped
             column["missing_original"] = clamped[column["name"]]["missing"]
@@ -220,14 +218,6 @@ def show_budget(path: Path) -> str:
     return "\n\n".join(str(account) for account in budget.show(path))
 
 
-def _adopted(planned: Plan, raw: io.Raw) -> tuple[Table, Mapping[str, Any]]:
-    schema, decimal = planned.policy.schema, planned.policy.reading.get("decimal")
-    if planned.method.noisy:
-        columns = planned.method.clamps(planned.setting)
-        return clamp.adopt(raw.frame, schema, columns=columns, decimal=decimal)
-    return intake.adopt(raw.frame, schema, decimal=decimal), {}
-
-
 def _unreadable(clamped: Mapping[str, Mapping[str, int]], rows: int) -> tuple[str, ...]:
     """Warn the steward, and nobody else, where much of a column could not be read."""
     return tuple(
@@ -238,12 +228,12 @@ def _unreadable(clamped: Mapping[str, Mapping[str, int]], rows: int) -> tuple[st
     )
 
 
-def _repeated(planned: Plan, raw: io.Raw) -> tuple[str, ...]:
+def _repeated(planned: Plan, rows: Adopted) -> tuple[str, ...]:
     """Warn the steward, and nobody else, where an epsilon for a row is none for a person."""
     name = planned.policy.schema.flagged("unit")
     if name is None or not planned.method.noisy:
         return ()
-    extra = raw.frame.height - raw.frame[name].n_unique()
+    extra = rows.repeated(name)
     if not extra:
         return ()
     text = (
@@ -420,50 +410,12 @@ def _verify(
             )
 
 
-def _arranged(planned: Plan, outcome: local.Outcome) -> pl.DataFrame:
-    """Put the rows in the order of the release form.
-
-    An order that no output can tell apart from any other: random bits of the operating
-    system, sorted. That two of n rows get the same 64 bits has probability below n^2 / 2^65.
-    """
-    if isinstance(outcome.protected, Decomposition):
-        return leaves.to_frame(outcome.protected, planned.policy.schema)
-    frame = outcome.protected.publishable()
-    form = planned.setting.release_form
-    if form is ReleaseForm.ROW_ALIGNED:
-        return frame[outcome.places]
-    if form is ReleaseForm.CANONICAL and outcome.canonical is not None:
-        return frame[outcome.canonical]
-    if form is ReleaseForm.MARGINALS:
-        return pl.DataFrame([series[_random_order(frame.height)] for series in frame])
-    return frame[_random_order(frame.height)]
-
-
-def _framed(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
-    """Columns as a frame; texts come as objects."""
-    return pl.DataFrame(
-        {name: c.tolist() if c.dtype == object else c for name, c in columns.items()}
-    )
-
-
-def _random_order(rows: int) -> NDArray[np.int64]:
-    keys = pl.Series(np.frombuffer(os.urandom(8 * rows), dtype=np.uint64))
-    return keys.arg_sort().cast(pl.Int64).to_numpy()
-
-
-def _checked(
-    planned: Plan, claims: Iterable[Claim], frame: pl.DataFrame, released: Table | Decomposition
-) -> tuple[Check, ...]:
+def _checked(planned: Plan, claims: Iterable[Claim], outcome: Outcome) -> tuple[Check, ...]:
     """Recompute every promise that a table can be tested for, once; stop if one fails."""
     promised = [claim.guarantee for claim in claims if claim.status is not Status.REFUTED]
     testable = [g for g in (*planned.required, *promised) if isinstance(g, Testable)]
     schema = planned.policy.schema
-    checks = tuple(
-        check_leaves(released, guarantee, schema)
-        if isinstance(released, Decomposition)
-        else check_frame(frame, guarantee, schema)
-        for guarantee in dict.fromkeys(testable)
-    )
+    checks = tuple(outcome.check(guarantee, schema) for guarantee in dict.fromkeys(testable))
     for check in checks:
         if check.holds:
             continue
@@ -484,8 +436,7 @@ def _manifest(
     planned: Plan,
     claims: Iterable[Claim],
     checks: Iterable[Check],
-    outcome: local.Outcome,
-    frame: pl.DataFrame,
+    outcome: Outcome,
 ) -> dict[str, Any]:
     return {
         "shoal_version": version("shoal"),
@@ -495,9 +446,9 @@ def _manifest(
         "parameters": plain(planned.setting.parameters.model_dump()),
         "protected_columns": list(planned.setting.columns),
         "release_form": planned.setting.release_form.value,
-        "rows": frame.height,
+        "rows": outcome.rows,
         "suppressed": outcome.suppressed,
-        "columns": {name: str(dtype) for name, dtype in frame.schema.items()},
+        "columns": dict(outcome.columns),
         "policy": dict(planned.policy.document),
         "taxonomies": {
             column.name: [list(path) for path in column.taxonomy.paths]
@@ -514,11 +465,11 @@ def _manifest(
 
 
 def _released_labels(
-    planned: Plan, labels: Mapping[str, Any], frame: pl.DataFrame
+    planned: Plan, labels: Mapping[str, Any], columns: Container[str]
 ) -> dict[str, Any]:
     """Labels of the released columns; beside noise, only of values that the policy declares."""
     kept: dict[str, dict[str, Any]] = {
-        sort: {name: label for name, label in labels.get(sort, {}).items() if name in frame.columns}
+        sort: {name: label for name, label in labels.get(sort, {}).items() if name in columns}
         for sort in ("columns", "values")
     }
     if planned.method.noisy:

@@ -122,7 +122,7 @@ class Table:
     def publishable(self) -> pl.DataFrame:
         """The frame with the columns back in the types that they came in, where they fit."""
         return pl.DataFrame(
-            [_as_it_came(self.frame[name], dtype) for name, dtype in self.dtypes.items()]
+            [as_it_came(self.frame[name], dtype) for name, dtype in self.dtypes.items()]
         )
 
     def raw(self, name: str) -> NDArray[np.float64]:
@@ -300,7 +300,7 @@ def transformed(values: NDArray[np.float64], column: Column) -> NDArray[np.float
     return values
 
 
-def _as_it_came(series: pl.Series, dtype: pl.DataType) -> pl.Series:
+def as_it_came(series: pl.Series, dtype: pl.DataType) -> pl.Series:
     """Give a column back the type that it came in, where the released values still fit it."""
     if dtype in {series.dtype, pl.String} and not isinstance(series.dtype, pl.Enum):
         return series  # also text that was parsed: the new type stays

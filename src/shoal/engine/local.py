@@ -1,13 +1,18 @@
 """Run a method on this machine, in memory."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core import Decomposition, Spending
+from shoal import clamp, figures, intake, io, leaves
+from shoal.checking import check_frame, check_leaves
+from shoal.core import Check, Decomposition, ReleaseForm, Schema, Spending, Testable
 from shoal.methods import Method, Setting, Tools
 from shoal.table import Table
 
@@ -21,7 +26,8 @@ class Outcome:
         places: for each row of the file, where it stands in the canonical order.
         suppressed: how many rows were left out.
         notes: what the method has to say about this run.
-        extras: tables that may be published beside the rows.
+        tables: what may be published beside the rows.
+        raw: the table as it was handed in.
     """
 
     original: Table
@@ -30,11 +36,113 @@ class Outcome:
     spendings: tuple[Spending, ...]
     canonical: NDArray[np.int64] | None
     suppressed: int
+    form: ReleaseForm
     notes: tuple[str, ...] = ()
-    extras: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
+    tables: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
+    raw: io.Raw | None = None
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The released rows, in the order of the release form.
+
+        An order that no output can tell apart from any other: random bits of the operating
+        system, sorted. That two of n rows get the same 64 bits has probability below n^2 / 2^65.
+        """
+        if isinstance(self.protected, Decomposition):
+            return leaves.to_frame(self.protected, self.original.schema)
+        frame = self.protected.publishable()
+        if self.form is ReleaseForm.ROW_ALIGNED:
+            return frame[self.places]
+        if self.form is ReleaseForm.CANONICAL and self.canonical is not None:
+            return frame[self.canonical]
+        if self.form is ReleaseForm.MARGINALS:
+            return pl.DataFrame([series[_random_order(frame.height)] for series in frame])
+        return frame[_random_order(frame.height)]
+
+    @property
+    def rows(self) -> int:
+        """Rows that are released."""
+        return self.frame.height
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Columns that are released, with the names of their types."""
+        return {name: str(dtype) for name, dtype in self.frame.schema.items()}
+
+    @property
+    def data(self) -> Any:
+        """The released table, of the type that was handed in."""
+        return self._restored(self.frame)
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        """Tables beside it, by name."""
+        return {name: self._restored(_framed(columns)) for name, columns in self.tables.items()}
+
+    def _restored(self, frame: pl.DataFrame) -> Any:
+        return frame if self.raw is None else self.raw.restore(frame)
+
+    def check(self, guarantee: Testable, schema: Schema) -> Check:
+        """Recompute a promise on what is released."""
+        if isinstance(self.protected, Decomposition):
+            return check_leaves(self.protected, guarantee, schema)
+        return check_frame(self.frame, guarantee, schema)
+
+    def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
+        """Compare with the original: confidential."""
+        return figures.compare(self.original, self.protected, columns, form=form)
 
 
-def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table with the types of its policy, in memory."""
+
+    table: Table
+    clamped: Mapping[str, Mapping[str, int]]
+    raw: io.Raw
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def repeated(self, name: str) -> int:
+        """How many more rows there are than different values in a column, as it came."""
+        return self.raw.frame.height - self.raw.frame[name].n_unique()
+
+    def run(self, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
+        """Run a method, and put its rows in the order of the release form."""
+        return run(self.table, method, setting, tools, raw=self.raw)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A table in memory, as it was handed in."""
+
+    raw: io.Raw
+    spread: bool = False
+
+    @property
+    def labels(self) -> Mapping[str, Any]:
+        """Labels of its columns and values."""
+        return self.raw.labels
+
+    def adopt(self, schema: Schema, *, clamped: Sequence[str] | None, decimal: str | None) -> Rows:
+        """Bring the rows to the types of the policy, or clamp them to its public domains."""
+        frame = self.raw.frame
+        if clamped is None:
+            return Rows(intake.adopt(frame, schema, decimal=decimal), {}, self.raw)
+        return Rows(
+            *clamp.adopt(frame, schema, columns=clamped, decimal=decimal), self.raw
+        )
+
+
+def run(
+    table: Table,
+    method: Method[Any],
+    setting: Setting[Any],
+    tools: Tools,
+    *,
+    raw: io.Raw | None = None,
+) -> Outcome:
     """Sort the rows canonically and run the method on them.
 
     Ties in a method go to the first row; after sorting by all columns, the result does not
@@ -53,12 +161,26 @@ def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) 
         suppressed = len(original) - masked.kept.size
         original = original.take(masked.kept)
     return Outcome(
-        original,
-        masked.data,
-        places,
-        masked.spendings,
-        masked.canonical,
-        suppressed,
-        masked.notes,
-        masked.extras,
+        original=original,
+        protected=masked.data,
+        places=places,
+        spendings=masked.spendings,
+        canonical=masked.canonical,
+        suppressed=suppressed,
+        form=setting.release_form,
+        notes=masked.notes,
+        tables=masked.extras,
+        raw=raw,
     )
+
+
+def _framed(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
+    """Columns as a frame; texts come as objects."""
+    return pl.DataFrame(
+        {name: c.tolist() if c.dtype == object else c for name, c in columns.items()}
+    )
+
+
+def _random_order(rows: int) -> NDArray[np.int64]:
+    keys = pl.Series(np.frombuffer(os.urandom(8 * rows), dtype=np.uint64))
+    return keys.arg_sort().cast(pl.Int64).to_numpy()

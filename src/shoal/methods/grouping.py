@@ -10,6 +10,7 @@ other.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from shoal.core import Claim, KAnonymity, Kind, Partition, ReleaseForm, Role, Status
+from shoal.errors import InputError
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
+from shoal.methods.rows import Cut, Rows, Spread
 from shoal.partition import marginality_order, path_lengths
 from shoal.recode import Aggregate, recode
 from shoal.spec import choice
@@ -28,6 +31,7 @@ ONE_ROW_A_PERSON = "each person has one row"
 KNOWN_COLUMNS = "an attacker knows no more than the columns named here"
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 class Grouping(Parameters):
@@ -85,9 +89,22 @@ def joint_method(
 
 
 def column_method(
-    name: str, summary: str, rank: Callable[[Floats, int], Partition], *, source: str
+    name: str,
+    summary: str,
+    rank: Callable[[Floats, int], Partition],
+    *,
+    source: str,
+    cut: Cut | None = None,
 ) -> Method[Any]:
-    """A method that groups each column by itself: k-anonymity a column."""
+    """A method that groups each column by itself: k-anonymity a column.
+
+    Args:
+        name: as written in the policy.
+        summary: one line.
+        rank: groups a column of numbers.
+        source: whose idea it is.
+        cut: where groups begin in a sorted column, if not after every k values.
+    """
     return Method(
         name=name,
         summary=summary,
@@ -98,6 +115,8 @@ def column_method(
         reference=source,
         example={"k": 5},
         not_claimed=no_joint_promise,
+        spread=spread_columns(cut),
+        refuse_spread=no_medoid,
     )
 
 
@@ -164,19 +183,87 @@ def run_columns(
     return run
 
 
-def ranks(table: Table, name: str) -> Floats:
+def spread_columns(cut: Cut | None) -> Callable[[Rows, Setting[Grouping], Tools], Spread]:
+    """Group one column after the other in blocks: each order on its own, ties as on one machine.
+
+    The record of rank i in a column is in the same group wherever it lies, and a group's value
+    is computed from its records in canonical order: the same bits as on one machine.
+    """
+
+    def run(rows: Rows, setting: Setting[Grouping], tools: Tools) -> Spread:
+        changes = []
+        for number, name in enumerate(setting.columns):
+            tools.progress("ranking columns", number, len(setting.columns))
+            counts, last = rank_facts(rows, name)
+            groups = rows.runs(
+                partial(_rank_key, name=name, counts=counts, last=last),
+                setting.parameters.k,
+                columns=[name],
+                cut=cut,
+            )
+            change = partial(_recode_block, columns=[name], parameters=setting.parameters)
+            changes.append(groups.recoded([name], change))
+        return Spread(tuple(changes))
+
+    return run
+
+
+def rank_facts(rows: Rows, name: str) -> tuple[Integers | None, float | None]:
+    """What `ranks` reads off all records: how often categories occur, and the largest number."""
+    column = rows.template.schema[name]
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        return (rows.total(partial(_category_counts, name=name)) if column.taxonomy else None), None
+    return None, rows.largest(partial(Table.numbers, name=name))
+
+
+def _category_counts(table: Table, name: str) -> Integers:
+    codes = table.codes(name)
+    return np.bincount(codes[codes >= 0], minlength=len(table.levels(name)))
+
+
+def _rank_key(
+    table: Table, name: str, counts: Integers | None, last: float | None
+) -> tuple[Floats]:
+    return (ranks(table, name, counts=counts, largest=last),)
+
+
+def _recode_block(
+    table: Table, partition: Partition, columns: Sequence[str], parameters: Grouping
+) -> Table:
+    return _recoded(table, columns, partition, parameters)
+
+
+def no_medoid(setting: Setting[Grouping]) -> None:
+    """Refuse the one aggregate that is measured on a scale read off all records."""
+    if setting.parameters.aggregate is Aggregate.MEDOID:
+        raise InputError(
+            "[protect], aggregate: a medoid is nearest on a scale that is read off all records, "
+            "which this method does not do on Spark. Choose mean, median or mode."
+        )
+
+
+def ranks(
+    table: Table, name: str, *, counts: Integers | None = None, largest: float | None = None
+) -> Floats:
     """Numbers to sort a column by; missing last.
 
     Numbers and dates by value, ordinals by their declared order. A nominal with a taxonomy
     by semantic marginality, from the most central category to the most marginal one; without
     one, in the declared order of its categories.
+
+    Args:
+        table: the records, or a block of them.
+        name: the column.
+        counts: how often each category occurs among all records; by default, in the table.
+        largest: the largest number of all records; by default, of the table.
     """
     kind = table.schema[name].kind
     if kind in {Kind.ORDINAL, Kind.NOMINAL}:
         codes = table.codes(name)
         places = np.append(np.arange(len(table.levels(name))), len(table.levels(name)))
         if table.schema[name].taxonomy:
-            counts = np.bincount(codes[codes >= 0], minlength=len(places) - 1)
+            if counts is None:
+                counts = np.bincount(codes[codes >= 0], minlength=len(places) - 1)
             order = marginality_order(path_lengths(top_down(leaf_edges(table, name))), counts)
             places[order] = np.arange(order.size)
         return places[codes].astype(np.float64)  # a missing cell has code -1: the last place
@@ -184,7 +271,7 @@ def ranks(table: Table, name: str) -> Floats:
     gone = np.isnan(values)
     if not gone.any():
         return values
-    last = np.nextafter(np.nanmax(values, initial=0.0), np.inf)
+    last = np.nextafter(np.nanmax(values, initial=0.0 if largest is None else largest), np.inf)
     return np.where(gone, last, values)
 
 

@@ -23,6 +23,7 @@ from shoal.core import (
     Spending,
     silent,
 )
+from shoal.methods.rows import Rows, Spread
 from shoal.table import Table
 
 
@@ -139,6 +140,10 @@ class Method(Generic[P]):
         example_columns: two protected columns that it works on, for documentation.
         sort_by: columns by which rows are put in canonical order; by default all.
         counterexample: two neighbouring tables that refute a claim, for given k.
+        spread: how it runs on blocks of records, on many machines; none: it does not.
+        refuse_spread: raises where a setting runs on one machine only.
+        approximate: on blocks the result is another one than on one machine: the sentence that
+            says how, for the manifest.
     """
 
     name: str
@@ -160,6 +165,9 @@ class Method(Generic[P]):
     example_columns: tuple[Column, Column] = TWO_NUMBERS
     sort_by: Callable[[Setting[P]], tuple[str, ...]] | None = None
     counterexample: Callable[[int], Pair] | None = None
+    spread: Callable[[Rows, Setting[P], Tools], Spread] | None = None
+    refuse_spread: Callable[[Setting[P]], None] = lambda _setting: None
+    approximate: str = ""
 
     def clamps(self, setting: Setting[P]) -> tuple[str, ...]:
         """The columns whose cells become values of their public domains, whatever they were."""

@@ -1,0 +1,98 @@
+"""What the pipeline asks of an engine. An engine moves data and holds no privacy logic.
+
+A `Source` is what was handed in. It adopts the policy's types and becomes `Adopted` rows; these run
+a method and become an `Outcome`, of which the pipeline asks what it publishes.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from shoal.core import Check, ReleaseForm, Schema, Spending, Testable
+from shoal.methods import Method, Setting, Tools
+
+
+class Outcome(Protocol):
+    """What a method made of the rows, in the order of the release form.
+
+    Attributes:
+        spendings: what the method says that it drew.
+        suppressed: how many rows were left out.
+        notes: what the method has to say about this run.
+    """
+
+    @property
+    def spendings(self) -> tuple[Spending, ...]: ...
+
+    @property
+    def suppressed(self) -> int: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+    @property
+    def rows(self) -> int:
+        """Rows that are released."""
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """Columns that are released, with the names of their types."""
+
+    @property
+    def data(self) -> Any:
+        """The released table, of the type that was handed in."""
+
+    @property
+    def extras(self) -> Mapping[str, Any]:
+        """Tables beside it, by name."""
+
+    def check(self, guarantee: Testable, schema: Schema) -> Check:
+        """Recompute a promise on what is released."""
+
+    def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
+        """Compare with the original: confidential."""
+
+
+class Adopted(Protocol):
+    """Rows with the types of the policy.
+
+    Attributes:
+        clamped: for each clamped column, how many cells were changed: confidential.
+    """
+
+    @property
+    def clamped(self) -> Mapping[str, Mapping[str, int]]: ...
+
+    def __len__(self) -> int: ...
+
+    def repeated(self, name: str) -> int:
+        """How many more rows there are than different values in a column, as it came."""
+
+    def run(self, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
+        """Run a method, and put its rows in the order of the release form."""
+
+
+class Source(Protocol):
+    """A table as it was handed in.
+
+    Attributes:
+        labels: of its columns and values.
+        spread: whether it lies in blocks, so that only some methods run on it.
+    """
+
+    @property
+    def labels(self) -> Mapping[str, Any]: ...
+
+    @property
+    def spread(self) -> bool: ...
+
+    def adopt(
+        self, schema: Schema, *, clamped: Sequence[str] | None, decimal: str | None
+    ) -> Adopted:
+        """Bring the rows to the types of the policy.
+
+        Args:
+            schema: the columns.
+            clamped: which of them become values of their public domains, in silence; none: what
+                does not fit is refused.
+            decimal: the decimal mark of numbers in text.
+        """

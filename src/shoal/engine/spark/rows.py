@@ -1,0 +1,460 @@
+"""Rows in blocks on Spark: the verbs that methods ask for, on `blocks`.
+
+The base: every record once, typed, in blocks by canonical order; a record knows its place in that
+order and its place in the file. Groups that are runs of another order get blocks of their own, of
+the columns that they are about alone. A group whose records lie in two blocks is brought together
+by shipping those records, never sums, so that a mean is added up in the order in which one machine
+adds it up, and has the same bits.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core import Partition, Schema
+from shoal.engine.spark.blocks import RID, SEQ, Blocks, Numbered, Store, exchange, pack, unpack
+from shoal.errors import InternalError
+from shoal.methods.rows import Change, Cut, Question
+from shoal.table import Table
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+GROUP = "\0group"
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What all blocks of a table share.
+
+    Attributes:
+        schema: of the columns, identifiers left out.
+        dtypes: in which they leave.
+        types: of the typed frame.
+    """
+
+    schema: Schema
+    dtypes: Mapping[str, pl.DataType]
+    types: Mapping[str, pl.DataType]
+
+    def table(self, frame: pl.DataFrame) -> Table:
+        """The columns of a block that are the table's."""
+        names = [name for name in self.types if name in frame.columns]
+        kept = self.schema
+        if len(names) < len(self.types):
+            kept = Schema(tuple(column for column in kept.columns if column.name in names))
+        return Table(frame.select(names), kept, {name: self.dtypes[name] for name in names})
+
+
+@dataclass(eq=False)
+class SparkRows:
+    """Records in blocks by canonical order.
+
+    Attributes:
+        base: the blocks, kept.
+        starts: the first place in the canonical order of each block, and the number of records.
+        numbers: of the blocks.
+    """
+
+    store: Store
+    base: Blocks
+    layout: Layout
+    starts: Integers
+    kept: list[Blocks] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @cached_property
+    def template(self) -> Table:
+        """The columns and their types, with one row of missing cells."""
+        columns = {name: pl.Series(name, [None], dtype=d) for name, d in self.layout.types.items()}
+        return self.layout.table(pl.DataFrame(columns))
+
+    def block_count(self, least: int = 1) -> int:
+        """How many blocks to cut an order into, so that none has fewer records than stated."""
+        return self.store.block_count(len(self), least)
+
+    def total(self, question: Question) -> Integers:
+        """Ask each block, and add the answers up."""
+        layout = self.layout
+
+        def ask(_number: int, frame: pl.DataFrame) -> Numbered:
+            answer = np.asarray(question(layout.table(frame)))
+            return [(0, _flat(answer))]
+
+        return _added(self.base.map(ask))
+
+    def largest(self, question: Callable[[Table], Floats]) -> float:
+        """The largest of some numbers of the records, missing ones and those below 0 left out."""
+        layout = self.layout
+
+        def ask(number: int, frame: pl.DataFrame) -> Numbered:
+            return [(number, pl.DataFrame({"value": [_largest(question(layout.table(frame)))]}))]
+
+        return max(frame["value"][0] for _, frame in self.base.map(ask).fetch())
+
+    def walk(self, start: Callable[[Table], Any]) -> "SparkWalk":
+        """Give each block a state, which the steps may change."""
+        return SparkWalk(self, start)
+
+    def collect(self, question: Callable[[Table], Array]) -> Array:
+        """Bring some numbers of each record here, in canonical order."""
+        layout = self.layout
+
+        def ask(number: int, frame: pl.DataFrame) -> Numbered:
+            answer = np.asarray(question(layout.table(frame)))
+            return [(number, _columns(answer))]
+
+        parts = dict(self.base.map(ask).fetch())
+        return np.concatenate([_matrix(parts[number]) for number in sorted(parts)])
+
+    def runs(
+        self,
+        keys: Callable[[Table], Sequence[Array]],
+        k: int,
+        *,
+        columns: Sequence[str],
+        cut: Cut | None = None,
+    ) -> "Runs":
+        """Sort the records by keys, ties in canonical order, and cut the order into groups."""
+        layout = self.layout
+
+        def narrow(number: int, frame: pl.DataFrame) -> Numbered:
+            words = keys(layout.table(frame))
+            series = [pl.Series(f"\0k{place}", word) for place, word in enumerate(words)]
+            return [(number, frame.select(RID, *columns).with_columns(series))]
+
+        def order(frame: pl.DataFrame) -> pl.DataFrame:
+            named = [name for name in frame.columns if name.startswith("\0k")]
+            return frame.select(*named, RID)
+
+        count = self.block_count(4 * k)
+        made = exchange(self.base.map(narrow).keep(), order, count).keep()
+        self.kept.append(made)
+        return Runs(self, made, k, cut)
+
+    def singly(self) -> "Single":
+        """Every record is a group of its own, numbered in canonical order."""
+        return Single(self, np.ones(len(self), dtype=np.int64), None)
+
+    def grouped(self, partition: Partition) -> "Single":
+        """Groups that were formed from what was collected."""
+        return Single(self, partition.sizes, partition.labels)
+
+    def changed(self, changes: Sequence[Change]) -> Blocks:
+        """The base with its columns changed, gathered again in canonical order."""
+        if not changes:
+            return self.base
+        columns = [name for change in changes for name in change.columns]
+        types = [name for name in self.layout.types if name not in columns]
+        names = [*self.layout.types, *(name for name in columns if name not in self.layout.types)]
+
+        def narrow(number: int, frame: pl.DataFrame) -> Numbered:
+            return [(number, frame.select(SEQ, RID, *types))]
+
+        def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+            parts: dict[tuple[str, ...], list[pl.DataFrame]] = {}
+            for frame in frames:
+                parts.setdefault(tuple(frame.columns), []).append(frame)
+            whole = [pl.concat(some).sort(RID) for some in parts.values()]
+            first = next(frame for frame in whole if SEQ in frame.columns)
+            for frame in whole:
+                if frame.height != first.height or not frame[RID].equals(first[RID]):
+                    raise InternalError("Changed records do not fit those that came in.")
+            rest = [frame.drop(RID) for frame in whole if frame is not first]
+            both = pl.concat([first, *rest], how="horizontal")
+            return [(number, both.select(*names, SEQ, RID))]
+
+        held = [change.held for change in changes]
+        tasks = len(self.starts) - 1
+        return self.base.map(narrow).union(*held).gather(tasks, merge)
+
+    def forget(self) -> None:
+        """Let go of what was kept on the way."""
+        for blocks in self.kept:
+            blocks.drop()
+        self.kept.clear()
+
+
+def cut_by(frame: pl.DataFrame, block: Integers) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Cut a frame where its block changes; blocks do not decrease."""
+    first = np.flatnonzero(np.diff(block, prepend=-1))
+    for begin, end in zip(first, np.append(first[1:], block.size), strict=True):
+        yield int(block[begin]), frame[int(begin) : int(end)]
+
+
+@dataclass(eq=False)
+class Single:
+    """Groups on the base itself: each record, or by labels that every task gets."""
+
+    rows: SparkRows
+    sizes: Integers
+    labels: Integers | None
+
+    def _labels(self) -> Callable[[pl.DataFrame], Integers]:
+        if self.labels is None:
+            return lambda frame: frame[RID].to_numpy()
+        sent = self.rows.store.send(np.asarray(self.labels))
+        return lambda frame: sent.value[frame[RID].to_numpy()]
+
+    def sums(self, measure: Callable[[Table], Integers]) -> Integers:
+        """Add up whole numbers of the records by group."""
+        layout, labels = self.rows.layout, self._labels()
+
+        def ask(number: int, frame: pl.DataFrame) -> Numbered:
+            return [(number, _by_group(labels(frame), measure(layout.table(frame))))]
+
+        return _group_sums(self.rows.base.map(ask), len(self.sizes))
+
+    def answered(
+        self, columns: Sequence[str], answers: Array, put: Callable[[Table, Array], Table]
+    ) -> Change:
+        """Change columns by what was answered for each group."""
+        layout, labels = self.rows.layout, self._labels()
+        sent = self.rows.store.send(np.asarray(answers))
+
+        def change(number: int, frame: pl.DataFrame) -> Numbered:
+            table = put(layout.table(frame.select(RID, *columns)), sent.value[labels(frame)])
+            return [(number, table.frame.select(columns).with_columns(frame[RID]))]
+
+        return Change(tuple(columns), self.rows.base.map(change))
+
+    def recoded(
+        self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
+    ) -> Change:
+        """Not served: only runs are brought together in blocks."""
+        raise InternalError(f"Groups by label cannot be recoded in blocks: {columns}, {change}.")
+
+
+@dataclass(eq=False)
+class Runs:
+    """Groups that are runs of an order; blocks hold the records in that order.
+
+    Attributes:
+        blocks: sorted records, kept.
+        k: see `SparkRows.runs`.
+    """
+
+    rows: SparkRows
+    blocks: Blocks
+    k: int
+    cut: Cut | None
+
+    @cached_property
+    def held(self) -> tuple[list[int], Integers]:
+        """Numbers of the blocks, and the rank of the first record of each, with the end."""
+        sizes = self.blocks.sizes()
+        ranks = np.concatenate([[0], np.cumsum(list(sizes.values()))])
+        if ranks[-1] != len(self.rows):
+            raise InternalError("Records were lost between two orders.")
+        return list(sizes), ranks.astype(np.int64)
+
+    @cached_property
+    def begins(self) -> Integers:
+        """The first rank of each group."""
+        n = len(self.rows)
+        if self.cut is None:
+            return np.arange(n // self.k, dtype=np.int64) * self.k
+
+        def values(number: int, frame: pl.DataFrame) -> Numbered:
+            return [(number, frame.select("\0k0"))]
+
+        found = np.empty(n)
+        numbers, ranks = self.held
+        place = dict(zip(numbers, ranks.tolist(), strict=False))
+        for number, frame in self.blocks.map(values).fetch():
+            found[place[number] : place[number] + frame.height] = frame.to_series().to_numpy()
+        return self.cut(found, self.k)
+
+    @property
+    def sizes(self) -> Integers:
+        """Records of each group."""
+        return np.diff(np.append(self.begins, len(self.rows)))
+
+    def _group(self) -> Callable[[Integers], Integers]:
+        """From ranks to groups."""
+        k, last = self.k, len(self.begins) - 1
+        if self.cut is None:
+            return lambda ranks: np.minimum(ranks // k, last)
+        sent = self.rows.store.send(self.begins)
+        return lambda ranks: np.searchsorted(sent.value, ranks, side="right") - 1
+
+    def sums(self, measure: Callable[[Table], Integers]) -> Integers:
+        """Add up whole numbers of the records by group."""
+        layout, group, first = self.rows.layout, self._group(), self._first()
+
+        def ask(number: int, frame: pl.DataFrame) -> Numbered:
+            labels = group(first[number] + np.arange(frame.height))
+            return [(number, _by_group(labels, measure(layout.table(frame))))]
+
+        return _group_sums(self.blocks.map(ask), len(self.begins))
+
+    def answered(
+        self, columns: Sequence[str], answers: Array, put: Callable[[Table, Array], Table]
+    ) -> Change:
+        """Change columns by what was answered for each group."""
+        layout, group, first = self.rows.layout, self._group(), self._first()
+        sent = self.rows.store.send(np.asarray(answers))
+        home = _homing(self.rows.starts)
+
+        def change(number: int, frame: pl.DataFrame) -> Numbered:
+            labels = group(first[number] + np.arange(frame.height))
+            table = put(layout.table(frame.select(RID, *columns)), sent.value[labels])
+            return home(table.frame.select(columns).with_columns(frame[RID]).sort(RID))
+
+        return Change(tuple(columns), self.blocks.map(change))
+
+    def recoded(
+        self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
+    ) -> Change:
+        """Change columns on blocks that hold whole groups, their records in canonical order."""
+        layout, group, first = self.rows.layout, self._group(), self._first()
+        shipped, leading = self._borders()
+        sent = self.rows.store.send(shipped)
+        home = _homing(self.rows.starts)
+
+        def recode(number: int, frame: pl.DataFrame) -> Numbered:
+            skip = leading.get(number, 0)
+            own = frame[skip:]
+            if not own.height:
+                return []
+            whole = pl.concat([own, *(unpack(part) for part in sent.value.get(number, ()))])
+            labels = group(first[number] + skip + np.arange(whole.height))
+            whole = whole.with_columns(pl.Series(GROUP, labels - labels[0])).sort(RID)
+            table = layout.table(whole.select(RID, *columns))
+            done = change(table, Partition(whole[GROUP].to_numpy()))
+            return home(done.frame.select(columns).with_columns(whole[RID]))
+
+        return Change(tuple(columns), self.blocks.map(recode))
+
+    def labelled(self) -> Change:
+        """The group of each record, as one more column."""
+        group, first = self._group(), self._first()
+        home = _homing(self.rows.starts)
+
+        def label(number: int, frame: pl.DataFrame) -> Numbered:
+            labels = pl.Series(GROUP, group(first[number] + np.arange(frame.height)))
+            return home(frame.select(RID).with_columns(labels).sort(RID))
+
+        return Change((GROUP,), self.blocks.map(label))
+
+    def _first(self) -> dict[int, int]:
+        numbers, ranks = self.held
+        return dict(zip(numbers, ranks[:-1].tolist(), strict=True))
+
+    def _borders(self) -> tuple[dict[int, list[bytes]], dict[int, int]]:
+        """Records of groups that began in an earlier block: as bytes for it, and how many."""
+        numbers, ranks = self.held
+        ends = np.append(self.begins, len(self.rows))
+        leading: dict[int, int] = {}
+        owner: dict[int, int] = {}
+        for place, number in enumerate(numbers):
+            start, end = int(ranks[place]), int(ranks[place + 1])
+            which = int(np.searchsorted(self.begins, start, side="right")) - 1
+            if ends[which] == start:
+                continue
+            leading[number] = min(int(ends[which + 1]), end) - start
+            block = int(np.searchsorted(ranks, ends[which], side="right")) - 1
+            owner[number] = numbers[block]
+        if not leading:
+            return {}, {}
+
+        def heads(number: int, frame: pl.DataFrame) -> Numbered:
+            return [(number, frame[: leading[number]])] if number in leading else []
+
+        found = dict(self.blocks.map(heads).fetch())
+        shipped: dict[int, list[bytes]] = {}
+        for number in sorted(found):
+            shipped.setdefault(owner[number], []).append(pack(found[number]))
+        return shipped, leading
+
+
+class SparkWalk:
+    """Blocks that remember what happened to them: by doing it all again.
+
+    No state is kept on a worker, where it could be lost: each step replays the earlier ones.
+    """
+
+    def __init__(self, rows: SparkRows, start: Callable[[Table], Any]) -> None:
+        self._rows, self._start = rows, start
+        self._moves: list[Callable[[Any], Integers]] = []
+
+    def step(self, move: Callable[[Any], Integers]) -> Integers:
+        """Move the records of each block, and add up what the blocks say."""
+        self._moves.append(move)
+        moves, start = tuple(self._moves), self._start
+
+        def replay(table: Table) -> Integers:
+            state = start(table)
+            answer = np.zeros(0, dtype=np.int64)
+            for one in moves:
+                answer = one(state)
+            return answer
+
+        return self._rows.total(replay)
+
+
+def _homing(starts: Integers) -> Callable[[pl.DataFrame], Numbered]:
+    def home(frame: pl.DataFrame) -> Numbered:
+        return cut_by(frame, np.searchsorted(starts, frame[RID].to_numpy(), side="right") - 1)
+
+    return home
+
+
+def _largest(values: Floats) -> float:
+    return float(np.nanmax(values, initial=0.0))
+
+
+def _flat(answer: Array) -> pl.DataFrame:
+    return pl.DataFrame({"shape": [list(answer.shape)], "answer": [answer.ravel().tolist()]})
+
+
+def _added(blocks: Blocks) -> Integers:
+    total: Integers | None = None
+    for _, frame in blocks.fetch():
+        part = frame["answer"][0].to_numpy().astype(np.int64).reshape(frame["shape"][0].to_list())
+        total = part if total is None else total + part
+    if total is None:
+        raise InternalError("A table without blocks was asked for a total.")
+    return total
+
+
+def _columns(answer: Array) -> pl.DataFrame:
+    wide = answer if answer.ndim > 1 else answer[:, None]
+    return pl.DataFrame({str(place): column for place, column in enumerate(wide.T)} | {
+        "\0flat": np.full(len(wide), answer.ndim == 1)
+    })  # fmt: skip
+
+
+def _matrix(frame: pl.DataFrame) -> Array:
+    flat = bool(frame["\0flat"].any())
+    values = frame.drop("\0flat").to_numpy()
+    return values[:, 0] if flat else values
+
+
+def _by_group(labels: Integers, measured: Integers) -> pl.DataFrame:
+    """Sums of a block by group: only of groups that it holds."""
+    wide = measured if measured.ndim > 1 else measured[:, None]
+    groups, place = np.unique(labels, return_inverse=True)
+    sums = np.zeros((groups.size, wide.shape[1]), dtype=np.int64)
+    np.add.at(sums, place.ravel(), wide)
+    return pl.DataFrame({GROUP: groups} | {str(j): c for j, c in enumerate(sums.T)})
+
+
+def _group_sums(blocks: Blocks, groups: int) -> Integers:
+    total: Integers | None = None
+    for _, frame in blocks.fetch():
+        part = frame.drop(GROUP).to_numpy()
+        if total is None:
+            total = np.zeros((groups, part.shape[1]), dtype=np.int64)
+        total[frame[GROUP].to_numpy()] += part
+    if total is None:
+        raise InternalError("A table without blocks was asked for sums.")
+    return total

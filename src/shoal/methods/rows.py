@@ -1,0 +1,138 @@
+"""What a method may ask of records that lie in blocks on many machines.
+
+A method that runs beyond one machine says how in its own file: `Method.spread` names a function of
+`Rows`, and an engine serves `Rows`. The verbs are few:
+
+    total      whole numbers that are computed on each block and added up
+    walk       the same again and again, on blocks that remember what happened to them
+    collect    a few numbers a record, brought to one machine in canonical order
+    runs       groups that are runs of an order of the records
+    singly     every record a group of its own
+    grouped    groups that were formed from what was collected
+    blocks     whole blocks of neighbours, for methods that finish each by itself
+
+Questions see the rows as they came, whatever was changed before. Functions that are handed in run
+where the blocks are: they are pure, and they may run twice on a block. So no noise is drawn in
+them: sums come to the caller, noise is drawn there once, and `Groups.answered` sends the answers
+back as they are.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Decomposition, Partition, Spending
+from shoal.table import Table
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Array = NDArray[Any]
+
+Question = Callable[[Table], Integers]
+"""From a block to whole numbers, of one shape for all blocks, that add up."""
+Cut = Callable[[Floats, int], Integers]
+"""From the sorted values of a column to the first rank of each group."""
+
+
+class Groups(Protocol):
+    """Records in groups, numbered from 0 in their order."""
+
+    @property
+    def sizes(self) -> Integers:
+        """Records of each group."""
+
+    def sums(self, measure: Callable[[Table], Integers]) -> Integers:
+        """Add up whole numbers of the records, one row a record, by group: one row a group."""
+
+    def recoded(
+        self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
+    ) -> "Change":
+        """Change columns on blocks that hold whole groups, their records in canonical order."""
+
+    def answered(
+        self, columns: Sequence[str], answers: Array, put: Callable[[Table, Array], Table]
+    ) -> "Change":
+        """Change columns by what was answered for each group: `put` gets one answer a record."""
+
+
+class Walk(Protocol):
+    """Blocks that remember what happened to them."""
+
+    def step(self, move: Callable[[Any], Integers]) -> Integers:
+        """Move the records of each block, and add up what the blocks say."""
+
+
+class Rows(Protocol):
+    """Records in blocks. See the module for what may be asked of them."""
+
+    @property
+    def template(self) -> Table:
+        """The columns and their types, with one row of missing cells."""
+
+    def __len__(self) -> int: ...
+
+    def total(self, question: Question) -> Integers:
+        """Ask each block, and add the answers up."""
+
+    def largest(self, question: Callable[[Table], Floats]) -> float:
+        """The largest of some numbers of the records, missing ones and those below 0 left out."""
+
+    def walk(self, start: Callable[[Table], Any]) -> Walk:
+        """Give each block a state, which the steps may change."""
+
+    def collect(self, question: Callable[[Table], Array]) -> Array:
+        """Bring some numbers of each record here, in canonical order. Memory: all of them."""
+
+    def runs(
+        self,
+        keys: Callable[[Table], Sequence[Array]],
+        k: int,
+        *,
+        columns: Sequence[str],
+        cut: Cut | None = None,
+    ) -> Groups:
+        """Sort the records by keys, ties in canonical order, and cut the order into groups.
+
+        Args:
+            keys: what to sort by, the leading key first: numbers without missing ones, each
+                record by itself.
+            k: with g = floor(n / k), the record of rank i is in group min(floor(i / k), g - 1).
+            columns: what the groups will be asked about or change.
+            cut: where groups begin instead, from the sorted values of the first key, which are
+                brought to one machine.
+        """
+
+    def singly(self) -> Groups:
+        """Every record is a group of its own, numbered in canonical order."""
+
+    def grouped(self, partition: Partition) -> Groups:
+        """Groups that were formed from what was collected."""
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """Columns that will be replaced; what holds the new ones is the engine's."""
+
+    columns: tuple[str, ...]
+    held: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """What a run on blocks gives, and what it costs: `Masked`, with changes in place of rows.
+
+    Attributes:
+        changes: of columns of the records that came in.
+        data: rows that stand for nobody, or boxes, where the release is not the changed records.
+        canonical: the groups whose order is public, where the method has such.
+    """
+
+    changes: tuple[Change, ...] = ()
+    data: Table | Decomposition | None = None
+    spendings: tuple[Spending, ...] = ()
+    canonical: Groups | None = None
+    notes: tuple[str, ...] = ()
+    extras: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
