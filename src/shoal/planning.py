@@ -109,9 +109,7 @@ def _refuse_spread(method: Method[Any], setting: Setting[Any]) -> None:
     """Refuse a method that does not run on Spark, or not with these parameters."""
     if method.spread is None:
         able = ", ".join(one.name for one in REGISTRY.values() if one.spread is not None)
-        raise InputError(
-            f"Method '{method.name}' does not run on Spark; those that do are {able}."
-        )
+        raise InputError(f"Method '{method.name}' does not run on Spark; those that do are {able}.")
     method.refuse_spread(setting)
 
 

@@ -130,9 +130,7 @@ class Source:
         frame = self.raw.frame
         if clamped is None:
             return Rows(intake.adopt(frame, schema, decimal=decimal), {}, self.raw)
-        return Rows(
-            *clamp.adopt(frame, schema, columns=clamped, decimal=decimal), self.raw
-        )
+        return Rows(*clamp.adopt(frame, schema, columns=clamped, decimal=decimal), self.raw)
 
 
 def run(

@@ -63,7 +63,7 @@ def spread(rows: Rows, setting: Setting[Any], tools: Tools, method: Grouper) -> 
     if len(rows) >= 2 * size:
         scales = scales_of(rows, columns)
         tools.progress("cutting cells", 0, 1)
-        route = _routing(rows, setting, scales, size, least, method)
+        route = _routing(rows, setting, scales, (size, least), method)
     tools.progress("grouping cells", 0, 1)
     change = rows.within(columns, route, _finishing(columns, parameters, scales, method))
     return Spread(changes=(change,))
@@ -105,11 +105,15 @@ def recoded(
 
 
 def _routing(
-    rows: Rows, setting: Setting[Any], scales: Sequence[Scale], size: int, least: int,
+    rows: Rows,
+    setting: Setting[Any],
+    scales: Sequence[Scale],
+    sizes_wanted: tuple[int, int],
     method: Grouper,
-) -> Callable[[Table, Ints], Ints]:  # fmt: skip
+) -> Callable[[Table, Ints], Ints]:
     """Cut cells by a sample, count what they hold, and let the small ones join their siblings."""
     columns, k = setting.columns, setting.parameters.k
+    size, least = sizes_wanted
     count = max(-(-SAMPLED * len(rows) // size), SAMPLED * 64)
     sample = sampled(rows, columns, count)
     X = np.hstack([

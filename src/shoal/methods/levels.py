@@ -15,6 +15,7 @@ than on one machine; what is promised holds all the same.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,25 +24,14 @@ from numpy.typing import NDArray
 from shoal.core import LDiversity, Partition, TCloseness
 from shoal.errors import ClaimViolationError, InputError
 from shoal.methods import cells
-from shoal.methods.method import Setting, Tools
-from shoal.methods.mondrian import (
-    Cuts,
-    Output,
-    Ruler,
-    Values,
-    halting,
-    levels_of,
-    ruler,
-    steering,
-    way,
-)
+from shoal.methods.method import Tools
 from shoal.methods.rows import Rows, Spread
-from shoal.partition import Choice, Requirement, mondrian_tree, unmet
+from shoal.methods.rulers import Ruler, Values, levels_of, ruler, way
+from shoal.partition import Requirement, mondrian_tree, unmet
 from shoal.partition._kernels_cells import descend, tally_grid
 from shoal.partition._kernels_rules import Rules, meets
 from shoal.partition.requirement import compiled
-from shoal.recode import Aggregate, generalise
-from shoal.table import Scale, Table
+from shoal.table import Table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -61,18 +51,28 @@ APPROXIMATE = (
 )
 
 
-def refuse_spread(setting: Setting[Cuts]) -> None:
-    """Refuse what needs every record in one place."""
-    parameters = setting.parameters
-    if parameters.output is Output.TREE:
-        raise InputError("[protect], output: 'tree' runs on one machine only; expected another.")
-    if parameters.suppress:
-        raise InputError("[protect], suppress: it runs on one machine only; expected 0.")
-    if parameters.dimension is not Choice.RANGE:
-        raise InputError(
-            f"[protect], dimension: '{parameters.dimension}' runs on one machine only; expected "
-            "'range'."
-        )
+Release = Callable[[Table, Partition], Table]
+"""From records and their groups to what is released of them."""
+
+
+class Asked(NamedTuple):
+    """What a run is to do.
+
+    Attributes:
+        columns: that are cut.
+        k: least number of records in a leaf.
+        required: what leaves must meet beside.
+        halt: what a node must meet to be cut.
+        relaxed: whether equal values may be parted.
+        max_height: largest number of cuts above a leaf.
+    """
+
+    columns: tuple[str, ...]
+    k: int
+    required: tuple[LDiversity | TCloseness, ...] = ()
+    halt: TCloseness | None = None
+    relaxed: bool = False
+    max_height: int | None = None
 
 
 class Counted(NamedTuple):
@@ -89,9 +89,7 @@ class Counted(NamedTuple):
 
     def requirement(self, codes: Ints) -> Requirement:
         """What a group of some of the rows must meet."""
-        return Requirement(
-            self.guarantee, codes, self.values.width, self.edges, totals=self.totals
-        )
+        return Requirement(self.guarantee, codes, self.values.width, self.edges, totals=self.totals)
 
 
 @dataclass
@@ -152,30 +150,25 @@ class Cut(NamedTuple):
     fewer: int
 
 
-def spread(rows: Rows, setting: Setting[Cuts], tools: Tools) -> Spread:
+def spread(rows: Rows, asked: Asked, release: Release, tools: Tools) -> Spread:
     """Cut from the root down, and finish each small node by itself."""
-    parameters, columns = setting.parameters, setting.columns
     tools.progress("measuring columns", 0, 1)
-    rulers = _rulers(rows, columns)
-    wanted = steering(setting)
-    halts = [] if parameters.halt_beyond is None else [halting(setting)]
-    counted = [_counted(rows, guarantee) for guarantee in (*wanted, *halts)]
-    most = max(int(NODE * rows.block_rows), 2 * parameters.k)
-    some = counted[: len(wanted)]
+    columns = asked.columns
+    halts = () if asked.halt is None else (asked.halt,)
+    counted = [_counted(rows, guarantee) for guarantee in (*asked.required, *halts)]
+    most = max(NODE * rows.block_rows, 2 * asked.k)
+    some = counted[: len(asked.required)]
     missed = unmet([own.requirement(_one(own.totals)) for own in some])
     if missed is not None:
         raise ClaimViolationError(
             f"No grouping meets {missed.guarantee}, because the whole table does not. Nothing was "
             "written."
         )
-    work = _Work(rows, columns, parameters, rulers, counted, bool(halts))
+    work = _Work(rows, asked, _rulers(rows, columns), counted)
     upper = work.cut(most, tools)
-    scales = None
-    if parameters.output is Output.CENTROIDS and parameters.aggregate is Aggregate.MEDOID:
-        scales = cells.scales_of(rows, columns)
     tools.progress("finishing nodes", 0, 1)
     needs = dict.fromkeys((*columns, *(n for own in counted for n in own.guarantee.columns)))
-    route, finish = work.finishing(upper, most, scales)
+    route, finish = work.finishing(upper, most, release)
     return Spread(changes=(rows.within(columns, route, finish, needs=tuple(needs)),))
 
 
@@ -229,25 +222,39 @@ def _distinct(raws: Floats, counts: Ints) -> tuple[Floats, Ints]:
     return np.where(np.isinf(found), np.nan, found), sums
 
 
+class _Seen(NamedTuple):
+    """What a pass counts in nodes, which are numbered by slots."""
+
+    edges: Floats
+    first: Ints
+    counts: Ints
+    ends: Floats  # two rows a slot: least and largest value of each column
+    values: Ints  # one row a slot: confidential values of all rules
+
+    def of(self, slot: int, column: int) -> tuple[Ints, Floats]:
+        """Counts on the grid of a column, and its edges."""
+        begin, end = self.first[slot, column], self.first[slot, column + 1]
+        base = 2 * begin + slot * (self.first.shape[1] - 1) + column
+        return self.counts[base : base + 2 * (end - begin) + 1], self.edges[begin:end]
+
+
 class _Work:
     """What the passes of one run share."""
 
     def __init__(
         self,
         rows: Rows,
-        columns: Sequence[str],
-        parameters: Cuts,
+        asked: Asked,
         rulers: Sequence[Ruler],
         counted: Sequence[Counted],
-        halts: bool,  # noqa: FBT001 (one of a kind)
     ) -> None:
-        self.rows, self.columns, self.parameters = rows, columns, parameters
+        self.rows, self.columns, self.asked = rows, asked.columns, asked
         self.rulers, self.counted = rulers, counted
         own = [one.requirement(_one(one.totals)) for one in counted]
         self.rules: Rules = compiled(own, 1)[0]
-        self.halting = len(counted) - 1 if halts else -1
+        self.halting = -1 if asked.halt is None else len(counted) - 1
         self.whole: Floats | None = None
-        self.sample = np.empty((0, len(columns)))
+        self.sample = np.empty((0, len(asked.columns)))
 
     def cut(self, most: int, tools: Tools) -> Upper:
         """Cut level by level until every end is small enough, or closed."""
@@ -264,7 +271,7 @@ class _Work:
         return upper
 
     def _active(self, upper: Upper, most: int) -> list[int]:
-        height = self.parameters.max_height
+        height = self.asked.max_height
         return [
             end
             for end, size in enumerate(upper.sizes)
@@ -295,58 +302,69 @@ class _Work:
         """Cut each of some ends once, or close it."""
         look = self._of_blocks(upper, active)
         edges, first = self._grids(upper, active)
-        counts, ends, here = self._tally(look, edges, first, len(active))
+        seen = self._tally(look, edges, first, len(active))
         if self.whole is None:
-            self.whole = ends[:2]
-        extent = np.maximum(self.whole[1] / 2 - self.whole[0] / 2, 5e-324)
-        queue: dict[int, list[int]] = {}
-        for slot, end in enumerate(active):
-            low, high = ends[2 * slot], ends[2 * slot + 1]
-            upper.ends[end] = np.vstack([low, high])
-            score = np.where(high > low, (high / 2 - low / 2) / extent, -1.0)
-            order = np.argsort(-score, kind="stable")
-            queue[slot] = [int(j) for j in order if score[j] >= 0]
-            halted = self.halting >= 0 and not self._met(self.halting, here[slot])
-            if halted:
-                queue[slot] = []
-        d = len(self.columns)
+            self.whole = seen.ends[:2]
+        queue = self._queue(upper, active, seen)
         while queue:
-            asked: dict[int, tuple[int, float, float, int]] = {}
-            cuts: dict[int, tuple[int, list[Cut]]] = {}
             for slot in [slot for slot in queue if not queue[slot]]:
                 upper.closed.add(active[slot])
                 del queue[slot]
-            for slot, columns in queue.items():
-                j = columns.pop(0)
-                begin, end = first[slot, j], first[slot, j + 1]
-                base = 2 * begin + slot * d + j
-                held = counts[base : base + 2 * (end - begin) + 1]
-                own = edges[begin:end]
-                size = upper.sizes[active[slot]]
-                if (borders := self.rulers[j].borders) is not None:
-                    cuts[slot] = (j, border_cuts(held[1::2], borders))
-                    continue
-                place, before, upto = middle_place(held, size // 2)
-                if place % 2:
-                    top = ends[2 * slot + 1, j]
-                    cuts[slot] = (j, _around(float(own[place // 2]), before, upto, size, top))
-                else:
-                    a = place // 2
-                    low = float(own[a - 1]) if a else -np.inf
-                    high = float(own[a]) if a < len(own) else np.inf
-                    asked[slot] = (j, low, high, before)
-            for slot, (values, held) in self._between(look, asked, len(active)).items():
-                j, _, _, before = asked[slot]
-                size = upper.sizes[active[slot]]
-                place = int(np.searchsorted(np.cumsum(held), size // 2 - before, side="right"))
-                fewer = before + int(held[:place].sum())
-                top = ends[2 * slot + 1, j]
-                upto = fewer + int(held[place])
-                cuts[slot] = (j, _around(float(values[place]), fewer, upto, size, top))
-            sizes = {slot: upper.sizes[active[slot]] for slot in cuts}
-            for slot, (j, cut) in self._allowed(look, cuts, sizes, here).items():
-                upper.divide(active[slot], j, cut.value, cut.fewer)
+            axes = {slot: waiting.pop(0) for slot, waiting in queue.items()}
+            sizes = {slot: upper.sizes[active[slot]] for slot in axes}
+            cuts = self._cuts(look, seen, axes, sizes)
+            for slot, cut in self._allowed(look, axes, cuts, sizes, seen.values).items():
+                upper.divide(active[slot], axes[slot], cut.value, cut.fewer)
                 del queue[slot]
+
+    def _queue(self, upper: Upper, active: list[int], seen: "_Seen") -> dict[int, list[int]]:
+        """The columns of each node, the widest first; none where it is not cut."""
+        whole = seen.ends[:2] if self.whole is None else self.whole
+        extent = np.maximum(whole[1] / 2 - whole[0] / 2, 5e-324)
+        queue: dict[int, list[int]] = {}
+        for slot, end in enumerate(active):
+            low, high = seen.ends[2 * slot], seen.ends[2 * slot + 1]
+            upper.ends[end] = np.vstack([low, high])
+            score = np.where(high > low, (high / 2 - low / 2) / extent, -1.0)
+            order = np.argsort(-score, kind="stable")
+            halted = self.halting >= 0 and not self._met(self.halting, seen.values[slot])
+            queue[slot] = [] if halted else [int(j) for j in order if score[j] >= 0]
+        return queue
+
+    def _cuts(
+        self,
+        look: Callable[[Table], Any],
+        seen: "_Seen",
+        axes: dict[int, int],
+        sizes: dict[int, int],
+    ) -> dict[int, list[Cut]]:
+        """The cuts of one column of each node that are looked at."""
+        between: dict[int, tuple[int, float, float]] = {}
+        before: dict[int, int] = {}
+        cuts: dict[int, list[Cut]] = {}
+        for slot, j in axes.items():
+            held, own = seen.of(slot, j)
+            if (borders := self.rulers[j].borders) is not None:
+                cuts[slot] = border_cuts(held[1::2], borders)
+                continue
+            place, fewer, upto = middle_place(held, sizes[slot] // 2)
+            a = place // 2
+            if place % 2:
+                top = seen.ends[2 * slot + 1, j]
+                cuts[slot] = _around(float(own[a]), fewer, upto, sizes[slot], top)
+            else:
+                low = float(own[a - 1]) if a else -np.inf
+                high = float(own[a]) if a < len(own) else np.inf
+                between[slot], before[slot] = (j, low, high), fewer
+        found = self._between(look, between, len(seen.ends) // 2)
+        for slot, (values, held) in found.items():
+            place, fewer, upto = middle_place(held, sizes[slot] // 2 - before[slot])
+            top = seen.ends[2 * slot + 1, axes[slot]]
+            start = before[slot]
+            cuts[slot] = _around(
+                float(values[place]), start + fewer, start + upto, sizes[slot], top
+            )
+        return cuts
 
     def _grids(self, upper: Upper, active: Sequence[int]) -> tuple[Floats, Ints]:
         """Edges for each node and column: quantiles of its sample, or every code."""
@@ -372,7 +390,7 @@ class _Work:
 
     def _tally(
         self, look: Callable[[Table], Any], edges: Floats, first: Ints, slots: int
-    ) -> tuple[Ints, Floats, Ints]:
+    ) -> "_Seen":
         """Counts on the grids, ends of each column, and confidential values, by node."""
         counted, rules, d = self.counted, self.rules, len(self.columns)
 
@@ -390,13 +408,12 @@ class _Work:
             ends[1::2] = np.maximum(one[1][1::2], other[1][1::2])
             return one[0] + other[0], ends, one[2] + other[2]
 
-        found: tuple[Ints, Floats, Ints] = self.rows.fold(ask, join)
-        return found
+        return _Seen(edges, first, *self.rows.fold(ask, join))
 
     def _between(
         self,
         look: Callable[[Table], Any],
-        asked: dict[int, tuple[int, float, float, int]],
+        asked: dict[int, tuple[int, float, float]],
         slots: int,
     ) -> dict[int, tuple[Floats, Ints]]:
         """The values of some nodes between two edges, and how often they occur."""
@@ -404,7 +421,7 @@ class _Work:
             return {}
         axis = np.full(slots, -1, np.int64)
         low, high = np.zeros(slots), np.zeros(slots)
-        for slot, (j, a, b, _) in asked.items():
+        for slot, (j, a, b) in asked.items():
             axis[slot], low[slot], high[slot] = j, a, b
 
         def ask(table: Table, _places: Ints) -> tuple[Ints, Floats, Ints]:
@@ -426,39 +443,44 @@ class _Work:
     def _allowed(
         self,
         look: Callable[[Table], Any],
-        cuts: dict[int, tuple[int, list[Cut]]],
+        axes: dict[int, int],
+        cuts: dict[int, list[Cut]],
         sizes: dict[int, int],
         here: Ints,
-    ) -> dict[int, tuple[int, Cut]]:
-        """The first cut of each node that leaves k records and all that is required on both sides."""
-        k = self.parameters.k
-        kept: dict[int, tuple[int, list[Cut]]] = {}
-        for slot, (j, both) in cuts.items():
+    ) -> dict[int, Cut]:
+        """The first cut of each node that leaves k records and what is required on both sides."""
+        k = self.asked.k
+        kept: dict[int, list[Cut]] = {}
+        for slot, both in cuts.items():
             enough = [min(cut.fewer, sizes[slot] - cut.fewer) >= k for cut in both]
             # The more balanced cut comes first: where it leaves too few, so does the other.
-            kept[slot] = (j, both[: enough.index(False)] if False in enough else both)
-        kept = {slot: own for slot, own in kept.items() if own[1]}
+            kept[slot] = both[: enough.index(False)] if False in enough else both
+        kept = {slot: own for slot, own in kept.items() if own}
         steered = [r for r in range(len(self.counted)) if r != self.halting]
         if not steered or not kept:
-            return {slot: (j, both[0]) for slot, (j, both) in kept.items()}
-        low = self._low_values(look, kept, len(here))
+            return {slot: both[0] for slot, both in kept.items()}
+        low = self._low_values(look, axes, kept, len(here))
         found = {}
-        for slot, (j, both) in kept.items():
+        for slot, both in kept.items():
             for a, cut in enumerate(both):
                 sides = (low[a, slot], here[slot] - low[a, slot])
                 if all(self._met(r, side) for r in steered for side in sides):
-                    found[slot] = (j, cut)
+                    found[slot] = cut
                     break
         return found
 
     def _low_values(
-        self, look: Callable[[Table], Any], cuts: dict[int, tuple[int, list[Cut]]], slots: int
+        self,
+        look: Callable[[Table], Any],
+        axes: dict[int, int],
+        cuts: dict[int, list[Cut]],
+        slots: int,
     ) -> Ints:
         """Confidential values of the low sides of up to two cuts a node."""
         axis = np.full(slots, -1, np.int64)
         at = np.full((2, slots), -np.inf)
-        for slot, (j, both) in cuts.items():
-            axis[slot] = j
+        for slot, both in cuts.items():
+            axis[slot] = axes[slot]
             at[: len(both), slot] = [cut.value for cut in both]
         counted, rules = self.counted, self.rules
 
@@ -480,7 +502,7 @@ class _Work:
         return bool(meets(self.rules, r, n, held, np.arange(len(held)), int(last - first)))
 
     def finishing(
-        self, upper: Upper, most: int, scales: Sequence[Scale] | None
+        self, upper: Upper, most: int, release: Release
     ) -> tuple[Callable[[Table, Ints], Ints], Callable[[int, Table], Table]]:
         """Where each record is finished, and how.
 
@@ -493,52 +515,39 @@ class _Work:
                 parts[end] = max(1, upper.sizes[end] // most)
         first = np.concatenate([[0], np.cumsum(parts)])
         owner = np.repeat(np.arange(len(parts)), parts)
-        columns, parameters, counted = self.columns, self.parameters, self.counted
+        columns, asked, counted = self.columns, self.asked, self.counted
         rulers, whole, depths = self.rulers, self.whole, list(upper.depths)
         required = [own for r, own in enumerate(counted) if r != self.halting]
         halts = counted[self.halting] if self.halting >= 0 else None
 
         def route(table: Table, places: Ints) -> Ints:
             end = look(table)[1]
-            return first[end] + cells.scattered(places, parts[end])
+            found: Ints = first[end] + cells.scattered(places, parts[end])
+            return found
 
         def finish(cell: int, table: Table) -> Table:
             end = owner[cell]
             if parts[end] > 1:
-                return _constant(table, columns, parameters)
+                return release(table, Partition(np.zeros(len(table), np.int64)))
             placed = [o.places(table.raw(n)) for o, n in zip(rulers, columns, strict=True)]
             borders = {j: o.borders for j, o in enumerate(rulers) if o.borders is not None}
-            height = parameters.max_height
+            height = asked.max_height
             tree = mondrian_tree(
                 np.column_stack(placed),
-                parameters.k,
+                asked.k,
                 require=[own.requirement(own.codes(table)) for own in required],
-                relaxed=parameters.relaxed,
+                relaxed=asked.relaxed,
                 borders=borders or None,
                 max_height=None if height is None else height - depths[end],
                 halt=None if halts is None else halts.requirement(halts.codes(table)),
                 whole=whole,
             )
-            if parameters.output is Output.INTERVALS:
-                return generalise(table, columns, tree.partition)
-            return cells.recoded(table, columns, tree.partition, parameters, scales)
+            return release(table, tree.partition)
 
         return route, finish
 
 
-def _constant(table: Table, columns: Sequence[str], parameters: Cuts) -> Table:
-    """Records that are all equal, as the one group that they are."""
-    one = Partition(np.zeros(len(table), np.int64))
-    if parameters.output is Output.INTERVALS:
-        return generalise(table, columns, one)
-    # A median of equal numbers is that number; a mean may be off by a rounding.
-    same = parameters.model_copy(update={"aggregate": Aggregate.MEDIAN})
-    return cells.recoded(table, columns, one, same, None)
-
-
-def _values(
-    counted: Sequence[Counted], rules: Rules, table: Table, slot: Ints, slots: int
-) -> Ints:
+def _values(counted: Sequence[Counted], rules: Rules, table: Table, slot: Ints, slots: int) -> Ints:
     """Confidential values by node, those of all rules one after the other."""
     width = int(rules.first[-1])
     found = np.zeros(slots * width, np.int64)
@@ -590,7 +599,7 @@ def border_cuts(held: Ints, borders: Ints) -> list[Cut]:
     codes = np.flatnonzero(held)
     size = int(held.sum())
     cuts = [Cut(0.0, 0), Cut(0.0, 0)]
-    tallest = [int(borders[a:b].max()) for a, b in zip(codes[:-1], codes[1:], strict=True)]
+    tallest = [int(borders[a:b].max()) for a, b in pairwise(codes.tolist())]
     passed = 0
     for code, tall in zip(codes, tallest, strict=False):
         passed += int(held[code])

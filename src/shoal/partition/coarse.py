@@ -124,8 +124,9 @@ def coarse_cells(
     if not k <= least <= size:
         raise InputError(f"Cells need k <= least <= size; found {k}, {least} and {size}.")
     share = len(sample) / rows
+    wanted = (2 * size * share, SPARE * least * share)
     centre = sample.mean(axis=0)
-    whole = _grown(sample, centre, np.inf, share, size, least)
+    whole = _grown(sample, centre, np.inf, wanted)
     outer = round(size * share)
     if whole.count < 2 or not k <= outer < len(sample):
         return whole
@@ -134,14 +135,13 @@ def coarse_cells(
     inner = sample[far < beyond]
     if len(inner) < k or beyond == 0.0:
         return whole
-    apart = _grown(inner, centre, beyond, share, size, least)
+    apart = _grown(inner, centre, beyond, wanted)
     losses = [_loss(tree, sample, k, method) for tree in (whole, apart)]
     return apart if losses[1] < losses[0] else whole
 
 
-def _grown(
-    X: Floats, centre: Floats, beyond: float, share: float, size: int, least: int
-) -> Cells:
+def _grown(X: Floats, centre: Floats, beyond: float, wanted: tuple[float, float]) -> Cells:
+    """Grow the tree; `wanted` is from which size on, and to which, a node of X is cut."""
     axis: list[int] = []
     cut: list[float] = []
     ways: list[list[int]] = []
@@ -150,8 +150,8 @@ def _grown(
     def grow(rows: Ints) -> int:
         nonlocal cells
         found = None
-        if len(rows) >= 2 * size * share:
-            found = _best_cut(X[rows], SPARE * least * share)
+        if len(rows) >= wanted[0]:
+            found = _best_cut(X[rows], wanted[1])
         if found is None:
             cells += 1
             return -cells
@@ -193,9 +193,7 @@ def _best_cut(X: Floats, least: float) -> tuple[int, float] | None:
     return None
 
 
-def _loss(
-    tree: Cells, sample: Floats, k: int, method: Callable[[Floats, int], Partition]
-) -> float:
+def _loss(tree: Cells, sample: Floats, k: int, method: Callable[[Floats, int], Partition]) -> float:
     cell = tree.route(sample)
     order = np.argsort(cell, kind="stable")
     lost = 0.0

@@ -7,8 +7,10 @@ do it twice. An error inside says which sort it was and shows no cell.
 """
 
 import io
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from functools import reduce
+from itertools import groupby, islice
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,11 @@ class Store:
         stated = spark.conf.get("spark.shoal.blockRows", None)
         self.block_rows = int(stated) if stated else BLOCK_ROWS
 
+    @property
+    def tasks(self) -> int:
+        """Tasks that make the best of the machines there are, for answers that are put together."""
+        return 2 * int(self._spark.sparkContext.defaultParallelism)
+
     def send(self, value: Any) -> Any:
         """Send a value to all workers, once; a task finds it under `value`."""
         return self._spark.sparkContext.broadcast(value)
@@ -101,6 +108,31 @@ class Blocks:
                 yield from _written(change(number, frame))
 
         return Blocks(self.frame.mapInArrow(_guarded(run), FORM))
+
+    def fold(
+        self,
+        ask: Callable[[int, pl.DataFrame], Any],
+        add: Callable[[Any, Any], Any],
+        *,
+        tasks: int,
+    ) -> Any:
+        """Ask each block and put the answers together: in each task first, and then here.
+
+        Args:
+            ask: gets the number of a block and its records.
+            add: must not mind in which order and by which pairs answers come.
+            tasks: at most so many answers come here.
+        """
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            answers = (ask(number, frame) for number, frame in _read(batches))
+            for first in islice(answers, 1):
+                yield _row(0, 0, pickle.dumps(reduce(add, answers, first)))
+
+        few = Blocks(self.frame.coalesce(tasks).mapInArrow(_guarded(run), FORM))
+        with speaking():
+            found = few.frame.select("data").toLocalIterator(prefetchPartitions=True)
+            return reduce(add, (pickle.loads(row["data"]) for row in found))  # noqa: S301 (our own)
 
     def union(self, *others: "Blocks") -> "Blocks":
         """Put the blocks of several together."""
@@ -234,14 +266,14 @@ def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pl.DataFrame
 
 def _written(blocks: Numbered) -> Iterator[pa.RecordBatch]:
     for number, frame in blocks:
-        yield pa.RecordBatch.from_arrays(
-            [
-                pa.array([number], pa.int64()),
-                pa.array([frame.height], pa.int64()),
-                pa.array([pack(frame)], pa.binary()),
-            ],
-            names=_SCHEMA.names,
-        )
+        yield _row(number, frame.height, pack(frame))
+
+
+def _row(number: int, rows: int, data: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([number], pa.int64()), pa.array([rows], pa.int64()), pa.array([data])],
+        names=_SCHEMA.names,
+    )
 
 
 def _guarded(

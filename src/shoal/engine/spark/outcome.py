@@ -104,8 +104,7 @@ class SparkOutcome:
 
         def ask(_number: int, frame: pl.DataFrame) -> Numbered:
             misfit = [
-                as_it_came(frame[name], dtype).dtype
-                != as_it_came(frame[name].clear(), dtype).dtype
+                as_it_came(frame[name], dtype).dtype != as_it_came(frame[name].clear(), dtype).dtype
                 for name, dtype in dtypes.items()
             ]
             yield 0, frame.clear().select(list(dtypes))

@@ -112,5 +112,3 @@ def _sortable(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     if isinstance(dtype, pl.Enum):
         return column.to_physical().cast(pl.Int64)
     return column
-
-
