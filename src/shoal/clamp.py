@@ -55,7 +55,7 @@ def adopt(
         cells, column = refuse_odd(frame[name]), schema[name]
         dtypes[name] = leaving(cells.dtype, column)
         if name in columns:
-            cells, counts[name] = _clamped(cells, column, decimal)
+            cells, counts[name] = clamped(cells, column, decimal)
             dtypes[name] = pl.String() if isinstance(cells.dtype, pl.Enum) else cells.dtype
         else:
             cells = typed(cells, column, decimal)
@@ -63,9 +63,10 @@ def adopt(
     return Table(pl.DataFrame(series), Schema(kept), dtypes), counts
 
 
-def _clamped(
+def clamped(
     series: pl.Series, column: Column, decimal: str | None
 ) -> tuple[pl.Series, Mapping[str, int]]:
+    """Fit one column to its public domain, cell by cell, and count what was changed."""
     series = marked_missing(series, column)
     missing = series.null_count()
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:

@@ -21,6 +21,19 @@ LARGEST = 1e150
 """Numbers beyond this are refused: their squares would overflow."""
 
 
+class Misfit(InputError):
+    """Cells of a column that do not fit the policy.
+
+    Attributes:
+        rows: how many.
+        what: what is wrong with them, in words.
+    """
+
+    def __init__(self, rows: int, column: str, what: str) -> None:
+        super().__init__(f"Column '{column}' has {rows:,} {what}.")
+        self.rows, self.what = rows, what
+
+
 def adopt(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None) -> Table:
     """Fit a frame to a schema, or say which column does not fit and in how many rows.
 
@@ -84,9 +97,13 @@ def _check_unit(frame: pl.DataFrame, schema: Schema) -> None:
     if name is None:
         return
     unit = marked_missing(refuse_odd(frame[name]), schema[name])
-    if unit.null_count():
-        raise InputError(f"Column '{name}' is the unit; {unit.null_count():,} rows lack it.")
-    extra = unit.len() - unit.n_unique()
+    refuse_units(name, unit.null_count(), unit.len() - unit.n_unique())
+
+
+def refuse_units(name: str, lacking: int, extra: int) -> None:
+    """Refuse rows without a person, and persons with several rows."""
+    if lacking:
+        raise InputError(f"Column '{name}' is the unit; {lacking:,} rows lack it.")
     if extra:
         raise InputError(
             f"Column '{name}' is the unit: expected one row a person, found {extra:,} more rows "
@@ -329,4 +346,4 @@ def as_text(series: pl.Series) -> pl.Series:
 
 def _refuse(rows: int, column: Column, what: str) -> None:
     if rows:
-        raise InputError(f"Column '{column.name}' has {rows:,} {what}.")
+        raise Misfit(rows, column.name, what)

@@ -20,7 +20,7 @@ from pydantic import Field
 from shoal.core import Claim, KAnonymity, Kind, Partition, ReleaseForm, Role, Status
 from shoal.errors import InputError
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
-from shoal.methods.rows import Cut, Rows, Spread
+from shoal.methods.rows import Cut, Rows, RunOrder, Spread
 from shoal.partition import marginality_order, path_lengths
 from shoal.recode import Aggregate, recode
 from shoal.spec import choice
@@ -191,29 +191,31 @@ def spread_columns(cut: Cut | None) -> Callable[[Rows, Setting[Grouping], Tools]
     """
 
     def run(rows: Rows, setting: Setting[Grouping], tools: Tools) -> Spread:
-        changes = []
-        for number, name in enumerate(setting.columns):
-            tools.progress("ranking columns", number, len(setting.columns))
-            counts, last = rank_facts(rows, name)
-            groups = rows.runs(
-                partial(_rank_key, name=name, counts=counts, last=last),
-                setting.parameters.k,
-                columns=[name],
-                cut=cut,
+        tools.progress("ranking columns", 0, 1)
+        orders = [
+            RunOrder(
+                partial(_rank_key, name=name, counts=category_counts(rows, name)), (name,), cut
             )
-            change = partial(_recode_block, columns=[name], parameters=setting.parameters)
-            changes.append(groups.recoded([name], change))
+            for name in setting.columns
+        ]
+        found = rows.runs(orders, setting.parameters.k)
+        changes = [
+            groups.recoded(
+                order.columns,
+                partial(_recode_block, columns=order.columns, parameters=setting.parameters),
+            )
+            for order, groups in zip(orders, found, strict=True)
+        ]
         return Spread(tuple(changes))
 
     return run
 
 
-def rank_facts(rows: Rows, name: str) -> tuple[Integers | None, float | None]:
-    """What `ranks` reads off all records: how often categories occur, and the largest number."""
-    column = rows.template.schema[name]
-    if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        return (rows.total(partial(_category_counts, name=name)) if column.taxonomy else None), None
-    return None, rows.largest(partial(Table.numbers, name=name))
+def category_counts(rows: Rows, name: str) -> Integers | None:
+    """How often the categories of a taxonomy occur: what `ranks` reads off all records."""
+    if rows.template.schema[name].taxonomy is None:
+        return None
+    return rows.total(partial(_category_counts, name=name))
 
 
 def _category_counts(table: Table, name: str) -> Integers:
@@ -221,10 +223,23 @@ def _category_counts(table: Table, name: str) -> Integers:
     return np.bincount(codes[codes >= 0], minlength=len(table.levels(name)))
 
 
-def _rank_key(
-    table: Table, name: str, counts: Integers | None, last: float | None
-) -> tuple[Floats]:
-    return (ranks(table, name, counts=counts, largest=last),)
+def _rank_key(table: Table, name: str, counts: Integers | None) -> tuple[Floats]:
+    """Numbers in the order of `ranks`; a missing number is infinite, and so last as well."""
+    if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        return (ranks(table, name, counts=counts),)
+    return (np.nan_to_num(table.numbers(name) + 0.0, copy=False, nan=np.inf),)
+
+
+def present_cut(begins: Callable[[Floats, int], Integers]) -> Cut:
+    """Cut a sorted column in which missing cells are infinite, as `ranks` would place them."""
+
+    def cut(values: Floats, k: int) -> Integers:
+        gone = np.isinf(values)
+        if gone.any():
+            values[gone] = np.nextafter(np.max(values[~gone], initial=0.0), np.inf)
+        return begins(values, k)
+
+    return cut
 
 
 def _recode_block(
@@ -242,9 +257,7 @@ def no_medoid(setting: Setting[Grouping]) -> None:
         )
 
 
-def ranks(
-    table: Table, name: str, *, counts: Integers | None = None, largest: float | None = None
-) -> Floats:
+def ranks(table: Table, name: str, *, counts: Integers | None = None) -> Floats:
     """Numbers to sort a column by; missing last.
 
     Numbers and dates by value, ordinals by their declared order. A nominal with a taxonomy
@@ -255,7 +268,6 @@ def ranks(
         table: the records, or a block of them.
         name: the column.
         counts: how often each category occurs among all records; by default, in the table.
-        largest: the largest number of all records; by default, of the table.
     """
     kind = table.schema[name].kind
     if kind in {Kind.ORDINAL, Kind.NOMINAL}:
@@ -271,7 +283,7 @@ def ranks(
     gone = np.isnan(values)
     if not gone.any():
         return values
-    last = np.nextafter(np.nanmax(values, initial=0.0 if largest is None else largest), np.inf)
+    last = np.nextafter(np.nanmax(values, initial=0.0), np.inf)
     return np.where(gone, last, values)
 
 

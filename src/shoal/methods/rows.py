@@ -38,6 +38,23 @@ Cut = Callable[[Floats, int], Integers]
 """From the sorted values of a column to the first rank of each group."""
 
 
+@dataclass(frozen=True)
+class RunOrder:
+    """An order of the records that is cut into groups.
+
+    Attributes:
+        keys: what to sort by, the leading key first: numbers without missing ones, each record
+            by itself.
+        columns: what the groups will be asked about, or change.
+        cut: where groups begin, from the sorted values of the first key, which are brought to
+            one machine; between k and 2k - 1 records each.
+    """
+
+    keys: Callable[[Table], Sequence[Array]]
+    columns: tuple[str, ...]
+    cut: Cut | None = None
+
+
 class Groups(Protocol):
     """Records in groups, numbered from 0 in their order."""
 
@@ -78,32 +95,17 @@ class Rows(Protocol):
     def total(self, question: Question) -> Integers:
         """Ask each block, and add the answers up."""
 
-    def largest(self, question: Callable[[Table], Floats]) -> float:
-        """The largest of some numbers of the records, missing ones and those below 0 left out."""
-
     def walk(self, start: Callable[[Table], Any]) -> Walk:
         """Give each block a state, which the steps may change."""
 
     def collect(self, question: Callable[[Table], Array]) -> Array:
         """Bring some numbers of each record here, in canonical order. Memory: all of them."""
 
-    def runs(
-        self,
-        keys: Callable[[Table], Sequence[Array]],
-        k: int,
-        *,
-        columns: Sequence[str],
-        cut: Cut | None = None,
-    ) -> Groups:
-        """Sort the records by keys, ties in canonical order, and cut the order into groups.
+    def runs(self, orders: Sequence[RunOrder], k: int) -> Sequence[Groups]:
+        """Sort the records by each order, ties in canonical order, and cut it into groups.
 
-        Args:
-            keys: what to sort by, the leading key first: numbers without missing ones, each
-                record by itself.
-            k: with g = floor(n / k), the record of rank i is in group min(floor(i / k), g - 1).
-            columns: what the groups will be asked about or change.
-            cut: where groups begin instead, from the sorted values of the first key, which are
-                brought to one machine.
+        With g = floor(n / k), the record of rank i is in group min(floor(i / k), g - 1), unless
+        the order has a cut of its own.
         """
 
     def singly(self) -> Groups:

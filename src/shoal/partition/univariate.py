@@ -89,6 +89,22 @@ def optimal_rankings(X: ArrayLike, k: int) -> tuple[Partition, ...]:
     return tuple(_least_squares(np.ascontiguousarray(x), k) for x in X.T)
 
 
+def optimal_begins(values: Floats, k: int) -> NDArray[np.int64]:
+    """Where the groups of `optimal_ranking` begin in a column that is sorted already.
+
+    >>> optimal_begins(np.array([1.0, 1.1, 1.2, 9.0, 9.1]), 2)
+    array([0, 3])
+    """
+    begin = np.empty(len(values) + 1, np.int64)
+    optimal_ends(unit_scaled(values), k, begin)
+    begins = []
+    end = len(values)
+    while end > 0:
+        end = int(begin[end])
+        begins.append(end)
+    return np.array(begins[::-1], dtype=np.int64)
+
+
 def _order(x: Floats) -> NDArray[np.uint32]:
     """Sort a column, ties by index: by radix where it is long, otherwise by numpy."""
     n = len(x)

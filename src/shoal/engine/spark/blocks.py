@@ -9,8 +9,9 @@ do it twice. An error inside says which sort it was and shows no cell.
 import io
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from shoal.errors import InputError, InternalError, ShoalError
 
@@ -33,9 +35,29 @@ _SCHEMA = pa.schema(
     ]
 )
 _MARK = "shoal-error:"
+STRIDE = 1 << 40
+"""Between the blocks of one order and those of the next."""
 
-Numbered = Iterable[tuple[int, pl.DataFrame]]
 Integers = NDArray[np.int64]
+Numbered = Iterable[tuple[int, pl.DataFrame]]
+Reader = Callable[[Iterator[pa.RecordBatch]], Numbered]
+Step = Callable[[int, pl.DataFrame], Numbered]
+Merge = Callable[[int, Sequence[pl.DataFrame]], Numbered]
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order that records are sorted by.
+
+    Attributes:
+        select: of a block, what is shipped.
+        keys: of that, the columns to sort by; missing first.
+        finish: what becomes of the sorted records of a block.
+    """
+
+    select: Callable[[pl.DataFrame], pl.DataFrame]
+    keys: Callable[[pl.DataFrame], pl.DataFrame]
+    finish: Step = lambda number, frame: [(number, frame)]
 
 
 def pack(frame: pl.DataFrame) -> bytes:
@@ -82,32 +104,42 @@ class Store:
 
 
 class Blocks:
-    """Frames in numbered blocks, on Spark.
+    """Frames in numbered blocks, on Spark. What is done to them waits until it is asked for.
 
-    Attributes:
-        frame: the Spark DataFrame of blocks.
+    Steps that follow one another run in one Python worker, without a detour by Spark. Blocks with
+    numbers below 0 are notes: a few rows for the driver, which later steps do not see.
+
+    Args:
+        source: rows, or blocks, as Spark holds them.
+        reader: makes numbered frames of what a task gets.
+        steps: what happens to each of them, one after the other.
     """
 
-    def __init__(self, frame: DataFrame) -> None:
-        self.frame = frame
+    def __init__(
+        self, source: DataFrame, reader: Reader | None = None, steps: tuple[Step, ...] = ()
+    ) -> None:
+        self._source, self._reader, self._steps = source, reader, steps
 
-    @classmethod
-    def of(cls, rows: DataFrame, cut: Callable[[Iterator[pa.RecordBatch]], Numbered]) -> "Blocks":
-        """Make blocks of the rows of a DataFrame, task by task."""
+    def map(self, *changes: Step) -> "Blocks":
+        """Make blocks of each block; several changes all see the block as it is."""
+        if len(changes) == 1:
+            return Blocks(self._source, self._reader, (*self._steps, changes[0]))
+        return self.map(
+            lambda number, frame: chain.from_iterable(one(number, frame) for one in changes)
+        )
+
+    @property
+    def frame(self) -> DataFrame:
+        """The Spark DataFrame of blocks."""
+        if self._reader is None and not self._steps:
+            return self._source
+        reader, steps = self._reader or read, self._steps
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from _written(cut(batches))
+            for number, frame in reader(batches):
+                yield from _written(_stepped(steps, number, frame))
 
-        return cls(rows.mapInArrow(_guarded(run), FORM))
-
-    def map(self, change: Callable[[int, pl.DataFrame], Numbered]) -> "Blocks":
-        """Make blocks of each block."""
-
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number, frame in _read(batches):
-                yield from _written(change(number, frame))
-
-        return Blocks(self.frame.mapInArrow(_guarded(run), FORM))
+        return self._source.mapInArrow(_guarded(run), FORM)
 
     def fold(
         self,
@@ -124,14 +156,17 @@ class Blocks:
             tasks: at most so many answers come here.
         """
 
+        reader, steps = self._reader or read, self._steps
+
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            answers = (ask(number, frame) for number, frame in _read(batches))
+            made = chain.from_iterable(_stepped(steps, *block) for block in reader(batches))
+            answers = (ask(number, frame) for number, frame in made if number >= 0)
             for first in islice(answers, 1):
                 yield _row(0, 0, pickle.dumps(reduce(add, answers, first)))
 
-        few = Blocks(self.frame.coalesce(tasks).mapInArrow(_guarded(run), FORM))
+        few = self._source.coalesce(tasks).mapInArrow(_guarded(run), FORM)
         with speaking():
-            found = few.frame.select("data").toLocalIterator(prefetchPartitions=True)
+            found = few.select("data").toLocalIterator(prefetchPartitions=True)
             return reduce(add, (pickle.loads(row["data"]) for row in found))  # noqa: S301 (our own)
 
     def union(self, *others: "Blocks") -> "Blocks":
@@ -141,32 +176,30 @@ class Blocks:
             frame = frame.unionAll(other.frame)
         return Blocks(frame)
 
-    def gather(
-        self, tasks: int, merge: Callable[[int, Sequence[pl.DataFrame]], Numbered]
-    ) -> "Blocks":
+    def gather(self, tasks: int, merge: Merge) -> "Blocks":
         """Bring the blocks of one number together, and make blocks of them."""
 
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number, frames in groupby(_read(batches), key=lambda pair: pair[0]):
-                yield from _written(merge(number, [frame for _, frame in frames]))
+        def reader(batches: Iterator[pa.RecordBatch]) -> Numbered:
+            for number, frames in groupby(read(batches), key=lambda pair: pair[0]):
+                yield from merge(number, [frame for _, frame in frames])
 
         together = self.frame.repartition(tasks, "block").sortWithinPartitions("block")
-        return Blocks(together.mapInArrow(_guarded(run), FORM))
+        return Blocks(together, reader)
 
-    def keep(self) -> "Blocks":
-        """Keep the blocks on the workers' disks, so that they are made once."""
-        self.frame = self.frame.persist(StorageLevel.DISK_ONLY)
-        return self
+    def keep(self) -> "Kept":
+        """Keep the blocks on the workers' disks, so that they are made once, and bring the notes.
 
-    def drop(self) -> None:
-        """Forget kept blocks."""
-        self.frame.unpersist()
-
-    def sizes(self) -> dict[int, int]:
-        """Records of each block that has some."""
+        Everything is made now, in one job.
+        """
+        held = self.frame.persist(StorageLevel.DISK_ONLY)
+        data = f.when(f.col("block") < 0, f.col("data")).alias("data")
         with speaking():
-            found = self.frame.select("block", "rows").collect()
-        return {row["block"]: row["rows"] for row in sorted(found)}
+            found = held.select("block", "rows", data).collect()
+        sizes = {row["block"]: row["rows"] for row in found if row["block"] >= 0}
+        if len(sizes) < sum(row["block"] >= 0 for row in found):
+            raise InternalError("Two blocks have one number.")
+        notes = [(row["block"], unpack(row["data"])) for row in found if row["block"] < 0]
+        return Kept(held, dict(sorted(sizes.items())), sorted(notes, key=lambda pair: pair[0]))
 
     def fetch(self) -> Iterator[tuple[int, pl.DataFrame]]:
         """Bring the blocks here, task by task, in no order."""
@@ -176,44 +209,72 @@ class Blocks:
 
     def rows(self, form: Any) -> DataFrame:
         """The records as the rows of a DataFrame of a given form."""
+        reader, steps = self._reader or read, self._steps
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for _, frame in _read(batches):
-                yield from frame.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+            for number, frame in reader(batches):
+                for _, made in _stepped(steps, number, frame):
+                    yield from made.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
 
-        return self.frame.mapInArrow(_guarded(run), form)
+        return self._source.mapInArrow(_guarded(run), form)
+
+
+class Kept(Blocks):
+    """Blocks that were made, and lie on the workers' disks.
+
+    Attributes:
+        sizes: records of each block, by number.
+        notes: what the steps had to say to the driver, by number.
+    """
+
+    def __init__(
+        self, held: DataFrame, sizes: dict[int, int], notes: list[tuple[int, pl.DataFrame]]
+    ) -> None:
+        super().__init__(held.where(f.col("block") >= 0))
+        self._held, self.sizes, self.notes = held, sizes, notes
+
+    def __len__(self) -> int:
+        return sum(self.sizes.values())
+
+    def drop(self) -> None:
+        """Forget the blocks. What was made of them lives, and can be made again."""
+        self._held.unpersist()
 
 
 def exchange(
-    blocks: Blocks,
-    keys: Callable[[pl.DataFrame], pl.DataFrame],
-    count: int,
-    *,
-    finish: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
+    blocks: Blocks, orders: Sequence[Order], counts: Sequence[int], *, rows: int
 ) -> Blocks:
     """Sort all records by keys that tell each from any other, in about so many blocks.
 
-    Blocks are numbered in the order. Where they end depends on a sample; the order does not.
-    Many records with one leading key are parted by the next, so that none of the blocks is large.
+    Blocks are numbered in the order; those of the second order come after `STRIDE`, and so on. Where
+    they end depends on a sample; the order does not. Many records with one leading key are parted
+    by the next, so that none of the blocks is large. All orders are made in one shuffle.
 
     Args:
         blocks: the records.
-        keys: columns to sort by, of a frame; missing first.
-        count: of the blocks that are made.
-        finish: what happens to the columns once they are sorted.
+        orders: what to sort by, and what becomes of the sorted records.
+        counts: of the blocks that are made, for each order.
+        rows: how many records there are.
     """
-    borders = _borders(blocks, keys, count) if count > 1 else None
+    borders = _borders(blocks, orders, counts, rows)
 
-    def part(_number: int, frame: pl.DataFrame) -> Numbered:
-        if borders is None:
-            return [(0, frame)]
-        return _parted(frame, keys(frame), unpack(borders))
+    def part(which: int) -> Step:
+        order, ends = orders[which], borders[which]
+
+        def cut(_number: int, frame: pl.DataFrame) -> Numbered:
+            shipped = order.select(frame)
+            if ends is None:
+                return [(which * STRIDE, shipped)]
+            return _parted(shipped, order.keys(shipped), unpack(ends), which * STRIDE)
+
+        return cut
 
     def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+        order = orders[number // STRIDE]
         frame = pl.concat(frames)
-        return [(number, finish(frame[_order(keys(frame))]))]
+        return order.finish(number, frame[_order(order.keys(frame))])
 
-    return blocks.map(part).gather(count, merge)
+    return blocks.map(*map(part, range(len(orders)))).gather(sum(counts), merge)
 
 
 _SAMPLED = 64
@@ -221,30 +282,35 @@ _SAMPLED = 64
 
 
 def _borders(
-    blocks: Blocks, keys: Callable[[pl.DataFrame], pl.DataFrame], count: int
-) -> bytes | None:
+    blocks: Blocks, orders: Sequence[Order], counts: Sequence[int], rows: int
+) -> list[bytes | None]:
     """Records between the blocks, from evenly spaced records of every block there is."""
-    sizes = blocks.sizes()
-    step = max(1, sum(sizes.values()) // (_SAMPLED * count))
+    if max(counts) == 1:
+        return [None] * len(orders)
+    step = max(1, rows // (_SAMPLED * max(counts)))
 
-    def sample(number: int, frame: pl.DataFrame) -> Numbered:
-        chosen = keys(frame.gather_every(step, offset=(frame.height - 1) % step // 2))
-        return [(number, chosen)]
+    def sample(_number: int, frame: pl.DataFrame) -> Numbered:
+        chosen = frame.gather_every(step, offset=(frame.height - 1) % step // 2)
+        for which, order in enumerate(orders):
+            yield which, order.keys(order.select(chosen))
 
-    found = [frame for _, frame in blocks.map(sample).fetch()]
-    if not found:
-        return None
-    drawn = pl.concat(found)
-    drawn = drawn[_order(drawn)]
-    places = np.unique(np.arange(1, count) * drawn.height // count)
-    return pack(drawn[places])
+    found: dict[int, list[pl.DataFrame]] = {}
+    for which, frame in blocks.map(sample).fetch():
+        found.setdefault(which, []).append(frame)
+    borders: list[bytes | None] = []
+    for which, count in enumerate(counts):
+        drawn = pl.concat(found[which])
+        drawn = drawn[_order(drawn)]
+        places = np.unique(np.arange(1, count) * drawn.height // count)
+        borders.append(pack(drawn[places]) if count > 1 else None)
+    return borders
 
 
 def _order(keys: pl.DataFrame) -> pl.Series:
     return keys.select(pl.arg_sort_by(keys.columns)).to_series()
 
 
-def _parted(frame: pl.DataFrame, keys: pl.DataFrame, borders: pl.DataFrame) -> Numbered:
+def _parted(frame: pl.DataFrame, keys: pl.DataFrame, borders: pl.DataFrame, first: int) -> Numbered:
     """Cut a block at the borders; a record that is a border stands behind it."""
     both = pl.concat([borders, keys])
     mark = pl.Series("\0mark", np.arange(both.height) >= borders.height)
@@ -252,13 +318,29 @@ def _parted(frame: pl.DataFrame, keys: pl.DataFrame, borders: pl.DataFrame) -> N
     order = both.select(pl.arg_sort_by(both.columns)).to_series().cast(pl.Int64).to_numpy()
     record = order >= borders.height
     block = np.cumsum(~record)[record]
-    sorted_frame = frame[order[record] - borders.height]
+    return cut_by(frame[order[record] - borders.height], first + block)
+
+
+def cut_by(frame: pl.DataFrame, block: Integers) -> Numbered:
+    """Cut a frame where its block changes; blocks do not decrease."""
     first = np.flatnonzero(np.diff(block, prepend=-1))
     for begin, end in zip(first, np.append(first[1:], block.size), strict=True):
-        yield int(block[begin]), sorted_frame[begin:end]
+        yield int(block[begin]), frame[int(begin) : int(end)]
 
 
-def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pl.DataFrame]]:
+def _stepped(steps: Sequence[Step], number: int, frame: pl.DataFrame) -> Numbered:
+    if not steps:
+        return [(number, frame)]
+    made = steps[0](number, frame)
+    if len(steps) == 1:
+        return made
+    return chain.from_iterable(
+        [(one, some)] if one < 0 else _stepped(steps[1:], one, some) for one, some in made
+    )
+
+
+def read(batches: Iterator[pa.RecordBatch]) -> Numbered:
+    """The blocks that a task gets."""
     for batch in batches:
         for number, data in zip(batch.column(0), batch.column(2), strict=True):
             yield number.as_py(), unpack(data.as_buffer())

@@ -25,12 +25,25 @@ from shoal.core import (
     Spending,
     Testable,
 )
-from shoal.engine.spark.blocks import RID, SEQ, Blocks, Numbered, exchange, speaking
+from shoal.engine.spark.blocks import (
+    RID,
+    SEQ,
+    STRIDE,
+    Blocks,
+    Kept,
+    Numbered,
+    Order,
+    cut_by,
+    exchange,
+    speaking,
+)
 from shoal.engine.spark.reading import quoted
 from shoal.engine.spark.rows import GROUP, SparkRows
-from shoal.errors import InputError
+from shoal.errors import InputError, InternalError
 from shoal.methods.rows import Change
 from shoal.table import Table, as_it_came
+
+_KEY = "\0key"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +53,12 @@ class SparkOutcome:
     Attributes:
         records: the original.
         protected: changed records in blocks; rows that stand for nobody; or boxes.
-        canonical: the groups of the records, where their order is public.
     """
 
     records: SparkRows
-    protected: Blocks | Table | Decomposition
+    protected: Kept | Table | Decomposition
     form: ReleaseForm
     spendings: tuple[Spending, ...]
-    canonical: Change | None
     notes: tuple[str, ...]
     tables: Mapping[str, Mapping[str, NDArray[Any]]]
     suppressed: int = 0
@@ -69,7 +80,7 @@ class SparkOutcome:
         if self._local is not None:
             return self._sent(self._local)
         with speaking():
-            return self._arranged().rows(_form(self._types))
+            return self._arranged().keep().rows(_form(self._types))
 
     @cached_property
     def rows(self) -> int:
@@ -101,25 +112,13 @@ class SparkOutcome:
     def _leaving(self) -> dict[str, tuple[pl.DataType, bool]]:
         """For each column the type that it leaves in, and whether all its cells fit the old one."""
         dtypes = self.records.layout.dtypes
-
-        def ask(_number: int, frame: pl.DataFrame) -> Numbered:
-            misfit = [
-                as_it_came(frame[name], dtype).dtype != as_it_came(frame[name].clear(), dtype).dtype
-                for name, dtype in dtypes.items()
-            ]
-            yield 0, frame.clear().select(list(dtypes))
-            yield 1, pl.DataFrame({"misfit": misfit})
-
+        notes = dict(_kept(self.protected).notes)
+        types = notes[_TYPES]
+        misfits = np.logical_or.reduce(
+            [frame["misfit"].to_numpy() for note, frame in _kept(self.protected).notes
+             if note == _MISFITS]
+        )  # fmt: skip
         found: dict[str, tuple[pl.DataType, bool]] = {}
-        types: pl.DataFrame | None = None
-        misfits = np.zeros(len(dtypes), dtype=bool)
-        assert isinstance(self.protected, Blocks)  # noqa: S101
-        for which, frame in self.protected.map(ask).fetch():
-            if which:
-                misfits |= frame["misfit"].to_numpy()
-            else:
-                types = frame
-        assert types is not None  # noqa: S101
         for (name, dtype), misfit in zip(dtypes.items(), misfits.tolist(), strict=True):
             came = as_it_came(types[name], dtype).dtype
             own = types.schema[name]
@@ -128,32 +127,38 @@ class SparkOutcome:
         return found
 
     @property
+    def _columns(self) -> Sequence[str]:
+        return dict(_kept(self.protected).notes)[_TYPES].columns
+
+    @property
     def _types(self) -> dict[str, pl.DataType]:
         return {name: dtype for name, (dtype, _) in self._leaving.items()}
 
     def _arranged(self) -> Blocks:
         """The released rows in the order of the release form."""
-        assert isinstance(self.protected, Blocks)  # noqa: S101
+        kept = _kept(self.protected)
         leaving, dtypes = self._leaving, self.records.layout.dtypes
         count = self.records.block_count()
 
-        def dressed(frame: pl.DataFrame) -> pl.DataFrame:
-            return pl.DataFrame(
-                [
-                    as_it_came(frame[name], dtypes[name]) if fits else frame[name].cast(dtype)
-                    for name, (dtype, fits) in leaving.items()
-                ]
-            )
+        def dressed(number: int, frame: pl.DataFrame) -> Numbered:
+            columns = [
+                as_it_came(frame[name], dtypes[name]) if fits else frame[name].cast(dtype)
+                for name, (dtype, fits) in leaving.items()
+            ]
+            return [(number, pl.DataFrame(columns))]
 
+        if self.form is ReleaseForm.MARGINALS:
+            return permuted(kept, list(leaving), count, len(self.records)).map(dressed)
+        by = None
         if self.form is ReleaseForm.ROW_ALIGNED:
-            made = exchange(self.protected, lambda frame: frame.select(SEQ), count, finish=dressed)
-            return Blocks(made.frame.orderBy("block"))
-        if self.form is ReleaseForm.CANONICAL and self.canonical is not None:
-            made = exchange(
-                self.protected, lambda frame: frame.select(GROUP, RID), count, finish=dressed
-            )
-            return Blocks(made.frame.orderBy("block"))
-        return shuffled(self.protected, count, dressed).keep()
+            by = [SEQ]
+        if self.form is ReleaseForm.CANONICAL and GROUP in self._columns:
+            by = [GROUP, RID]
+        if by is None:
+            return shuffled(kept, count).map(dressed)
+        order = Order(lambda frame: frame, lambda frame: frame.select(by), dressed)
+        made = exchange(kept, [order], [count], rows=len(self.records))
+        return Blocks(made.frame.orderBy("block"))
 
     def check(self, guarantee: Testable, schema: Schema) -> Check:
         """Recompute a promise on what is released."""
@@ -186,7 +191,34 @@ class SparkOutcome:
         }
 
 
-def shuffled(blocks: Blocks, count: int, finish: Any) -> Blocks:
+_TYPES, _MISFITS = -1, -2
+
+
+def protected(records: SparkRows, changes: Sequence[Change]) -> Kept:
+    """Change the records and keep them; note their types, and what fits no more in the old one."""
+    dtypes = records.layout.dtypes
+
+    def note(number: int, frame: pl.DataFrame) -> Numbered:
+        misfit = [
+            as_it_came(frame[name], dtype).dtype != as_it_came(frame[name].clear(), dtype).dtype
+            for name, dtype in dtypes.items()
+        ]
+        yield number, frame
+        yield _TYPES, frame.clear()
+        yield _MISFITS, pl.DataFrame({"misfit": misfit})
+
+    made = records.changed(changes).map(note).keep()
+    records.forget()
+    return made
+
+
+def _kept(protected: Kept | Table | Decomposition) -> Kept:
+    if not isinstance(protected, Kept):
+        raise InternalError("Blocks were asked for where there are none.")
+    return protected
+
+
+def shuffled(blocks: Blocks, count: int) -> Blocks:
     """Put all records in an order that nobody can tell from any other.
 
     A record's key is 64 bits of SHAKE-256 over a secret of 256 bits that the driver drew and
@@ -197,18 +229,60 @@ def shuffled(blocks: Blocks, count: int, finish: Any) -> Blocks:
 
     def part(number: int, frame: pl.DataFrame) -> Numbered:
         keys = random_keys(secret, number, frame.height)
-        block = ((keys >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)
-        order = np.lexsort((keys, block))
-        moved = frame.with_columns(pl.Series("\0key", keys))[order]
-        block = block[order].astype(np.int64)
-        first = np.flatnonzero(np.diff(block, prepend=-1))
-        for begin, end in zip(first, np.append(first[1:], block.size), strict=True):
-            yield int(block[begin]), moved[int(begin) : int(end)]
+        return _scattered(frame.with_columns(pl.Series(_KEY, keys)), keys, count)
 
     def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
-        return [(number, finish(pl.concat(frames).sort("\0key", RID)))]
+        return [(number, pl.concat(frames).sort(_KEY, RID))]
 
     return blocks.map(part).gather(count, merge)
+
+
+def permuted(blocks: Blocks, names: Sequence[str], count: int, rows: int) -> Blocks:
+    """Put each column in a random order of its own.
+
+    A column's cells are sorted by random keys; the cell of rank p goes to row p.
+    """
+    secrets_of = [secrets.token_bytes(32) for _ in names]
+
+    def part(number: int, frame: pl.DataFrame) -> Numbered:
+        for place, name in enumerate(names):
+            keys = random_keys(secrets_of[place], number, frame.height)
+            cells = frame.select(pl.col(name), pl.Series(_KEY, keys), RID)
+            for block, some in _scattered(cells, keys, count):
+                yield place * STRIDE + block, some
+
+    def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+        return [(number, pl.concat(frames).sort(_KEY, RID))]
+
+    sorted_cells = blocks.map(part).gather(count * len(names), merge).keep()
+    first: dict[int, int] = {}
+    for place in range(len(names)):
+        at = 0
+        for number, size in sorted_cells.sizes.items():
+            if number // STRIDE == place:
+                first[number], at = at, at + size
+    each = -(-rows // count)
+
+    def place_cells(number: int, frame: pl.DataFrame) -> Numbered:
+        rank = first[number] + np.arange(frame.height)
+        moved = frame.drop(_KEY, RID).with_columns(pl.Series(RID, rank))
+        return cut_by(moved, rank // each)
+
+    def together(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+        columns = []
+        for name in names:
+            mine = pl.concat([frame for frame in frames if name in frame.columns]).sort(RID)
+            columns.append(mine[name])
+        return [(number, pl.DataFrame(columns))]
+
+    return sorted_cells.map(place_cells).gather(count, together)
+
+
+def _scattered(frame: pl.DataFrame, keys: NDArray[np.uint64], count: int) -> Numbered:
+    """Cut records by random keys into blocks of about equal size."""
+    block = ((keys >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)
+    order = np.argsort(block, kind="stable")
+    return cut_by(frame[order], block[order].astype(np.int64))
 
 
 def random_keys(secret: bytes, number: int, size: int) -> NDArray[np.uint64]:

@@ -1,6 +1,13 @@
-"""From the rows of a DataFrame to typed blocks: what `intake` and `clamp` do, block by block."""
+"""From the rows of a DataFrame to typed blocks: `intake` and `clamp`, block by block.
 
-from collections.abc import Iterator, Mapping, Sequence
+What `intake` decides for a column may hang on all of its cells: text is read as whole numbers if
+all of it is, the levels of a category are those that occur. So a first pass brings evidence to the
+driver, a few cells of each column that tell which way it goes, and every block is read together
+with it: each block decides as the whole column would. The evidence is confidential as the table
+is, and goes where the table goes: to the driver and to the workers, into no log.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +18,14 @@ from pyspark.sql import functions as f
 
 from shoal import clamp, intake
 from shoal.core import Column, Kind, Role, Schema
-from shoal.engine.spark.blocks import SEQ, Blocks, Numbered, Store, speaking
+from shoal.engine.spark.blocks import SEQ, Blocks, Kept, Numbered, Store, speaking
 from shoal.engine.spark.rows import Layout
 from shoal.errors import InputError
+
+_TYPES, _MISFITS, _CLAMPED = -1, -2, -3
+"""Numbers of the notes that blocks send to the driver."""
+_STAGES = ("cells that are no", "NaN or infinite", "numbers beyond", "values outside")
+"""What is wrong with cells, in the order in which `intake` looks for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,10 +33,14 @@ class Typed:
     """Typed records in blocks, in no order; a record knows its place in the file."""
 
     store: Store
-    blocks: Blocks
+    blocks: Kept
     layout: Layout
-    rows: int
     clamped: Mapping[str, Mapping[str, int]]
+
+    @property
+    def rows(self) -> int:
+        """The number of records."""
+        return len(self.blocks)
 
 
 def quoted(name: str) -> str:
@@ -35,45 +51,75 @@ def quoted(name: str) -> str:
 def typed(
     frame: DataFrame, schema: Schema, *, clamped: Sequence[str] | None, decimal: str | None
 ) -> Typed:
-    """Bring the rows of a DataFrame to the types of a policy."""
+    """Bring the rows of a DataFrame to the types of a policy, and keep them.
+
+    Args:
+        frame: columns of any plain type.
+        schema: every column of the frame, and no other.
+        clamped: columns that become values of their public domains, in silence; none: what does
+            not fit is refused.
+        decimal: the decimal mark of numbers in text.
+    """
+    store = Store(frame.sparkSession)
     empty = _empty(frame)
     intake.check_names(empty, schema)
-    store = Store(frame.sparkSession)
-    raw = _raw(frame, store.block_rows).keep()
-    rows = sum(raw.sizes().values())
-    if not rows:
-        raise InputError("The table has a header but no rows; expected one row a person.")
     kept = [name for name in empty.columns if schema[name].role is not Role.IDENTIFIER]
     if not kept:
         raise InputError("Every column is an identifier, so that nothing is left to release.")
-    columns = {name: schema[name] for name in kept}
-    known = {**columns, **_levels(raw, columns, clamped or ())}
+    for name in kept:
+        intake.refuse_odd(empty[name])
+    raw = _raw(frame, store.block_rows)
+    quiet = set(clamped or ())
+    loud = {name: schema[name] for name in kept if name not in quiet}
+    evidence, levels = _evidence(raw, empty, loud)
+    columns = {
+        name: replace(schema[name], categories=levels[name]) if name in levels else schema[name]
+        for name in kept
+    }
 
     def bring(number: int, block: pl.DataFrame) -> Numbered:
-        series = []
-        for name in kept:
-            cells = intake.refuse_odd(block[name])
-            if clamped is not None and name in clamped:
-                series.append(clamp._clamped(cells, known[name], decimal)[0])
+        series, misfits, counts = [], [], []
+        for name, column in columns.items():
+            if name in quiet:
+                values, changed = clamp.clamped(block[name], column, decimal)
+                counts += [(name, sort, number) for sort, number in changed.items()]
             else:
-                series.append(intake.typed(cells, known[name], decimal))
-        return [(number, pl.DataFrame([*series, block[SEQ]]))]
+                values, rows, what = _read(block[name], column, decimal, evidence.get(name))
+                misfits += [(name, what, rows)] if rows else []
+            series.append(values)
+        made = pl.DataFrame([*series, block[SEQ]])
+        yield number, made
+        yield _TYPES, made.clear()
+        if misfits:
+            yield _MISFITS, pl.DataFrame(misfits, schema=["name", "what", "rows"], orient="row")
+        if counts:
+            yield _CLAMPED, pl.DataFrame(counts, schema=["name", "sort", "cells"], orient="row")
 
     made = raw.map(bring).keep()
-    types: dict[str, pl.DataType] = {}
-    for _, head in made.map(lambda _n, block: [(0, block.clear())]).fetch():
-        types = dict(head.drop(SEQ).schema)
-    dtypes = {name: intake.leaving(empty.schema[name], columns[name]) for name in kept}
+    if not len(made):
+        raise InputError("The table has a header but no rows; expected one row a person.")
+    if clamped is None:
+        _check_unit(frame, empty, schema, len(made))
+    _refuse_misfits(made.notes, kept)
+    types = _types(made.notes)
+    dtypes = {}
+    for name in kept:
+        dtypes[name] = intake.leaving(empty.schema[name], schema[name])
+        if name in quiet:
+            dtypes[name] = pl.String() if isinstance(types[name], pl.Enum) else types[name]
     released = Schema(tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER))
-    return Typed(store, made, Layout(released, dtypes, types), rows, {})
+    return Typed(store, made, Layout(released, dtypes, types), _clamped(made.notes))
 
 
 def _empty(frame: DataFrame) -> pl.DataFrame:
     """The columns of a DataFrame and their types, without rows."""
+    doubled = [name for name in frame.columns if frame.columns.count(name) > 1]
+    if doubled:
+        raise InputError(f"The table has two columns named '{doubled[0]}'; expected each once.")
     with speaking():
         empty = pl.from_arrow(frame.limit(0).toArrow())
-    if not isinstance(empty, pl.DataFrame):
-        raise InputError("Expected a table, found a single column.")
+    if not isinstance(empty, pl.DataFrame) or not empty.width:
+        raise InputError("Expected a table with columns, found none.")
     return empty
 
 
@@ -94,40 +140,162 @@ def _raw(frame: DataFrame, block_rows: int) -> Blocks:
             yield _framed(held, names)
 
     numbered = frame.toDF(*(f"c{place}" for place in range(len(names) - 1)))
-    return Blocks.of(numbered.withColumn("seq", f.monotonically_increasing_id()), cut)
+    return Blocks(numbered.withColumn("seq", f.monotonically_increasing_id()), cut)
 
 
 def _framed(batches: list[Any], names: Sequence[str]) -> tuple[int, pl.DataFrame]:
-    frame = pl.from_arrow(pa.Table.from_batches(batches).rename_columns(names))
-    return int(frame[SEQ][0]), frame  # type: ignore[index, return-value]
+    frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches(batches).rename_columns(names)))
+    return int(frame[SEQ][0]), frame
 
 
-def _levels(
-    raw: Blocks, columns: Mapping[str, Column], clamped: Sequence[str]
-) -> dict[str, Column]:
-    """Columns whose categories the policy does not state, with those that all blocks have."""
-    open_ones = {
-        name: column
+def _read(
+    cells: pl.Series, column: Column, decimal: str | None, evidence: pl.Series | None
+) -> tuple[pl.Series, int, str]:
+    """Type a column of a block as the whole column would be; and count what does not fit."""
+    both = cells if evidence is None else pl.concat([cells, evidence])
+    try:
+        return intake.typed(both, column, decimal)[: cells.len()], 0, ""
+    except intake.Misfit as found:
+        rows, what = found.rows, found.what
+    if evidence is not None:
+        try:
+            intake.typed(evidence, column, decimal)
+        except intake.Misfit as found:
+            rows -= found.rows
+    return pl.Series(cells.name, [None] * cells.len(), dtype=pl.Null), max(rows, 0), what
+
+
+def _evidence(
+    raw: Blocks, empty: pl.DataFrame, columns: Mapping[str, Column]
+) -> tuple[dict[str, pl.Series], dict[str, tuple[str, ...]]]:
+    """Cells that say how a column is read, and the levels of those that do not state them."""
+    looks = {
+        name: look
         for name, column in columns.items()
-        if column.kind in {Kind.ORDINAL, Kind.NOMINAL}
-        and column.levels is None
-        and name not in clamped
+        if (look := _look(empty.schema[name], column)) is not None
     }
-    if not open_ones:
-        return {}
+    if not looks:
+        return {}, {}
+    places = {name: place for place, name in enumerate(looks)}
 
-    def texts(_number: int, block: pl.DataFrame) -> Numbered:
-        found = []
-        for name, column in open_ones.items():
-            values = intake.typed(block[name], column, None)
-            found.append(pl.DataFrame({"name": name, "level": values.cast(pl.String).unique()}))
-        return [(0, pl.concat(found))]
+    def gather(_number: int, block: pl.DataFrame) -> Numbered:
+        for name, look in looks.items():
+            cells = intake.marked_missing(block[name], columns[name])
+            yield places[name], cells.filter(look(cells)).alias("cell").to_frame()
 
-    held: dict[str, set[str]] = {name: set() for name in open_ones}
-    for _, frame in raw.map(texts).fetch():
-        for name, level in frame.drop_nulls().iter_rows():
-            held[name].add(level)
-    return {
-        name: replace(column, categories=tuple(sorted(held[name])))
-        for name, column in open_ones.items()
-    }
+    parts: dict[int, list[pl.Series]] = {place: [] for place in places.values()}
+    for place, found in raw.map(gather).fetch():
+        parts[place].append(found.to_series())
+    evidence, levels = {}, {}
+    for name, look in looks.items():
+        if not parts[places[name]]:
+            continue
+        cells = pl.concat(parts[places[name]]).alias(name)
+        column = columns[name]
+        if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.levels is None:
+            read = intake.typed(cells.unique(maintain_order=True), column, None)
+            levels[name] = tuple(read.cast(pl.String).drop_nulls().unique().sort().to_list())
+        evidence[name] = cells.filter(look(cells)) if name not in levels else _first_odd(cells)
+    return evidence, levels
+
+
+def _look(dtype: pl.DataType, column: Column) -> Callable[[pl.Series], pl.Series] | None:
+    """Which cells of a column say how it is read: a mask over them; none: each reads by itself."""
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        if column.levels is None:
+            return lambda cells: cells.is_first_distinct()
+        return _odd if dtype.is_float() else None
+    if dtype == pl.String and column.kind is Kind.NUMERIC:
+        return _numbers
+    if dtype == pl.String and column.kind is Kind.DATE:
+        return lambda cells: _first(cells.str.to_date(column.date_format or "%Y-%m-%d",
+                                                      strict=False).is_null())  # fmt: skip
+    if dtype.is_integer() and column.kind is Kind.NUMERIC and column.step:
+        return lambda cells: (
+            (cells == cells.max()) & _first(cells == cells.max())
+            | (cells == cells.min()) & _first(cells == cells.min())
+        )
+    return None
+
+
+def _first(mask: pl.Series) -> pl.Series:
+    """The first cell for which something holds, and the first for which it does not."""
+    known = mask.fill_null(value=False)
+    return known.is_first_distinct()
+
+
+def _odd(cells: pl.Series) -> pl.Series:
+    """Of float categories, one that is no whole number, if there is one."""
+    whole = (cells == cells.round()) & cells.is_between(-(2**53), 2**53)
+    return _first(~whole.fill_null(value=True))
+
+
+def _first_odd(cells: pl.Series) -> pl.Series:
+    return cells.filter(_odd(cells)) if cells.dtype.is_float() else cells[:0]
+
+
+def _numbers(cells: pl.Series) -> pl.Series:
+    """Of numbers in text, cells of each way in which they can be read or not."""
+    mask = pl.Series([False]).new_from_index(0, cells.len()) if cells.len() else cells.is_null()
+    swapped = cells.str.replace_many([",", "."], [".", ","])
+    for text in (cells, cells.str.strip_chars(), swapped, swapped.str.strip_chars()):
+        for dtype in (pl.Int64, pl.Float64):
+            mask |= _first(text.cast(dtype, strict=False).is_null() & cells.is_not_null())
+    mask |= _first(cells.str.contains(".", literal=True))
+    mask |= _first(cells.str.contains(r",(\d{1,2}|\d{4,})\s*$"))
+    size = swapped.str.strip_chars().cast(pl.Float64, strict=False).abs()
+    plain = cells.str.strip_chars().cast(pl.Float64, strict=False).abs()
+    for values in (size, plain):
+        mask |= _first(values == values.max())
+    return mask
+
+
+def _check_unit(frame: DataFrame, empty: pl.DataFrame, schema: Schema, rows: int) -> None:
+    name = schema.flagged("unit")
+    if name is None:
+        return
+    intake.refuse_odd(empty[name])
+    column, unit = schema[name], f.col(quoted(name))
+    marks = [mark for mark in column.missing if not empty.schema[name].is_numeric()]
+    gone = unit.isNull() | unit.cast("string").isin(marks) if marks else unit.isNull()
+    with speaking():
+        found = frame.agg(
+            f.sum(f.when(gone, 1).otherwise(0)).alias("lacking"),
+            f.count_distinct(unit).alias("persons"),
+        ).collect()[0]
+    intake.refuse_units(name, int(found["lacking"]), rows - int(found["persons"]))
+
+
+def _refuse_misfits(notes: Sequence[tuple[int, pl.DataFrame]], names: Sequence[str]) -> None:
+    """Say what does not fit in the first column that does not, counted over all blocks."""
+    found = [frame for note, frame in notes if note == _MISFITS]
+    if not found:
+        return
+    counted = pl.concat(found).group_by("name", "what").agg(pl.col("rows").sum())
+    rows = sorted(counted.iter_rows(), key=lambda row: (names.index(row[0]), _stage(row[1])))
+    name, what, number = rows[0]
+    raise intake.Misfit(number, name, what)
+
+
+def _stage(what: str) -> int:
+    return next((at for at, text in enumerate(_STAGES) if what.startswith(text)), len(_STAGES))
+
+
+def _types(notes: Sequence[tuple[int, pl.DataFrame]]) -> dict[str, pl.DataType]:
+    """The types of the columns, which all blocks agree on."""
+    found = [frame.drop(SEQ).schema for note, frame in notes if note == _TYPES]
+    for name, dtype in found[0].items():
+        if any(other[name] != dtype for other in found):
+            raise InputError(
+                f"Column '{name}' is read in two ways, here as {dtype} and there otherwise. Bring "
+                "it to one type first."
+            )
+    return dict(found[0])
+
+
+def _clamped(notes: Sequence[tuple[int, pl.DataFrame]]) -> dict[str, dict[str, int]]:
+    counts: dict[str, dict[str, int]] = {}
+    for name, sort, cells in (row for n, fr in notes if n == _CLAMPED for row in fr.iter_rows()):
+        sorts = counts.setdefault(name, {})
+        sorts[sort] = sorts.get(sort, 0) + cells
+    return counts

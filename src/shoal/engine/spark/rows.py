@@ -7,7 +7,7 @@ by shipping those records, never sums, so that a mean is added up in the order i
 adds it up, and has the same bits.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,9 +17,23 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Partition, Schema
-from shoal.engine.spark.blocks import RID, SEQ, Blocks, Numbered, Store, exchange, pack, unpack
+from shoal.engine.spark.blocks import (
+    RID,
+    SEQ,
+    STRIDE,
+    Blocks,
+    Kept,
+    Numbered,
+    Order,
+    Step,
+    Store,
+    cut_by,
+    exchange,
+    pack,
+    unpack,
+)
 from shoal.errors import InternalError
-from shoal.methods.rows import Change, Cut, Question
+from shoal.methods.rows import Change, Cut, Question, RunOrder
 from shoal.table import Table
 
 Array = NDArray[Any]
@@ -66,7 +80,7 @@ class SparkRows:
     base: Blocks
     layout: Layout
     starts: Integers
-    kept: list[Blocks] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -130,15 +144,6 @@ class SparkRows:
 
         return _added(self.base.map(ask))
 
-    def largest(self, question: Callable[[Table], Floats]) -> float:
-        """The largest of some numbers of the records, missing ones and those below 0 left out."""
-        layout = self.layout
-
-        def ask(number: int, frame: pl.DataFrame) -> Numbered:
-            return [(number, pl.DataFrame({"value": [_largest(question(layout.table(frame)))]}))]
-
-        return max(frame["value"][0] for _, frame in self.base.map(ask).fetch())
-
     def walk(self, start: Callable[[Table], Any]) -> "SparkWalk":
         """Give each block a state, which the steps may change."""
         return SparkWalk(self, start)
@@ -154,30 +159,14 @@ class SparkRows:
         parts = dict(self.base.map(ask).fetch())
         return np.concatenate([_matrix(parts[number]) for number in sorted(parts)])
 
-    def runs(
-        self,
-        keys: Callable[[Table], Sequence[Array]],
-        k: int,
-        *,
-        columns: Sequence[str],
-        cut: Cut | None = None,
-    ) -> "Runs":
-        """Sort the records by keys, ties in canonical order, and cut the order into groups."""
-        layout = self.layout
-
-        def narrow(number: int, frame: pl.DataFrame) -> Numbered:
-            words = keys(layout.table(frame))
-            series = [pl.Series(f"\0k{place}", word) for place, word in enumerate(words)]
-            return [(number, frame.select(RID, *columns).with_columns(series))]
-
-        def order(frame: pl.DataFrame) -> pl.DataFrame:
-            named = [name for name in frame.columns if name.startswith("\0k")]
-            return frame.select(*named, RID)
-
+    def runs(self, orders: Sequence[RunOrder], k: int) -> "tuple[Runs, ...]":
+        """Sort the records by several orders, ties in canonical order, and cut each into groups."""
         count = self.block_count(4 * k)
-        made = exchange(self.base.map(narrow).keep(), order, count).keep()
+        counts = [count] * len(orders)
+        shipping = [_shipping(self.layout, one, k) for one in orders]
+        made = exchange(self.base, shipping, counts, rows=len(self)).keep()
         self.kept.append(made)
-        return Runs(self, made, k, cut)
+        return tuple(Runs(self, made, which, k, one.cut) for which, one in enumerate(orders))
 
     def singly(self) -> "Single":
         """Every record is a group of its own, numbered in canonical order."""
@@ -211,22 +200,18 @@ class SparkRows:
             both = pl.concat([first, *rest], how="horizontal")
             return [(number, both.select(*names, SEQ, RID))]
 
-        held = [change.held for change in changes]
-        tasks = len(self.starts) - 1
-        return self.base.map(narrow).union(*held).gather(tasks, merge)
+        sources: dict[int, tuple[Blocks, list[Step]]] = {id(self.base): (self.base, [narrow])}
+        for change in changes:
+            blocks, step = change.held
+            sources.setdefault(id(blocks), (blocks, []))[1].append(step)
+        first, *others = (blocks.map(*steps) for blocks, steps in sources.values())
+        return first.union(*others).gather(len(self.starts) - 1, merge)
 
     def forget(self) -> None:
         """Let go of what was kept on the way."""
         for blocks in self.kept:
             blocks.drop()
         self.kept.clear()
-
-
-def cut_by(frame: pl.DataFrame, block: Integers) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Cut a frame where its block changes; blocks do not decrease."""
-    first = np.flatnonzero(np.diff(block, prepend=-1))
-    for begin, end in zip(first, np.append(first[1:], block.size), strict=True):
-        yield int(block[begin]), frame[int(begin) : int(end)]
 
 
 @dataclass(eq=False)
@@ -263,7 +248,7 @@ class Single:
             table = put(layout.table(frame.select(RID, *columns)), sent.value[labels(frame)])
             return [(number, table.frame.select(columns).with_columns(frame[RID]))]
 
-        return Change(tuple(columns), self.rows.base.map(change))
+        return Change(tuple(columns), (self.rows.base, change))
 
     def recoded(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
@@ -277,19 +262,21 @@ class Runs:
     """Groups that are runs of an order; blocks hold the records in that order.
 
     Attributes:
-        blocks: sorted records, kept.
+        blocks: sorted records, of this order and of others that were made with it.
+        which: of the orders.
         k: see `SparkRows.runs`.
     """
 
     rows: SparkRows
-    blocks: Blocks
+    blocks: Kept
+    which: int
     k: int
     cut: Cut | None
 
     @cached_property
     def held(self) -> tuple[list[int], Integers]:
         """Numbers of the blocks, and the rank of the first record of each, with the end."""
-        sizes = self.blocks.sizes()
+        sizes = {n: rows for n, rows in self.blocks.sizes.items() if n // STRIDE == self.which}
         ranks = np.concatenate([[0], np.cumsum(list(sizes.values()))])
         if ranks[-1] != len(self.rows):
             raise InternalError("Records were lost between two orders.")
@@ -302,8 +289,10 @@ class Runs:
         if self.cut is None:
             return np.arange(n // self.k, dtype=np.int64) * self.k
 
+        which = self.which
+
         def values(number: int, frame: pl.DataFrame) -> Numbered:
-            return [(number, frame.select("\0k0"))]
+            return [(number, frame.select("\0k0"))] if number // STRIDE == which else []
 
         found = np.empty(n)
         numbers, ranks = self.held
@@ -330,6 +319,8 @@ class Runs:
         layout, group, first = self.rows.layout, self._group(), self._first()
 
         def ask(number: int, frame: pl.DataFrame) -> Numbered:
+            if number not in first:
+                return []
             labels = group(first[number] + np.arange(frame.height))
             return [(number, _by_group(labels, measure(layout.table(frame))))]
 
@@ -344,11 +335,13 @@ class Runs:
         home = _homing(self.rows.starts)
 
         def change(number: int, frame: pl.DataFrame) -> Numbered:
+            if number not in first:
+                return []
             labels = group(first[number] + np.arange(frame.height))
             table = put(layout.table(frame.select(RID, *columns)), sent.value[labels])
             return home(table.frame.select(columns).with_columns(frame[RID]).sort(RID))
 
-        return Change(tuple(columns), self.blocks.map(change))
+        return Change(tuple(columns), (self.blocks, change))
 
     def recoded(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
@@ -360,6 +353,8 @@ class Runs:
         home = _homing(self.rows.starts)
 
         def recode(number: int, frame: pl.DataFrame) -> Numbered:
+            if number not in first:
+                return []
             skip = leading.get(number, 0)
             own = frame[skip:]
             if not own.height:
@@ -371,7 +366,7 @@ class Runs:
             done = change(table, Partition(whole[GROUP].to_numpy()))
             return home(done.frame.select(columns).with_columns(whole[RID]))
 
-        return Change(tuple(columns), self.blocks.map(recode))
+        return Change(tuple(columns), (self.blocks, recode))
 
     def labelled(self) -> Change:
         """The group of each record, as one more column."""
@@ -379,10 +374,12 @@ class Runs:
         home = _homing(self.rows.starts)
 
         def label(number: int, frame: pl.DataFrame) -> Numbered:
+            if number not in first:
+                return []
             labels = pl.Series(GROUP, group(first[number] + np.arange(frame.height)))
             return home(frame.select(RID).with_columns(labels).sort(RID))
 
-        return Change((GROUP,), self.blocks.map(label))
+        return Change((GROUP,), (self.blocks, label))
 
     def _first(self) -> dict[int, int]:
         numbers, ranks = self.held
@@ -404,15 +401,30 @@ class Runs:
             owner[number] = numbers[block]
         if not leading:
             return {}, {}
-
-        def heads(number: int, frame: pl.DataFrame) -> Numbered:
-            return [(number, frame[: leading[number]])] if number in leading else []
-
-        found = dict(self.blocks.map(heads).fetch())
+        found = {-1 - note: frame[: leading[-1 - note]] for note, frame in self.blocks.notes
+                 if -1 - note in leading}  # fmt: skip
         shipped: dict[int, list[bytes]] = {}
         for number in sorted(found):
             shipped.setdefault(owner[number], []).append(pack(found[number]))
         return shipped, leading
+
+
+def _shipping(layout: Layout, order: RunOrder, k: int) -> Order:
+    """How the records of an order are shipped and sorted; the first of a block are noted."""
+    columns, keys = list(order.columns), order.keys
+
+    def select(frame: pl.DataFrame) -> pl.DataFrame:
+        words = keys(layout.table(frame))
+        series = [pl.Series(f"\0k{place}", word) for place, word in enumerate(words)]
+        return frame.select(RID, *columns).with_columns(series)
+
+    def by(frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.select(*(name for name in frame.columns if name.startswith("\0k")), RID)
+
+    def finish(number: int, frame: pl.DataFrame) -> Numbered:
+        return [(number, frame), (-1 - number, frame[: 2 * k - 2])]
+
+    return Order(select, by, finish)
 
 
 class SparkWalk:
@@ -445,10 +457,6 @@ def _homing(starts: Integers) -> Callable[[pl.DataFrame], Numbered]:
         return cut_by(frame, np.searchsorted(starts, frame[RID].to_numpy(), side="right") - 1)
 
     return home
-
-
-def _largest(values: Floats) -> float:
-    return float(np.nanmax(values, initial=0.0))
 
 
 def _flat(answer: Array) -> pl.DataFrame:

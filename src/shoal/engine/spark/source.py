@@ -12,8 +12,8 @@ from pyspark.sql import functions as f
 
 from shoal.core import Schema
 from shoal.engine.spark import reading
-from shoal.engine.spark.blocks import RID, SEQ, Numbered, exchange, speaking
-from shoal.engine.spark.outcome import SparkOutcome
+from shoal.engine.spark.blocks import RID, SEQ, Numbered, Order, exchange, speaking
+from shoal.engine.spark.outcome import SparkOutcome, protected
 from shoal.engine.spark.rows import Runs, SparkRows
 from shoal.errors import InternalError
 from shoal.methods import Method, Setting, Tools
@@ -68,12 +68,12 @@ class SparkAdopted:
         with speaking():
             done = method.spread(rows, setting, tools)
         runs = done.canonical if isinstance(done.canonical, Runs) else None
+        changes = [*done.changes, *([] if runs is None else [runs.labelled()])]
         return SparkOutcome(
             records=rows,
-            protected=rows.changed(done.changes).keep() if done.data is None else done.data,
+            protected=protected(rows, changes) if done.data is None else done.data,
             form=setting.release_form,
             spendings=done.spendings,
-            canonical=None if runs is None else runs.labelled(),
             notes=done.notes,
             tables=done.extras,
         )
@@ -90,8 +90,9 @@ def ordered(typed: reading.Typed, columns: Sequence[str] | None) -> SparkRows:
         )
 
     count = typed.store.block_count(typed.rows)
-    made = exchange(typed.blocks, keys, count).keep()
-    sizes = made.sizes()
+    order = Order(lambda frame: frame, keys)
+    made = exchange(typed.blocks, [order], [count], rows=typed.rows).keep()
+    sizes = made.sizes
     starts = np.concatenate([[0], np.cumsum(list(sizes.values()))]).astype(np.int64)
     place = {number: at for at, number in enumerate(sizes)}
     if starts[-1] != typed.rows:
@@ -102,7 +103,8 @@ def ordered(typed: reading.Typed, columns: Sequence[str] | None) -> SparkRows:
         rid = np.arange(starts[at], starts[at + 1])
         return [(at, frame.with_columns(pl.Series(RID, rid)))]
 
-    return SparkRows(typed.store, made.map(number), layout, starts, [made, typed.blocks])
+    typed.blocks.drop()
+    return SparkRows(typed.store, made.map(number), layout, starts, [made])
 
 
 def _sortable(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
