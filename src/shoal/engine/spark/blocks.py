@@ -155,7 +155,6 @@ class Blocks:
             add: must not mind in which order and by which pairs answers come.
             tasks: at most so many answers come here.
         """
-
         reader, steps = self._reader or read, self._steps
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -129,10 +129,10 @@ class SparkRows:
         def finish(cell: int, frames: Sequence[pl.DataFrame]) -> Numbered:
             whole = pl.concat(frames).sort(RID)
             done = change(cell, layout.table(whole))
-            return home(done.frame.select(columns).with_columns(whole[RID]))
+            return [(cell, done.frame.select(columns).with_columns(whole[RID]))]
 
-        tasks = len(self.starts) - 1
-        return Change(tuple(columns), self.base.map(part).gather(tasks, finish))
+        held = self.base.map(part).gather(len(self.starts) - 1, finish)
+        return Change(tuple(columns), (held, lambda _cell, frame: home(frame)))
 
     def total(self, question: Question) -> Integers:
         """Ask each block, and add the answers up."""
