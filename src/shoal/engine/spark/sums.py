@@ -210,6 +210,7 @@ class Measured:
         losses: of the axes of numbers, the middle of an interval standing for it.
         changed: rows whose cell is another, or generalised, by column.
         missing: rows without a cell, original and released, by column.
+        written: columns whose cells are written as text, and were not.
         masses: of one- and two-way marginals, original and released.
         counts: answers to the queries, original and released.
     """
@@ -218,6 +219,7 @@ class Measured:
     losses: Losses
     changed: Ints
     missing: Ints
+    written: NDArray[np.bool_]
     masses: tuple[tuple[Floats, ...], tuple[Floats, ...]]
     counts: Floats
 
@@ -231,6 +233,7 @@ class Measured:
             self.losses + other.losses,
             self.changed + other.changed,
             self.missing + other.missing,
+            self.written | other.written,
             (masses[0], masses[1]),
             self.counts + other.counts,
         )
@@ -258,7 +261,7 @@ def facts_of(
 
     found = records.fold(ends, np.maximum)
     scales = tuple(
-        _scale(template, name, *own) for name, own in zip(names, found.tolist(), strict=True)
+        _scale(template, name, own) for name, own in zip(names, found.tolist(), strict=True)
     )
     sample = sampled(records, names, SAMPLE)
     edges = tuple(
@@ -285,11 +288,10 @@ def _ends(raw: Floats) -> list[float]:
     ]
 
 
-def _scale(
-    template: Table, name: str, high: float, low: float, gone: float, broken: float
-) -> Scale:
+def _scale(template: Table, name: str, found: Sequence[float]) -> Scale:
     """The axis of a column, from a table of three rows that has its ends."""
     column = template.schema[name]
+    high, low, gone, broken = found
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         cells = [-1 if gone else 0]
         held = template.with_codes(name, np.array(cells)) if template.levels(name) else template
@@ -344,6 +346,7 @@ def measured(frame: pl.DataFrame, facts: Facts) -> Measured:
         np.array(
             [[table.frame[n].null_count() for n in names], [frame[n].null_count() for n in names]]
         ),
+        np.array([pl.String in {frame[n].dtype} - {table.frame[n].dtype} for n in names]),
         (marginal_masses(points, facts.edges), marginal_masses(boxes, facts.edges)),
         np.stack(answers),
     )
@@ -429,6 +432,8 @@ def _column(found: Measured, facts: Facts, name: str) -> Mapping[str, Any]:
         "missing_released": int(found.missing[1, place]),
     }
     share = float(found.changed[place] / found.rows)
+    if found.written[place]:
+        return {**figures, "loss": share, "measure": "share of rows whose cell was generalised"}
     if scale.discrete:
         return {**figures, "loss": share, "measure": "share of rows whose category changed"}
     numeric = [own.column.name for own in facts.scales if not own.discrete].index(name)
