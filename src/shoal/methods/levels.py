@@ -14,14 +14,15 @@ than on one machine; what is promised holds all the same.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core import LDiversity, Partition, TCloseness
+from shoal.core import Kind, LDiversity, Partition, TCloseness
 from shoal.errors import ClaimViolationError, InputError
 from shoal.methods import cells
 from shoal.methods.method import Tools
@@ -65,6 +66,7 @@ class Asked(NamedTuple):
         halt: what a node must meet to be cut.
         relaxed: whether equal values may be parted.
         max_height: largest number of cuts above a leaf.
+        covers: what is released of a leaf depends on which cells it has, and not on how many.
     """
 
     columns: tuple[str, ...]
@@ -73,6 +75,7 @@ class Asked(NamedTuple):
     halt: TCloseness | None = None
     relaxed: bool = False
     max_height: int | None = None
+    covers: bool = False
 
 
 class Counted(NamedTuple):
@@ -501,20 +504,58 @@ class _Work:
         n = int(held[first:last].sum())
         return bool(meets(self.rules, r, n, held, np.arange(len(held)), int(last - first)))
 
+    def _standing(
+        self, look: Callable[[Table], Any], giant: Sequence[int], release: Release
+    ) -> dict[int, pl.DataFrame]:
+        """What is released of each of some ends: one row."""
+        if not giant:
+            return {}
+        columns, template = self.columns, self.rows.template
+
+        def few(table: Table, end: int) -> tuple[int, pl.DataFrame]:
+            return end, table.take(representatives(table, columns)).frame.select(columns)
+
+        def ask(table: Table, _places: Ints) -> dict[int, pl.DataFrame]:
+            ends = look(table)[1]
+            held = [end for end in giant if (ends == end).any()]
+            return dict(few(table.take(np.flatnonzero(ends == end)), end) for end in held)
+
+        def join(
+            one: dict[int, pl.DataFrame], other: dict[int, pl.DataFrame]
+        ) -> dict[int, pl.DataFrame]:
+            both = {**one, **other}
+            for end in one.keys() & other.keys():
+                together = pl.concat([one[end], other[end]])
+                both[end] = few(Table(together, template.schema, template.dtypes), end)[1]
+            return both
+
+        found: dict[int, pl.DataFrame] = self.rows.fold(ask, join)
+        done = {}
+        for end, frame in found.items():
+            one = Partition(np.zeros(frame.height, np.int64))
+            table = Table(frame, template.schema, template.dtypes)
+            done[end] = release(table, one).frame.select(columns).head(1)
+        return done
+
     def finishing(
         self, upper: Upper, most: int, release: Release
     ) -> tuple[Callable[[Table, Ints], Ints], Callable[[int, Table], Table]]:
         """Where each record is finished, and how.
 
-        A closed end in which all records are equal is finished part by part: each gives the same.
+        A closed end with more records than a machine should hold, such as a heap of equal rows,
+        is finished part by part, by a few of its records that have all its cells.
         """
         look = self._of_blocks(upper, range(len(upper.sizes)))
+        giant = [
+            end
+            for end in sorted(upper.closed)
+            if self.asked.covers or (upper.ends[end][0] == upper.ends[end][1]).all()
+        ]
         parts = np.ones(len(upper.sizes), np.int64)
-        for end in upper.closed:
-            if (upper.ends[end][0] == upper.ends[end][1]).all():
-                parts[end] = max(1, upper.sizes[end] // most)
+        parts[giant] = [max(2, upper.sizes[end] // most) for end in giant]
         first = np.concatenate([[0], np.cumsum(parts)])
         owner = np.repeat(np.arange(len(parts)), parts)
+        stands = self._standing(look, giant, release)
         columns, asked, counted = self.columns, self.asked, self.counted
         rulers, whole, depths = self.rulers, self.whole, list(upper.depths)
         required = [own for r, own in enumerate(counted) if r != self.halting]
@@ -527,8 +568,11 @@ class _Work:
 
         def finish(cell: int, table: Table) -> Table:
             end = owner[cell]
-            if parts[end] > 1:
-                return release(table, Partition(np.zeros(len(table), np.int64)))
+            if end in stands:
+                frame = table.frame.with_columns(
+                    pl.lit(series).first().alias(series.name) for series in stands[end]
+                )
+                return replace(table, frame=frame)
             placed = [o.places(table.raw(n)) for o, n in zip(rulers, columns, strict=True)]
             borders = {j: o.borders for j, o in enumerate(rulers) if o.borders is not None}
             height = asked.max_height
@@ -545,6 +589,25 @@ class _Work:
             return release(table, tree.partition)
 
         return route, finish
+
+
+def representatives(table: Table, columns: Sequence[str]) -> Ints:
+    """Some records that have, column by column, every cell that a cover of all depends on.
+
+    Those are the least and the largest number, each category, and a missing cell.
+    """
+    chosen: list[int] = []
+    for name in columns:
+        raw = table.raw(name)
+        present = np.flatnonzero(~np.isnan(raw))
+        if present.size < raw.size:
+            chosen.append(int(np.flatnonzero(np.isnan(raw))[0]))
+        if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
+            chosen += present[np.unique(raw[present], return_index=True)[1]].tolist()
+        elif present.size:
+            x = raw[present]
+            chosen += [int(present[x.argmin()]), int(present[x.argmax()])]
+    return np.unique(np.array(chosen, np.int64))
 
 
 def _values(counted: Sequence[Counted], rules: Rules, table: Table, slot: Ints, slots: int) -> Ints:

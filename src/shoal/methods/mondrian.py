@@ -405,6 +405,7 @@ def _spread(rows: Rows, setting: Setting[Cuts], tools: Tools) -> Spread:
         halt,
         relaxed=parameters.relaxed,
         max_height=parameters.max_height,
+        covers=intervals,
     )
     return levels.spread(rows, asked, release, tools)
 

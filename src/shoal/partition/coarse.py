@@ -127,7 +127,7 @@ def coarse_cells(
     wanted = (2 * size * share, SPARE * least * share)
     centre = sample.mean(axis=0)
     whole = _grown(sample, centre, np.inf, wanted)
-    outer = round(size * share)
+    outer = round(max(size, SPARE * least) * share)
     if whole.count < 2 or not k <= outer < len(sample):
         return whole
     far = ((sample - centre) ** 2).sum(axis=1)
