@@ -146,6 +146,10 @@ class Reader:
 
     _sh = _console
 
+    def _bash(self, block, place, _):
+        """Commands for a cluster, which nobody runs here."""
+        assert shlex.split(block.text), place
+
     def _toml(self, block, place, _):
         content = tomllib.loads(block.text, parse_float=Decimal)
         if "candidate" in content:

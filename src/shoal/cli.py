@@ -101,6 +101,11 @@ def protect(
         Path | None,
         typer.Option(metavar="FILE", help="What a comparison printed as JSON, for the report."),
     ] = None,
+    engine: Annotated[str, typer.Option(help="local, or spark beyond one machine.")] = "local",
+    spark_conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Of Spark, such as spark.master=local[8]."),
+    ] = None,
 ) -> None:
     """Protect a table as its policy says; write the release, its manifest and reports."""
     with _door():
@@ -125,6 +130,8 @@ def protect(
                 control=control,
                 comparison=comparison,
                 progress=progress,
+                engine=engine,
+                settings=_settings(spark_conf or []),
             )
         typer.echo(terminal.release_text(published.release, published.notes))
         typer.echo(f"To publish: {published.folder}  Confidential: {published.internal}")
@@ -304,6 +311,15 @@ def _cores() -> int:
     import os
 
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    from shoal.errors import InputError
+
+    for pair in pairs:
+        if "=" not in pair:
+            raise InputError(f"Expected --spark-conf KEY=VALUE, found '{pair}'.")
+    return {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
 
 
 def _renamed(pairs: list[str]) -> dict[str, str]:

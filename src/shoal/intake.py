@@ -21,7 +21,7 @@ LARGEST = 1e150
 """Numbers beyond this are refused: their squares would overflow."""
 
 
-class Misfit(InputError):
+class MisfitError(InputError):
     """Cells of a column that do not fit the policy.
 
     Attributes:
@@ -346,4 +346,4 @@ def as_text(series: pl.Series) -> pl.Series:
 
 def _refuse(rows: int, column: Column, what: str) -> None:
     if rows:
-        raise Misfit(rows, column.name, what)
+        raise MisfitError(rows, column.name, what)

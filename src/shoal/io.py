@@ -213,7 +213,7 @@ def _read_csv(path: Path, delimiter: str | None, encoding: str | None) -> Raw:
     for mark, name in FOREIGN.items():
         if raw.startswith(mark):
             raise InputError(f"Expected '{path}' to be CSV; it is {name}. Unpack or rename it.")
-    known = encoding or _encoding(raw, path)
+    known = encoding or found_encoding(raw, path)
     if known not in {"utf-8", "utf8"}:
         try:
             raw = raw.decode(known).removeprefix("\ufeff").encode()
@@ -226,7 +226,7 @@ def _read_csv(path: Path, delimiter: str | None, encoding: str | None) -> Raw:
     raw = raw.lstrip(b"\r\n")
     if not raw.strip():
         raise InputError(f"'{path}' is empty; expected a header and one row a person.")
-    separator = _stated(delimiter) or _delimiter(raw[:SAMPLE].decode(errors="ignore"))
+    separator = stated_delimiter(delimiter) or found_delimiter(raw[:SAMPLE].decode(errors="ignore"))
     try:
         frame = pl.read_csv(
             raw, separator=separator, infer_schema=False, has_header=False, null_values=""
@@ -237,13 +237,7 @@ def _read_csv(path: Path, delimiter: str | None, encoding: str | None) -> Raw:
             "than the header, or a quote is never closed."
         ) from None
     header = [name or "" for name in frame.row(0)]
-    numbers = sum(is_number(name.replace(",", ".")) for name in header)
-    if 2 * numbers > len(header):
-        # Names would be shown in messages, and here they would be a person's cells.
-        raise InputError(
-            f"'{path}' seems to lack a header: {numbers} of the {len(header)} names in its first "
-            "row are numbers. Add a row of column names."
-        )
+    _check_numbers(header, path)
     rows = _complete_rows(raw, separator, frame, path)[1:]
     found = f"{known}, delimiter {separator!r}"
     if _row_names(header, rows):
@@ -251,6 +245,22 @@ def _read_csv(path: Path, delimiter: str | None, encoding: str | None) -> Raw:
         found += ", row numbers in the first column left out"
     _check_names(header, f"'{path}'")
     return Raw(rows.rename(dict(zip(frame.columns, header, strict=True))), found=found)
+
+
+def check_header(header: Sequence[str], path: Path) -> None:
+    """Refuse a first row that holds no names, or names that a policy cannot tell apart."""
+    _check_numbers(header, path)
+    _check_names(header, f"'{path}'")
+
+
+def _check_numbers(header: Sequence[str], path: Path) -> None:
+    numbers = sum(is_number(name.replace(",", ".")) for name in header)
+    if 2 * numbers > len(header):
+        # Names would be shown in messages, and here they would be a person's cells.
+        raise InputError(
+            f"'{path}' seems to lack a header: {numbers} of the {len(header)} names in its first "
+            "row are numbers. Add a row of column names."
+        )
 
 
 def _row_names(header: Sequence[str], rows: pl.DataFrame) -> bool:
@@ -289,7 +299,8 @@ def _complete_rows(raw: bytes, separator: str, frame: pl.DataFrame, path: Path) 
     return frame.filter(filled > 0)
 
 
-def _stated(delimiter: str | None) -> str | None:
+def stated_delimiter(delimiter: str | None) -> str | None:
+    """The delimiter that was stated, or say that it is none."""
     mark = "\t" if delimiter == r"\t" else delimiter
     if mark and (len(mark) > 1 or not mark.isascii() or mark in '"\r\n\0'):
         raise InputError(
@@ -298,7 +309,7 @@ def _stated(delimiter: str | None) -> str | None:
     return mark
 
 
-def _encoding(raw: bytes, path: Path) -> str:
+def found_encoding(raw: bytes, path: Path) -> str:
     """Find the encoding: a byte order mark, then UTF-8, then Windows-1252 if it fits."""
     for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"),
                        (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"),
@@ -321,7 +332,7 @@ def _encoding(raw: bytes, path: Path) -> str:
     )
 
 
-def _delimiter(sample: str) -> str:
+def found_delimiter(sample: str) -> str:
     """Find the delimiter that cuts most of the first lines as it cuts the header, the finest."""
     complete = sample.rsplit("\n", 1)[0] if sample.count("\n") > 1 else sample
     lines = complete.replace("\r", "")

@@ -11,10 +11,11 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from shoal.serialise import plain
 INTERNAL_SUFFIX = ".internal"
 KEPT = "results"
 """Folder of a comparison that keeps what is done."""
+ENGINES = ("local", "spark")
 _COMPARED = {KEPT, "comparison.json", "comparison.parquet", "report.html", "selection.json"}
 _TABLES = tuple(f"release.{form}" for form in io.FORMATS)
 EXTRAS = ("measurements.parquet",)
@@ -69,6 +71,8 @@ def protect(
     comparison: Path | None = None,
     progress: Progress = silent,
     noise: Noise | None = None,
+    engine: str = "local",
+    settings: Mapping[str, str] | None = None,
 ) -> Published:
     """Protect a file as a policy says and write the release.
 
@@ -90,14 +94,18 @@ def protect(
         comparison: what `shoal compare --json` printed, for the officer's report.
         progress: called with the stage and how far it is.
         noise: another source of noise, for experiments; see `shoal.protect`.
+        engine: local, or spark: a Parquet file, a folder of them or a CSV file is read and
+            protected on Spark, and written as a folder of Parquet files.
+        settings: of Spark, by their own names.
     """
+    spread = _spread(engine, form=form, measure=measure, control=control, settings=settings)
     if guard_formulas and form != "csv":
         raise InputError("--guard-formulas is for CSV releases; expected --format csv.")
     if not out.name:
         raise InputError(f"Expected a new folder for --out, found '{out}'.")
     if control is not None and measure is False:
         raise InputError("--control is for measuring; expected it without --no-measure.")
-    planned = plan(with_ledger(load(policy), ledger, source), keep_order=keep_order)
+    planned = plan(with_ledger(load(policy), ledger, source), keep_order=keep_order, spread=spread)
     io.check_writable(form, planned.policy.schema.released)
     internal = out.with_name(out.name + INTERNAL_SUFFIX)
     progress("reading the file", 0, 1)
@@ -105,7 +113,7 @@ def protect(
     reading |= {"delimiter": delimiter} if delimiter else {}
     reading |= {"encoding": encoding} if encoding else {}
     marks = {key: reading.get(key) for key in ("delimiter", "encoding")}
-    raw = io.read(data, **marks)
+    raw = _opened(data, marks, settings, spread=spread)
     others = None if control is None else io.read(control, **marks)
     evidence.check_control(others, planned.policy)
     compared = evidence.comparison(comparison)
@@ -119,28 +127,28 @@ def protect(
         "control": control.name if control else None,
         "comparison": comparison.name if comparison else None,
         "measure": measure is True and control is None, "no-measure": measure is False,
+        "engine": engine if spread else None,
     }  # fmt: skip
     # All that can fail for reasons of the place comes before the release is paid for.
     with _alone(out), _writing(out, internal) as (public, private):
         for folder in (out, internal):
             _check_place(folder, force=force)
         done = release.run(planned, raw, progress=progress, noise=noise, note=out.name)
-        measured, unmeasured = evidence.measured(
-            planned, raw, done.release, wanted=measure, control=others, progress=progress
-        )
+        measured, unmeasured = None, evidence.ON_SPARK
+        if isinstance(raw, io.Raw):
+            measured, unmeasured = evidence.measured(
+                planned, raw, done.release, wanted=measure, control=others, progress=progress
+            )
         progress("writing", 0, 1)
-        table = public / f"release.{form}"
-        io.write(done.release.data, table, labels=done.release.labels,
-                 guard_formulas=guard_formulas)  # fmt: skip
-        written = [table]
-        for name, extra in done.release.extras.items():
-            written.append(public / f"{name}.parquet")
-            io.write(extra, written[-1], labels={})
+        written = _written(done.release, public, form, guard_formulas=guard_formulas, spread=spread)
         manifest = {
             **done.release.manifest,
             "guard_formulas": guard_formulas,
             "files": {
-                path.name: {"sha256": evidence.digest(path), "bytes": path.stat().st_size}
+                path.relative_to(public).as_posix(): {
+                    "sha256": evidence.digest(path),
+                    "bytes": path.stat().st_size,
+                }
                 for path in written
             },
         }
@@ -168,6 +176,62 @@ def protect(
     told = (unmeasured,) if unmeasured and measure is not False else ()
     notes = (*found, *done.release.manifest["notes"], *done.warnings, *told)
     return Published(out, internal, done.release, notes, measured)
+
+
+def _spread(
+    engine: str,
+    *,
+    form: str,
+    measure: bool | None,
+    control: Path | None,
+    settings: Mapping[str, str] | None,
+) -> bool:
+    """Whether the release is made on Spark; refuse what goes with the other engine alone."""
+    if engine not in ENGINES:
+        raise InputError(f"Expected an engine among {', '.join(ENGINES)}, found '{engine}'.")
+    if engine == "local":
+        if settings:
+            raise InputError("--spark-conf is for Spark; expected it with --engine spark.")
+        return False
+    if form != "parquet":
+        raise InputError("Spark writes a folder of Parquet files; expected --format parquet.")
+    if measure or control is not None:
+        raise InputError(
+            "A release on Spark is not attacked on the way; expected neither --measure nor "
+            "--control. Use `shoal measure` on a sample of both tables."
+        )
+    return True
+
+
+def _opened(
+    data: Path, marks: Mapping[str, Any], settings: Mapping[str, str] | None, *, spread: bool
+) -> Any:
+    if not spread:
+        return io.read(data, **marks)
+    if find_spec("pyspark") is None:
+        raise InputError("Spark needs the extra 'spark': pip install 'shoal[spark]'.")
+    from shoal.engine.spark import files  # noqa: PLC0415 (optional)
+
+    return files.read(data, **marks, settings=settings)
+
+
+def _written(
+    done: Release, public: Path, form: str, *, guard_formulas: bool, spread: bool
+) -> list[Path]:
+    """Write the table and what goes beside it; the files."""
+    table = public / f"release.{form}"
+    if spread:
+        from shoal.engine.spark import files  # noqa: PLC0415 (optional)
+
+        written = files.write(done.data, table, rows=done.manifest["rows"])
+        extras = {name: files.fetched(extra) for name, extra in done.extras.items()}
+    else:
+        io.write(done.data, table, labels=done.labels, guard_formulas=guard_formulas)
+        written, extras = [table], dict(done.extras)
+    for name, extra in extras.items():
+        written.append(public / f"{name}.parquet")
+        io.write(extra, written[-1], labels={})
+    return written
 
 
 def compare(
@@ -462,6 +526,9 @@ def _swap(moves: list[tuple[Path, Path]]) -> None:
 
 def _flush(folder: Path) -> None:
     for path in folder.iterdir():
+        if path.is_dir():
+            _flush(path)
+            continue
         with path.open("rb") as file:
             os.fsync(file.fileno())
     _flush_folder(folder)

@@ -1,8 +1,6 @@
 """Methods and measures that work on blocks, on a real session of two cores."""
 
-import shutil
 from fractions import Fraction
-from importlib.util import find_spec
 
 import numpy as np
 import polars as pl
@@ -16,8 +14,6 @@ from shoal.measures import loss
 from shoal.planning import plan
 
 pytestmark = [
-    pytest.mark.skipif(find_spec("pyspark") is None, reason="needs the extra 'spark'"),
-    pytest.mark.skipif(shutil.which("java") is None, reason="needs Java on the path"),
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
 ]
@@ -32,18 +28,12 @@ COLUMNS = {
 }
 
 
-@pytest.fixture(scope="module")
-def spark():
-    from shoal.engine.spark.session import session  # noqa: PLC0415 (optional)
-
-    found = session({
-        "spark.master": "local[2]",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.memory": "2g",
-    })  # fmt: skip
-    found.conf.set("spark.shoal.blockRows", "2000")
-    yield found
-    found.conf.unset("spark.shoal.blockRows")
+@pytest.fixture(autouse=True)
+def _blocks(spark):
+    stated = spark.conf.get("spark.shoal.blockRows")
+    spark.conf.set("spark.shoal.blockRows", "2000")
+    yield
+    spark.conf.set("spark.shoal.blockRows", stated)
 
 
 def table(rows: int, seed: int = 0, *, missing: bool = True) -> pl.DataFrame:
@@ -103,11 +93,8 @@ def test_mondrian_gives_rows_checks_and_figures_of_one_machine(spark):
 def test_blocked_mdav_keeps_k_and_does_not_depend_on_partitions_or_order(spark):
     frame = table(25_000, seed=1)
     spark.conf.set("spark.shoal.blockRows", "25000")
-    try:
-        one, done = ran(spark, frame, policy("mdav"), 1)
-        other, _ = ran(spark, frame.sample(fraction=1, shuffle=True, seed=2), policy("mdav"), 5)
-    finally:
-        spark.conf.set("spark.shoal.blockRows", "2000")
+    one, done = ran(spark, frame, policy("mdav"), 1)
+    other, _ = ran(spark, frame.sample(fraction=1, shuffle=True, seed=2), policy("mdav"), 5)
 
     assert one.group_by(KEYS).len()["len"].min() >= 5
     assert sorted_rows(one).equals(sorted_rows(other))
@@ -120,10 +107,7 @@ def test_a_table_of_one_cell_gets_the_groups_and_the_losses_of_one_machine(spark
         plan(policy("mdav"), keep_order=True), release.io.from_native(frame)
     ).release.data
     spark.conf.set("spark.shoal.blockRows", "5000")
-    try:
-        released, there = ran(spark, frame, policy("mdav"), 20)
-    finally:
-        spark.conf.set("spark.shoal.blockRows", "2000")
+    released, there = ran(spark, frame, policy("mdav"), 20)
 
     assert sorted_rows(released).equals(sorted_rows(local))
     names = ["größe", "income", "age"]

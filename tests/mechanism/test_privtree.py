@@ -176,8 +176,9 @@ def test_leaves_cover_every_place_once_and_labels_say_where_records_are(seed, n)
     assert np.prod(tree.upper - tree.lower, axis=1).sum() == 33 * 4 * 5
     positions = MIXED[2].positions
     places = np.column_stack([columns[0], columns[1], positions[columns[2]]])
-    assert (places >= tree.lower[tree.labels]).all()
-    assert (places < tree.upper[tree.labels]).all()
+    labels = tree.walk.state.labels
+    assert (places >= tree.lower[labels]).all()
+    assert (places < tree.upper[labels]).all()
 
 
 @given(st.integers(0, 2**32), st.integers(1, 80), st.integers(0, 80))

@@ -155,7 +155,7 @@ class Release:
     extras: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
-        rows, columns = self.data.shape
+        rows, columns = self.manifest["rows"], len(self.manifest["columns"])
         lines = [f"Release of {rows:,} rows x {columns} columns by {self.manifest['method']}"]
         lines += [f"  claim  {claim.status.value:<11} {claim.guarantee}" for claim in self.claims]
         lines += [f"  not claimed  {text}" for text in self.manifest["not_claimed"]]

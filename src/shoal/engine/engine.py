@@ -12,22 +12,19 @@ from shoal.methods import Method, Setting, Tools
 
 
 class Outcome(Protocol):
-    """What a method made of the rows, in the order of the release form.
-
-    Attributes:
-        spendings: what the method says that it drew.
-        suppressed: how many rows were left out.
-        notes: what the method has to say about this run.
-    """
+    """What a method made of the rows, in the order of the release form."""
 
     @property
-    def spendings(self) -> tuple[Spending, ...]: ...
+    def spendings(self) -> tuple[Spending, ...]:
+        """What the method says that it drew."""
 
     @property
-    def suppressed(self) -> int: ...
+    def suppressed(self) -> int:
+        """How many rows were left out."""
 
     @property
-    def notes(self) -> tuple[str, ...]: ...
+    def notes(self) -> tuple[str, ...]:
+        """What the method has to say about this run."""
 
     @property
     def rows(self) -> int:
@@ -53,14 +50,11 @@ class Outcome(Protocol):
 
 
 class Adopted(Protocol):
-    """Rows with the types of the policy.
-
-    Attributes:
-        clamped: for each clamped column, how many cells were changed: confidential.
-    """
+    """Rows with the types of the policy."""
 
     @property
-    def clamped(self) -> Mapping[str, Mapping[str, int]]: ...
+    def clamped(self) -> Mapping[str, Mapping[str, int]]:
+        """For each clamped column, how many cells were changed: confidential."""
 
     def __len__(self) -> int: ...
 
@@ -72,18 +66,15 @@ class Adopted(Protocol):
 
 
 class Source(Protocol):
-    """A table as it was handed in.
-
-    Attributes:
-        labels: of its columns and values.
-        spread: whether it lies in blocks, so that only some methods run on it.
-    """
+    """A table as it was handed in."""
 
     @property
-    def labels(self) -> Mapping[str, Any]: ...
+    def labels(self) -> Mapping[str, Any]:
+        """Labels of its columns and values."""
 
     @property
-    def spread(self) -> bool: ...
+    def spread(self) -> bool:
+        """Whether it lies in blocks, so that only some methods run on it."""
 
     def adopt(
         self, schema: Schema, *, clamped: Sequence[str] | None, decimal: str | None

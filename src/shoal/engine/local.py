@@ -37,9 +37,9 @@ class Outcome:
     canonical: NDArray[np.int64] | None
     suppressed: int
     form: ReleaseForm
+    raw: io.Raw
     notes: tuple[str, ...] = ()
     tables: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
-    raw: io.Raw | None = None
 
     @cached_property
     def frame(self) -> pl.DataFrame:
@@ -80,7 +80,7 @@ class Outcome:
         return {name: self._restored(_framed(columns)) for name, columns in self.tables.items()}
 
     def _restored(self, frame: pl.DataFrame) -> Any:
-        return frame if self.raw is None else self.raw.restore(frame)
+        return self.raw.restore(frame)
 
     def check(self, guarantee: Testable, schema: Schema) -> Check:
         """Recompute a promise on what is released."""
@@ -109,8 +109,35 @@ class Rows:
         return self.raw.frame.height - self.raw.frame[name].n_unique()
 
     def run(self, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
-        """Run a method, and put its rows in the order of the release form."""
-        return run(self.table, method, setting, tools, raw=self.raw)
+        """Sort the rows canonically and run the method on them.
+
+        Ties in a method go to the first row; after sorting by all columns, the result does not
+        depend on the order of the file. A method that may not look at some columns when it breaks
+        ties names the others.
+        """
+        tools.progress("sorting rows", 0, 1)
+        columns = None if method.sort_by is None else method.sort_by(setting)
+        order = self.table.canonical_order(columns)
+        original = self.table.take(order)
+        masked = method.run(original, setting, tools)
+        places = np.empty_like(order)
+        places[order] = np.arange(order.size)
+        suppressed = 0
+        if masked.kept is not None:
+            suppressed = len(original) - masked.kept.size
+            original = original.take(masked.kept)
+        return Outcome(
+            original=original,
+            protected=masked.data,
+            places=places,
+            spendings=masked.spendings,
+            canonical=masked.canonical,
+            suppressed=suppressed,
+            form=setting.release_form,
+            notes=masked.notes,
+            tables=masked.extras,
+            raw=self.raw,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,43 +160,9 @@ class Source:
         return Rows(*clamp.adopt(frame, schema, columns=clamped, decimal=decimal), self.raw)
 
 
-def run(
-    table: Table,
-    method: Method[Any],
-    setting: Setting[Any],
-    tools: Tools,
-    *,
-    raw: io.Raw | None = None,
-) -> Outcome:
-    """Sort the rows canonically and run the method on them.
-
-    Ties in a method go to the first row; after sorting by all columns, the result does not
-    depend on the order of the file. A method that may not look at some columns when it breaks
-    ties names the others.
-    """
-    tools.progress("sorting rows", 0, 1)
-    columns = None if method.sort_by is None else method.sort_by(setting)
-    order = table.canonical_order(columns)
-    original = table.take(order)
-    masked = method.run(original, setting, tools)
-    places = np.empty_like(order)
-    places[order] = np.arange(order.size)
-    suppressed = 0
-    if masked.kept is not None:
-        suppressed = len(original) - masked.kept.size
-        original = original.take(masked.kept)
-    return Outcome(
-        original=original,
-        protected=masked.data,
-        places=places,
-        spendings=masked.spendings,
-        canonical=masked.canonical,
-        suppressed=suppressed,
-        form=setting.release_form,
-        notes=masked.notes,
-        tables=masked.extras,
-        raw=raw,
-    )
+def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
+    """Run a method on a table that is typed already; see `Rows.run`."""
+    return Rows(table, {}, io.Raw(table.frame)).run(method, setting, tools)
 
 
 def _framed(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.core import Kind, Spending
 from shoal.errors import InputError, InternalError
+from shoal.mechanism.records import Columns, Held
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -160,3 +161,10 @@ def checked(
     if not columns[0].size:
         raise InputError("Expected at least one record, found none.")
     return columns
+
+
+def records(codes: Sequence[NDArray[Any]] | Columns, attributes: Sequence[Attribute]) -> Columns:
+    """The columns as records that answer; arrays are checked, see `checked`."""
+    if isinstance(codes, Sequence | np.ndarray):
+        return Held(checked(codes, attributes))
+    return codes

@@ -62,7 +62,7 @@ References:
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,7 @@ from shoal.mechanism.consistency import (
     least_squares,
     non_negative,
 )
+from shoal.mechanism.records import HeldWalk, Walk
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -181,11 +182,12 @@ def noisy_total(records: int, epsilon: Fraction, noise: Noise) -> tuple[Level, S
 
 
 def grow(
-    cells: Integers,
+    cells: Integers | Walk,
     axes: Sequence[Axis],
     *,
     values: Integers | None = None,
     bins: int = 1,
+    histogram: bool | None = None,
     root: Level,
     design: Design,
     noise: Noise,
@@ -194,10 +196,11 @@ def grow(
     """Cut space into boxes and count the records in them, privately.
 
     Args:
-        cells: one row a record, one column an axis.
+        cells: one row a record, one column an axis; or records that walk, `Records` by `Records`.
         axes: the space, public.
         values: confidential value of each record, 0 to bins - 1; none to count records alone.
         bins: how many values there are.
+        histogram: whether values are counted, where the records that walk have them.
         root: the number of records, known or noisy.
         design: height, prices, thresholds.
         noise: where draws come from.
@@ -206,8 +209,10 @@ def grow(
     Cost: for each cut a pass over the records, and a sort of them where medians are chosen;
     a draw for each box and level, and for each box and value on the last.
     """
-    price = prices(design, len(axes), histogram=values is not None)
-    space = _Space(cells, axes)
+    walk = HeldWalk(Records(cells, values)) if isinstance(cells, np.ndarray) else cells
+    counted = values is not None if histogram is None else histogram
+    price = prices(design, len(axes), histogram=counted)
+    space = _Space(walk, axes)
     levels, spendings = [root], []
     origin = np.zeros(1, np.int64)  # of each box, the node of the last level that it lies in
     last = design.height - 1
@@ -222,7 +227,7 @@ def grow(
             continue
         place = len(levels) - 1
         counts, spending = _counted(
-            space.counts(), price.levels[place], f"boxes, level {place + 1}", noise
+            space.counts, price.levels[place], f"boxes, level {place + 1}", noise
         )
         spendings.append(spending)
         levels.append(Level(origin, counts, _variance(price.levels[place])))
@@ -230,8 +235,8 @@ def grow(
         if design.patience is not None and cut != last:
             deviation = _variance(price.levels[place + 1]) ** 0.5
             space.stop(counts < design.patience * deviation)
-    if values is not None:
-        table = np.bincount(space.labels * bins + values, minlength=len(space.lower) * bins)
+    if counted:
+        table = walk.ask(partial(Records.histogram, bins=bins, boxes=len(space.lower)))
         counts, spending = _counted(table, price.levels[-1], "values in boxes", noise)
         spendings.append(spending)
         parents = np.repeat(np.arange(len(space.lower)), bins)
@@ -254,28 +259,56 @@ def _counted(
     )  # fmt: skip
 
 
+class Records:
+    """Records of a block, and the box that each lies in. What blocks say adds up."""
+
+    def __init__(self, cells: Integers, values: Integers | None = None) -> None:
+        self._cells, self._values = cells, values
+        self._rows = np.arange(len(cells))
+        self._labels = np.zeros(len(cells), dtype=np.int64)
+
+    def split(self, axis_of: Integers, cut_at: Integers, first: Integers, boxes: int) -> Integers:
+        """Move the records to the boxes after a cut, and count them there."""
+        # A record whose box is not cut has place -1, below the 0 that stands there.
+        above = self._places(axis_of) >= cut_at[self._labels]
+        self._labels = first[self._labels] + above
+        return np.bincount(self._labels, minlength=boxes)
+
+    def below(self, axis_of: Integers, width: int, keys: Integers) -> Integers:
+        """Count the records below each key, which is a box times the width plus a place."""
+        places = self._places(axis_of)
+        # Records of boxes that are not cut have no place, and would stand in the box before.
+        mine = np.sort((self._labels * width + places)[places >= 0])
+        return np.searchsorted(mine, keys)
+
+    def histogram(self, bins: int, boxes: int) -> Integers:
+        """Count the values of the records in each box."""
+        values = 0 if self._values is None else self._values
+        return np.bincount(self._labels * bins + values, minlength=boxes * bins)
+
+    def _places(self, axis_of: Integers) -> Integers:
+        """Cell of each record on the axis on which its box is cut; -1 where it is not."""
+        mine = axis_of[self._labels]
+        return np.where(mine < 0, -1, self._cells[self._rows, mine])
+
+
 class _Space:
-    """The boxes so far, and which of them each record lies in.
+    """The boxes so far; the records walk through them.
 
     Attributes:
-        labels: box of each record.
+        counts: records of each box.
         parents: of each box, the one that it was part of before the last cut.
     """
 
-    def __init__(self, cells: Integers, axes: Sequence[Axis]) -> None:
-        self._cells, self._axes = cells, axes
-        self._rows = np.arange(len(cells))
+    def __init__(self, walk: Walk, axes: Sequence[Axis]) -> None:
+        self._walk, self._axes = walk, axes
         self._width = max(axis.cells for axis in axes) + 1
         self._next = np.zeros(1, dtype=np.int64)  # the axis whose turn it is, box by box
         self._stopped = np.zeros(1, dtype=bool)
-        self.labels = np.zeros(len(cells), dtype=np.int64)
         self.lower = np.zeros((1, len(axes)), dtype=np.int64)
         self.upper = np.array([[axis.cells for axis in axes]], dtype=np.int64)
         self.parents = np.zeros(1, dtype=np.int64)
-
-    def counts(self) -> Integers:
-        """Records of each box."""
-        return np.bincount(self.labels, minlength=len(self.lower))
+        self.counts = np.zeros(1, dtype=np.int64)
 
     def stop(self, which: NDArray[np.bool_]) -> None:
         """Cut some boxes no more."""
@@ -288,23 +321,32 @@ class _Space:
         cuts = ends // 2
         for some, positions in self._branches(boxes, axis):
             cuts[some] = positions[np.abs(2 * positions - ends[some[0]]).argmin()]
-        self._split(boxes, axis, cuts, self._places(boxes, axis))
+        self._split(boxes, axis, cuts)
 
     def cut_at_medians(self, number: int, price: Fraction, noise: Noise) -> Spending:
         """Cut each box near the median of the axis whose turn it is, chosen privately."""
         boxes, axis = self._due()
-        places = self._places(boxes, axis)
-        # Records of boxes that are not cut have no place, and would stand in the box before.
-        keys = np.sort((self.labels * self._width + places)[places >= 0])
+        offers = list(self._offers(boxes, axis))
+        # For each box its begin and end, then its positions: all in one question.
+        asked = []
+        for some, positions in offers:
+            first = boxes[some, None] * self._width
+            asked.append(np.hstack([first, first + self._width, first + positions]))
+        keys = np.concatenate([*(part.ravel() for part in asked), np.zeros(0, np.int64)])
+        axis_of = self._axis_of(boxes, axis)
+        found = self._walk.ask(
+            partial(Records.below, axis_of=axis_of, width=self._width, keys=keys)
+        )
         cuts = np.empty(boxes.size, dtype=np.int64)
-        for some, positions in self._offers(boxes, axis):
-            first = boxes[some] * self._width
-            start, end = np.searchsorted(keys, first), np.searchsorted(keys, first + self._width)
-            below = np.searchsorted(keys, first[:, None] + positions) - start[:, None]
-            scores = -np.abs(2 * below - (end - start)[:, None])
+        at = 0
+        for (some, positions), part in zip(offers, asked, strict=True):
+            ranks = found[at : at + part.size].reshape(part.shape)
+            at += part.size
+            start, end, below = ranks[:, :1], ranks[:, 1:2], ranks[:, 2:]
+            scores = -np.abs(2 * (below - start) - (end - start))
             chosen = noise.select_many(scores, sensitivity=Fraction(1), epsilon=price)
             cuts[some] = positions[np.arange(some.size), chosen]
-        self._split(boxes, axis, cuts, places)
+        self._split(boxes, axis, cuts)
         return Spending(
             mechanism=SELECTION,
             target=f"medians, cut {number}",
@@ -323,12 +365,11 @@ class _Space:
         boxes = np.flatnonzero(wide.any(axis=1) & ~self._stopped)
         return boxes, order[boxes, wide[boxes].argmax(axis=1)]
 
-    def _places(self, boxes: Integers, axis: Integers) -> Integers:
-        """Cell of each record on the axis on which its box is cut; -1 where it is not."""
+    def _axis_of(self, boxes: Integers, axis: Integers) -> Integers:
+        """The axis on which each box is cut; -1 where it is not."""
         axis_of = np.full(len(self.lower), -1, dtype=np.int64)
         axis_of[boxes] = axis
-        mine = axis_of[self.labels]
-        return np.where(mine < 0, -1, self._cells[self._rows, mine])
+        return axis_of
 
     def _offers(self, boxes: Integers, axis: Integers) -> Iterator[tuple[Integers, Integers]]:
         """Positions at which boxes may be cut, a matrix for all boxes that have as many."""
@@ -365,15 +406,22 @@ class _Space:
                 heights = one.heights[first : last - 1]
                 yield mine[which == place], first + 1 + np.flatnonzero(heights == heights.max())
 
-    def _split(self, boxes: Integers, axis: Integers, cuts: Integers, places: Integers) -> None:
+    def _split(self, boxes: Integers, axis: Integers, cuts: Integers) -> None:
         """Cut boxes in two; the others stay as they are."""
         sizes = np.ones(len(self.lower), dtype=np.int64)
         sizes[boxes] = 2
         first = np.cumsum(sizes) - sizes
         cut_at = np.zeros(len(self.lower), dtype=np.int64)
         cut_at[boxes] = cuts
-        # A record whose box is not cut has place -1, below the 0 that stands there.
-        self.labels = first[self.labels] + (places >= cut_at[self.labels])
+        self.counts = self._walk.step(
+            partial(
+                Records.split,
+                axis_of=self._axis_of(boxes, axis),
+                cut_at=cut_at,
+                first=first,
+                boxes=int(sizes.sum()),
+            )
+        )
         self._next[boxes] = (axis + 1) % len(self._axes)
         self.parents = np.repeat(np.arange(len(self.lower)), sizes)
         self._next, self._stopped = self._next[self.parents], self._stopped[self.parents]

@@ -34,6 +34,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from math import comb, floor, prod, sqrt
 from typing import Any
@@ -44,11 +45,12 @@ from numpy.typing import NDArray
 from shoal.core import Kind, Noise, Progress, Spending, silent
 from shoal.errors import InputError
 from shoal.mechanism.answers import noisy_answers
-from shoal.mechanism.attributes import Attribute, Drawn, Measurement, checked
+from shoal.mechanism.attributes import Attribute, Drawn, Measurement, records
 from shoal.mechanism.fit import DENSE, Fitted, Target, fit
 from shoal.mechanism.groups import anyhow, neighbours, quantiles
 from shoal.mechanism.privtree import Marginal, marginal
 from shoal.mechanism.projection import project
+from shoal.mechanism.records import Columns
 from shoal.mechanism.systematic import spread, systematic
 
 Floats = NDArray[np.float64]
@@ -134,7 +136,7 @@ def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
 
 
 def maxent(
-    codes: Sequence[NDArray[Any]],
+    codes: Sequence[NDArray[Any]] | Columns,
     attributes: Sequence[Attribute],
     *,
     epsilon: Fraction,
@@ -148,7 +150,7 @@ def maxent(
     Rows are codes in every column.
 
     Args:
-        codes: one array of codes a column.
+        codes: one array of codes a column, or records that answer for them.
         attributes: their public descriptions.
         epsilon: for all of it; change-one neighbours, n public.
         noise: where draws come from.
@@ -162,20 +164,21 @@ def maxent(
 
     Cost: O(n) a table; the fit takes seconds for up to twelve columns, whatever n.
     """
-    columns = checked(codes, attributes)
-    n = len(columns[0])
+    columns = records(codes, attributes)
+    n = len(columns)
     chosen = tables or plan(attributes, n=n, epsilon=epsilon)
     singles: list[_Single] = []
     shares = sum(chosen.weights)
-    for column, attribute, weight in zip(columns, attributes, chosen.weights, strict=True):
-        progress("counting columns", len(singles), len(columns))
+    for attribute, weight in zip(attributes, chosen.weights, strict=True):
+        progress("counting columns", len(singles), len(attributes))
         each = chosen.singles * epsilon * weight / shares
         count = _line if _is_line(attribute) else _categories
-        single = count(column, attribute, most=chosen.groups, epsilon=each, noise=noise)
+        single = count(
+            columns, len(singles), attribute, most=chosen.groups, epsilon=each, noise=noise
+        )
         singles.append(single)
-    grouped = [single.grouped(column) for single, column in zip(singles, columns, strict=True)]
     sizes = [single.size for single in singles]
-    sets = list(combinations(range(len(columns)), chosen.order or len(columns)))
+    sets = list(combinations(range(len(attributes)), chosen.order or len(attributes)))
     each = (1 - chosen.singles) * epsilon / len(sets)
     spendings = [spending for single in singles for spending in single.spendings]
     measurements = [
@@ -183,9 +186,12 @@ def maxent(
         for j, single in enumerate(singles)
     ]
     targets = [single.target(j, n) for j, single in enumerate(singles)]
+    progress("counting tables", 0, len(sets))
+    counts = columns.total(partial(_all_tables, singles=singles, sets=sets))
+    begins = np.cumsum([0, *(prod(sizes[j] for j in members) for members in sets)])
     for number, members in enumerate(sets):
         progress("counting tables", number, len(sets))
-        exact = table_counts([grouped[j] for j in members], [sizes[j] for j in members])
+        exact = counts[begins[number] : begins[number + 1]].reshape([sizes[j] for j in members])
         name = f"table of {' x '.join(attributes[j].name for j in members)}"
         noisy, spending = noisy_table(exact, target=name, epsilon=each, noise=noise)
         spendings.append(spending)
@@ -215,6 +221,24 @@ def maxent(
         "stages": fitted.stages,
     }
     return Drawn(rows, tuple(spendings), tuple(measurements), facts)
+
+
+def _all_tables(
+    columns: Sequence[Integers], singles: "Sequence[_Single]", sets: Sequence[Sequence[int]]
+) -> Integers:
+    """Records in each cell of all tables, one table after the other."""
+    grouped = [single.grouped(column) for single, column in zip(singles, columns, strict=True)]
+    sizes = [single.size for single in singles]
+    return np.concatenate(
+        [
+            table_counts([grouped[j] for j in members], [sizes[j] for j in members]).ravel()
+            for members in sets
+        ]
+    )
+
+
+def _one_table(columns: Sequence[Integers], member: int, size: int) -> Integers:
+    return table_counts([columns[member]], [size])
 
 
 def table_counts(groups: Sequence[Integers], sizes: Sequence[int]) -> Integers:
@@ -305,10 +329,16 @@ def _is_line(attribute: Attribute) -> bool:
 
 
 def _line(
-    column: Integers, attribute: Attribute, *, most: int, epsilon: Fraction, noise: Noise
+    columns: Columns,
+    member: int,
+    attribute: Attribute,
+    *,
+    most: int,
+    epsilon: Fraction,
+    noise: Noise,
 ) -> _Single:
     """Count a number over the leaves of its tree; groups are runs of leaves."""
-    found: Marginal = marginal(column, attribute, epsilon=epsilon, noise=noise)
+    found: Marginal = marginal(columns, attribute, epsilon=epsilon, noise=noise, member=member)
     members = quantiles(found.projected, most)
     # Leaves that are empty but for noise were set to zero, which helps where many make a group.
     summed = np.bincount(members, found.projected).astype(np.float64)
@@ -319,7 +349,7 @@ def _line(
         projected=found.projected.astype(np.float64),
         members=members,
         summed=summed,
-        precision=_precision(len(column), found.scale) / (2 * a_group),
+        precision=_precision(len(columns), found.scale) / (2 * a_group),
         scale=found.scale,
         line=True,
         spendings=found.spendings,
@@ -327,13 +357,19 @@ def _line(
 
 
 def _categories(
-    column: Integers, attribute: Attribute, *, most: int, epsilon: Fraction, noise: Noise
+    columns: Columns,
+    member: int,
+    attribute: Attribute,
+    *,
+    most: int,
+    epsilon: Fraction,
+    noise: Noise,
 ) -> _Single:
     """Count every category of the public domain, those that no record has too."""
-    exact = table_counts([column], [attribute.size])
+    exact = columns.total(partial(_one_table, member=member, size=attribute.size))
     name = f"{attribute.name}: counts of its categories"
     counts, spending = noisy_table(exact, target=name, epsilon=epsilon, noise=noise)
-    projected = project(counts, len(column))
+    projected = project(counts, len(columns))
     group = neighbours if attribute.kind is Kind.ORDINAL else anyhow
     members = group(projected, most)
     summed = np.bincount(members, counts).astype(np.float64)
@@ -343,7 +379,7 @@ def _categories(
         projected=projected,
         members=members,
         summed=summed,
-        precision=_precision(len(column), spending.scale) * summed.size / attribute.size,
+        precision=_precision(len(columns), spending.scale) * summed.size / attribute.size,
         scale=spending.scale,
         line=False,
         spendings=(spending,),

@@ -60,6 +60,13 @@ def noisy_means(
         noise: where draws come from.
     """
     sums = np.bincount(partition.labels, units, minlength=len(partition)).astype(np.int64)
+    return means_of_sums(sums, partition.sizes, steps=steps, purchase=purchase, noise=noise)
+
+
+def means_of_sums(
+    sums: Integers, sizes: Integers, *, steps: int, purchase: Purchase, noise: Noise
+) -> tuple[Floats, Spending]:
+    """The same, from the sums and the sizes of the groups: sums of blocks add up."""
     noisy, spending = noisy_answers(
         sums,
         sensitivity=steps * purchase.touched,
@@ -67,7 +74,7 @@ def noisy_means(
         target=purchase.target,
         noise=noise,
     )
-    return np.clip(noisy / partition.sizes, 0, steps), spending
+    return np.clip(noisy / sizes, 0, steps), spending
 
 
 def chosen_categories(
@@ -93,7 +100,16 @@ def chosen_categories(
     """
     count = len(distances)
     cells = np.bincount(partition.labels * count + codes, minlength=len(partition) * count)
-    scores = -(cells.reshape(len(partition), count) @ distances)
+    return categories_of_counts(
+        cells.reshape(len(partition), count), distances=distances, purchase=purchase, noise=noise
+    )
+
+
+def categories_of_counts(
+    cells: Integers, *, distances: Integers, purchase: Purchase, noise: Noise
+) -> tuple[Integers, Spending]:
+    """The same, from how often each group has each category: counts of blocks add up."""
+    scores = -(cells @ distances)
     reach = Fraction(max(int(distances.max(initial=0)), 1))
     each = purchase.epsilon / purchase.touched
     chosen = noise.select_many(scores, sensitivity=reach, epsilon=each)
@@ -104,7 +120,7 @@ def chosen_categories(
         scale=2 * reach / each,
         epsilon=purchase.epsilon,
         neighbours=Neighbours.CHANGE_ONE,
-        draws=len(partition),
+        draws=len(cells),
     )
     return chosen, spending
 

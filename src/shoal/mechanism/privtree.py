@@ -64,6 +64,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -74,8 +75,9 @@ from shoal.core import LAPLACE, Kind, Neighbours, Noise, Progress, Spending, sil
 from shoal.errors import InputError
 from shoal.mechanism._kernels_tree import descend
 from shoal.mechanism.answers import noisy_answers
-from shoal.mechanism.attributes import Attribute, Drawn, Measurement, Sort, checked
+from shoal.mechanism.attributes import Attribute, Drawn, Measurement, Sort, records
 from shoal.mechanism.projection import apportion, project
+from shoal.mechanism.records import Columns, Walk
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -103,14 +105,14 @@ class Fill(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Leaves as boxes lower <= place < upper, and which leaf each record is in.
+    """Leaves as boxes lower <= place < upper, and the records, which know their leaves.
 
-    `labels` belongs to the original records and never leaves the mechanism.
+    `walk` has the original records and never leaves the mechanism.
     """
 
     lower: Integers
     upper: Integers
-    labels: NDArray[np.int32]
+    walk: Walk
     spending: Spending
 
     def __len__(self) -> int:
@@ -118,7 +120,7 @@ class Tree:
 
 
 def privtree(
-    codes: Sequence[NDArray[Any]],
+    codes: Sequence[NDArray[Any]] | Columns,
     attributes: Sequence[Attribute],
     *,
     epsilon: Fraction,
@@ -144,7 +146,7 @@ def privtree(
     one record or none.
 
     Args:
-        codes: one array of codes a column.
+        codes: one array of codes a column, or records that answer for them.
         attributes: their public descriptions.
         epsilon: for all of it; change-one neighbours, n public.
         noise: where draws come from.
@@ -153,8 +155,8 @@ def privtree(
         theta: a node is split where its noisy penalised count exceeds so many records.
         progress: called with each stage.
     """
-    columns = checked(codes, attributes)
-    n = len(columns[0])
+    columns = records(codes, attributes)
+    n = len(columns)
     numeric = [j for j, attribute in enumerate(attributes) if attribute.numeric]
     summed = numeric if fill is Fill.CENTROID else []
     share = Fraction(2, 5) if summed else Fraction(1, 2)
@@ -168,7 +170,7 @@ def privtree(
     middles = (tree.lower + tree.upper - 1) / 2
     centres: Floats | None = None
     if summed:
-        offsets, spending = _offsets(columns, tree, summed, epsilon=sums, noise=noise)
+        offsets, spending = _offsets(tree, summed, epsilon=sums, noise=noise)
         spendings.append(spending)
         limit = _TRUST * float(spending.scale) / (2 * _LOCAL)
         trusted = np.where(counts > limit, counts, np.inf)
@@ -191,20 +193,69 @@ def privtree(
     return Drawn(tuple(row[order] for row in rows), tuple(spendings), (measurement,), facts)
 
 
+class Descent:
+    """Records of a block on their way down the tree. What blocks say adds up."""
+
+    def __init__(
+        self, columns: Sequence[Integers], members: Sequence[int], attributes: Sequence[Attribute]
+    ) -> None:
+        self._columns = [columns[j] for j in members]
+        pairs = zip(self._columns, attributes, strict=True)
+        self._places = np.vstack([_places(*pair) for pair in pairs])
+        self._labels = np.zeros(self._places.shape[1], dtype=np.int32)
+
+    @property
+    def labels(self) -> Integers:
+        """The leaf of each record that has arrived."""
+        return -1 - self._labels.astype(np.int64)
+
+    def descend(self, axis: Integers, cut: Integers, child: Integers, nodes: int) -> Integers:
+        """Move the records a level down, and count them there."""
+        return descend(self._places, self._labels, axis, cut, child, nodes)
+
+    def leaves(self, size: int) -> Integers:
+        """Count the records that each leaf has."""
+        return np.bincount(self.labels, minlength=size).astype(np.int64)
+
+    def offsets(self, lower: Integers, upper: Integers, summed: Sequence[int]) -> Integers:
+        """Sum the places of the records between the ends of their leaves; see `_offsets`."""
+        labels = self.labels
+        exact = np.empty((len(lower), len(summed)), dtype=np.int64)
+        for number, j in enumerate(summed):
+            low, last = lower[:, j], upper[:, j] - 1 - lower[:, j]
+            local = (self._columns[j] - low[labels]) * (2 * _LOCAL)
+            local //= np.maximum(last, 1)[labels]
+            local -= np.where(last > 0, _LOCAL, 0)[labels]
+            # Whole numbers below 2^53: floats add them up exactly.
+            exact[:, number] = np.bincount(labels, local, minlength=len(lower)).astype(np.int64)
+        return exact
+
+
 def grow(
-    columns: Sequence[Integers],
+    columns: Sequence[Integers] | Columns,
     attributes: Sequence[Attribute],
     *,
     epsilon: Fraction,
     noise: Noise,
     theta: int = 0,
     target: str = "the tree",
+    members: Sequence[int] | None = None,
     progress: Progress = silent,
 ) -> Tree:
     """Grow the tree level by level; the theorem above is its price.
 
     The spending's sensitivity is PATH in the units of a count: the noise of a split has scale lam,
     and all splits together cost PATH / lam. A node of a single code has no split and no draw.
+
+    Args:
+        columns: codes, or records that answer for them.
+        attributes: public descriptions of the columns that the tree is about.
+        epsilon: the price.
+        noise: where draws come from.
+        theta: see `privtree`.
+        target: for the ledger.
+        members: which of the columns it is about; by default all.
+        progress: called with each level.
 
     Raises:
         InputError: if epsilon is too large for the proof, above 2.5.
@@ -218,10 +269,11 @@ def grow(
     scale, threshold = UNITS * lam, UNITS * theta
     penalty = ceil(scale * _LN2)
     sizes = np.array([attribute.size for attribute in attributes], dtype=np.int64)
-    places = np.vstack([_places(*pair) for pair in zip(columns, attributes, strict=True)])
-    labels = np.zeros(places.shape[1], dtype=np.int32)
+    held = records(columns, attributes)
+    chosen = tuple(range(len(attributes)) if members is None else members)
+    walk = held.walk(partial(Descent, members=chosen, attributes=tuple(attributes)))
     lower, upper = np.zeros((1, len(sizes)), dtype=np.int64), sizes[None, :].copy()
-    counts = np.array([labels.size], dtype=np.int64)
+    counts = np.array([len(held)], dtype=np.int64)
     leaves: list[tuple[Integers, Integers]] = []
     found, draws, depth = 0, 0, 0
     while counts.size:
@@ -237,7 +289,9 @@ def grow(
         leaves.append((lower[closed], upper[closed]))
         found += closed.size
         axis, cut = _halves(lower, upper, split, attributes)
-        counts = descend(places, labels, axis, cut, child, 2 * split.size)
+        counts = walk.step(
+            partial(Descent.descend, axis=axis, cut=cut, child=child, nodes=2 * split.size)
+        )
         left, right = upper[split].copy(), lower[split].copy()
         left[np.arange(split.size), axis[split]] = cut[split]
         right[np.arange(split.size), axis[split]] = cut[split]
@@ -256,7 +310,7 @@ def grow(
     return Tree(
         lower=np.concatenate([low for low, _ in leaves]),
         upper=np.concatenate([high for _, high in leaves]),
-        labels=-1 - labels,
+        walk=walk,
         spending=spending,
     )
 
@@ -265,7 +319,7 @@ def leaf_counts(
     tree: Tree, *, epsilon: Fraction, noise: Noise, target: str = "counts of its leaves"
 ) -> tuple[Integers, Spending]:
     """Count the leaves with noise; a changed record moves the counts by at most 2 in all."""
-    counts = np.bincount(tree.labels, minlength=len(tree)).astype(np.int64)
+    counts = tree.walk.ask(partial(Descent.leaves, size=len(tree)))
     return noisy_answers(counts, sensitivity=2, epsilon=epsilon, target=target, noise=noise)
 
 
@@ -288,13 +342,32 @@ class Marginal:
 
 
 def marginal(
-    column: Integers, attribute: Attribute, *, epsilon: Fraction, noise: Noise
+    column: Integers | Columns,
+    attribute: Attribute,
+    *,
+    epsilon: Fraction,
+    noise: Noise,
+    member: int = 0,
 ) -> Marginal:
-    """The histogram of one ordered column by a tree of its own, half of epsilon for either part."""
+    """The histogram of one ordered column by a tree of its own, half of epsilon for either part.
+
+    Args:
+        column: its codes, or records that answer for it and for others.
+        attribute: its public description.
+        epsilon: the price.
+        noise: where draws come from.
+        member: which of the records' columns it is.
+    """
     structure = min(epsilon / 2, PATH / _LEAST_SCALE)
     line = Attribute(attribute.name, Kind.NUMERIC, attribute.size)
+    held = records([column], [line]) if isinstance(column, np.ndarray) else column
     tree = grow(
-        [column], [line], epsilon=structure, noise=noise, target=f"{attribute.name}: its tree"
+        held,
+        [line],
+        epsilon=structure,
+        noise=noise,
+        target=f"{attribute.name}: its tree",
+        members=[member],
     )
     counts, counted = leaf_counts(
         tree,
@@ -303,7 +376,7 @@ def marginal(
         target=f"{attribute.name}: counts of its leaves",
     )
     order = np.argsort(tree.lower[:, 0])
-    n = len(column)
+    n = len(held)
     return Marginal(
         edges=np.append(tree.lower[order, 0], attribute.size),
         counts=counts[order],
@@ -340,7 +413,6 @@ def _halves(
 
 
 def _offsets(
-    columns: Sequence[Integers],
     tree: Tree,
     summed: Sequence[int],
     *,
@@ -354,16 +426,10 @@ def _offsets(
     from the sum of one leaf and brings at most R to another, or moves one by 2 R: 2 R a
     column, and all columns have a share in one vector.
     """
-    exact = np.empty((len(tree), len(summed)), dtype=np.int64)
-    reach = np.empty((len(tree), len(summed)))
-    for number, j in enumerate(summed):
-        low, last = tree.lower[:, j], tree.upper[:, j] - 1 - tree.lower[:, j]
-        local = (columns[j] - low[tree.labels]) * (2 * _LOCAL)
-        local //= np.maximum(last, 1)[tree.labels]
-        local -= np.where(last > 0, _LOCAL, 0)[tree.labels]
-        # Whole numbers below 2^53: floats add them up exactly.
-        exact[:, number] = np.bincount(tree.labels, local, minlength=len(tree)).astype(np.int64)
-        reach[:, number] = last / (2 * _LOCAL)
+    exact = tree.walk.ask(
+        partial(Descent.offsets, lower=tree.lower, upper=tree.upper, summed=tuple(summed))
+    )
+    reach = (tree.upper - 1 - tree.lower)[:, list(summed)] / (2 * _LOCAL)
     noisy, spending = noisy_answers(
         exact,
         sensitivity=2 * _LOCAL * len(summed),

@@ -10,6 +10,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from shoal.core import Kind
+from shoal.errors import InputError
 from shoal.mechanism.attributes import Drawn
 from shoal.mechanism.copula import Margins
 from shoal.mechanism.privtree import Fill
@@ -48,6 +50,16 @@ def _draw(task: Task, setting: Setting[AutoDrawing], tools: Tools) -> tuple[Draw
     return drawn, (what, *chosen.why, *chosen.warnings)
 
 
+def _no_copula(setting: Setting[AutoDrawing]) -> None:
+    """Refuse where the choice may fall on copula, which must see the records."""
+    kinds = {setting.schema[name].kind for name in setting.columns}
+    if setting.parameters.goal is Goal.MEANS and kinds <= {Kind.NUMERIC, Kind.DATE}:
+        raise InputError(
+            "[protect], goal: for means of numbers alone the choice may fall on copula, which does "
+            "not run on Spark. Use goal counts, or privtree or maxent."
+        )
+
+
 METHOD = synthetic_method(
     "auto",
     "Choose privtree, copula or maxent by public facts, and say why (differential privacy).",
@@ -59,4 +71,5 @@ METHOD = synthetic_method(
     ),
     source=f"{PRIVTREE}; {COPULA}; {MARGINALS}",
     unsupported=("Interactions beyond pairs of columns, and the goal that was not chosen.",),
+    refuse_spread=_no_copula,
 )

@@ -8,9 +8,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from shoal.errors import InputError
+from shoal.errors import InputError, InternalError
 from shoal.mechanism.attributes import Drawn
 from shoal.mechanism.copula import Margins, copula
+from shoal.mechanism.records import Held
 from shoal.methods.method import Setting, Tools
 from shoal.methods.synthetic import (
     COPULA,
@@ -39,8 +40,10 @@ def _refuse(setting: Setting[CopulaDrawing]) -> None:
 
 def draw(task: Task, tools: Tools, *, margins: Margins) -> Drawn:
     """Run the mechanism with what a method is lent."""
+    if not isinstance(task.codes, Held):
+        raise InternalError("A copula must see the records, and these lie in blocks.")
     return copula(
-        task.codes,
+        task.codes.columns,
         task.attributes,
         epsilon=task.epsilon,
         noise=tools.noise,

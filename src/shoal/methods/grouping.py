@@ -20,7 +20,7 @@ from pydantic import Field
 from shoal.core import Claim, KAnonymity, Kind, Partition, ReleaseForm, Role, Status
 from shoal.errors import InputError
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
-from shoal.methods.rows import Cut, Rows, RunOrder, Spread
+from shoal.methods.rows import Change, Cut, Groups, Rows, RunOrder, Spread
 from shoal.partition import marginality_order, path_lengths
 from shoal.recode import Aggregate, recode
 from shoal.spec import choice
@@ -200,15 +200,19 @@ def spread_columns(cut: Cut | None) -> Callable[[Rows, Setting[Grouping], Tools]
         ]
         found = rows.runs(orders, setting.parameters.k)
         changes = [
-            groups.recoded(
-                order.columns,
-                partial(_recode_block, columns=order.columns, parameters=setting.parameters),
-            )
+            spread_recoded(groups, order.columns, setting.parameters)
             for order, groups in zip(orders, found, strict=True)
         ]
         return Spread(tuple(changes))
 
     return run
+
+
+def spread_recoded(groups: Groups, columns: Sequence[str], parameters: Grouping) -> Change:
+    """Give every group one value in some columns, where the records lie in blocks."""
+    return groups.recoded(
+        columns, partial(_recode_block, columns=tuple(columns), parameters=parameters)
+    )
 
 
 def category_counts(rows: Rows, name: str) -> Integers | None:

@@ -5,9 +5,12 @@ record by itself and public quantities only, so that bounds or categories must b
 every protected column.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any, Literal
 
+from numpy.typing import NDArray
 from pydantic import Field
 
 from shoal.core import Kind
@@ -15,7 +18,9 @@ from shoal.errors import InputError
 from shoal.methods import grouping
 from shoal.methods.grouping import Grouping
 from shoal.methods.method import Masked, Setting, Tools
+from shoal.methods.rows import Rows, RunOrder, Spread
 from shoal.partition import insensitive
+from shoal.partition.insensitive import order_keys
 from shoal.spec import choice
 from shoal.table import Table
 
@@ -67,6 +72,19 @@ def _run(table: Table, setting: Setting[Ordered], tools: Tools) -> Masked:
     return grouping.masked(table, setting, partition)
 
 
+def _spread(rows: Rows, setting: Setting[Ordered], tools: Tools) -> Spread:
+    tools.progress("grouping records", 0, 1)
+    keys = partial(_keys, names=setting.columns, order=setting.parameters.order.value)
+    (groups,) = rows.runs([RunOrder(keys, setting.columns)], setting.parameters.k)
+    return Spread((grouping.spread_recoded(groups, setting.columns, setting.parameters),))
+
+
+def _keys(
+    table: Table, names: Sequence[str], order: Literal["reference", "lexicographic", "hilbert"]
+) -> Sequence[NDArray[Any]]:
+    return order_keys(table.unit_matrix(names), order)
+
+
 METHOD = grouping.joint_method(
     "insensitive",
     "Group k neighbours along a public total order of the records (k-anonymity).",
@@ -74,4 +92,6 @@ METHOD = grouping.joint_method(
     source=SOURCE,
     parameters=Ordered,
     refuse=public_scale_stated,
+    spread=_spread,
+    refuse_spread=grouping.no_medoid,
 )

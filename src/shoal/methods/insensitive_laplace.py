@@ -13,18 +13,24 @@ Refuted with `scale = "from-data"`: standardising by the data lets one record mo
 the order. `counterexample` has a pair.
 """
 
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from shoal.core import Claim, ReleaseForm, Status
+from shoal.mechanism.perturb import Purchase
 from shoal.methods import noisy
 from shoal.methods.insensitive import SOURCE, Order
 from shoal.methods.method import Masked, Pair, Setting, Tools
-from shoal.methods.noisy import Origin, Scaled, Split
+from shoal.methods.noisy import Axis, G, Origin, Scaled, Split
+from shoal.methods.rows import Rows, RunOrder, Spread
 from shoal.partition import insensitive
+from shoal.partition.insensitive import order_keys
 from shoal.spec import choice
 from shoal.table import Table
 
@@ -89,13 +95,36 @@ def _run(table: Table, setting: Setting[Ordered], tools: Tools) -> Masked:
     if parameters.scale is Origin.FROM_DATA:
         X = (X - X.min(axis=0)) / max(float(np.ptp(X, axis=0).max()), 1e-300)
     partition = insensitive(X, parameters.k, order=parameters.order.value)
-    touched = [len(partition)] * len(given)
-    first = given[0]
-    if parameters.order is Order.LEXICOGRAPHIC and first.distances is None:
-        touched[0] = 1
-    prices = noisy.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
-    masked, spendings = noisy.perturbed(table, tools, noisy.each(given, partition, prices, touched))
+    parts = _bought(setting, given, partition, len(partition))
+    masked, spendings = noisy.perturbed(table, tools, parts)
     return noisy.grouped(masked, spendings, partition)
+
+
+def _bought(
+    setting: Setting[Ordered], given: Sequence[Axis], partition: G, groups: int
+) -> Iterable[tuple[Axis, G, Purchase]]:
+    """What is bought for each column: a record can change every group, or one in blocks by rank."""
+    touched = [groups] * len(given)
+    if setting.parameters.order is Order.LEXICOGRAPHIC and given[0].distances is None:
+        touched[0] = 1
+    prices = noisy.budgets(given, Fraction(setting.parameters.epsilon), Split.EQUAL)
+    return noisy.each(given, partition, prices, touched)
+
+
+def _spread(rows: Rows, setting: Setting[Ordered], tools: Tools) -> Spread:
+    given = noisy.spread_axes(rows, setting)
+    keys = partial(_keys, names=setting.columns, order=setting.parameters.order.value)
+    (groups,) = rows.runs([RunOrder(keys, setting.columns)], setting.parameters.k)
+    parts = _bought(setting, given, groups, len(groups.sizes))
+    changes, spendings = noisy.spread_perturbed(tools, parts)
+    return Spread(changes, spendings=spendings, canonical=groups)
+
+
+def _keys(
+    table: Table, names: Sequence[str], order: Literal["reference", "lexicographic", "hilbert"]
+) -> Sequence[NDArray[Any]]:
+    X = noisy.matrix([noisy.axis(table, name) for name in names], Origin.PUBLIC, codes={})
+    return order_keys(X, order)
 
 
 METHOD = noisy.noisy_method(
@@ -107,4 +136,6 @@ METHOD = noisy.noisy_method(
     parameters=Ordered,
     forms=(ReleaseForm.CANONICAL, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
     counterexample=counterexample,
+    spread=_spread,
+    refuse_spread=noisy.public_only,
 )

@@ -14,8 +14,10 @@ number of distinct rows is 2 in one table and 4 in its neighbour.
 """
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from shoal.core import Claim, ReleaseForm, Status
@@ -23,6 +25,7 @@ from shoal.mechanism.perturb import Purchase
 from shoal.methods import noisy
 from shoal.methods.method import Masked, Pair, Setting, Tools
 from shoal.methods.noisy import NoisyGroups, Split
+from shoal.methods.rows import Rows, RunOrder, Spread
 from shoal.partition import individual_ranking
 from shoal.table import Table
 
@@ -79,6 +82,24 @@ def _run(table: Table, setting: Setting[Ranked], tools: Tools) -> Masked:
     return Masked(*noisy.perturbed(table, tools, parts, monotone=parameters.isotonic))
 
 
+def _spread(rows: Rows, setting: Setting[Ranked], tools: Tools) -> Spread:
+    parameters = setting.parameters
+    given = noisy.spread_axes(rows, setting, ranked=True)
+    prices = noisy.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
+    orders = [RunOrder(partial(_unit_key, name=axis.name), (axis.name,)) for axis in given]
+    found = rows.runs(orders, parameters.k)
+    parts = [
+        (axis, groups, Purchase(axis.name, price))
+        for axis, groups, price in zip(given, found, prices, strict=True)
+    ]
+    changes, spendings = noisy.spread_perturbed(tools, parts, monotone=parameters.isotonic)
+    return Spread(changes, spendings=spendings)
+
+
+def _unit_key(table: Table, name: str) -> tuple[NDArray[np.int64]]:
+    return (noisy.units_of(table, name, ranked=True),)
+
+
 METHOD = noisy.noisy_method(
     "ir-laplace",
     "Rank each column, average blocks of k, add noise to the means (sanchez2014).",
@@ -89,4 +110,6 @@ METHOD = noisy.noisy_method(
     forms=(ReleaseForm.MARGINALS, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
     must_choose_form=True,
     counterexample=counterexample,
+    spread=_spread,
+    refuse_spread=noisy.public_only,
 )

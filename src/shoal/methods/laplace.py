@@ -14,6 +14,7 @@ from shoal.core import Claim, Partition, Status
 from shoal.methods import noisy
 from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.methods.noisy import Noisy, Split
+from shoal.methods.rows import Rows, Spread
 from shoal.table import Table
 
 SOURCE = (
@@ -39,6 +40,15 @@ def _run(table: Table, setting: Setting[Noisy], tools: Tools) -> Masked:
     return Masked(*noisy.perturbed(table, tools, noisy.each(given, alone, prices)))
 
 
+def _spread(rows: Rows, setting: Setting[Noisy], tools: Tools) -> Spread:
+    """Every record is a group: its cells come to the driver as whole numbers and go back noisy."""
+    given = noisy.spread_axes(rows, setting)
+    prices = noisy.budgets(given, Fraction(setting.parameters.epsilon), Split.EQUAL)
+    parts = noisy.each(given, rows.singly(), prices)
+    changes, spendings = noisy.spread_perturbed(tools, parts)
+    return Spread(changes, spendings=spendings)
+
+
 METHOD = Method(
     name="laplace",
     summary="Add Laplace noise to every cell (differential privacy; the baseline).",
@@ -52,4 +62,6 @@ METHOD = Method(
     refuse=noisy.refuse,
     noisy=True,
     sort_by=lambda _setting: (),
+    spread=_spread,
+    refuse_spread=noisy.public_only,
 )

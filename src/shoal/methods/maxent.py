@@ -13,6 +13,7 @@ from shoal.methods.synthetic import (
     PRIVTREE,
     Drawing,
     Task,
+    anywhere,
     at_least_two,
     synthetic_method,
 )
@@ -50,4 +51,5 @@ METHOD = synthetic_method(
         "Interactions beyond the tables that were counted: mostly pairs, over groups of values.",
     ),
     refuse=at_least_two,
+    refuse_spread=anywhere,
 )

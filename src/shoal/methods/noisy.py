@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated, Any, cast
+from functools import partial
+from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +35,17 @@ from shoal.core import (
 )
 from shoal.errors import InputError
 from shoal.mechanism.grid import Grid
-from shoal.mechanism.perturb import Purchase, chosen_categories, isotonic, noisy_means
+from shoal.mechanism.perturb import (
+    Purchase,
+    categories_of_counts,
+    chosen_categories,
+    isotonic,
+    means_of_sums,
+    noisy_means,
+)
 from shoal.methods.grouping import KNOWN_COLUMNS, ONE_ROW_A_PERSON, top_down
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
+from shoal.methods.rows import Change, Counted, Groups
 from shoal.partition import path_lengths
 from shoal.spec import Epsilon, choice
 from shoal.table import Table, leaf_edges
@@ -355,6 +364,79 @@ def perturbed(
     return table, tuple(spendings)
 
 
+def spread_axes(
+    rows: Counted, setting: Setting[Noisy], *, ranked: bool = False
+) -> tuple[Axis, ...]:
+    """The grids of the protected columns, without their records."""
+    return axes(rows.template.take(np.zeros(0, dtype=np.int64)), setting, ranked=ranked)
+
+
+def units_of(table: Table, name: str, *, ranked: bool = False) -> Integers:
+    """A column of a block in the units of its public grid."""
+    return axis(table, name, ranked=ranked).units
+
+
+def spread_perturbed(
+    tools: Tools,
+    parts: Iterable[tuple[Axis, Groups, Purchase]],
+    *,
+    monotone: bool = False,
+) -> tuple[tuple[Change, ...], tuple[Spending, ...]]:
+    """Replace each column by its noisy group values: `perturbed`, for records in blocks.
+
+    Sums of whole numbers come to the caller exactly as one machine adds them up. Noise is drawn
+    here, once a group; blocks get the answers, and look them up.
+    """
+    changes, spendings = [], []
+    for one, groups, purchase in parts:
+        if one.distances is not None:
+            counts = groups.sums(partial(_present, name=one.name, count=len(one.distances)))
+            chosen, spending = categories_of_counts(
+                counts, distances=one.distances, purchase=purchase, noise=tools.noise
+            )
+            put = partial(_put_codes, name=one.name)
+            changes.append(groups.answered([one.name], chosen, put))
+        else:
+            sums = groups.sums(partial(_units, name=one.name))[:, 0]
+            means, spending = means_of_sums(
+                sums, groups.sizes, steps=one.grid.steps, purchase=purchase, noise=tools.noise
+            )
+            if monotone:
+                means = isotonic(means, groups.sizes)
+            changes.append(groups.answered([one.name], means, partial(_put_units, one=one)))
+        spendings.append(spending)
+    return tuple(changes), tuple(spendings)
+
+
+def _units(table: Table, name: str) -> Integers:
+    return axis(table, name, ranked=True).units
+
+
+def _present(table: Table, name: str, count: int) -> Integers:
+    """Which category each record has, one column a category."""
+    present: Integers = (table.codes(name)[:, None] == np.arange(count)).astype(np.int64)
+    return present
+
+
+def _put_codes(table: Table, codes: Integers, name: str) -> Table:
+    return table.with_codes(name, codes)
+
+
+def _put_units(table: Table, units: Floats, one: Axis) -> Table:
+    return _released(table, one, units)
+
+
+def public_only(setting: Setting[Noisy]) -> None:
+    """Refuse what is read off all records, and refutes the claim anyway, where they lie in blocks.
+
+    Raises:
+        InputError: bounds or scale come from the data.
+    """
+    for name in ("bounds", "scale"):
+        if getattr(setting.parameters, name, None) is Origin.FROM_DATA:
+            raise InputError(f"[protect], {name}: expected public on Spark, found from-data.")
+
+
 def _released(table: Table, axis: Axis, units: Floats) -> Table:
     values = axis.grid.decode(units)
     if axis.kind in {Kind.ORDINAL, Kind.NOMINAL}:
@@ -362,13 +444,16 @@ def _released(table: Table, axis: Axis, units: Floats) -> Table:
     return table.with_numbers(axis.name, values)
 
 
+G = TypeVar("G")
+
+
 def each(
     given: Sequence[Axis],
-    partition: Partition,
+    partition: G,
     prices: Sequence[Fraction],
     touched: Sequence[int] | int = 1,
-) -> Iterable[tuple[Axis, Partition, Purchase]]:
-    """Pair all columns with one partition."""
+) -> Iterable[tuple[Axis, G, Purchase]]:
+    """Pair all columns with one partition, or with groups in blocks."""
     reach = [touched] * len(given) if isinstance(touched, int) else touched
     return [
         (axis, partition, Purchase(axis.name, price, count))

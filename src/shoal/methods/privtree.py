@@ -12,7 +12,7 @@ from pydantic import Field
 from shoal.mechanism.attributes import Drawn
 from shoal.mechanism.privtree import Fill, privtree
 from shoal.methods.method import Setting, Tools
-from shoal.methods.synthetic import PRIVTREE, Drawing, Task, synthetic_method
+from shoal.methods.synthetic import PRIVTREE, Drawing, Task, anywhere, synthetic_method
 from shoal.spec import choice
 
 
@@ -60,4 +60,5 @@ METHOD = synthetic_method(
         "What holds inside a box: rows are spread evenly there, or share its mean.",
         "Use with many columns: each is halved a few times only.",
     ),
+    refuse_spread=anywhere,
 )

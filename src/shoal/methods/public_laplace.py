@@ -11,12 +11,13 @@ Ties between equal public records go by the order of the file, never by a protec
 
 from fractions import Fraction
 
-from shoal.core import Claim, ReleaseForm, Status
+from shoal.core import Claim, Partition, ReleaseForm, Status
 from shoal.errors import InputError
 from shoal.methods import noisy
 from shoal.methods.mdav_laplace import SOURCE
 from shoal.methods.method import Masked, Setting, Tools
 from shoal.methods.noisy import NoisyGroups, Split
+from shoal.methods.rows import Rows, Spread
 from shoal.partition import mdav
 from shoal.table import Table
 
@@ -58,12 +59,30 @@ def _refuse(setting: Setting[NoisyGroups]) -> None:
 
 
 def _run(table: Table, setting: Setting[NoisyGroups], tools: Tools) -> Masked:
-    parameters = setting.parameters
-    names = [name for name in _public(setting) if setting.schema[name].kind is not None]
-    partition = mdav(table.matrix(names), parameters.k, progress=tools.progress)
+    partition = _grouped(table, setting, tools)
     given = noisy.axes(table, setting)
-    prices = noisy.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
+    prices = noisy.budgets(given, Fraction(setting.parameters.epsilon), Split.EQUAL)
     return Masked(*noisy.perturbed(table, tools, noisy.each(given, partition, prices)))
+
+
+def _spread(rows: Rows, setting: Setting[NoisyGroups], tools: Tools) -> Spread:
+    """The public columns alone come to the driver, which groups them as one machine does."""
+    partition = _grouped(rows.bring(_grouping(setting)), setting, tools)
+    given = noisy.spread_axes(rows, setting)
+    prices = noisy.budgets(given, Fraction(setting.parameters.epsilon), Split.EQUAL)
+    parts = noisy.each(given, rows.grouped(partition), prices)
+    changes, spendings = noisy.spread_perturbed(tools, parts)
+    return Spread(changes, spendings=spendings)
+
+
+def _grouping(setting: Setting[NoisyGroups]) -> list[str]:
+    return [name for name in _public(setting) if setting.schema[name].kind is not None]
+
+
+def _grouped(table: Table, setting: Setting[NoisyGroups], tools: Tools) -> Partition:
+    """Groups from the public columns; cost n^2 / k, wherever the records lie."""
+    X = table.matrix(_grouping(setting))
+    return mdav(X, setting.parameters.k, progress=tools.progress)
 
 
 METHOD = noisy.noisy_method(
@@ -77,4 +96,6 @@ METHOD = noisy.noisy_method(
     not_claimed=_not_claimed,
     refuse=_refuse,
     sort_by=_public,
+    spread=_spread,
+    refuse_spread=noisy.public_only,
 )

@@ -5,10 +5,10 @@ A method that runs beyond one machine says how in its own file: `Method.spread` 
 
     total      whole numbers that are computed on each block and added up
     walk       the same again and again, on blocks that remember what happened to them
-    collect    a few numbers a record, brought to one machine in canonical order
+    bring      some columns of all records, to one machine, in canonical order
     runs       groups that are runs of an order of the records
     singly     every record a group of its own
-    grouped    groups that were formed from what was collected
+    grouped    groups that were formed from what was brought
     fold       anything that is computed on each block and put together two by two
     within     cells of the records' space, brought together and finished one by one
 
@@ -20,12 +20,14 @@ back as they are.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Decomposition, Partition, Spending
+from shoal.mechanism.records import HeldWalk, Walk
 from shoal.table import Table
 
 Floats = NDArray[np.float64]
@@ -76,19 +78,12 @@ class Groups(Protocol):
         """Change columns by what was answered for each group: `put` gets one answer a record."""
 
 
-class Walk(Protocol):
-    """Blocks that remember what happened to them."""
-
-    def step(self, move: Callable[[Any], Integers]) -> Integers:
-        """Move the records of each block, and add up what the blocks say."""
-
-
-class Rows(Protocol):
-    """Records in blocks. See the module for what may be asked of them."""
+class Counted(Protocol):
+    """Records of which only sums are asked: what a method needs that counts boxes or cells."""
 
     @property
     def template(self) -> Table:
-        """The columns and their types, with one row of missing cells."""
+        """The columns and their types, with a row whose cells nobody may look at."""
 
     def __len__(self) -> int: ...
 
@@ -98,8 +93,12 @@ class Rows(Protocol):
     def walk(self, start: Callable[[Table], Any]) -> Walk:
         """Give each block a state, which the steps may change."""
 
-    def collect(self, question: Callable[[Table], Array]) -> Array:
-        """Bring some numbers of each record here, in canonical order. Memory: all of them."""
+
+class Rows(Counted, Protocol):
+    """Records in blocks. See the module for what may be asked of them."""
+
+    def bring(self, columns: Sequence[str]) -> Table:
+        """Bring some columns of all records here, in canonical order. Memory: all of them."""
 
     def runs(self, orders: Sequence[RunOrder], k: int) -> Sequence[Groups]:
         """Sort the records by each order, ties in canonical order, and cut it into groups.
@@ -112,7 +111,7 @@ class Rows(Protocol):
         """Every record is a group of its own, numbered in canonical order."""
 
     def grouped(self, partition: Partition) -> Groups:
-        """Groups that were formed from what was collected."""
+        """Groups that were formed from what was brought."""
 
     @property
     def block_rows(self) -> int:
@@ -168,3 +167,47 @@ class Spread:
     canonical: Groups | None = None
     notes: tuple[str, ...] = ()
     extras: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
+
+
+class Held:
+    """A table in memory, as records of which only sums are asked: one block."""
+
+    def __init__(self, table: Table) -> None:
+        self.template = table
+
+    def __len__(self) -> int:
+        return len(self.template)
+
+    def total(self, question: Question) -> Integers:
+        """Ask the one block."""
+        return question(self.template)
+
+    def walk(self, start: Callable[[Table], Any]) -> HeldWalk:
+        """Give the one block a state."""
+        return HeldWalk(start(self.template))
+
+
+class Coded:
+    """Columns of records as whole codes, for mechanisms: `shoal.mechanism.records.Columns`."""
+
+    def __init__(self, rows: Counted, encode: Callable[[Table], Sequence[Integers]]) -> None:
+        self._rows, self._encode = rows, encode
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def total(self, question: Callable[[Sequence[Integers]], Integers]) -> Integers:
+        """Add up what the blocks say."""
+        return self._rows.total(partial(_then, encode=self._encode, after=question))
+
+    def walk(self, start: Callable[[Sequence[Integers]], Any]) -> Walk:
+        """Give each block a state."""
+        return self._rows.walk(partial(_then, encode=self._encode, after=start))
+
+
+def _then(
+    table: Table,
+    encode: Callable[[Table], Sequence[Integers]],
+    after: Callable[[Sequence[Integers]], Any],
+) -> Any:
+    return after(encode(table))

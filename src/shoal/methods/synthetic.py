@@ -13,6 +13,7 @@ The number of rows is public and used throughout: change-one neighbours only.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Any, cast
 
 import numpy as np
@@ -22,13 +23,17 @@ from pydantic import Field
 from shoal.core import Claim, Kind, ReleaseForm, Role, Status
 from shoal.errors import InputError
 from shoal.mechanism.attributes import Attribute, Drawn
+from shoal.mechanism.records import Columns
+from shoal.mechanism.records import Held as HeldColumns
 from shoal.mechanism.selection import warnings
 from shoal.methods import noisy
 from shoal.methods.measurements import tabulated
-from shoal.methods.method import Masked, Method, Setting, Tools
+from shoal.methods.method import Method, Setting, Tools
 from shoal.methods.noisy import Priced
 from shoal.methods.places import Places, places, redrawn
 from shoal.methods.rare import merged
+from shoal.methods.rows import Coded, Counted, Held, Spread
+from shoal.methods.trees import masked
 from shoal.table import Table
 
 Floats = NDArray[np.float64]
@@ -65,14 +70,14 @@ class Drawing(Priced):
 class Task:
     """What a mechanism is given: codes, their public descriptions, epsilon."""
 
-    codes: Sequence[Integers]
+    codes: Columns
     attributes: Sequence[Attribute]
     epsilon: Fraction
 
     @property
     def rows(self) -> int:
         """The number of records, which is public."""
-        return len(self.codes[0])
+        return len(self.codes)
 
 
 Draw = Callable[[Task, Setting[Any], Tools], tuple[Drawn, tuple[str, ...]]]
@@ -89,6 +94,7 @@ def synthetic_method(
     source: str,
     unsupported: Sequence[str],
     refuse: Callable[[Setting[Any]], None] = lambda _setting: None,
+    refuse_spread: Callable[[Setting[Any]], None] | None = None,
 ) -> Method[Any]:
     """A method that draws rows from a noisy model of all released columns.
 
@@ -101,6 +107,7 @@ def synthetic_method(
         source: whose idea it is.
         unsupported: sentences on uses for which the rows are no good.
         refuse: what this method refuses beside what all do.
+        refuse_spread: what it refuses on Spark; none where the mechanism must see the records.
     """
 
     def claims(setting: Setting[Drawing]) -> tuple[Claim, ...]:
@@ -117,7 +124,7 @@ def synthetic_method(
         parameters=parameters,
         forms=(ReleaseForm.SYNTHETIC,),
         claims=claims,
-        run=lambda table, setting, tools: _run(table, setting, tools, draw),
+        run=lambda table, setting, tools: masked(_run(Held(table), setting, tools, draw)),
         reference=source,
         example={"epsilon": 1},
         not_claimed=lambda setting: (*_not_claimed(setting), *unsupported, TAILS),
@@ -126,7 +133,15 @@ def synthetic_method(
         noisy=True,
         scaled=True,
         sort_by=lambda _setting: (),
+        spread=None
+        if refuse_spread is None
+        else lambda rows, setting, tools: _run(rows, setting, tools, draw),
+        refuse_spread=refuse_spread or (lambda _setting: None),
     )
+
+
+def anywhere(_setting: Setting[Any]) -> None:
+    """Refuse nothing: the mechanism only counts."""
 
 
 def at_least_two(setting: Setting[Any]) -> None:
@@ -163,10 +178,13 @@ def _refuse(setting: Setting[Drawing]) -> None:
             )
 
 
-def _run(table: Table, setting: Setting[Drawing], tools: Tools, draw: Draw) -> Masked:
+def _run(rows_in: Counted, setting: Setting[Drawing], tools: Tools, draw: Draw) -> Spread:
     space = [places(setting.schema[name], scaled=True) for name in setting.columns]
+    encode = partial(_encoded, space=space)
     task = Task(
-        codes=[axis.cells(table) for axis in space],
+        codes=HeldColumns(encode(rows_in.template))
+        if isinstance(rows_in, Held)
+        else Coded(rows_in, encode),
         attributes=[attribute(axis) for axis in space],
         epsilon=Fraction(setting.parameters.epsilon),
     )
@@ -177,12 +195,16 @@ def _run(table: Table, setting: Setting[Drawing], tools: Tools, draw: Draw) -> M
         rows = _without_rare(space, rows, setting.parameters.min_cell)
     ran = "; ".join(f"{name}: {_shown(value)}" for name, value in drawn.facts.items())
     warned = warnings(task.attributes, n=task.rows, epsilon=task.epsilon)
-    return Masked(
-        redrawn(table, list(zip(space, rows, strict=True))),
-        drawn.spendings,
+    return Spread(
+        data=redrawn(rows_in.template, list(zip(space, rows, strict=True))),
+        spendings=drawn.spendings,
         notes=(*notes, f"How it ran: {ran}.", *(text for text in warned if text not in notes)),
         extras={"measurements": tabulated(drawn.measurements, space)},
     )
+
+
+def _encoded(table: Table, space: Sequence[Places]) -> list[Integers]:
+    return [axis.cells(table) for axis in space]
 
 
 def attribute(axis: Places) -> Attribute:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from functools import partial
 from math import ceil, floor, log2
 from typing import Annotated, Any
 
@@ -44,13 +45,14 @@ from shoal.core import (
     Status,
     TCloseness,
 )
-from shoal.errors import InputError
+from shoal.errors import InputError, InternalError
 from shoal.mechanism.consistency import Level, whole
-from shoal.mechanism.dptree import Design, grow, known_total, noisy_total
+from shoal.mechanism.dptree import Design, Records, grow, known_total, noisy_total
 from shoal.methods import noisy
 from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.methods.noisy import Priced
 from shoal.methods.places import Places, places, redrawn
+from shoal.methods.rows import Counted, Held, Spread
 from shoal.spec import choice
 from shoal.table import Table
 
@@ -114,13 +116,16 @@ def tree_method(
         )
         return (claim,)
 
+    def spread(rows: Counted, setting: Setting[Boxes], tools: Tools) -> Spread:
+        return _run(rows, setting, tools, *shape(setting))
+
     return Method(
         name=name,
         summary=summary,
         parameters=parameters,
         forms=(ReleaseForm.SYNTHETIC, ReleaseForm.TREE),
         claims=claims,
-        run=lambda table, setting, tools: _run(table, setting, tools, *shape(setting)),
+        run=lambda table, setting, tools: masked(spread(Held(table), setting, tools)),
         reference=SOURCE,
         example={"epsilon": 1},
         not_claimed=_not_claimed,
@@ -129,7 +134,15 @@ def tree_method(
         form_of=_form,
         noisy=True,
         sort_by=lambda _setting: (),
+        spread=spread,
     )
+
+
+def masked(done: Spread) -> Masked:
+    """What was made of counts, as a method on one machine gives it."""
+    if done.data is None:
+        raise InternalError("A method that draws rows or boxes gave neither.")
+    return Masked(done.data, done.spendings, notes=done.notes, extras=done.extras)
 
 
 def _form(parameters: Boxes) -> ReleaseForm:
@@ -229,19 +242,19 @@ class _Histogram:
 
 
 def _run(
-    table: Table, setting: Setting[Boxes], tools: Tools, stride: int, structure: Fraction
-) -> Masked:
+    rows: Counted, setting: Setting[Boxes], tools: Tools, stride: int, structure: Fraction
+) -> Spread:
     schema, counted = setting.schema, counted_column(setting)
     histogram = _Histogram.of(setting)
     space = [places(schema[name]) for name in setting.columns if name != counted]
     bins = len(histogram.edges) - 1
-    root, left, spent = _root(table, setting, tools)
+    root, left, spent = _root(len(rows), setting, tools)
     height = setting.parameters.height or public_height(int(root.counts[0]), left, bins, space)
     tree = grow(
-        np.column_stack([axis.cells(table) for axis in space]),
+        rows.walk(partial(_records, space=space, histogram=histogram)),
         [axis.axis for axis in space],
-        values=histogram.bins(table),
         bins=bins,
+        histogram=histogram.places is not None,
         root=root,
         design=Design(left, height, min(stride, height), structure),
         noise=tools.noise,
@@ -250,21 +263,28 @@ def _run(
     counts = tree.estimates()
     spendings = (*spent, *tree.spendings)
     if setting.release_form is ReleaseForm.TREE:
-        return Masked(_boxes(space, histogram, (tree.lower, tree.upper), counts), spendings)
-    rows = setting.rows or max(1, round(float(counts.sum())))
-    drawn = _drawn(tree.lower, tree.upper, counts, rows, tools.rng)
-    return Masked(_rows(table, space, histogram, drawn, tools.rng), spendings)
+        boxes = _boxes(space, histogram, (tree.lower, tree.upper), counts)
+        return Spread(data=boxes, spendings=spendings)
+    number = setting.rows or max(1, round(float(counts.sum())))
+    drawn = _drawn(tree.lower, tree.upper, counts, number, tools.rng)
+    data = _rows(rows.template, space, histogram, drawn, tools.rng)
+    return Spread(data=data, spendings=spendings)
+
+
+def _records(table: Table, space: Sequence[Places], histogram: "_Histogram") -> Records:
+    """The records of a block as the mechanism sees them."""
+    return Records(np.column_stack([axis.cells(table) for axis in space]), histogram.bins(table))
 
 
 def _root(
-    table: Table, setting: Setting[Boxes], tools: Tools
+    records: int, setting: Setting[Boxes], tools: Tools
 ) -> tuple[Level, Fraction, tuple[Spending, ...]]:
     """The number of records; what is left of epsilon after it; and what it cost."""
     epsilon = Fraction(setting.parameters.epsilon)
     if setting.parameters.neighbours is Neighbours.CHANGE_ONE:
-        return known_total(len(table)), epsilon / 2, ()
+        return known_total(records), epsilon / 2, ()
     price = epsilon * _SHARE_OF_TOTAL
-    root, spending = noisy_total(len(table), price, tools.noise)
+    root, spending = noisy_total(records, price, tools.noise)
     return root, epsilon - price, (spending,)
 
 

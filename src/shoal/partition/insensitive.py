@@ -54,26 +54,31 @@ def insensitive(X: ArrayLike, k: int, *, order: Order = "reference") -> Partitio
     k = group_size(k, n)
     if order not in get_args(Order):
         raise InputError(f"No order named {order!r}.{did_you_mean(order, get_args(Order))}")
+    labels = np.empty(n, np.int64)
+    labels[_places(X, order)] = np.minimum(np.arange(n) // k, n // k - 1)
+    return Partition(labels)
+
+
+def order_keys(X: Floats, order: Order) -> list[Floats] | list[Ints]:
+    """What the records of X are sorted by, the leading key first: each record by itself."""
     outside = int(np.count_nonzero((X < 0) | (X > 1)))
     if outside:
         raise InputError(
             f"X must lie in [0, 1], scaled by public bounds; {outside} of its {X.size} cells "
             "lie outside."
         )
-    labels = np.empty(n, np.int64)
-    labels[_places(X, order)] = np.minimum(np.arange(n) // k, n // k - 1)
-    return Partition(labels)
+    if order == "reference":
+        return [squared_distances(X, np.zeros(X.shape[1]))]
+    if order == "lexicographic":
+        return list(X.T)
+    bits = max(1, min(20, 62 // X.shape[1]))
+    cells = np.minimum(np.floor(X * 2.0**bits), 2.0**bits - 1).astype(np.int64)
+    return _hilbert_words(cells, bits)
 
 
 def _places(X: Floats, order: Order) -> NDArray[np.intp]:
     """Sort the records by one of the orders, ties by index."""
-    if order == "reference":
-        return np.argsort(squared_distances(X, np.zeros(X.shape[1])), kind="stable")
-    if order == "lexicographic":
-        return np.lexsort(X.T[::-1])
-    bits = max(1, min(20, 62 // X.shape[1]))
-    cells = np.minimum(np.floor(X * 2.0**bits), 2.0**bits - 1).astype(np.int64)
-    return np.lexsort(_hilbert_words(cells, bits)[::-1])
+    return np.lexsort(order_keys(X, order)[::-1])
 
 
 def _hilbert_words(cells: Ints, bits: int) -> list[Ints]:

@@ -22,7 +22,11 @@ from shoal.planning import Plan
 MEASURED = 50_000
 """Rows up to which a release is measured unless the caller says; more take minutes."""
 
-_LIBRARIES = ("shoal", "numpy", "numba", "polars", "opendp", "scikit-learn")
+ON_SPARK = (
+    "The release was not measured, because it was made on Spark. Use `shoal measure` on a sample "
+    "of both tables for attacks and utility."
+)
+_LIBRARIES = ("shoal", "numpy", "numba", "polars", "opendp", "scikit-learn", "pyspark")
 _READERS = {
     "csv": "polars.read_csv",
     "parquet": "polars.read_parquet",
@@ -117,7 +121,7 @@ def comparison(path: Path | None) -> dict[str, Any] | None:
 def inputs(**paths: Path | None) -> dict[str, dict[str, Any]]:
     """Name, digest and size of each file that went in; never its folder."""
     return {
-        name: {"name": path.name, "sha256": digest(path), "bytes": path.stat().st_size}
+        name: {"name": path.name, "sha256": digest(path), "bytes": _size(path)}
         for name, path in paths.items()
         if path is not None
     }
@@ -145,6 +149,15 @@ def again(
             words += [f"--{option}"] if value is True else [f"--{option}", value]
     suffix = data.suffix.removeprefix(".").lower()
     reader = _READERS.get(suffix, "polars.read_csv")
+    if options.get("engine") == "spark":
+        lines = [
+            "import shoal",
+            "",
+            f"people = spark.read.parquet({data.name!r})",
+            f"release = shoal.protect(people, {stated!r})",
+            "print(release)",
+        ]
+        return {"command": shlex.join(words), "python": "\n".join(lines)}
     mark = options.get("delimiter")
     separator = f", separator={mark!r}" if suffix == "csv" and isinstance(mark, str) else ""
     order = ", keep_order=True" if options.get("keep-order") else ""
@@ -163,9 +176,19 @@ def again(
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file."""
+    """SHA-256 of a file; of a folder, of its files' names and digests in order."""
+    if path.is_dir():
+        listed = "".join(f"{digest(one)}  {one.relative_to(path).as_posix()}\n"
+                         for one in sorted(path.rglob("*")) if one.is_file())  # fmt: skip
+        return hashlib.sha256(listed.encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(one.stat().st_size for one in path.rglob("*") if one.is_file())
+    return path.stat().st_size
 
 
 def _clamped(planned: Plan, frame: pl.DataFrame) -> pl.DataFrame:

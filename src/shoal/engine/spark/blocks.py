@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, groupby, islice
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ _SCHEMA = pa.schema(
     ]
 )
 _MARK = "shoal-error:"
+TASKS = 4
+"""Tasks a core, so that the last one does not keep the others waiting."""
 STRIDE = 1 << 40
 """Between the blocks of one order and those of the next."""
 
@@ -175,13 +178,20 @@ class Blocks:
             frame = frame.unionAll(other.frame)
         return Blocks(frame)
 
-    def gather(self, tasks: int, merge: Merge) -> "Blocks":
-        """Bring the blocks of one number together, and make blocks of them."""
+    def gather(self, count: int, merge: Merge) -> "Blocks":
+        """Bring the blocks of one number together, and make blocks of them.
+
+        Args:
+            count: how many numbers there are. A task takes several, one after the other.
+            merge: what is made of the blocks of one number.
+        """
 
         def reader(batches: Iterator[pa.RecordBatch]) -> Numbered:
             for number, frames in groupby(read(batches), key=lambda pair: pair[0]):
                 yield from merge(number, [frame for _, frame in frames])
 
+        cores = self._source.sparkSession.sparkContext.defaultParallelism
+        tasks = min(count, TASKS * cores)
         together = self.frame.repartition(tasks, "block").sortWithinPartitions("block")
         return Blocks(together, reader)
 
@@ -205,6 +215,33 @@ class Blocks:
         with speaking():
             for row in self.frame.select("block", "data").toLocalIterator(prefetchPartitions=True):
                 yield row["block"], unpack(row["data"])
+
+    def total(self, question: Callable[[pl.DataFrame], Integers]) -> Integers:
+        """Ask each block, and add the answers up: in each task, and then here."""
+        reader, steps = self._reader or read, self._steps
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            total: Integers | None = None
+            for number, frame in reader(batches):
+                for _, made in _stepped(steps, number, frame):
+                    answer = question(made)
+                    total = answer if total is None else total + answer
+            if total is not None:
+                shape = pl.Series("shape", [list(total.shape)], dtype=pl.List(pl.Int64))
+                values = pl.Series("values", [total.ravel()], dtype=pl.List(pl.Int64))
+                yield from _written([(0, pl.DataFrame([shape, values]))])
+
+        tasks = max(2, self._source.sparkSession.sparkContext.defaultParallelism)
+        asked = self._source.coalesce(tasks).mapInArrow(_guarded(run), FORM)
+        with speaking():
+            answers = [unpack(row["data"]) for row in asked.select("data").collect()]
+        parts = [one["values"][0].to_numpy().reshape(one["shape"][0].to_list()) for one in answers]
+        if not parts:
+            raise InternalError("A table without blocks was asked for a total.")
+        total: Integers = parts[0].astype(np.int64)
+        for part in parts[1:]:
+            total += part
+        return total
 
     def rows(self, form: Any) -> DataFrame:
         """The records as the rows of a DataFrame of a given form."""
@@ -245,9 +282,9 @@ def exchange(
 ) -> Blocks:
     """Sort all records by keys that tell each from any other, in about so many blocks.
 
-    Blocks are numbered in the order; those of the second order come after `STRIDE`, and so on. Where
-    they end depends on a sample; the order does not. Many records with one leading key are parted
-    by the next, so that none of the blocks is large. All orders are made in one shuffle.
+    Blocks are numbered in the order; those of the second order come after `STRIDE`, and so on.
+    Where they end depends on a sample; the order does not. Many records with one leading key are
+    parted by the next, so that none of the blocks is large. All orders are made in one shuffle.
 
     Args:
         blocks: the records.
@@ -376,12 +413,24 @@ def _guarded(
 
 
 class speaking:  # noqa: N801 (reads as a word where it is used)
-    """Turn what Spark says of a failed job into our own error, without cells."""
+    """Turn what Spark says of a failed job into our own error, without cells.
+
+    Args:
+        otherwise: what to say where no task of ours said anything.
+    """
+
+    def __init__(self, otherwise: ShoalError | None = None) -> None:
+        self._otherwise = otherwise
 
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if error is None or not type(error).__module__.startswith(("pyspark", "py4j")):
             return
         text = str(error)
@@ -389,6 +438,8 @@ class speaking:  # noqa: N801 (reads as a word where it is used)
             name, _, said = text.split(_MARK)[1].partition(":")
             sort = InputError if name == "InputError" else InternalError
             raise sort(said.rstrip(":")) from None
+        if self._otherwise is not None:
+            raise self._otherwise from None
         raise InternalError(
             f"Spark could not finish a job ({type(error).__name__}); its own log says why. "
             "Nothing was written."

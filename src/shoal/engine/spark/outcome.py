@@ -249,11 +249,10 @@ def permuted(blocks: Blocks, names: Sequence[str], count: int, rows: int) -> Blo
 
     sorted_cells = blocks.map(part).gather(count * len(names), merge).keep()
     first: dict[int, int] = {}
-    for place in range(len(names)):
-        at = 0
-        for number, size in sorted_cells.sizes.items():
-            if number // STRIDE == place:
-                first[number], at = at, at + size
+    ends: dict[int, int] = {}
+    for number, size in sorted_cells.sizes.items():
+        first[number] = ends.get(number // STRIDE, 0)
+        ends[number // STRIDE] = first[number] + size
     each = -(-rows // count)
 
     def place_cells(number: int, frame: pl.DataFrame) -> Numbered:
@@ -262,10 +261,10 @@ def permuted(blocks: Blocks, names: Sequence[str], count: int, rows: int) -> Blo
         return cut_by(moved, rank // each)
 
     def together(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
-        columns = []
-        for name in names:
-            mine = pl.concat([frame for frame in frames if name in frame.columns]).sort(RID)
-            columns.append(mine[name])
+        columns = [
+            pl.concat([frame for frame in frames if name in frame.columns]).sort(RID)[name]
+            for name in names
+        ]
         return [(number, pl.DataFrame(columns))]
 
     return sorted_cells.map(place_cells).gather(count, together)

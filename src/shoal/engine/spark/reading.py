@@ -7,7 +7,7 @@ with it: each block decides as the whole column would. The evidence is confident
 is, and goes where the table goes: to the driver and to the workers, into no log.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 
 from shoal import clamp, intake
 from shoal.core import Column, Kind, Role, Schema
-from shoal.engine.spark.blocks import SEQ, Blocks, Kept, Numbered, Store, speaking
+from shoal.engine.spark.blocks import SEQ, Blocks, Kept, Numbered, Step, Store, speaking
 from shoal.engine.spark.rows import Layout
 from shoal.errors import InputError
 
@@ -76,6 +76,27 @@ def typed(
         name: replace(schema[name], categories=levels[name]) if name in levels else schema[name]
         for name in kept
     }
+    made = raw.map(_bringing(columns, quiet, decimal, evidence)).keep()
+    if not len(made):
+        raise InputError("The table has a header but no rows; expected one row a person.")
+    if clamped is None:
+        _check_unit(frame, empty, schema, len(made))
+    _refuse_misfits(made.notes, kept)
+    types = _types(made.notes)
+    dtypes = {name: intake.leaving(empty.schema[name], schema[name]) for name in kept}
+    for name in quiet:
+        dtypes[name] = pl.String() if isinstance(types[name], pl.Enum) else types[name]
+    released = Schema(tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER))
+    return Typed(store, made, Layout(released, dtypes, types), _clamped(made.notes))
+
+
+def _bringing(
+    columns: Mapping[str, Column],
+    quiet: Collection[str],
+    decimal: str | None,
+    evidence: Mapping[str, pl.Series],
+) -> Step:
+    """Type the blocks: some columns in silence, the others with notes on what does not fit."""
 
     def bring(number: int, block: pl.DataFrame) -> Numbered:
         series, misfits, counts = [], [], []
@@ -95,20 +116,7 @@ def typed(
         if counts:
             yield _CLAMPED, pl.DataFrame(counts, schema=["name", "sort", "cells"], orient="row")
 
-    made = raw.map(bring).keep()
-    if not len(made):
-        raise InputError("The table has a header but no rows; expected one row a person.")
-    if clamped is None:
-        _check_unit(frame, empty, schema, len(made))
-    _refuse_misfits(made.notes, kept)
-    types = _types(made.notes)
-    dtypes = {}
-    for name in kept:
-        dtypes[name] = intake.leaving(empty.schema[name], schema[name])
-        if name in quiet:
-            dtypes[name] = pl.String() if isinstance(types[name], pl.Enum) else types[name]
-    released = Schema(tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER))
-    return Typed(store, made, Layout(released, dtypes, types), _clamped(made.notes))
+    return bring
 
 
 def _empty(frame: DataFrame) -> pl.DataFrame:
@@ -155,12 +163,12 @@ def _read(
     both = cells if evidence is None else pl.concat([cells, evidence])
     try:
         return intake.typed(both, column, decimal)[: cells.len()], 0, ""
-    except intake.Misfit as found:
+    except intake.MisfitError as found:
         rows, what = found.rows, found.what
     if evidence is not None:
         try:
             intake.typed(evidence, column, decimal)
-        except intake.Misfit as found:
+        except intake.MisfitError as found:
             rows -= found.rows
     return pl.Series(cells.name, [None] * cells.len(), dtype=pl.Null), max(rows, 0), what
 
@@ -274,7 +282,7 @@ def _refuse_misfits(notes: Sequence[tuple[int, pl.DataFrame]], names: Sequence[s
     counted = pl.concat(found).group_by("name", "what").agg(pl.col("rows").sum())
     rows = sorted(counted.iter_rows(), key=lambda row: (names.index(row[0]), _stage(row[1])))
     name, what, number = rows[0]
-    raise intake.Misfit(number, name, what)
+    raise intake.MisfitError(number, name, what)
 
 
 def _stage(what: str) -> int:

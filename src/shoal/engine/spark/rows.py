@@ -135,29 +135,23 @@ class SparkRows:
         return Change(tuple(columns), (held, lambda _cell, frame: home(frame)))
 
     def total(self, question: Question) -> Integers:
-        """Ask each block, and add the answers up."""
+        """Ask each block, and add the answers up: in each task, and then here."""
         layout = self.layout
-
-        def ask(_number: int, frame: pl.DataFrame) -> Numbered:
-            answer = np.asarray(question(layout.table(frame)))
-            return [(0, _flat(answer))]
-
-        return _added(self.base.map(ask))
+        return self.base.total(lambda frame: np.asarray(question(layout.table(frame))))
 
     def walk(self, start: Callable[[Table], Any]) -> "SparkWalk":
         """Give each block a state, which the steps may change."""
         return SparkWalk(self, start)
 
-    def collect(self, question: Callable[[Table], Array]) -> Array:
-        """Bring some numbers of each record here, in canonical order."""
-        layout = self.layout
+    def bring(self, columns: Sequence[str]) -> Table:
+        """Bring some columns of all records here, in canonical order."""
+        names = list(columns)
 
-        def ask(number: int, frame: pl.DataFrame) -> Numbered:
-            answer = np.asarray(question(layout.table(frame)))
-            return [(number, _columns(answer))]
+        def narrow(number: int, frame: pl.DataFrame) -> Numbered:
+            return [(number, frame.select(names))]
 
-        parts = dict(self.base.map(ask).fetch())
-        return np.concatenate([_matrix(parts[number]) for number in sorted(parts)])
+        parts = dict(self.base.map(narrow).fetch())
+        return self.layout.table(pl.concat([parts[number] for number in sorted(parts)]))
 
     def runs(self, orders: Sequence[RunOrder], k: int) -> "tuple[Runs, ...]":
         """Sort the records by several orders, ties in canonical order, and cut each into groups."""
@@ -173,7 +167,7 @@ class SparkRows:
         return Single(self, np.ones(len(self), dtype=np.int64), None)
 
     def grouped(self, partition: Partition) -> "Single":
-        """Groups that were formed from what was collected."""
+        """Groups that were formed from what was brought."""
         return Single(self, partition.sizes, partition.labels)
 
     def changed(self, changes: Sequence[Change]) -> Blocks:
@@ -428,26 +422,30 @@ def _shipping(layout: Layout, order: RunOrder, k: int) -> Order:
 
 
 class SparkWalk:
-    """Blocks that remember what happened to them: by doing it all again.
+    """Blocks with a state: found anew for each question, by doing all steps again.
 
-    No state is kept on a worker, where it could be lost: each step replays the earlier ones.
+    No state is kept on a worker, where it could be lost.
     """
 
     def __init__(self, rows: SparkRows, start: Callable[[Table], Any]) -> None:
         self._rows, self._start = rows, start
-        self._moves: list[Callable[[Any], Integers]] = []
+        self._moves: tuple[Callable[[Any], Integers], ...] = ()
 
     def step(self, move: Callable[[Any], Integers]) -> Integers:
-        """Move the records of each block, and add up what the blocks say."""
-        self._moves.append(move)
-        moves, start = tuple(self._moves), self._start
+        """Change the state of each block, and add up what the blocks say."""
+        answer = self.ask(move)
+        self._moves = (*self._moves, move)
+        return answer
+
+    def ask(self, question: Callable[[Any], Integers]) -> Integers:
+        """Add up what the blocks say; their state stays as it is."""
+        moves, start = self._moves, self._start
 
         def replay(table: Table) -> Integers:
             state = start(table)
-            answer = np.zeros(0, dtype=np.int64)
-            for one in moves:
-                answer = one(state)
-            return answer
+            for move in moves:
+                move(state)
+            return question(state)
 
         return self._rows.total(replay)
 
@@ -457,33 +455,6 @@ def _homing(starts: Integers) -> Callable[[pl.DataFrame], Numbered]:
         return cut_by(frame, np.searchsorted(starts, frame[RID].to_numpy(), side="right") - 1)
 
     return home
-
-
-def _flat(answer: Array) -> pl.DataFrame:
-    return pl.DataFrame({"shape": [list(answer.shape)], "answer": [answer.ravel().tolist()]})
-
-
-def _added(blocks: Blocks) -> Integers:
-    total: Integers | None = None
-    for _, frame in blocks.fetch():
-        part = frame["answer"][0].to_numpy().astype(np.int64).reshape(frame["shape"][0].to_list())
-        total = part if total is None else total + part
-    if total is None:
-        raise InternalError("A table without blocks was asked for a total.")
-    return total
-
-
-def _columns(answer: Array) -> pl.DataFrame:
-    wide = answer if answer.ndim > 1 else answer[:, None]
-    return pl.DataFrame({str(place): column for place, column in enumerate(wide.T)} | {
-        "\0flat": np.full(len(wide), answer.ndim == 1)
-    })  # fmt: skip
-
-
-def _matrix(frame: pl.DataFrame) -> Array:
-    flat = bool(frame["\0flat"].any())
-    values = frame.drop("\0flat").to_numpy()
-    return values[:, 0] if flat else values
 
 
 def _by_group(labels: Integers, measured: Integers) -> pl.DataFrame:

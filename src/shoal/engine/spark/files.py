@@ -1,0 +1,125 @@
+"""Files that Spark reads and writes: Parquet and CSV in, partitioned Parquet out."""
+
+import csv
+import io as streams
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import StringType, StructField, StructType
+
+from shoal import io
+from shoal.engine.spark.blocks import speaking
+from shoal.engine.spark.session import session
+from shoal.engine.spark.source import SparkSource
+from shoal.errors import InputError
+
+_BAD = "shoal_bad_row"
+
+
+def read(
+    path: Path,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSource:
+    """Open a Parquet file, a folder of them, or a CSV file on Spark.
+
+    Args:
+        path: a place that the driver and all workers see.
+        delimiter: of a CSV file; found out where not given.
+        encoding: of a CSV file; UTF-8 and Windows-1252 are found out.
+        settings: of Spark; see `session`.
+    """
+    if not path.exists():
+        raise InputError(f"Cannot read '{path}': no such file or directory.")
+    spark = session(settings)
+    where = path.absolute().as_uri()
+    if path.is_dir() or path.suffix.lower() in {".parquet", ".pq"}:
+        with reading(path):
+            return SparkSource(spark.read.parquet(where))
+    if path.suffix.lower() not in {".csv", ".tsv", ".txt"}:
+        raise InputError(
+            f"Spark reads Parquet and CSV; expected such a file or a folder of Parquet files, "
+            f"found '{path}'."
+        )
+    with path.open("rb") as file:
+        sample = file.read(io.SAMPLE)
+    known = encoding or io.found_encoding(sample, path)
+    mark = io.stated_delimiter(delimiter) or io.found_delimiter(sample.decode(known, "ignore"))
+    header = next(csv.reader(streams.StringIO(sample.decode(known, "ignore")), delimiter=mark), [])
+    header = [name.removeprefix("\ufeff") for name in header]
+    io.check_header(header, path)
+    form = StructType([StructField(f"c{place}", StringType()) for place in range(len(header))])
+    with reading(path):
+        rows = spark.read.csv(
+            where,
+            schema=form.add(_BAD, StringType()),
+            sep=mark,
+            encoding=known,
+            header=True,
+            quote='"',
+            escape='"',
+            multiLine=True,
+            mode="PERMISSIVE",
+            columnNameOfCorruptRecord=_BAD,
+            enforceSchema=True,
+            nullValue="",
+            emptyValue="",
+        )
+        bad = rows.where(f.col(_BAD).isNotNull()).count()
+    if bad:
+        raise InputError(
+            f"'{path}' has rows with another number of cells than its header, {bad:,} of them; "
+            f"expected {len(header)} cells, split at {mark!r}."
+        )
+    return SparkSource(rows.drop(_BAD).toDF(*header), found=f"{known}, delimiter {mark!r}")
+
+
+class reading(speaking):  # noqa: N801 (reads as a word where it is used)
+    """Say that a file cannot be read, without what Spark says, which may quote it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            InputError(f"Spark cannot read '{path}': it is damaged, or not seen by all workers.")
+        )
+
+
+def write(frame: DataFrame, folder: Path, *, rows: int) -> list[Path]:
+    """Write a release as a folder of Parquet files, by the workers.
+
+    Args:
+        frame: the release.
+        folder: that does not exist yet.
+        rows: how many there must be.
+
+    Returns:
+        The files.
+
+    Raises:
+        InputError: the driver does not see what the workers wrote.
+    """
+    with speaking():
+        frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(
+            folder.absolute().as_uri()
+        )
+    parts = sorted(folder.glob("part-*.parquet")) if folder.exists() else []
+    found = pl.scan_parquet(parts).select(pl.len()).collect().item() if parts else 0
+    if found != rows:
+        raise InputError(
+            f"Expected {rows:,} rows in '{folder.name}' from the workers, found {found:,}. "
+            "Choose a folder for --out that the driver and all workers see."
+        )
+    for path in list(folder.iterdir()):
+        if path not in parts:  # checksums and marks of Hadoop
+            path.unlink()
+    return parts
+
+
+def fetched(frame: DataFrame) -> pl.DataFrame:
+    """A small table of Spark's, here."""
+    with speaking():
+        return pl.DataFrame(pl.from_arrow(frame.toArrow()))

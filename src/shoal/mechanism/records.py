@@ -1,0 +1,74 @@
+"""Records that answer by whole numbers: in one array, or in blocks whose answers add up.
+
+A mechanism that only counts need not see the records. It asks a `Columns` for a total, or sends
+the records on a `Walk`: a state for each block, steps that change it, and questions that do not.
+Both see one block at a time, and must not care how the records are cut into blocks. `Held` has one
+block, in memory.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+
+class Walk(Protocol):
+    """Blocks of records, each with a state."""
+
+    def step(self, move: Callable[[Any], Integers]) -> Integers:
+        """Change the state of each block, and add up what the blocks say."""
+
+    def ask(self, question: Callable[[Any], Integers]) -> Integers:
+        """Add up what the blocks say; their state stays as it is."""
+
+
+class Columns(Protocol):
+    """Columns of whole codes."""
+
+    def __len__(self) -> int: ...
+
+    def total(self, question: Callable[[Sequence[Integers]], Integers]) -> Integers:
+        """Add up what the blocks say."""
+
+    def walk(self, start: Callable[[Sequence[Integers]], Any]) -> Walk:
+        """Give each block a state."""
+
+
+class Held:
+    """Columns in memory: one block.
+
+    >>> Held([np.array([0, 1, 1])]).total(lambda columns: np.bincount(columns[0]))
+    array([1, 2])
+    """
+
+    def __init__(self, columns: Sequence[Integers]) -> None:
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def total(self, question: Callable[[Sequence[Integers]], Integers]) -> Integers:
+        """Ask the one block."""
+        return question(self.columns)
+
+    def walk(self, start: Callable[[Sequence[Integers]], Any]) -> "HeldWalk":
+        """Give the one block a state."""
+        return HeldWalk(start(self.columns))
+
+
+class HeldWalk:
+    """One block in memory, with its state."""
+
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    def step(self, move: Callable[[Any], Integers]) -> Integers:
+        """Change the state."""
+        return move(self.state)
+
+    def ask(self, question: Callable[[Any], Integers]) -> Integers:
+        """Ask the one block."""
+        return question(self.state)

