@@ -157,9 +157,7 @@ def check_leaves(boxes: Decomposition, guarantee: Testable, schema: Schema) -> C
         witness = {"size": achieved, "rows": rows[:WITNESS_ROWS].tolist()}
         return Check(guarantee, achieved >= guarantee.k, achieved, witness, {"classes": filled})
     counts = _leaf_counts(boxes, held, schema)
-    edges = None
-    if isinstance(guarantee, TCloseness) and guarantee.distance is Distance.HIERARCHICAL:
-        edges = _edges(guarantee, schema, counts.width)
+    edges = taxonomy_edges(guarantee, schema, counts.width)
     found = verdict(counts, guarantee, edges=edges)
     return Check(
         guarantee,
@@ -230,9 +228,7 @@ def _check_counts(
     labels = class_labels(frame, guarantee.keys)
     codes, width = value_codes(frame, guarantee.columns, schema)
     counts = Counts.of(labels, codes, units=units, width=width)
-    edges = None
-    if isinstance(guarantee, TCloseness) and guarantee.distance is Distance.HIERARCHICAL:
-        edges = _edges(guarantee, schema, width)
+    edges = taxonomy_edges(guarantee, schema, width)
     found = verdict(counts, guarantee, edges=edges)
     rows = np.flatnonzero(labels == found.witness) + 1
     return Check(
@@ -251,8 +247,12 @@ def _check_counts(
     )
 
 
-def _edges(guarantee: TCloseness, schema: Schema, width: int) -> Integers:
-    """Edges of the column's taxonomy, and one of its own for missing cells."""
+def taxonomy_edges(
+    guarantee: LDiversity | TCloseness, schema: Schema, width: int
+) -> Integers | None:
+    """Edges that a hierarchical distance goes by, one of its own for missing cells; else none."""
+    if not isinstance(guarantee, TCloseness) or guarantee.distance is not Distance.HIERARCHICAL:
+        return None
     taxonomy = schema[guarantee.columns[0]].taxonomy
     if len(guarantee.columns) > 1 or taxonomy is None:
         raise InputError(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,22 @@ MISSING_DISTANCE = 2.0
 """How far a missing cell lies from the column's mean, in standard deviations, off the axis."""
 
 _EPOCH = date(1970, 1, 1)
+
+
+class Scale(NamedTuple):
+    """How a column's values become places of `Table.matrix`.
+
+    Attributes:
+        centre: mean of the present numbers or ranks.
+        spread: their standard deviation, or 1 where they have none.
+        gone: whether cells are missing, which takes one more axis.
+        shares: of a nominal in place of these, share of each level, and of missing cells last.
+    """
+
+    centre: float = 0.0
+    spread: float = 1.0
+    gone: bool = False
+    shares: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +125,17 @@ class Table:
             [as_it_came(self.frame[name], dtype) for name, dtype in self.dtypes.items()]
         )
 
-    def matrix(self, columns: Sequence[str]) -> NDArray[np.float64]:
+    def raw(self, name: str) -> NDArray[np.float64]:
+        """A column as floats: numbers, days, or positions in the levels; NaN where missing."""
+        if self.schema[name].kind not in {Kind.ORDINAL, Kind.NOMINAL}:
+            return self.numbers(name)
+        codes = self.codes(name).astype(np.float64)
+        codes[codes < 0] = np.nan
+        return codes
+
+    def matrix(
+        self, columns: Sequence[str], scales: Sequence[Scale] | None = None
+    ) -> NDArray[np.float64]:
         """Place mixed records in one Euclidean space, for the k-anonymity methods.
 
         Each column adds variance 1, as standardised numbers do, so that none dominates.
@@ -119,9 +145,17 @@ class Table:
         the axis; a missing nominal is one more leaf at the root.
 
         The scale is read off the data, which no claim of differential privacy survives.
+
+        Args:
+            columns: which columns, in this order.
+            scales: one a column, of the table that these rows are a part of; by default they
+                are the whole table.
         """
-        blocks = [self._block(self.schema[name]) for name in columns]
-        return np.ascontiguousarray(np.hstack(blocks))
+        given = [None] * len(columns) if scales is None else scales
+        return np.ascontiguousarray(np.hstack([
+            placed(self.raw(name), self.schema[name], scale, edges_of(self, name))
+            for name, scale in zip(columns, given, strict=True)
+        ]))  # fmt: skip
 
     def unit_matrix(self, columns: Sequence[str]) -> NDArray[np.float64]:
         """Place each record in the unit box, one axis a column, by public quantities alone.
@@ -148,16 +182,6 @@ class Table:
             for bound in bounds
         )
         return low, high
-
-    def _block(self, column: Column) -> NDArray[np.float64]:
-        if column.kind is Kind.NOMINAL:
-            return _edges_block(self.codes(column.name), leaf_edges(self, column.name))
-        if column.kind is Kind.ORDINAL:
-            values = self.codes(column.name).astype(np.float64)
-            values[values < 0] = np.nan
-        else:
-            values = _transformed(self.numbers(column.name), column.transform)
-        return _axis_block(values)
 
 
 def _sort_words(frame: pl.DataFrame) -> dict[str, NDArray[np.uint64]]:
@@ -207,25 +231,54 @@ def leaf_edges(table: Table, name: str) -> NDArray[np.int64]:
     return np.arange(len(table.levels(name)), dtype=np.int64)[:, None]
 
 
-def _axis_block(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def edges_of(table: Table, name: str) -> NDArray[np.int64] | None:
+    """`leaf_edges` of a nominal column, none for the others."""
+    return leaf_edges(table, name) if table.schema[name].kind is Kind.NOMINAL else None
+
+
+def placed(
+    raw: NDArray[np.float64],
+    column: Column,
+    scale: Scale | None,
+    edges: NDArray[np.int64] | None,
+) -> NDArray[np.float64]:
+    """Place one column of `Table.raw` on its axes, see `Table.matrix`.
+
+    Args:
+        raw: the column.
+        column: its kind and transform.
+        scale: of the whole table; None takes it from these values.
+        edges: of a nominal, see `leaf_edges`.
+    """
+    if edges is not None:
+        codes = np.where(np.isnan(raw), -1, raw).astype(np.int64)
+        return _edges_block(codes, edges, None if scale is None else scale.shares)
+    values = transformed(raw, column)
     gone = np.isnan(values)
-    present = values[~gone]
-    if present.size == 0:
-        return np.zeros((values.size, 1))
-    centre, spread = present.mean(), present.std()
-    axis = np.where(gone, 0.0, (values - centre) / (spread or 1.0))
-    if not gone.any():
+    if scale is None:
+        scale = _scale_of(values[~gone], gone=bool(gone.any()))
+    axis = np.where(gone, 0.0, (values - scale.centre) / scale.spread)
+    if not scale.gone:
         return axis[:, None]
     return np.column_stack([axis, np.where(gone, MISSING_DISTANCE, 0.0)])
 
 
-def _edges_block(codes: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.float64]:
+def _scale_of(present: NDArray[np.float64], *, gone: bool) -> Scale:
+    if present.size == 0:
+        return Scale()
+    return Scale(float(present.mean()), float(present.std()) or 1.0, gone)
+
+
+def _edges_block(
+    codes: NDArray[np.int64], edges: NDArray[np.int64], shares: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
     count = int(edges.max(initial=-1)) + 1
     table = np.zeros((len(edges) + 1, count + 1))
     leaf, step = np.nonzero(edges >= 0)
     table[leaf, edges[leaf, step]] = 1.0
     table[-1, count] = 1.0  # a missing cell has code -1: the last row, an edge of its own
-    shares = np.bincount(codes % len(table), minlength=len(table)) / max(codes.size, 1)
+    if shares is None:
+        shares = np.bincount(codes % len(table), minlength=len(table)) / max(codes.size, 1)
     means = shares @ table
     spread = float(shares @ ((table - means) ** 2).sum(axis=1))
     # An edge that all records share, or none has, adds nothing to any distance.
@@ -236,10 +289,13 @@ def _edges_block(codes: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[
     return block
 
 
-def _transformed(values: NDArray[np.float64], transform: Transform | None) -> NDArray[np.float64]:
-    if transform is Transform.LOG:
+def transformed(values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+    """Numbers after the column's public transform; others as they are."""
+    if column.kind is Kind.ORDINAL:
+        return values
+    if column.transform is Transform.LOG:
         return np.sign(values) * np.log1p(np.abs(values))
-    if transform is Transform.SQRT:
+    if column.transform is Transform.SQRT:
         return np.sign(values) * np.sqrt(np.abs(values))
     return values
 

@@ -569,3 +569,40 @@ def test_a_root_whose_entropy_is_exactly_log_l_is_no_failure():
     assert len(mondrian(X, 2, require=[Requirement(diverse(4, Diversity.ENTROPY), codes)])) == 1
     with pytest.raises(InputError, match="because the whole table does not"):
         mondrian(X, 2, require=[Requirement(diverse("4.0000001", Diversity.ENTROPY), codes)])
+
+
+def test_a_node_of_a_larger_table_is_cut_as_the_whole_table_would_cut_it():
+    rng = np.random.default_rng(5)
+    X = np.column_stack([rng.integers(0, 60, 400), rng.normal(size=400)])
+    codes = rng.integers(0, 3, 400)
+    close = TCloseness(Fraction(3, 10), Distance.EQUAL, (), ())
+    tree = mondrian_tree(X, 4, require=[Requirement(close, codes)])
+    top = mondrian_tree(X, 4, require=[Requirement(close, codes)], max_height=2)
+
+    whole, totals = np.vstack([X.min(axis=0), X.max(axis=0)]), np.bincount(codes, minlength=3)
+    parts = []
+    for node in range(len(top.partition)):
+        rows = np.flatnonzero(top.partition.labels == node)
+        own = Requirement(close, codes[rows], 3, totals=totals)
+        below = mondrian_tree(X[rows], 4, require=[own], whole=whole)
+        parts += [set(rows[below.partition.labels == g].tolist()) for g in range(len(below.depth))]
+
+    leaves = [
+        set(np.flatnonzero(tree.partition.labels == g).tolist()) for g in range(len(tree.depth))
+    ]
+    assert sorted(map(sorted, parts)) == sorted(map(sorted, leaves))
+
+
+def test_a_whole_that_does_not_hold_the_node_is_refused():
+    close = TCloseness(Fraction(1, 2), Distance.EQUAL, (), ())
+    X = np.arange(8.0)[:, None]
+
+    with pytest.raises(InputError, match="ends that enclose"):
+        mondrian_tree(X, 2, whole=[[0.0], [6.0]])
+    with pytest.raises(InputError, match="at least as often"):
+        Requirement(close, np.zeros(8, np.int64), 2, totals=np.array([7, 9]))
+    with pytest.raises(InputError, match="same whole table"):
+        mondrian_tree(X, 2, require=[
+            Requirement(close, np.zeros(8, np.int64), 1, totals=np.array([9])),
+            Requirement(close, np.zeros(8, np.int64), 1),
+        ])  # fmt: skip

@@ -133,29 +133,46 @@ def box_total_variations(
         released: boxes over the same axes.
         edges: inner edges of the bins of each axis; of a discrete axis usually 1, 2, .., d - 1.
     """
-    if original.discrete != released.discrete or len(edges) != len(original.discrete):
+    if original.discrete != released.discrete:
+        raise InputError("Both tables must have the same axes, with edges for each.")
+    return marginal_distances(marginal_masses(original, edges), marginal_masses(released, edges))
+
+
+def marginal_masses(boxes: Boxes, edges: Sequence[ArrayLike]) -> tuple[Floats, ...]:
+    """Weight in each cell of all one- and then two-way marginals; parts of a table add up.
+
+    Args:
+        boxes: a table, or a part of one.
+        edges: as for `box_total_variations`.
+    """
+    if len(edges) != len(boxes.discrete):
         raise InputError("Both tables must have the same axes, with edges for each.")
     cuts = [np.asarray(edge, dtype=np.float64) for edge in edges]
-    tables = [
-        [_pieces(t.lower[:, j], t.upper[:, j], cut) for j, cut in enumerate(cuts)]
-        for t in (original, released)
-    ]
-    found = []
+    pieces = [_pieces(boxes.lower[:, j], boxes.upper[:, j], cut) for j, cut in enumerate(cuts)]
+    masses = []
     for chosen in _one_and_two(len(cuts)):
-        masses = []
-        for pieces, table in zip(tables, (original, released), strict=True):
-            if len(chosen) == 1:
-                label, shares = pieces[chosen[0]]
-                mass = np.bincount(label, weights=table.weights, minlength=len(shares)) @ shares
-            else:
-                (a, shares_a), (b, shares_b) = (pieces[j] for j in chosen)
-                counts = coo_array(
-                    (table.weights, (a, b)), shape=(len(shares_a), len(shares_b))
-                ).tocsr()
-                mass = np.asarray(shares_a.T @ (counts @ shares_b)).ravel()
-            masses.append(mass)
-        found.append(Marginal(chosen, _distance(masses[0], masses[1])))
-    return _worst_first(found)
+        if len(chosen) == 1:
+            label, shares = pieces[chosen[0]]
+            mass = np.bincount(label, weights=boxes.weights, minlength=len(shares)) @ shares
+        else:
+            (a, shares_a), (b, shares_b) = (pieces[j] for j in chosen)
+            counts = coo_array(
+                (boxes.weights, (a, b)), shape=(len(shares_a), len(shares_b))
+            ).tocsr()
+            mass = np.asarray(shares_a.T @ (counts @ shares_b)).ravel()
+        masses.append(np.asarray(mass, dtype=np.float64))
+    return tuple(masses)
+
+
+def marginal_distances(
+    original: Sequence[Floats], released: Sequence[Floats]
+) -> tuple[Marginal, ...]:
+    """Total variation of marginals from their masses, worst first, see `marginal_masses`."""
+    axes = round((np.sqrt(8 * len(original) + 1) - 1) / 2)
+    return _worst_first([
+        Marginal(chosen, _distance(p, q))
+        for chosen, p, q in zip(_one_and_two(axes), original, released, strict=True)
+    ])  # fmt: skip
 
 
 def joint_wasserstein(

@@ -25,7 +25,7 @@ from shoal.errors import InputError
 from shoal.methods import grouping
 from shoal.methods.grouping import Grouping
 from shoal.methods.method import Masked, Method, Setting, Tools
-from shoal.methods.mondrian import places_of
+from shoal.methods.rulers import places_of
 from shoal.models import epsilon_from_t
 from shoal.partition import buckets, joint_buckets
 from shoal.recode import name_buckets

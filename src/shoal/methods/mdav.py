@@ -12,9 +12,10 @@ from pydantic import Field
 
 from shoal.core import Kind, Partition
 from shoal.errors import InputError
-from shoal.methods import grouping
+from shoal.methods import cells, grouping
 from shoal.methods.grouping import Floats, Grouping
 from shoal.methods.method import Masked, Setting, Tools
+from shoal.methods.rows import Rows, Spread
 from shoal.partition import blocks, mdav
 from shoal.table import Table
 
@@ -73,6 +74,19 @@ def _run(table: Table, setting: Setting[Blocked], tools: Tools) -> Masked:
     return grouping.masked(table, setting, mdav(X, setting.parameters.k, progress=tools.progress))
 
 
+def refuse_spread(setting: Setting[Blocked]) -> None:
+    """Refuse blocks by a column: on many machines cells are cut by a coarse tree."""
+    if setting.parameters.blocks not in {None, MEDIAN}:
+        raise InputError(
+            "[protect], blocks: on Spark cells are cut by a coarse tree; expected 'median' or "
+            f"nothing, found '{setting.parameters.blocks}'."
+        )
+
+
+def _spread(rows: Rows, setting: Setting[Blocked], tools: Tools) -> Spread:
+    return cells.spread(rows, setting, tools, mdav)
+
+
 METHOD = grouping.joint_method(
     "mdav",
     "Group k similar records and release the group's centre (k-anonymity).",
@@ -80,4 +94,7 @@ METHOD = grouping.joint_method(
     source=SOURCE,
     parameters=Blocked,
     refuse=refuse,
+    spread=_spread,
+    refuse_spread=refuse_spread,
+    approximate=cells.APPROXIMATE,
 )

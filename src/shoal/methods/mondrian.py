@@ -40,6 +40,7 @@ from shoal.core import (
     Distance,
     Kind,
     LDiversity,
+    Partition,
     ReleaseForm,
     Role,
     Status,
@@ -47,13 +48,15 @@ from shoal.core import (
     shown,
 )
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
-from shoal.methods import grouping
+from shoal.methods import cells, grouping, levels
 from shoal.methods.grouping import Grouping
 from shoal.methods.method import Masked, Method, Setting, Tools
-from shoal.partition import Choice, Requirement, Tree, mondrian_tree, taxonomy_order, unmet
-from shoal.recode import generalise
+from shoal.methods.rows import Rows, Spread
+from shoal.methods.rulers import Values, levels_of, places, way
+from shoal.partition import Choice, Requirement, Tree, mondrian_tree, unmet
+from shoal.recode import Aggregate, generalise
 from shoal.spec import Number, choice
-from shoal.table import Table, leaf_edges
+from shoal.table import Table
 
 Ints = NDArray[np.int64]
 
@@ -101,11 +104,12 @@ class Cuts(Grouping):
     )
 
 
-def _steered(setting: Setting[Cuts]) -> list[LDiversity | TCloseness]:
+def steering(setting: Setting[Cuts]) -> list[LDiversity | TCloseness]:
+    """What is required beside k, and looked at before each cut."""
     return [g for g in setting.required if isinstance(g, LDiversity | TCloseness)]
 
 
-def _counted(setting: Setting[Cuts]) -> str | None:
+def counted_column(setting: Setting[Cuts]) -> str | None:
     """The column that boxes count: the one that is named, or the only confidential one."""
     confidential = setting.schema.with_role(Role.CONFIDENTIAL)
     named = setting.parameters.count
@@ -127,17 +131,17 @@ def _claims(setting: Setting[Cuts]) -> tuple[Claim, ...]:
             source=SOURCE,
             release_form=setting.release_form,
         )
-        for guarantee in _steered(setting)
+        for guarantee in steering(setting)
         if classes >= set(guarantee.keys)
     )
     return (k_anonymity, *steered)
 
 
 def _not_claimed(setting: Setting[Cuts]) -> tuple[str, ...]:
-    parameters, counted = setting.parameters, _counted(setting)
+    parameters, counted = setting.parameters, counted_column(setting)
     texts: list[str] = []
     if parameters.output is not Output.TREE:
-        steered = {name for guarantee in _steered(setting) for name in guarantee.columns}
+        steered = {name for guarantee in steering(setting) for name in guarantee.columns}
         texts += grouping.bare_columns(setting, besides=steered)
     elif counted is not None:
         texts.append(
@@ -168,7 +172,7 @@ def _refuse(setting: Setting[Cuts]) -> None:
     if parameters.target is not None and parameters.target not in schema.released:
         raise InputError(f"[protect], target: no released column named '{parameters.target}'.")
     _refuse_unused(parameters)
-    for guarantee in _steered(setting):
+    for guarantee in steering(setting):
         if not set(setting.columns) >= set(guarantee.keys):
             raise InputError(
                 f"[protect] columns must hold every quasi-identifier, because {guarantee.name} is "
@@ -178,7 +182,7 @@ def _refuse(setting: Setting[Cuts]) -> None:
             _refuse_unordered(setting, guarantee)
     _refuse_count(setting)
     if parameters.halt_beyond is not None:
-        _refuse_unordered(setting, _halting(setting))
+        _refuse_unordered(setting, halting(setting))
     if parameters.suppress and setting.release_form is ReleaseForm.ROW_ALIGNED:
         raise InputError(
             "[protect], suppress: rows that are left out cannot keep their places; expected "
@@ -231,7 +235,7 @@ def _refuse_count(setting: Setting[Cuts]) -> None:
             "[protect], count: expected the confidential column to count, one of "
             f"{', '.join(confidential)}."
         )
-    counted = _counted(setting)
+    counted = counted_column(setting)
     if parameters.halt_beyond is not None and counted is None:
         raise InputError("[protect], halt_beyond: expected a confidential column, found none.")
     if used and counted in setting.columns:
@@ -239,13 +243,13 @@ def _refuse_count(setting: Setting[Cuts]) -> None:
 
 
 def _refuse_tree(setting: Setting[Cuts]) -> None:
-    parameters, counted = setting.parameters, _counted(setting)
+    parameters, counted = setting.parameters, counted_column(setting)
     if parameters.relaxed:
         raise InputError(
             "[protect], relaxed: boxes of relaxed cuts overlap, so that no tree can be written; "
             "expected false."
         )
-    for guarantee in _steered(setting):
+    for guarantee in steering(setting):
         if guarantee.columns != (counted,):
             raise InputError(
                 f"{guarantee.name} of {', '.join(guarantee.columns)} cannot be seen in a tree that "
@@ -269,7 +273,7 @@ def _refuse_tree(setting: Setting[Cuts]) -> None:
 def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
     parameters = setting.parameters
     tools.progress("cutting space", 0, 1)
-    missed = unmet([_requirement(table, guarantee) for guarantee in _steered(setting)])
+    missed = unmet([_requirement(table, guarantee) for guarantee in steering(setting)])
     if missed is not None:
         raise ClaimViolationError(
             f"No grouping meets {missed.guarantee}, because the whole table does not. Nothing was "
@@ -279,7 +283,7 @@ def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
     rest = table if kept is None else table.take(kept)
     tree = _cut(rest, setting)
     if parameters.output is Output.TREE:
-        boxes = leaves.of_tree(rest, setting.columns, tree, count=_counted(setting))
+        boxes = leaves.of_tree(rest, setting.columns, tree, count=counted_column(setting))
         return Masked(boxes, kept=kept)
     if parameters.output is Output.CENTROIDS:
         return replace(grouping.masked(rest, setting, tree.partition), kept=kept)
@@ -289,12 +293,12 @@ def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
 def _cut(table: Table, setting: Setting[Cuts]) -> Tree:
     parameters = setting.parameters
     X, borders = places(table, setting.columns)
-    target = None if parameters.target is None else _codes(table, [parameters.target])[0]
-    halt = None if parameters.halt_beyond is None else _requirement(table, _halting(setting))
+    target = None if parameters.target is None else _codes(table, (parameters.target,))[0]
+    halt = None if parameters.halt_beyond is None else _requirement(table, halting(setting))
     return mondrian_tree(
         X,
         parameters.k,
-        require=[_requirement(table, guarantee) for guarantee in _steered(setting)],
+        require=[_requirement(table, guarantee) for guarantee in steering(setting)],
         relaxed=parameters.relaxed,
         choice=parameters.dimension,
         target=target,
@@ -344,74 +348,66 @@ def _kept(table: Table, setting: Setting[Cuts]) -> Ints:
         stays[dropped] = False
         rest = np.flatnonzero(stays[labels])
         few = table.take(rest)
-        if unmet([_requirement(few, guarantee) for guarantee in _steered(setting)]) is None:
+        if unmet([_requirement(few, guarantee) for guarantee in steering(setting)]) is None:
             return rest
         dropped = dropped[: len(dropped) // 2]
     return np.arange(len(table))
 
 
-def _halting(setting: Setting[Cuts]) -> TCloseness:
+def halting(setting: Setting[Cuts]) -> TCloseness:
+    """What a node must keep to be cut, where `halt_beyond` is given."""
     parameters = setting.parameters
     t = Fraction(parameters.halt_beyond or 0)
-    return TCloseness(t, parameters.halt_distance, (str(_counted(setting)),), setting.columns)
+    return TCloseness(t, parameters.halt_distance, (str(counted_column(setting)),), setting.columns)
 
 
-def places(
-    table: Table, columns: Sequence[str]
-) -> tuple[NDArray[np.float64], dict[int, Ints] | None]:
-    """Numbers to cut each column by, and where the columns with a taxonomy may be cut."""
-    found = [places_of(table, name) for name in columns]
-    borders = {number: border for number, (_, border) in enumerate(found) if border is not None}
-    return np.column_stack([place for place, _ in found]), borders or None
-
-
-def places_of(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
-    """Numbers to cut a column by, missing beyond the largest; and where a taxonomy may be cut."""
-    column = table.schema[name]
-    if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
-        values = table.numbers(name)
-        last = np.nextafter(np.nanmax(values, initial=0.0), np.inf)
-        return np.where(np.isnan(values), last, values), None
-    codes, count = table.codes(name), len(table.levels(name))
-    gone = codes < 0
-    if column.taxonomy is None or count < 2:
-        return np.where(gone, count, codes).astype(np.float64), None
-    order, heights = taxonomy_order(leaf_edges(table, name))
-    place = np.append(np.argsort(order), count)[codes].astype(np.float64)
-    if gone.any():
-        # The missing cell hangs from the root, as one more leaf.
-        heights = np.append(heights, heights.max())
-    return place, heights
-
-
-def _codes(table: Table, columns: list[str]) -> tuple[NDArray[np.int64], int]:
-    """Number the values of confidential columns, as `checking.value_codes` does."""
-    if len(columns) > 1:
-        parts = [_codes(table, [name])[0] for name in columns]
-        joint = np.unique(np.column_stack(parts), axis=0, return_inverse=True)[1].ravel()
-        return joint, int(joint.max(initial=0)) + 1
-    name = columns[0]
-    if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        codes, width = table.codes(name), len(table.levels(name))
-    else:
-        values = table.numbers(name)
-        present = np.unique(values[~np.isnan(values)])
-        codes = np.where(np.isnan(values), -1, np.searchsorted(present, values))
-        width = len(present)
-    gone = codes < 0
-    return np.where(gone, width, codes), width + int(gone.any())
+def _codes(table: Table, columns: Sequence[str]) -> tuple[Ints, int]:
+    raws = [table.raw(name) for name in columns]
+    values = Values.of(raws, levels_of(table, columns))
+    return values.codes(raws), values.width
 
 
 def _requirement(table: Table, guarantee: LDiversity | TCloseness) -> Requirement:
-    codes, width = _codes(table, list(guarantee.columns))
-    edges = None
-    if isinstance(guarantee, TCloseness) and guarantee.distance is Distance.HIERARCHICAL:
-        edges = leaf_edges(table, guarantee.columns[0])
-        if width > len(edges):
-            own = np.full((1, edges.shape[1]), -1, dtype=np.int64)
-            own[0, 0] = edges.max() + 1
-            edges = np.vstack([edges, own])
-    return Requirement(guarantee, codes, width, edges)
+    codes, width = _codes(table, guarantee.columns)
+    return Requirement(guarantee, codes, width, way(table, guarantee, width))
+
+
+def _refuse_spread(setting: Setting[Cuts]) -> None:
+    """Refuse on many machines what needs every record in one place."""
+    parameters = setting.parameters
+    if parameters.output is Output.TREE:
+        raise InputError("[protect], output: 'tree' runs on one machine only; expected another.")
+    if parameters.suppress:
+        raise InputError("[protect], suppress: it runs on one machine only; expected 0.")
+    if parameters.dimension is not Choice.RANGE:
+        raise InputError(
+            f"[protect], dimension: '{parameters.dimension}' runs on one machine only; expected "
+            "'range'."
+        )
+
+
+def _spread(rows: Rows, setting: Setting[Cuts], tools: Tools) -> Spread:
+    parameters, columns = setting.parameters, setting.columns
+    intervals = parameters.output is Output.INTERVALS
+    medoid = not intervals and parameters.aggregate is Aggregate.MEDOID
+    scales = cells.scales_of(rows, columns) if medoid else None
+
+    def release(table: Table, partition: Partition) -> Table:
+        if intervals:
+            return generalise(table, columns, partition)
+        return cells.recoded(table, columns, partition, parameters, scales)
+
+    halt = None if parameters.halt_beyond is None else halting(setting)
+    asked = levels.Asked(
+        columns,
+        parameters.k,
+        tuple(steering(setting)),
+        halt,
+        relaxed=parameters.relaxed,
+        max_height=parameters.max_height,
+        covers=intervals,
+    )
+    return levels.spread(rows, asked, release, tools)
 
 
 METHOD = Method(
@@ -426,4 +422,7 @@ METHOD = Method(
     not_claimed=_not_claimed,
     refuse=_refuse,
     form_of=lambda cuts: ReleaseForm.TREE if cuts.output is Output.TREE else None,
+    spread=_spread,
+    refuse_spread=_refuse_spread,
+    approximate=levels.APPROXIMATE,
 )

@@ -49,7 +49,7 @@ from shoal.errors import InputError
 from shoal.methods import noisy
 from shoal.methods.grouping import KNOWN_COLUMNS, Grouping, one_row
 from shoal.methods.method import Setting, Tools
-from shoal.methods.mondrian import places
+from shoal.methods.rulers import places
 from shoal.models import t_from_epsilon
 from shoal.partition import mdav, mondrian
 from shoal.recode import recode

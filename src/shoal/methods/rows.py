@@ -9,6 +9,8 @@ A method that runs beyond one machine says how in its own file: `Method.spread` 
     runs       groups that are runs of an order of the records
     singly     every record a group of its own
     grouped    groups that were formed from what was brought
+    fold       anything that is computed on each block and put together two by two
+    within     cells of the records' space, brought together and finished one by one
 
 Questions see the rows as they came, whatever was changed before. Functions that are handed in run
 where the blocks are: they are pure, and they may run twice on a block. So no noise is drawn in
@@ -110,6 +112,35 @@ class Rows(Counted, Protocol):
 
     def grouped(self, partition: Partition) -> Groups:
         """Groups that were formed from what was brought."""
+
+    @property
+    def block_rows(self) -> int:
+        """Records that a machine should hold at once."""
+
+    def fold(self, ask: Callable[[Table, Integers], Any], add: Callable[[Any, Any], Any]) -> Any:
+        """Ask each block, and put the answers together two by two, in any order.
+
+        Args:
+            ask: gets a block, and the places of its records in the canonical order.
+            add: must not mind in which order and by which pairs: sums of whole numbers, unions.
+        """
+
+    def within(
+        self,
+        columns: Sequence[str],
+        route: Callable[[Table, Integers], Integers],
+        change: Callable[[int, Table], Table],
+        *,
+        needs: Sequence[str] = (),
+    ) -> "Change":
+        """Bring the records of each cell together, in canonical order, and change columns there.
+
+        Args:
+            columns: that are changed.
+            route: from a block, and the places of its records, to their cells.
+            change: gets the number of a cell and its records: all of them.
+            needs: the columns that it looks at, where these are more.
+        """
 
 
 @dataclass(frozen=True, eq=False)

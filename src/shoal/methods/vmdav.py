@@ -8,9 +8,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from shoal.methods import grouping
-from shoal.methods.mdav import Blocked, refuse, within_blocks
+from shoal.core import Partition
+from shoal.methods import cells, grouping
+from shoal.methods.mdav import Blocked, refuse, refuse_spread, within_blocks
 from shoal.methods.method import Masked, Setting, Tools
+from shoal.methods.rows import Rows, Spread
 from shoal.partition import vmdav
 from shoal.spec import Number
 from shoal.table import Table
@@ -32,12 +34,20 @@ class Variable(Blocked):
 
 
 def _run(table: Table, setting: Setting[Variable], tools: Tools) -> Masked:
-    gamma = setting.parameters.gamma
-    method = partial(vmdav, gamma=None if gamma is None else float(gamma))
+    method = _method(setting)
     if setting.parameters.blocks is not None:
         return grouping.masked(table, setting, within_blocks(table, setting, tools, method))
     X = table.matrix(setting.columns)
     return grouping.masked(table, setting, method(X, setting.parameters.k, progress=tools.progress))
+
+
+def _method(setting: Setting[Variable]) -> partial[Partition]:
+    gamma = setting.parameters.gamma
+    return partial(vmdav, gamma=None if gamma is None else float(gamma))
+
+
+def _spread(rows: Rows, setting: Setting[Variable], tools: Tools) -> Spread:
+    return cells.spread(rows, setting, tools, _method(setting))
 
 
 METHOD = grouping.joint_method(
@@ -47,4 +57,7 @@ METHOD = grouping.joint_method(
     source=SOURCE,
     parameters=Variable,
     refuse=refuse,
+    spread=_spread,
+    refuse_spread=refuse_spread,
+    approximate=cells.APPROXIMATE,
 )

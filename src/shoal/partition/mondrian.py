@@ -80,6 +80,7 @@ def mondrian_tree(
     borders: Mapping[int, ArrayLike] | None = None,
     max_height: int | None = None,
     halt: Requirement | None = None,
+    whole: ArrayLike | None = None,
 ) -> Tree:
     """Cut space at medians, column after column, while both sides keep what is required.
 
@@ -119,6 +120,9 @@ def mondrian_tree(
         halt: a node that does not meet this is not cut further, whatever its leaves would be:
             the rule of cormode2013 for t-closeness, on top of k = 8. Nodes beyond t come to
             be, and stay as they are: nothing may be claimed from it.
+        whole: least and largest value of each column in the whole table, two rows, where X is a
+            node of a tree that others began: ranges are then shares of these. Requirements must
+            have their `totals`. The leaves are then those that the whole table would get here.
 
     Raises:
         InputError: the whole table does not meet a requirement.
@@ -156,7 +160,7 @@ def mondrian_tree(
         height=n if max_height is None else max_height,
         relaxed=bool(relaxed),
         choice=list(Choice).index(choice),
-        extent=np.maximum(columns.max(axis=1) / 2 - columns.min(axis=1) / 2, 5e-324),
+        extent=_extent(columns, None if values else whole),
         border=border,
         codes=max([border.shape[1], *map(len, values)]),
         target=classes,
@@ -174,6 +178,20 @@ def mondrian_tree(
             side[finite, j] = held[side[finite, j].astype(np.int64)]
     depth = leaves.depth[:groups].copy()
     return Tree(Partition(labels), lower, upper, above, upto, depth)
+
+
+def _extent(columns: Floats, whole: ArrayLike | None) -> Floats:
+    """Half the range of each column in the whole table, lest it overflow; ranks need none."""
+    low, high = columns.min(axis=1), columns.max(axis=1)
+    if whole is not None:
+        ends = np.asarray(whole, dtype=np.float64)
+        if ends.shape != (2, len(columns)) or not (
+            (ends[0] <= low).all() and (high <= ends[1]).all()
+        ):
+            raise InputError("whole must give for each column ends that enclose its values.")
+        low, high = ends
+    extent: Floats = np.maximum(high / 2 - low / 2, 5e-324)
+    return extent
 
 
 def taxonomy_order(edges: ArrayLike) -> tuple[Ints, Ints]:

@@ -31,12 +31,15 @@ class Requirement:
             the ordered distance, whose longest way is width - 1.
         edges: the taxonomy of a hierarchical distance, as `Taxonomy.edges` gives it: one row
             a value.
+        totals: records of the whole table by value, where `codes` are of a part of it, such as
+            one block of several; None where they are the whole table.
     """
 
     guarantee: LDiversity | TCloseness
     codes: Ints
     width: int | None = None
     edges: Ints | None = None
+    totals: Ints | None = None
 
     def __post_init__(self) -> None:
         codes = whole_numbers(self.codes, "codes")
@@ -48,6 +51,14 @@ class Requirement:
             )
         object.__setattr__(self, "codes", codes)
         object.__setattr__(self, "width", max(width, 1))
+        if self.totals is not None:
+            totals = whole_numbers(self.totals, "totals")
+            held = np.bincount(codes, minlength=len(totals))
+            if len(totals) != max(width, 1) or len(held) > width or (held > totals).any():
+                raise InputError(
+                    f"totals must count each of {max(width, 1)} values at least as often as codes."
+                )
+            object.__setattr__(self, "totals", totals)
         if getattr(self.guarantee, "distance", None) is Distance.HIERARCHICAL and (
             self.edges is None or len(self.edges) < width
         ):
@@ -69,6 +80,12 @@ def whole_numbers(values: ArrayLike, name: str) -> Ints:
 
 def compiled(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:
     """Translate requirements on n records for the kernels: the rules, and codes one row each."""
+    rows = n
+    wholes = {int(own.totals.sum()) for own in requirements if own.totals is not None}
+    if wholes:
+        if len(wholes) > 1 or any(own.totals is None for own in requirements):
+            raise InputError("Requirements must all be about the same whole table.")
+        n = wholes.pop()
     for own in requirements:
         # No distance sums more than n times n a value, twice over in a tree.
         if 2 * _width(own) * n * n >= _WIDE and isinstance(own.guarantee, TCloseness):
@@ -99,11 +116,11 @@ def compiled(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:
     )
     for r, own in enumerate(requirements):
         values = slice(first[r], first[r + 1])
-        rules.total[values] = np.bincount(own.codes, minlength=_width(own))
+        rules.total[values] = _totals(own)
         path = paths[r][0]
         rules.path[values, : path.shape[1]] = np.where(path >= 0, path + top[r], -1)
         _threshold(rules, r, own, int(paths[r][2].size and paths[r][0].shape[1]))
-    codes = np.array([own.codes for own in requirements], np.int64).reshape(-1, n)
+    codes = np.array([own.codes for own in requirements], np.int64).reshape(-1, rows)
     return rules, codes
 
 
@@ -140,6 +157,11 @@ def refused(requirements: Sequence[Requirement], rules: Rules) -> Requirement | 
         if not fine:
             return own
     return None
+
+
+def _totals(own: Requirement) -> Ints:
+    """Records of the whole table by value."""
+    return np.bincount(own.codes, minlength=_width(own)) if own.totals is None else own.totals
 
 
 def _width(own: Requirement) -> int:
@@ -239,7 +261,8 @@ def _paths(own: Requirement) -> tuple[Ints, Ints, Ints]:
     length = np.zeros_like(height)
     length[node] = np.where(above >= 0, height[above], tallest) - height[node]
     below_edge = np.zeros_like(height)
-    counts = np.bincount(own.codes, minlength=len(edges))
+    counts = np.zeros(len(edges), np.int64)
+    counts[:width] = _totals(own)
     np.add.at(below_edge, node, counts[rows])
     return edges[:width, :tallest].astype(np.int64), below_edge, length
 

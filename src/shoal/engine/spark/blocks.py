@@ -7,9 +7,11 @@ do it twice. An error inside says which sort it was and shows no cell.
 """
 
 import io
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from functools import reduce
+from itertools import chain, groupby, islice
 from types import TracebackType
 from typing import Any
 
@@ -91,6 +93,11 @@ class Store:
         # A row is a block here, and ten thousand of them in one batch would be too many.
         spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_BATCH))
 
+    @property
+    def tasks(self) -> int:
+        """Tasks that make the best of the machines there are, for answers that are put together."""
+        return 2 * int(self._spark.sparkContext.defaultParallelism)
+
     def send(self, value: Any) -> Any:
         """Send a value to all workers, once; a task finds it under `value`."""
         return self._spark.sparkContext.broadcast(value)
@@ -142,6 +149,33 @@ class Blocks:
                 yield from _written(_stepped(steps, number, frame))
 
         return self._source.mapInArrow(_guarded(run), FORM)
+
+    def fold(
+        self,
+        ask: Callable[[int, pl.DataFrame], Any],
+        add: Callable[[Any, Any], Any],
+        *,
+        tasks: int,
+    ) -> Any:
+        """Ask each block and put the answers together: in each task first, and then here.
+
+        Args:
+            ask: gets the number of a block and its records.
+            add: must not mind in which order and by which pairs answers come.
+            tasks: at most so many answers come here.
+        """
+        reader, steps = self._reader or read, self._steps
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            made = chain.from_iterable(_stepped(steps, *block) for block in reader(batches))
+            answers = (ask(number, frame) for number, frame in made if number >= 0)
+            for first in islice(answers, 1):
+                yield _row(0, 0, pickle.dumps(reduce(add, answers, first)))
+
+        few = self._source.coalesce(tasks).mapInArrow(_guarded(run), FORM)
+        with speaking():
+            found = few.select("data").toLocalIterator(prefetchPartitions=True)
+            return reduce(add, (pickle.loads(row["data"]) for row in found))  # noqa: S301 (our own)
 
     def union(self, *others: "Blocks") -> "Blocks":
         """Put the blocks of several together."""
@@ -364,14 +398,14 @@ def read(batches: Iterator[pa.RecordBatch]) -> Numbered:
 
 def _written(blocks: Numbered) -> Iterator[pa.RecordBatch]:
     for number, frame in blocks:
-        yield pa.RecordBatch.from_arrays(
-            [
-                pa.array([number], pa.int64()),
-                pa.array([frame.height], pa.int64()),
-                pa.array([pack(frame)], pa.binary()),
-            ],
-            names=_SCHEMA.names,
-        )
+        yield _row(number, frame.height, pack(frame))
+
+
+def _row(number: int, rows: int, data: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([number], pa.int64()), pa.array([rows], pa.int64()), pa.array([data])],
+        names=_SCHEMA.names,
+    )
 
 
 def _guarded(

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from shoal import leaves
@@ -19,12 +18,12 @@ from shoal.checking import check_frame, check_leaves
 from shoal.core import (
     Check,
     Decomposition,
-    KAnonymity,
     ReleaseForm,
     Schema,
     Spending,
     Testable,
 )
+from shoal.engine.spark import sums
 from shoal.engine.spark.blocks import (
     RID,
     SEQ,
@@ -37,9 +36,8 @@ from shoal.engine.spark.blocks import (
     exchange,
     speaking,
 )
-from shoal.engine.spark.reading import quoted
 from shoal.engine.spark.rows import GROUP, SparkRows
-from shoal.errors import InputError, InternalError
+from shoal.errors import InternalError
 from shoal.methods.rows import Change
 from shoal.table import Table, as_it_came
 
@@ -79,8 +77,13 @@ class SparkOutcome:
         """The released table, a DataFrame that is kept on the workers' disks."""
         if self._local is not None:
             return self._sent(self._local)
+        return self.released.rows(_form(self._types))
+
+    @cached_property
+    def released(self) -> Kept:
+        """The released rows in blocks, kept on the workers' disks."""
         with speaking():
-            return self._arranged().keep().rows(_form(self._types))
+            return self._arranged().keep()
 
     @cached_property
     def rows(self) -> int:
@@ -166,29 +169,19 @@ class SparkOutcome:
             return check_leaves(self.protected, guarantee, schema)
         if self._local is not None:
             return check_frame(self._local, guarantee, schema)
-        if isinstance(guarantee, KAnonymity):
-            keys = [f.col(quoted(name)) for name in guarantee.columns]
-            with speaking():
-                row = (
-                    self.data.groupBy(*keys).count()
-                    .agg(f.min("count").alias("least"), f.count("count").alias("classes"))
-                    .collect()[0]
-                )  # fmt: skip
-            least = int(row["least"])
-            return Check(
-                guarantee, least >= guarantee.k, least, {"size": least}, {"classes": row["classes"]}
-            )
-        raise InputError(f"{guarantee.name} cannot be checked on Spark yet.")
+        return sums.check(self.released, guarantee, schema, tasks=self.records.store.tasks)
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original: confidential."""
-        del columns, form
-        return {
-            "rows": len(self.records),
-            "unique_on_quasi_identifiers": {"original": None, "released": None},
-            "homogeneous": {},
-            "columns": [],
-        }
+        if self._local is not None or form is ReleaseForm.MARGINALS:
+            return {
+                "rows": len(self.records),
+                "unique_on_quasi_identifiers": {"original": None, "released": None},
+                "homogeneous": {},
+                "columns": [],
+            }
+        rng = np.random.default_rng()
+        return sums.compare(self.records, _kept(self.protected), columns, form, rng=rng)
 
 
 _TYPES, _MISFITS = -1, -2

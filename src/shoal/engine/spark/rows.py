@@ -95,6 +95,45 @@ class SparkRows:
         """How many blocks to cut an order into, so that none has fewer records than stated."""
         return self.store.block_count(len(self), least)
 
+    @property
+    def block_rows(self) -> int:
+        """Records that a machine should hold at once."""
+        return self.store.block_rows
+
+    def fold(self, ask: Callable[[Table, Integers], Any], add: Callable[[Any, Any], Any]) -> Any:
+        """Ask each block, and put the answers together two by two, in any order."""
+        layout = self.layout
+
+        def question(_number: int, frame: pl.DataFrame) -> Any:
+            return ask(layout.table(frame), frame[RID].to_numpy())
+
+        return self.base.fold(question, add, tasks=self.store.tasks)
+
+    def within(
+        self,
+        columns: Sequence[str],
+        route: Callable[[Table, Integers], Integers],
+        change: Callable[[int, Table], Table],
+        *,
+        needs: Sequence[str] = (),
+    ) -> Change:
+        """Bring the records of each cell together, in canonical order, and change columns there."""
+        layout, home = self.layout, _homing(self.starts)
+        names = list(needs or columns)
+
+        def part(_number: int, frame: pl.DataFrame) -> Numbered:
+            cell = route(layout.table(frame), frame[RID].to_numpy())
+            order = np.argsort(cell, kind="stable")
+            return cut_by(frame.select(RID, *names)[order], cell[order])
+
+        def finish(cell: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+            whole = pl.concat(frames).sort(RID)
+            done = change(cell, layout.table(whole))
+            return [(cell, done.frame.select(columns).with_columns(whole[RID]))]
+
+        held = self.base.map(part).gather(len(self.starts) - 1, finish)
+        return Change(tuple(columns), (held, lambda _cell, frame: home(frame)))
+
     def total(self, question: Question) -> Integers:
         """Ask each block, and add the answers up: in each task, and then here."""
         layout = self.layout

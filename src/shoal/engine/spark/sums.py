@@ -1,0 +1,463 @@
+"""Checks and measures of rows in blocks: sums over blocks, added up.
+
+A class of equal rows may lie in many blocks. Its counts, by confidential value where l or t is
+asked for, are brought together by a hash of its keys, and each part of all classes is judged by
+itself, against the distribution of the whole table. So no machine holds all classes.
+
+Losses, marginals and COUNT queries are sums over rows: one pass over original and released rows
+side by side.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.checking import taxonomy_edges, value_codes
+from shoal.core import Check, Kind, LDiversity, ReleaseForm, Role, Schema, TCloseness, Testable
+from shoal.engine.spark.blocks import RID, Blocks, Numbered, cut_by
+from shoal.engine.spark.rows import Layout, SparkRows
+from shoal.errors import InternalError
+from shoal.foreign.axes import Scale, read_column, scale_of
+from shoal.measures import workload
+from shoal.measures.additive import Losses
+from shoal.measures.boxes import Boxes
+from shoal.measures.distribution import (
+    Marginal,
+    marginal_distances,
+    marginal_masses,
+    quantile_edges,
+)
+from shoal.methods.cells import sampled
+from shoal.models import Counts, verdict
+from shoal.table import Table
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+COUNT = "\0count"
+WAS = "\0was:"
+BINS, QUERIES, SAMPLE = 10, 1000, 200_000
+
+
+class Judged(NamedTuple):
+    """What some of the classes say about a guarantee; those of other classes are added."""
+
+    holds: bool
+    achieved: int | Fraction | float
+    size: int
+    classes: int
+    failing: int
+    homogeneous: int
+
+
+def check(blocks: Blocks, guarantee: Testable, schema: Schema, *, tasks: int) -> Check:
+    """Recompute a guarantee on released rows in blocks, cells compared as they are.
+
+    The witness names no rows, which have no numbers here. Cost: one pass and one exchange of the
+    counts of classes; for l and t one more pass, which finds the values and their totals.
+
+    Raises:
+        InputError: a hierarchical distance lacks its taxonomy.
+    """
+    if isinstance(guarantee, LDiversity | TCloseness):
+        keys, columns = list(guarantee.keys), list(guarantee.columns)
+        judge = _judging(blocks, guarantee, schema, tasks)
+    else:
+        keys, columns = list(guarantee.columns), []
+        judge = partial(_least, k=guarantee.k)
+    least = not isinstance(guarantee, TCloseness)
+    found: Judged = classes(blocks, keys, columns, tasks=tasks).fold(
+        lambda _number, frame: judge(frame), partial(_worse, least=least), tasks=tasks
+    )
+    remarks: dict[str, Any] = {"classes": found.classes}
+    if columns:
+        remarks |= {"failing_classes": found.failing, "homogeneous_classes": found.homogeneous}
+    return Check(guarantee, found.holds, found.achieved, {"size": found.size}, remarks)
+
+
+def classes(blocks: Blocks, keys: Sequence[str], columns: Sequence[str], *, tasks: int) -> Blocks:
+    """Count rows by keys and other columns; all counts of one class lie in one block."""
+    by = [*keys, *columns]
+
+    def part(_number: int, frame: pl.DataFrame) -> Numbered:
+        counts = frame.group_by(by).agg(pl.len().cast(pl.Int64).alias(COUNT))
+        place = (counts.select(keys).hash_rows() % tasks).cast(pl.Int64).to_numpy()
+        order = np.argsort(place, kind="stable")
+        return cut_by(counts[order], place[order])
+
+    def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+        together = pl.concat(frames).group_by(by).agg(pl.col(COUNT).sum())
+        return [(number, together)]
+
+    return blocks.map(part).gather(tasks, merge)
+
+
+def _least(frame: pl.DataFrame, k: int) -> Judged:
+    sizes = frame[COUNT].to_numpy()
+    least = int(sizes.min())
+    return Judged(least >= k, least, least, len(sizes), int((sizes < k).sum()), 0)
+
+
+def _judging(
+    blocks: Blocks, guarantee: LDiversity | TCloseness, schema: Schema, tasks: int
+) -> Callable[[pl.DataFrame], Judged]:
+    """Find the values of the whole table, and make a function that judges some of its classes."""
+    columns = list(guarantee.columns)
+
+    def distinct(_number: int, frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.group_by(columns).agg(pl.len().cast(pl.Int64).alias(COUNT))
+
+    def join(one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+        return pl.concat([one, other]).group_by(columns).agg(pl.col(COUNT).sum())
+
+    held: pl.DataFrame = blocks.fold(distinct, join, tasks=tasks).sort(columns)
+    codes, width = value_codes(held.select(columns), columns, schema)
+    whole = np.zeros(width, np.int64)
+    np.add.at(whole, codes, held[COUNT].to_numpy())
+    edges = taxonomy_edges(guarantee, schema, width)
+    named = held.select(columns).with_columns(pl.Series("\0code", codes))
+    keys = list(guarantee.keys)
+
+    def judge(frame: pl.DataFrame) -> Judged:
+        coded = frame.join(named, on=columns, how="left", nulls_equal=True)
+        label = coded.select(pl.struct(keys).rank("dense")).to_series().cast(pl.Int64).to_numpy()
+        code, many = coded["\0code"].to_numpy(), coded[COUNT].to_numpy()
+        order = np.lexsort((code, label))
+        label, code, many = label[order] - 1, code[order], many[order]
+        persons = np.bincount(label, weights=many).astype(np.int64)
+        counts = Counts(label, code, many, persons, width)
+        found = verdict(counts, guarantee, edges=edges, whole=whole)
+        return Judged(
+            found.holds,
+            found.achieved,
+            int(persons[found.witness]),
+            len(persons),
+            len(found.failing),
+            len(counts.homogeneous),
+        )
+
+    return judge
+
+
+def _worse(one: Judged, other: Judged, *, least: bool) -> Judged:
+    """The parts together: the worst decides, and of equals the smaller class."""
+    ahead = one.achieved < other.achieved if least else one.achieved > other.achieved
+    same = one.achieved == other.achieved
+    worst = one if ahead or (same and one.size <= other.size) else other
+    return Judged(
+        one.holds and other.holds,
+        worst.achieved,
+        worst.size,
+        one.classes + other.classes,
+        one.failing + other.failing,
+        one.homogeneous + other.homogeneous,
+    )
+
+
+def pairs(records: SparkRows, released: Blocks) -> Blocks:
+    """Original and released cells side by side, those of the original under other names."""
+
+    def narrow(number: int, frame: pl.DataFrame) -> Numbered:
+        names = list(records_types)
+        return [(number, frame.select(RID, *(pl.col(name).alias(WAS + name) for name in names)))]
+
+    def bare(number: int, frame: pl.DataFrame) -> Numbered:
+        return [(number, frame.select(RID, *records_types))]
+
+    def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+        sides = sorted(frames, key=lambda frame: frame.columns[1].startswith(WAS))
+        if len(sides) != 2 or not sides[0][RID].equals(sides[1][RID]):
+            raise InternalError("Released records do not fit the original ones.")
+        return [(number, pl.concat([sides[0].drop(RID), sides[1].drop(RID)], how="horizontal"))]
+
+    records_types = dict(records.layout.types)
+    return records.base.map(narrow).union(released.map(bare)).gather(len(records.starts) - 1, merge)
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What a block must know of the whole table to be measured.
+
+    Attributes:
+        layout: of the original.
+        scales: one a column that has a kind.
+        edges: of the bins of each.
+        queries: that are counted.
+    """
+
+    layout: Layout
+    scales: tuple[Scale, ...]
+    edges: tuple[Floats, ...]
+    queries: workload.Queries
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are measured."""
+        return tuple(scale.column.name for scale in self.scales)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Sums over rows; those of other rows are added.
+
+    Attributes:
+        losses: of the axes of numbers, the middle of an interval standing for it.
+        changed: rows whose cell is another, or generalised, by column.
+        missing: rows without a cell, original and released, by column.
+        written: columns whose cells are written as text, and were not.
+        masses: of one- and two-way marginals, original and released.
+        counts: answers to the queries, original and released.
+    """
+
+    rows: int
+    losses: Losses
+    changed: Ints
+    missing: Ints
+    written: NDArray[np.bool_]
+    masses: tuple[tuple[Floats, ...], tuple[Floats, ...]]
+    counts: Floats
+
+    def __add__(self, other: "Measured") -> "Measured":
+        masses = [
+            tuple(a + b for a, b in zip(one, two, strict=True))
+            for one, two in zip(self.masses, other.masses, strict=True)
+        ]
+        return Measured(
+            self.rows + other.rows,
+            self.losses + other.losses,
+            self.changed + other.changed,
+            self.missing + other.missing,
+            self.written | other.written,
+            (masses[0], masses[1]),
+            self.counts + other.counts,
+        )
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        """Total variation of all one- and two-way marginals, worst first."""
+        return marginal_distances(*self.masses)
+
+    @property
+    def errors(self) -> Floats:
+        """Relative errors of the queries whose true answer is above zero."""
+        return workload.relative_errors(self.counts[0], self.counts[1])
+
+
+def facts_of(
+    records: SparkRows, *, rng: np.random.Generator, queries: int = QUERIES, bins: int = BINS
+) -> Facts:
+    """Find domains, bins from a sample, and queries: two passes over the original."""
+    layout, template = records.layout, records.template
+    names = [name for name in layout.types if layout.schema[name].kind is not None]
+
+    def ends(table: Table, _places: Ints) -> Floats:
+        return np.array([_ends(table.raw(name)) for name in names])
+
+    found = records.fold(ends, np.maximum)
+    scales = tuple(
+        _scale(template, name, own) for name, own in zip(names, found.tolist(), strict=True)
+    )
+    sample = sampled(records, names, SAMPLE)
+    edges = tuple(
+        np.arange(1.0, scale.domain[1]) if scale.discrete else quantile_edges(column, bins)
+        for scale, column in zip(scales, sample.T, strict=True)
+    )
+    low, high = np.array([scale.domain for scale in scales]).T
+    discrete = [scale.discrete for scale in scales]
+    asked = workload.half_ranges(
+        low, high, discrete, queries=queries, rng=rng, axes=min(3, len(discrete))
+    )
+    return Facts(layout, scales, edges, asked)
+
+
+def _ends(raw: Floats) -> list[float]:
+    """The largest value, the least with its sign turned, and whether some are missing or broken."""
+    present = raw[~np.isnan(raw)]
+    broken = bool((present != np.rint(present)).any())
+    return [
+        float(present.max(initial=-np.inf)),
+        float((-present).max(initial=-np.inf)),
+        float(present.size < raw.size),
+        float(broken),
+    ]
+
+
+def _scale(template: Table, name: str, found: Sequence[float]) -> Scale:
+    """The axis of a column, from a table of three rows that has its ends."""
+    column = template.schema[name]
+    high, low, gone, broken = found
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        cells = [-1 if gone else 0]
+        held = template.with_codes(name, np.array(cells)) if template.levels(name) else template
+        return scale_of(held, name, template.frame[name], decimal=None)
+    rows = template.take(np.zeros(3, np.int64))
+    ends = np.array([high, -low, np.nan]) if np.isfinite(high) else np.full(3, np.nan)
+    laid = scale_of(rows.with_numbers(name, ends), name, template.frame[name], decimal=None)
+    if broken and laid.unit and column.kind is Kind.NUMERIC:
+        beyond = float(np.nextafter(laid.domain[1] - 1, np.inf))
+        laid = replace(laid, unit=0.0, domain=(laid.domain[0], beyond))
+    return laid
+
+
+def measure(records: SparkRows, released: Blocks, facts: Facts) -> Measured:
+    """Add up what losses, marginals and queries are made of: one pass over both tables."""
+    found: Measured = pairs(records, released).fold(
+        lambda _number, frame: measured(frame, facts),
+        lambda one, other: one + other,
+        tasks=records.store.tasks,
+    )
+    return found
+
+
+def measured(frame: pl.DataFrame, facts: Facts) -> Measured:
+    """Measure the rows of one frame of `pairs`."""
+    names = facts.names
+    was = frame.select(pl.col(WAS + name).alias(name) for name in facts.layout.types)
+    table = facts.layout.table(was)
+    axes = [read_column(frame[s.column.name], s, decimal=None) for s in facts.scales]
+    places = np.column_stack([
+        scale_of(table, name, table.frame[name], decimal=None).places for name in names
+    ])  # fmt: skip
+    lower, upper = (
+        np.column_stack([getattr(a, side) for a in axes]) for side in ("lower", "upper")
+    )
+    hidden = np.column_stack([axis.suppressed for axis in axes])
+    domain = np.array([scale.domain for scale in facts.scales]).T
+    discrete = tuple(scale.discrete for scale in facts.scales)
+    for j, (axis, scale) in enumerate(zip(axes, facts.scales, strict=True)):
+        # An empty category is missing, the last place, where the original has such cells.
+        if scale.discrete and scale.domain[1] > len(scale.levels):
+            lower[axis.missing, j], upper[axis.missing, j] = scale.domain[1] - 1, scale.domain[1]
+            hidden[axis.missing, j] = False
+    points = Boxes.points(places, discrete=discrete, domain=(domain[0], domain[1]))
+    boxes = Boxes(lower, upper, np.ones(len(lower)), discrete)
+    answers = [workload.answers(workload.index(one), facts.queries) for one in (points, boxes)]
+    numeric = [j for j, codes in enumerate(discrete) if not codes]
+    return Measured(
+        len(places),
+        Losses.of(places[:, numeric], _middles(lower, upper, hidden, facts.scales)[:, numeric]),
+        np.array([_changed(table, frame, name) for name in names]),
+        np.array(
+            [[table.frame[n].null_count() for n in names], [frame[n].null_count() for n in names]]
+        ),
+        np.array([pl.String in {frame[n].dtype} - {table.frame[n].dtype} for n in names]),
+        (marginal_masses(points, facts.edges), marginal_masses(boxes, facts.edges)),
+        np.stack(answers),
+    )
+
+
+def _middles(
+    lower: Floats, upper: Floats, hidden: NDArray[np.bool_], scales: Sequence[Scale]
+) -> Floats:
+    """One place a cell, the middle of an interval; NaN where nothing is told."""
+    unit = np.array([scale.unit for scale in scales])
+    # The middle of the whole numbers 20 to 29, kept as [20, 30), is 24.5.
+    middle = np.where(lower == upper, lower, (lower + upper - unit) / 2)
+    return np.where(hidden, np.nan, middle)
+
+
+def _changed(table: Table, frame: pl.DataFrame, name: str) -> int:
+    """Rows whose released cell is not the original one, as it is written."""
+    before, after = table.frame[name], frame[name]
+    if after.dtype == pl.String or table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        before, after = before.cast(pl.String), after.cast(pl.String)
+    return int(before.ne_missing(after).sum())
+
+
+def compare(
+    records: SparkRows,
+    released: Blocks,
+    columns: Sequence[str],
+    form: ReleaseForm,
+    *,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """Measure what `figures.compare` does, and losses, marginals and queries beside.
+
+    Args:
+        records: the original.
+        released: its rows as released, in canonical order.
+        columns: what was protected.
+        form: of marginals nothing is said about combinations.
+        rng: draws the queries.
+    """
+    schema, tasks = records.layout.schema, records.store.tasks
+    keys = (
+        list(schema.with_role(Role.QUASI_IDENTIFIER)) if form is not ReleaseForm.MARGINALS else []
+    )
+    facts = facts_of(records, rng=rng)
+    found = measure(records, released, facts)
+    bare = [name for name in schema.with_role(Role.CONFIDENTIAL) if name not in columns]
+    return {
+        "rows": found.rows,
+        "unique_on_quasi_identifiers": {
+            "original": _alone(records.base, keys, tasks=tasks),
+            "released": _alone(released, keys, tasks=tasks),
+        },
+        "homogeneous": {name: _homogeneous(released, keys, name, tasks) for name in bare if keys},
+        "columns": [_column(found, facts, name) for name in columns],
+        "measures": {
+            "SSE": found.losses.sse,
+            "SAE": found.losses.sae,
+            "IL1s": found.losses.il1s,
+            "marginals": [
+                {"columns": [facts.names[j] for j in one.columns], "total_variation": one.distance}
+                for one in found.marginals[:10]
+            ],
+            "count_queries": _median(found),
+        },
+    }
+
+
+def _median(found: Measured) -> dict[str, Any] | None:
+    if not found.errors.size:
+        return None
+    middle = workload.median_relative_error(found.errors)
+    return {"median_relative_error": middle.value, "low": middle.low, "high": middle.high}
+
+
+def _column(found: Measured, facts: Facts, name: str) -> Mapping[str, Any]:
+    place = facts.names.index(name)
+    scale = facts.scales[place]
+    figures = {
+        "name": name,
+        "kind": scale.column.kind,
+        "missing_original": int(found.missing[0, place]),
+        "missing_released": int(found.missing[1, place]),
+    }
+    share = float(found.changed[place] / found.rows)
+    if found.written[place]:
+        return {**figures, "loss": share, "measure": "share of rows whose cell was generalised"}
+    if scale.discrete:
+        return {**figures, "loss": share, "measure": "share of rows whose category changed"}
+    numeric = [own.column.name for own in facts.scales if not own.discrete].index(name)
+    ratio = float(found.losses.sse_over_sst[numeric])
+    return {**figures, "loss": ratio, "measure": "SSE / SST"}
+
+
+def _alone(blocks: Blocks, keys: list[str], *, tasks: int) -> int | None:
+    """Count the rows whose combination of values nobody else has."""
+    if not keys:
+        return None
+    alone: int = classes(blocks, keys, (), tasks=tasks).fold(
+        lambda _number, frame: int((frame[COUNT] == 1).sum()), lambda a, b: a + b, tasks=tasks
+    )
+    return alone
+
+
+def _homogeneous(blocks: Blocks, keys: list[str], name: str, tasks: int) -> dict[str, int]:
+    """Count the classes, and their rows, in which everybody has the same confidential value."""
+
+    def ask(_number: int, frame: pl.DataFrame) -> Ints:
+        held = frame.group_by(keys).agg(pl.len().alias("values"), pl.col(COUNT).sum())
+        alike = held.filter(pl.col("values") == 1)
+        return np.array([alike.height, alike[COUNT].sum()], dtype=np.int64)
+
+    found = classes(blocks, keys, [name], tasks=tasks).fold(ask, np.add, tasks=tasks)
+    return {"classes": int(found[0]), "rows": int(found[1])}
