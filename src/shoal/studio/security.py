@@ -44,7 +44,7 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-SAFE = frozenset({"GET", "HEAD"})
+READING = frozenset({"GET", "HEAD"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -161,11 +161,11 @@ class Guard:
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
             return _sentence(scope, 403, "This address is not one of the studio's.")
         method = scope["method"]
-        if method not in SAFE and origins != [f"{scope.get('scheme', 'http')}://{hosts[0]}"]:
+        if method not in READING and origins != [f"{scope.get('scheme', 'http')}://{hosts[0]}"]:
             return _sentence(scope, 403, "The request does not come from a page of the studio.")
         session = self._session(headers)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
-        if given and scope["path"] == "/" and method in SAFE:
+        if given and scope["path"] == "/" and method in READING:
             return self._opened(scope, given[0], session)
         if session is None:
             return _sentence(
