@@ -40,6 +40,7 @@ class Plan:
 
     Attributes:
         notes: what the policy says and this method does not use, in sentences.
+        spread: whether it will run on blocks of records, on Spark.
     """
 
     policy: Policy
@@ -49,6 +50,7 @@ class Plan:
     required: tuple[Guarantee, ...]
     not_claimed: tuple[str, ...]
     notes: tuple[str, ...]
+    spread: bool = False
 
 
 def plan(
@@ -87,13 +89,14 @@ def plan(
         policy=policy,
         method=method,
         setting=setting,
-        claims=method.claims(setting),
+        claims=_claims(method, setting, spread=spread),
         required=required(policy),
         not_claimed=method.not_claimed(setting),
         notes=(
             *_notes(policy, method, setting),
             *([method.approximate] if spread and method.approximate else []),
         ),
+        spread=spread,
     )
     for guarantee in planned.required:
         # A method that does not look at confidential values may still reach what it cannot
@@ -103,6 +106,28 @@ def plan(
         if not any(covers(claim, guarantee) for claim in planned.claims):
             raise ClaimViolationError(_cannot(planned, guarantee))
     return planned
+
+
+def _claims(method: Method[Any], setting: Setting[Any], *, spread: bool) -> tuple[Claim, ...]:
+    """What the method promises; no epsilon where the result depends on blocks of the data.
+
+    On blocks an exact method gives what it gives on one machine, and keeps its claims. Of an
+    approximate one the blocks follow the data, and a changed record may move them: its proof
+    is about other groups. Groups of k stay groups of k.
+    """
+    claims = method.claims(setting)
+    if not (spread and method.approximate):
+        return claims
+    return tuple(
+        replace(
+            claim,
+            status=Status.UNPROVEN,
+            basis="on Spark groups form in blocks that follow the data: no proof is about those",
+        )
+        if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED
+        else claim
+        for claim in claims
+    )
 
 
 def _refuse_spread(method: Method[Any], setting: Setting[Any]) -> None:
@@ -122,7 +147,8 @@ def with_rows(planned: Plan, rows: int) -> Plan:
         return planned
     setting = replace(planned.setting, rows=rows)
     planned.method.refuse(setting)
-    return replace(planned, setting=setting, claims=planned.method.claims(setting))
+    claims = _claims(planned.method, setting, spread=planned.spread)
+    return replace(planned, setting=setting, claims=claims)
 
 
 def covers(claim: Claim, guarantee: Guarantee) -> bool:

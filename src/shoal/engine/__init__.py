@@ -18,9 +18,9 @@ def source(data: Any) -> Source:
         from shoal.engine.spark.source import SparkSource  # noqa: PLC0415 (optional)
 
         return SparkSource(data)
-    if isinstance(data, local.Source) or type(data).__name__ == "SparkSource":
-        found: Source = data
-        return found
+    if hasattr(data, "adopt"):
+        made: Source = data
+        return made
     return local.Source(io.from_native(data))
 
 

@@ -36,6 +36,10 @@ _SCHEMA = pa.schema(
     ]
 )
 _MARK = "shoal-error:"
+_MANY = 4_000_000
+"""Numbers above which blocks are fetched task by task: each is then a job of its own."""
+_BATCH = 32 << 20
+"""Bytes that go from Spark to Python at a time, at least a block."""
 TASKS = 4
 """Tasks a core, so that the last one does not keep the others waiting."""
 STRIDE = 1 << 40
@@ -86,6 +90,8 @@ class Store:
         self._spark = spark
         stated = spark.conf.get("spark.shoal.blockRows", None)
         self.block_rows = int(stated) if stated else BLOCK_ROWS
+        # A row is a block here, and ten thousand of them in one batch would be too many.
+        spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_BATCH))
 
     @property
     def tasks(self) -> int:
@@ -210,10 +216,18 @@ class Blocks:
         notes = [(row["block"], unpack(row["data"])) for row in found if row["block"] < 0]
         return Kept(held, dict(sorted(sizes.items())), sorted(notes, key=lambda pair: pair[0]))
 
-    def fetch(self) -> Iterator[tuple[int, pl.DataFrame]]:
-        """Bring the blocks here, task by task, in no order."""
+    def fetch(self, cells: int = 0) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Bring the blocks here, in no order: all at once, or task by task where they are many.
+
+        Args:
+            cells: about how many numbers they hold.
+        """
+        frame = self.frame.select("block", "data")
         with speaking():
-            for row in self.frame.select("block", "data").toLocalIterator(prefetchPartitions=True):
+            rows = (
+                frame.toLocalIterator(prefetchPartitions=True) if cells > _MANY else frame.collect()
+            )
+            for row in rows:
                 yield row["block"], unpack(row["data"])
 
     def total(self, question: Callable[[pl.DataFrame], Integers]) -> Integers:
@@ -231,7 +245,7 @@ class Blocks:
                 values = pl.Series("values", [total.ravel()], dtype=pl.List(pl.Int64))
                 yield from _written([(0, pl.DataFrame([shape, values]))])
 
-        tasks = max(2, self._source.sparkSession.sparkContext.defaultParallelism)
+        tasks = TASKS * self._source.sparkSession.sparkContext.defaultParallelism
         asked = self._source.coalesce(tasks).mapInArrow(_guarded(run), FORM)
         with speaking():
             answers = [unpack(row["data"]) for row in asked.select("data").collect()]

@@ -150,7 +150,7 @@ class SparkRows:
         def narrow(number: int, frame: pl.DataFrame) -> Numbered:
             return [(number, frame.select(names))]
 
-        parts = dict(self.base.map(narrow).fetch())
+        parts = dict(self.base.map(narrow).fetch(len(self) * len(names)))
         return self.layout.table(pl.concat([parts[number] for number in sorted(parts)]))
 
     def runs(self, orders: Sequence[RunOrder], k: int) -> "tuple[Runs, ...]":
@@ -291,7 +291,7 @@ class Runs:
         found = np.empty(n)
         numbers, ranks = self.held
         place = dict(zip(numbers, ranks.tolist(), strict=False))
-        for number, frame in self.blocks.map(values).fetch():
+        for number, frame in self.blocks.map(values).fetch(n):
             found[place[number] : place[number] + frame.height] = frame.to_series().to_numpy()
         return self.cut(found, self.k)
 
@@ -468,7 +468,7 @@ def _by_group(labels: Integers, measured: Integers) -> pl.DataFrame:
 
 def _group_sums(blocks: Blocks, groups: int) -> Integers:
     total: Integers | None = None
-    for _, frame in blocks.fetch():
+    for _, frame in blocks.fetch(groups):
         part = frame.drop(GROUP).to_numpy()
         if total is None:
             total = np.zeros((groups, part.shape[1]), dtype=np.int64)

@@ -28,6 +28,10 @@ DEFAULTS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.maxResultSize": "0",
+    # A task has one core, and its libraries must not think that they have all.
+    "spark.executorEnv.POLARS_MAX_THREADS": "1",
+    "spark.executorEnv.NUMBA_NUM_THREADS": "1",
+    "spark.executorEnv.OMP_NUM_THREADS": "1",
 }
 """Settings of a session that we make; those that are handed in come after.
 
@@ -62,22 +66,34 @@ def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
             raise InputError(f"Expected a setting of Spark such as spark.master, found '{key}'.")
     found = SparkSession.getActiveSession()
     if found is None:
-        # A program that was started by spark-submit has a context to come.
-        submitted = "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
-        if not submitted:
-            find_java()
-        builder: Any = SparkSession.builder.appName("shoal")
-        stated = {} if submitted else {"spark.master": "local[*]", **DEFAULTS}
-        if not submitted and given.get("spark.master", "local").startswith("local"):
-            stated |= _ALONE
-        for key, value in {**stated, **given}.items():
-            builder = builder.config(key, value)
-        made: SparkSession = builder.getOrCreate()
-        return made
+        return _made(given)
     for key, value in given.items():
         if found.conf.isModifiable(key) or key.startswith("spark.shoal."):
             found.conf.set(key, value)
     return found
+
+
+def _made(given: Mapping[str, str]) -> "SparkSession":
+    from pyspark.sql import SparkSession  # noqa: PLC0415 (optional)
+
+    stated: dict[str, str] = {}
+    # A program that was started by spark-submit has a context to come, and settings of its own.
+    if "SPARK_ENV_LOADED" not in os.environ and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        find_java()
+        stated = {"spark.master": "local[*]", **DEFAULTS}
+        if given.get("spark.master", "local").startswith("local"):
+            stated |= _ALONE
+    builder: Any = SparkSession.builder.appName("shoal")
+    for key, value in {**stated, **given}.items():
+        builder = builder.config(key, value)
+    try:
+        made: SparkSession = builder.getOrCreate()
+    except Exception as error:  # noqa: BLE001 (of many sorts: no gateway, no master, no port)
+        raise InputError(
+            f"Spark did not start ({type(error).__name__}). It needs Java 17 or later, and the "
+            "master of spark.master, if that is stated, within reach."
+        ) from None
+    return made
 
 
 def find_java() -> None:
