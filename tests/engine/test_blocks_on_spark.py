@@ -1,16 +1,18 @@
 """Methods and measures that work on blocks, on a real session of two cores."""
 
-from fractions import Fraction
-
 import numpy as np
 import polars as pl
 import pytest
 
-from shoal import engine, release
-from shoal.checking import check_frame
-from shoal.core import Distance, Diversity, KAnonymity, LDiversity, TCloseness
+pytest.importorskip("pyspark", reason="needs pyspark, the extra 'spark'")
+
+from tests.engine import memory
+
+from shoal import engine, intake, release
+from shoal.engine.spark.source import ordered
 from shoal.errors import InputError
-from shoal.measures import loss
+from shoal.hazmat.fakes import SeededNoise
+from shoal.methods import Tools
 from shoal.planning import plan
 
 pytestmark = [
@@ -29,7 +31,11 @@ COLUMNS = {
 
 
 @pytest.fixture(autouse=True)
-def _blocks(spark):
+def _blocks(request):
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    spark = request.getfixturevalue("spark")
     stated = spark.conf.get("spark.shoal.blockRows")
     spark.conf.set("spark.shoal.blockRows", "2000")
     yield
@@ -90,77 +96,36 @@ def test_mondrian_gives_rows_checks_and_figures_of_one_machine(spark):
         assert other["loss"] == pytest.approx(one["loss"], rel=1e-12)
 
 
-def test_blocked_mdav_keeps_k_and_does_not_depend_on_partitions_or_order(spark):
+def test_blocked_mdav_keeps_k_and_gives_the_rows_of_other_partitions(spark):
     frame = table(25_000, seed=1)
     spark.conf.set("spark.shoal.blockRows", "25000")
-    one, done = ran(spark, frame, policy("mdav"), 1)
-    other, _ = ran(spark, frame.sample(fraction=1, shuffle=True, seed=2), policy("mdav"), 5)
+    planned = plan(policy("mdav"), spread=True)
+    adopted = intake.adopt(frame, planned.policy.schema)
+    here = memory.typed(adopted, 25_000, np.random.default_rng(0), [7_000, 20_000])
+    rows = ordered(here, None)
+    change = planned.method.spread(rows, planned.setting, Tools(SeededNoise(0))).changes
+    other = pl.concat(rows.changed(change).keep().frames()).select(frame.columns)
+
+    one, done = ran(spark, frame.sample(fraction=1, shuffle=True, seed=2), policy("mdav"), 5)
 
     assert one.group_by(KEYS).len()["len"].min() >= 5
-    assert sorted_rows(one).equals(sorted_rows(other))
+    assert sorted_rows(one).equals(sorted_rows(other.cast(one.schema)))
     assert any("coarse tree" in note for note in done.release.manifest["notes"])
 
 
-def test_a_table_of_one_cell_gets_the_groups_and_the_losses_of_one_machine(spark):
-    frame = table(3_000, seed=11, missing=False)
-    local = release.run(
-        plan(policy("mdav"), keep_order=True), release.io.from_native(frame)
-    ).release.data
-    spark.conf.set("spark.shoal.blockRows", "5000")
-    released, there = ran(spark, frame, policy("mdav"), 20)
-
-    assert sorted_rows(released).equals(sorted_rows(local))
-    names = ["größe", "income", "age"]
-    X, Y = (one.select(names).cast(pl.Float64).to_numpy() for one in (frame, local))
-    measures = there.figures["measures"]
-    assert measures["SSE"] == pytest.approx(loss.sse(X, Y), rel=1e-9)
-    assert measures["SAE"] == pytest.approx(loss.sae(X, Y), rel=1e-9)
-    assert measures["IL1s"] == pytest.approx(loss.il1s(X, Y), rel=1e-9)
-    assert measures["marginals"][0]["total_variation"] > 0
-    assert measures["count_queries"]["median_relative_error"] >= 0
-
-
-def test_more_partitions_than_rows_give_the_rows_of_one_machine(spark):
-    frame = table(12, missing=False)
-
-    few, _ = ran(spark, frame, policy("mondrian"), 20)
-
-    assert sorted_rows(few).equals(sorted_rows(release.protect(frame, policy("mondrian")).data))
-
-
-def test_counts_of_classes_in_parts_give_the_checks_of_a_whole_frame(spark):
-    from shoal.engine.spark import sums  # noqa: PLC0415 (optional)
-    from shoal.engine.spark.blocks import Blocks, pack  # noqa: PLC0415 (optional)
-
-    frame = table(3_000, seed=8).with_columns(pl.col("größe").round(-1), income=pl.lit(1.0))
-    frame = frame.with_columns(age=(pl.col("age") // 20))
-    schema = plan(policy("mdav")).policy.schema
-    rows = [(n, part.height, pack(part)) for n, part in enumerate(frame.iter_slices(700))]
-    blocks = Blocks(spark.createDataFrame(rows, "block long, rows long, data binary"))
-    wanted = [
-        KAnonymity(5, KEYS),
-        LDiversity(Fraction(2), Diversity.ENTROPY, ("ill",), KEYS),
-        LDiversity(Fraction(2), Diversity.RECURSIVE, ("ill",), KEYS, Fraction(3)),
-        TCloseness(Fraction(1, 5), Distance.ORDERED, ("ill",), KEYS),
-        TCloseness(Fraction(1, 5), Distance.EQUAL, ("ill", "age"), ("region",)),
-    ]
-
-    for guarantee in wanted:
-        here = sums.check(blocks, guarantee, schema, tasks=3)
-        there = check_frame(frame, guarantee, schema)
-        assert (here.holds, here.achieved) == (there.holds, there.achieved)
-        for name, value in here.remarks.items():
-            assert value == there.remarks[name]
-
-
-def test_what_blocks_cannot_do_is_refused_before_anything_is_read(spark):
-    data = spark.createDataFrame(table(20).to_arrow())
+def test_what_blocks_cannot_do_is_refused_before_anything_is_read():
+    bounded = {"x": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 1]}}
+    noisy = {
+        "version": 1,
+        "columns": bounded,
+        "protect": {"method": "mdav-laplace", "k": 5, "epsilon": 1, "release_form": "row-aligned"},
+    }
 
     for stated, word in (
         (policy("mondrian", suppress=0.1), "suppress"),
         (policy("mondrian", dimension="entropy"), "dimension"),
         (policy("mdav", blocks="region"), "coarse tree"),
-        (policy("mdav-laplace", epsilon=1, release_form="row-aligned"), "does not run on Spark"),
+        (noisy, "does not run on Spark"),
     ):
         with pytest.raises(InputError, match=word):
-            release.protect(data, stated)
+            plan(stated, spread=True)

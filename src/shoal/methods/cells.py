@@ -12,9 +12,10 @@ Cells are cut by the data. Nothing that rests on groups being a function of publ
 survives that, so that methods with a claim of differential privacy do not work within cells.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,23 +142,38 @@ def _sizes(rows: Rows, columns: Sequence[str], scales: Sequence[Scale], cells: C
     return sizes
 
 
+class Drawn(NamedTuple):
+    """Sampled records: their places in the canonical order, and their raw values by column."""
+
+    places: Ints
+    raws: Floats
+
+    def __add__(self, other: Any) -> "Drawn":
+        return Drawn(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+
+    def in_order(self) -> Floats:
+        """Raw values in canonical order, one column each."""
+        return self.raws[np.argsort(self.places)]
+
+
+class Sample(NamedTuple):
+    """A sample of the records; who is in depends on places in the canonical order alone."""
+
+    columns: tuple[str, ...]
+    share: float
+
+    def of(self, table: Table, places: Ints) -> Drawn:
+        """Those of a block."""
+        chosen = np.flatnonzero(_mixed(places) < self.share)
+        raws = np.column_stack([table.raw(name) for name in self.columns])
+        return Drawn(places[chosen], raws[chosen])
+
+
 def sampled(rows: Rows, columns: Sequence[str], count: int) -> Floats:
-    """Raw values of about so many records, in canonical order: one column each.
-
-    Whether a record is in depends on its place in the canonical order alone.
-    """
-    below = min(count / len(rows), 1.0)
-
-    def draw(table: Table, places: Ints) -> tuple[Ints, Floats]:
-        chosen = np.flatnonzero(_mixed(places) < below)
-        raws = np.column_stack([table.raw(name) for name in columns])
-        return places[chosen], raws[chosen]
-
-    def join(one: tuple[Ints, Floats], other: tuple[Ints, Floats]) -> tuple[Ints, Floats]:
-        return np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
-
-    places, raws = rows.fold(draw, join)
-    return np.asarray(raws[np.argsort(places)], dtype=np.float64)
+    """Raw values of about so many records, in canonical order: one column each."""
+    draw = Sample(tuple(columns), min(count / len(rows), 1.0))
+    drawn: Drawn = rows.fold(draw.of, operator.add)
+    return drawn.in_order()
 
 
 def scattered(places: Ints, parts: Ints) -> Ints:

@@ -226,10 +226,7 @@ def _look(dtype: pl.DataType, column: Column) -> Callable[[pl.Series], pl.Series
         return lambda cells: _first(cells.str.to_date(column.date_format or "%Y-%m-%d",
                                                       strict=False).is_null())  # fmt: skip
     if dtype.is_integer() and column.kind is Kind.NUMERIC and column.step:
-        return lambda cells: (
-            (cells == cells.max()) & _first(cells == cells.max())
-            | (cells == cells.min()) & _first(cells == cells.min())
-        )
+        return lambda cells: _largest(cells.cast(pl.Float64).abs())
     return None
 
 
@@ -237,6 +234,12 @@ def _first(mask: pl.Series) -> pl.Series:
     """The first cell for which something holds, and the first for which it does not."""
     known = mask.fill_null(value=False)
     return known.is_first_distinct()
+
+
+def _largest(values: pl.Series) -> pl.Series:
+    """The first of the largest numbers; nothing where there is no number."""
+    top = values.max()
+    return _first(values.is_not_null() if top is None else values == top)
 
 
 def _odd(cells: pl.Series) -> pl.Series:
@@ -261,7 +264,7 @@ def _numbers(cells: pl.Series) -> pl.Series:
     size = swapped.str.strip_chars().cast(pl.Float64, strict=False).abs()
     plain = cells.str.strip_chars().cast(pl.Float64, strict=False).abs()
     for values in (size, plain):
-        mask |= _first(values == values.max())
+        mask |= _largest(values)
     return mask
 
 

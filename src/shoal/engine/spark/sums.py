@@ -33,7 +33,7 @@ from shoal.measures.distribution import (
     marginal_masses,
     quantile_edges,
 )
-from shoal.methods.cells import sampled
+from shoal.methods.cells import Drawn, Sample
 from shoal.models import Counts, verdict
 from shoal.table import Table
 
@@ -252,18 +252,23 @@ class Measured:
 def facts_of(
     records: SparkRows, *, rng: np.random.Generator, queries: int = QUERIES, bins: int = BINS
 ) -> Facts:
-    """Find domains, bins from a sample, and queries: two passes over the original."""
+    """Find domains, bins from a sample, and queries: one pass over the original."""
     layout, template = records.layout, records.template
     names = [name for name in layout.types if layout.schema[name].kind is not None]
 
-    def ends(table: Table, _places: Ints) -> Floats:
-        return np.array([_ends(table.raw(name)) for name in names])
+    draw = Sample(tuple(names), min(SAMPLE / len(records), 1.0))
 
-    found = records.fold(ends, np.maximum)
+    def look(table: Table, places: Ints) -> tuple[Floats, Drawn]:
+        return np.array([_ends(table.raw(name)) for name in names]), draw.of(table, places)
+
+    def join(one: tuple[Floats, Drawn], other: tuple[Floats, Drawn]) -> tuple[Floats, Drawn]:
+        return np.maximum(one[0], other[0]), one[1] + other[1]
+
+    found, drawn = records.fold(look, join)
     scales = tuple(
         _scale(template, name, own) for name, own in zip(names, found.tolist(), strict=True)
     )
-    sample = sampled(records, names, SAMPLE)
+    sample = drawn.in_order()
     edges = tuple(
         np.arange(1.0, scale.domain[1]) if scale.discrete else quantile_edges(column, bins)
         for scale, column in zip(scales, sample.T, strict=True)
@@ -394,13 +399,17 @@ def compare(
     facts = facts_of(records, rng=rng)
     found = measure(records, released, facts)
     bare = [name for name in schema.with_role(Role.CONFIDENTIAL) if name not in columns]
+    alike = {name: _few(released, keys, [name], tasks) for name in bare if keys}
+    alone = next((int(own[0]) for own in alike.values()), None)
     return {
         "rows": found.rows,
         "unique_on_quasi_identifiers": {
             "original": _alone(records.base, keys, tasks=tasks),
-            "released": _alone(released, keys, tasks=tasks),
+            "released": _alone(released, keys, tasks=tasks) if alone is None else alone,
         },
-        "homogeneous": {name: _homogeneous(released, keys, name, tasks) for name in bare if keys},
+        "homogeneous": {
+            name: {"classes": int(own[1]), "rows": int(own[2])} for name, own in alike.items()
+        },
         "columns": [_column(found, facts, name) for name in columns],
         "measures": {
             "SSE": found.losses.sse,
@@ -443,21 +452,16 @@ def _column(found: Measured, facts: Facts, name: str) -> Mapping[str, Any]:
 
 def _alone(blocks: Blocks, keys: list[str], *, tasks: int) -> int | None:
     """Count the rows whose combination of values nobody else has."""
-    if not keys:
-        return None
-    alone: int = classes(blocks, keys, (), tasks=tasks).fold(
-        lambda _number, frame: int((frame[COUNT] == 1).sum()), lambda a, b: a + b, tasks=tasks
-    )
-    return alone
+    return int(_few(blocks, keys, (), tasks)[0]) if keys else None
 
 
-def _homogeneous(blocks: Blocks, keys: list[str], name: str, tasks: int) -> dict[str, int]:
-    """Count the classes, and their rows, in which everybody has the same confidential value."""
+def _few(blocks: Blocks, keys: list[str], columns: Sequence[str], tasks: int) -> Ints:
+    """Classes of one row; and classes, with their rows, in which other columns have one value."""
 
     def ask(_number: int, frame: pl.DataFrame) -> Ints:
         held = frame.group_by(keys).agg(pl.len().alias("values"), pl.col(COUNT).sum())
         alike = held.filter(pl.col("values") == 1)
-        return np.array([alike.height, alike[COUNT].sum()], dtype=np.int64)
+        return np.array([(held[COUNT] == 1).sum(), alike.height, alike[COUNT].sum()], np.int64)
 
-    found = classes(blocks, keys, [name], tasks=tasks).fold(ask, np.add, tasks=tasks)
-    return {"classes": int(found[0]), "rows": int(found[1])}
+    found: Ints = classes(blocks, keys, columns, tasks=tasks).fold(ask, np.add, tasks=tasks)
+    return found
