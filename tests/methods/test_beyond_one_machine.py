@@ -25,7 +25,7 @@ from shoal.core import (
 )
 from shoal.errors import ClaimViolationError
 from shoal.hazmat.fakes import SeededNoise
-from shoal.methods import REGISTRY, cells, levels
+from shoal.methods import REGISTRY, cells, cuts
 from shoal.methods.method import Setting, Tools
 from shoal.partition import mdav, vmdav
 from shoal.partition._kernels_mondrian import border_cuts as compiled_border_cuts
@@ -262,7 +262,7 @@ def test_border_cuts_are_those_of_the_kernel(data):
     cut, many = np.zeros(2), np.zeros(2, np.int64)
     compiled_border_cuts(x, np.append(borders, 0), np.zeros(size, np.int64), cut, many)
 
-    found = levels.border_cuts(held, borders)
+    found = cuts.border_cuts(held, borders)
 
     assert sorted(own.fewer for own in found) == sorted(many.tolist())
     for own in found:

@@ -15,19 +15,19 @@ than on one machine; what is promised holds all the same.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core import Kind, LDiversity, Partition, TCloseness
+from shoal.core import LDiversity, Partition, TCloseness
 from shoal.errors import ClaimViolationError, InputError
 from shoal.methods import cells
+from shoal.methods.cuts import Cut, around, border_cuts, merged, middle_place
 from shoal.methods.method import Tools
 from shoal.methods.rows import Rows, Spread
-from shoal.methods.rulers import Ruler, Values, levels_of, ruler, way
+from shoal.methods.rulers import Ruler, Values, levels_of, representatives, ruler, way
 from shoal.partition import Requirement, mondrian_tree, unmet
 from shoal.partition._kernels_cells import descend, tally_grid
 from shoal.partition._kernels_rules import Rules, meets
@@ -144,13 +144,6 @@ class Upper:
         self.depths[end] += 1
         self.depths.append(self.depths[end])
         self.ends.pop(end, None)
-
-
-class Cut(NamedTuple):
-    """x < value goes low, with so many records; 0 of them: there is no such cut."""
-
-    value: float
-    fewer: int
 
 
 def spread(rows: Rows, asked: Asked, release: Release, tools: Tools) -> Spread:
@@ -354,7 +347,7 @@ class _Work:
             a = place // 2
             if place % 2:
                 top = seen.ends[2 * slot + 1, j]
-                cuts[slot] = _around(float(own[a]), fewer, upto, sizes[slot], top)
+                cuts[slot] = around(float(own[a]), fewer, upto, sizes[slot], top)
             else:
                 low = float(own[a - 1]) if a else -np.inf
                 high = float(own[a]) if a < len(own) else np.inf
@@ -364,9 +357,7 @@ class _Work:
             place, fewer, upto = middle_place(held, sizes[slot] // 2 - before[slot])
             top = seen.ends[2 * slot + 1, axes[slot]]
             start = before[slot]
-            cuts[slot] = _around(
-                float(values[place]), start + fewer, start + upto, sizes[slot], top
-            )
+            cuts[slot] = around(float(values[place]), start + fewer, start + upto, sizes[slot], top)
         return cuts
 
     def _grids(self, upper: Upper, active: Sequence[int]) -> tuple[Floats, Ints]:
@@ -433,10 +424,10 @@ class _Work:
             slot = slot[rows]
             x = X[rows, axis[slot]]
             inside = (x > low[slot]) & (x < high[slot])
-            return _merged(slot[inside], x[inside], np.ones(int(inside.sum()), np.int64))
+            return merged(slot[inside], x[inside], np.ones(int(inside.sum()), np.int64))
 
         def join(one: Any, other: Any) -> Any:
-            return _merged(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
+            return merged(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
 
         slot, values, counts = self.rows.fold(ask, join)
         return {
@@ -591,25 +582,6 @@ class _Work:
         return route, finish
 
 
-def representatives(table: Table, columns: Sequence[str]) -> Ints:
-    """Some records that have, column by column, every cell that a cover of all depends on.
-
-    Those are the least and the largest number, each category, and a missing cell.
-    """
-    chosen: list[int] = []
-    for name in columns:
-        raw = table.raw(name)
-        present = np.flatnonzero(~np.isnan(raw))
-        if present.size < raw.size:
-            chosen.append(int(np.flatnonzero(np.isnan(raw))[0]))
-        if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
-            chosen += present[np.unique(raw[present], return_index=True)[1]].tolist()
-        elif present.size:
-            x = raw[present]
-            chosen += [int(present[x.argmin()]), int(present[x.argmax()])]
-    return np.unique(np.array(chosen, np.int64))
-
-
 def _values(counted: Sequence[Counted], rules: Rules, table: Table, slot: Ints, slots: int) -> Ints:
     """Confidential values by node, those of all rules one after the other."""
     width = int(rules.first[-1])
@@ -619,62 +591,3 @@ def _values(counted: Sequence[Counted], rules: Rules, table: Table, slot: Ints, 
         key = slot[inside] * width + rules.first[r] + own.codes(table)[inside]
         found += np.bincount(key, minlength=slots * width)
     return found.reshape(slots, width)
-
-
-def _merged(slot: Ints, values: Floats, counts: Ints) -> tuple[Ints, Floats, Ints]:
-    """Sort by node and value, and add up the counts of equal ones."""
-    order = np.lexsort((values, slot))
-    slot, values, counts = slot[order], values[order], counts[order]
-    new = np.ones(len(slot), dtype=bool)
-    new[1:] = (slot[1:] != slot[:-1]) | (values[1:] != values[:-1])
-    starts = np.flatnonzero(new)
-    sums = np.add.reduceat(counts, starts) if len(starts) else counts
-    return slot[starts], values[starts], sums
-
-
-def middle_place(held: Ints, rank: int) -> tuple[int, int, int]:
-    """Place on a grid that holds the record of a rank; records before it, and up to its end.
-
-    >>> middle_place(np.array([2, 1, 0, 3]), 3)
-    (3, 3, 6)
-    """
-    upto = np.cumsum(held)
-    place = int(np.searchsorted(upto, rank, side="right"))
-    return place, int(upto[place] - held[place]), int(upto[place])
-
-
-def _around(middle: float, fewer: int, upto: int, size: int, top: float) -> list[Cut]:
-    """The two cuts nearest the median, the more balanced first, as `mondrian_tree` has them."""
-    above = float(np.nextafter(middle, np.inf))
-    return _ordered([Cut(middle, fewer), Cut(above, upto if middle < top else 0)], size)
-
-
-def border_cuts(held: Ints, borders: Ints) -> list[Cut]:
-    """Cuts nearest the median among the highest borders between the codes held.
-
-    Args:
-        held: records of each code.
-        borders: height of the border after each code but the last.
-
-    >>> border_cuts(np.array([2, 3, 0, 4]), np.array([1, 2, 2]))
-    [Cut(value=2.0, fewer=5), Cut(value=0.0, fewer=0)]
-    """
-    codes = np.flatnonzero(held)
-    size = int(held.sum())
-    cuts = [Cut(0.0, 0), Cut(0.0, 0)]
-    tallest = [int(borders[a:b].max()) for a, b in pairwise(codes.tolist())]
-    passed = 0
-    for code, tall in zip(codes, tallest, strict=False):
-        passed += int(held[code])
-        if tall != max(tallest):
-            continue
-        if passed <= size // 2:
-            cuts[0] = Cut(float(code + 1), passed)
-        elif not cuts[1].fewer:
-            cuts[1] = Cut(float(code + 1), passed)
-    return _ordered(cuts, size)
-
-
-def _ordered(cuts: list[Cut], size: int) -> list[Cut]:
-    balance = [min(cut.fewer, size - cut.fewer) for cut in cuts]
-    return cuts[::-1] if balance[1] > balance[0] else cuts

@@ -150,3 +150,22 @@ def way(table: Table, guarantee: LDiversity | TCloseness, width: int) -> Ints | 
         own[0, 0] = edges.max() + 1
         edges = np.vstack([edges, own])
     return edges
+
+
+def representatives(table: Table, columns: Sequence[str]) -> Ints:
+    """Some records that have, column by column, every cell that a cover of all depends on.
+
+    Those are the least and the largest number, each category, and a missing cell.
+    """
+    chosen: list[int] = []
+    for name in columns:
+        raw = table.raw(name)
+        present = np.flatnonzero(~np.isnan(raw))
+        if present.size < raw.size:
+            chosen.append(int(np.flatnonzero(np.isnan(raw))[0]))
+        if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
+            chosen += present[np.unique(raw[present], return_index=True)[1]].tolist()
+        elif present.size:
+            x = raw[present]
+            chosen += [int(present[x.argmin()]), int(present[x.argmax()])]
+    return np.unique(np.array(chosen, np.int64))
