@@ -71,19 +71,19 @@ class Figure:
 Figures = Sequence[Figure]
 
 
-def write(case: str, figures: Figures) -> None:
+def write(case: str, figures: Figures, folder: Path = FOLDER) -> None:
     """Put a case's figures on file."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / f"{case}.csv").open("w", encoding="utf-8", newline="") as file:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{case}.csv").open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(field.name for field in fields(Figure))
         for figure in figures:
             out.writerow(f"{x:.6g}" if isinstance(x, float) else x for x in astuple(figure))
 
 
-def read(case: str) -> list[Figure]:
+def read(case: str, folder: Path = FOLDER) -> list[Figure]:
     """A case's figures, none if it was not run."""
-    path = FOLDER / f"{case}.csv"
+    path = folder / f"{case}.csv"
     if not path.is_file():
         return []
     with path.open(encoding="utf-8", newline="") as file:
@@ -97,16 +97,22 @@ def read(case: str) -> list[Figure]:
         ]
 
 
-def publish(names: Iterable[str]) -> None:
+def publish(names: Iterable[str], folder: Path = FOLDER, page: Path = PAGE) -> None:
     """Draw the plots and fill in the page."""
-    found = {name: figures for name in names if (figures := read(name))}
-    _draw("counts", "Median relative error of counts", found, _count_measure)
-    _draw("pairs", "Distance of two-way tables", found, lambda _figures: "pairs")
-    _draw("seconds", "CPU seconds of a run", found, lambda _figures: "seconds")
+    found = {name: figures for name in names if (figures := read(name, folder))}
+    plots = {
+        "counts": ("Median relative error of counts", _count_measure),
+        "pairs": ("Distance of two-way tables", lambda _figures: "pairs"),
+        "seconds": ("CPU seconds of a run", lambda _figures: "seconds"),
+    }
+    for name, (title, measure) in plots.items():
+        panels = _panels(found, measure)
+        if panels:
+            chart(folder / f"{name}.svg", title, panels)
     blocks = {name: _table(figures) for name, figures in found.items()}
     blocks |= {"wanted": _wanted(found), "losses": _losses(found), "speed": _speed(found)}
-    if PAGE.is_file():
-        PAGE.write_text(_filled(PAGE.read_text(encoding="utf-8"), blocks), encoding="utf-8")
+    if page.is_file():
+        page.write_text(_filled(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")
 
 
 def _filled(page: str, blocks: dict[str, list[str]]) -> str:
@@ -121,9 +127,8 @@ def _count_measure(figures: Figures) -> str:
     return "counts" if any(figure.measure == "counts" for figure in figures) else "triples"
 
 
-def _draw(
-    name: str, title: str, found: dict[str, list[Figure]], measure: Callable[[Figures], str]
-) -> None:
+def _panels(found: dict[str, list[Figure]], measure: Callable[[Figures], str]) -> list[Panel]:
+    """One panel a case: its measure over epsilon."""
     panels = []
     for case, figures in found.items():
         wanted = measure(figures)
@@ -138,8 +143,7 @@ def _draw(
                 curves.append(Curve(who, points, colour, dash))
         label = f"{case}, {wanted}" if wanted in COUNTS else case
         panels.append(Panel(label, curves))
-    if panels:
-        chart(FOLDER / f"{name}.svg", title, panels)
+    return panels
 
 
 def _cell(figure: Figure | None) -> str:

@@ -73,9 +73,13 @@ def compared(case: Case, asked: Asked) -> Iterator[Figure]:
             "", "original records", "none", "none", "accuracy", honest, 0.0, 2, "by halves"
         )
     for epsilon in case.epsilons:
+        chosen = ""
         for contender in CONTENDERS:
-            if contender.applies(case):
-                yield from _figures(case, scores, epsilon, contender, asked)
+            # With the same seed, what `auto` chose would only repeat its figures.
+            if contender.applies(case) and contender.label != chosen:
+                figures = list(_figures(case, scores, epsilon, contender, asked))
+                chosen = figures[0].note if contender.label == "auto" else chosen
+                yield from figures
         for rival in RIVALS:
             yield from _rival_figures(case, scores, epsilon, rival, asked)
 
@@ -139,7 +143,7 @@ def _summed(
     """Means with standard errors, and a line on the screen."""
     shown = []
     for name in found[0]:
-        values = [figures[name] for figures in found]
+        values = [figures[name] for figures in found if name in figures]
         mean, n = float(np.mean(values)), len(values)
         error = float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
         yield Figure(epsilon, who.label, who.family, who.promise, name, mean, error, n, note)
