@@ -9,6 +9,7 @@ changed is run again; a failed or timed-out run is kept as such, and a deleted f
 import csv
 import json
 import os
+import signal
 import subprocess
 import tempfile
 from dataclasses import asdict, dataclass
@@ -118,6 +119,8 @@ def _run(case: Case, rival: Rival, epsilon: float, run: int, rows: Path) -> dict
         )
     if done.returncode == 0:
         return dict(json.loads(done.stdout.splitlines()[-1]))
-    if done.returncode < 0:
+    if done.returncode == -signal.SIGXCPU:
         return {"failure": f"stopped after {LIMIT} CPU-s"}
+    if done.returncode < 0:  # somebody killed it, or memory ran out: nothing was measured
+        raise InterruptedError(f"{rival.label} on {case.name} died of signal {-done.returncode}.")
     return {"failure": "error", "error": done.stderr[-2000:]}
