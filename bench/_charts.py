@@ -50,7 +50,7 @@ def chart(path: Path, title: str, panels: Sequence[Panel]) -> None:
     for number, curve in enumerate(curves.values()):
         row, column = divmod(number, across)
         x, y = 20 + column * _LEGEND_WIDE, 44 + down * _TALL + row * _LEGEND_TALL
-        parts += _stroke([(x, y), (x + 15, y), (x + 30, y)], curve)
+        parts += [_line([(x, y), (x + 30, y)], curve), _dot(x + 15, y, curve)]
         parts.append(f'<text x="{x + 38}" y="{y + 4}">{escape(curve.label)}</text>')
     path.write_text("\n".join([*parts, "</svg>"]) + "\n", encoding="utf-8")
 
@@ -92,16 +92,16 @@ def _panel(panel: Panel) -> list[str]:
             f"{mark:g}</text>"
         )
     for curve in panel.curves:
-        parts += _stroke([place(*point) for point in curve.points], curve)
+        places = [place(*point) for point in curve.points]
+        parts += [_line(places, curve), *(_dot(x, y, curve) for x, y in places)]
     return parts
 
 
-def _stroke(points: Sequence[tuple[float, float]], curve: Curve) -> list[str]:
+def _line(points: Sequence[tuple[float, float]], curve: Curve) -> str:
     path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
     dash = f' stroke-dasharray="{curve.dash}"' if curve.dash else ""
-    line = f'<path d="M{path}" stroke="{curve.colour}" stroke-width="2" fill="none"{dash}/>'
-    marks = points if len(points) != 3 or points[0][1] != points[2][1] else [points[1]]
-    return [
-        line,
-        *(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{curve.colour}"/>' for x, y in marks),
-    ]
+    return f'<path d="M{path}" stroke="{curve.colour}" stroke-width="2" fill="none"{dash}/>'
+
+
+def _dot(x: float, y: float, curve: Curve) -> str:
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{curve.colour}"/>'
