@@ -1,8 +1,8 @@
 """Figures of `tables.py` on file, and the plots and tables that are made of them.
 
 docs/tables/CASE.csv has the figures; `publish` draws docs/tables/*.svg from all of them and fills
-in what stands between `<!-- figures: NAME -->` and `<!-- end -->` in docs/tables.md, so that no
-figure on the page was typed.
+in what stands between `<!-- figures: NAME -->` and `<!-- end -->` in docs/tables.md and in
+RESULTS.md, so that no figure there was typed.
 """
 
 import csv
@@ -17,6 +17,7 @@ from _charts import Curve, Panel, chart
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "tables"
 PAGE = ROOT / "docs" / "tables.md"
+PAGES = (PAGE, ROOT / "bench" / "RESULTS.md")
 
 COUNTS = ("counts", "triples")
 COLUMNS = {
@@ -97,8 +98,8 @@ def read(case: str, folder: Path = FOLDER) -> list[Figure]:
         ]
 
 
-def publish(names: Iterable[str], folder: Path = FOLDER, page: Path = PAGE) -> None:
-    """Draw the plots and fill in the page."""
+def publish(names: Iterable[str], folder: Path = FOLDER, pages: Iterable[Path] = PAGES) -> None:
+    """Draw the plots and fill in the pages."""
     found = {name: figures for name in names if (figures := read(name, folder))}
     plots = {
         "counts": ("Median relative error of counts", _count_measure),
@@ -111,7 +112,7 @@ def publish(names: Iterable[str], folder: Path = FOLDER, page: Path = PAGE) -> N
             chart(folder / f"{name}.svg", title, panels)
     blocks = {name: _table(figures) for name, figures in found.items()}
     blocks |= {"wanted": _wanted(found), "losses": _losses(found), "speed": _speed(found)}
-    if page.is_file():
+    for page in pages:
         page.write_text(_filled(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")
 
 

@@ -164,7 +164,7 @@ def test_figures_are_put_on_file_drawn_and_filled_into_the_page(bench, tmp_path)
     ]
 
     figures.write("small", some, folder)
-    figures.publish(["small", "absent"], folder, page)
+    figures.publish(["small", "absent"], folder, [page])
 
     assert figures.read("small", folder) == some
     filled = page.read_text(encoding="utf-8")
