@@ -30,18 +30,19 @@ COLUMNS = {
     "seconds": "CPU s",
 }
 LOOKS = {
-    "auto": ("#c1272d", ""),
-    "AIM": ("#0b4ea2", ""),
-    "AIM, native": ("#0b4ea2", "5 4"),
-    "MST": ("#2a9d8f", ""),
-    "ir-laplace, one list a column": ("#8a5a00", ""),
-    "INS": ("#8a5a00", "5 4"),
-    "noisy histogram": ("#6a3d9a", ""),
-    "noisy grid": ("#6a3d9a", "5 4"),
-    "Laplace": ("#555555", ""),
     "bootstrap": ("#999999", "2 3"),
+    "Laplace": ("#555555", ""),
+    "INS": ("#8a5a00", "5 4"),
+    "ir-laplace, one list a column": ("#8a5a00", ""),
+    "noisy grid": ("#6a3d9a", "5 4"),
+    "noisy histogram": ("#6a3d9a", ""),
+    "MST": ("#2a9d8f", ""),
+    "AIM, native": ("#0b4ea2", "5 4"),
+    "AIM": ("#0b4ea2", ""),
+    "privtree": ("#c1272d", "5 4"),
+    "auto": ("#c1272d", ""),
 }
-"""Who is plotted, colour and dashes; everybody is in the tables."""
+"""Who is plotted, the last on top: colour and dashes. Everybody is in the tables."""
 EQUAL = ("epsilon", "epsilon, columns apart")
 """Promises that are those of ours: pure, for a changed record."""
 
@@ -163,7 +164,7 @@ def _table(figures: Figures) -> list[str]:
         + " |",
         "|---" * (len(measures) + 4) + "|",
     ]
-    for epsilon in dict.fromkeys(figure.epsilon for figure in figures):
+    for epsilon in sorted({figure.epsilon for figure in figures}, key=lambda e: float(e or 0)):
         here = [figure for figure in figures if figure.epsilon == epsilon]
         for who in dict.fromkeys(figure.who for figure in here):
             mine = {figure.measure: figure for figure in here if figure.who == who}

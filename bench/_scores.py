@@ -23,6 +23,7 @@ from _cases import Case, Floats
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
 
 MEASURES = ("counts", "triples", "pairs", "ranks", "w2", "accuracy")
 LONG_RUNS = 3
@@ -150,8 +151,9 @@ def _accuracy(case: Case, learnt: Floats, asked: Floats) -> float:
         categorical_features=nominal,
         random_state=0,
     )
-    model.fit(learnt[:, others], learnt[:, j])
-    return float(model.score(asked[:, others], asked[:, j]))
+    with threadpool_limits(limits=1):  # On a shared machine threads mostly wait for each other.
+        model.fit(learnt[:, others], learnt[:, j])
+        return float(model.score(asked[:, others], asked[:, j]))
 
 
 def _boxes(case: Case) -> list[Query]:

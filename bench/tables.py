@@ -1,6 +1,6 @@
 """Rows drawn with a proved epsilon, against everybody else's: how near they are, what they take.
 
-    python bench/tables.py [CASE ...] [--runs N] [--kept] [--draw]
+    python bench/tables.py [CASE ...] [--runs N] [--kept] [--rivals] [--draw]
 
 runs who is named in `_contenders.py` on the tables of `_cases.py`, asks the questions of
 `_scores.py` and writes docs/tables/CASE.csv: a line a figure, mean over runs and standard error.
@@ -9,7 +9,7 @@ alone. Noise of ours is seeded, so that figures repeat: nothing here may be publ
 
 AIM and MST (`_peers.py`, `rivals.py`) need an environment of their own, named by SHOAL_RIVALS; see
 bench/README.md. Their runs are kept, and `--kept` starts no new ones: after a change of ours, that
-is all there is to do.
+is all there is to do. `--rivals` runs nobody else, and leaves the others' figures as they are.
 """
 
 import argparse
@@ -22,7 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # CPU seconds of idle threads wou
 import numpy as np
 from _cases import NAMES, Case, cases
 from _contenders import CONTENDERS, Contender, Outcome
-from _figures import Figure, publish, write
+from _figures import Figure, publish, read, write
 from _peers import INTERPRETER, RIVALS, Rival, drawn
 from _scores import MEASURES, Scores
 
@@ -38,6 +38,7 @@ class Asked:
     cases: tuple[str, ...]
     runs: int | None
     kept: bool
+    rivals: bool
     draw: bool
 
 
@@ -59,14 +60,21 @@ def _asked() -> Asked:
     parser.add_argument("cases", nargs="*", metavar="CASE", choices=[[], *NAMES])
     parser.add_argument("--runs", type=int, help="of everybody; 5 by default, of ours 5 to 20")
     parser.add_argument("--kept", action="store_true", help="start no new runs of AIM and MST")
+    parser.add_argument("--rivals", action="store_true", help="run AIM and MST alone")
     parser.add_argument("--draw", action="store_true", help="only draw what is on file")
     given = parser.parse_args()
-    return Asked(tuple(given.cases), given.runs, given.kept, given.draw)
+    return Asked(tuple(given.cases), given.runs, given.kept, given.rivals, given.draw)
 
 
 def compared(case: Case, asked: Asked) -> Iterator[Figure]:
     """Every figure of a case."""
     scores = Scores(case)
+    if asked.rivals:
+        yield from (figure for figure in read(case.name) if figure.family != "rival")
+        for epsilon in case.epsilons:
+            for rival in RIVALS:
+                yield from _rival_figures(case, scores, epsilon, rival, asked)
+        return
     honest = scores.honest_accuracy
     if honest is not None:
         yield Figure(
