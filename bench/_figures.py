@@ -1,0 +1,250 @@
+"""Figures of `tables.py` on file, and the plots and tables that are made of them.
+
+docs/tables/CASE.csv has the figures; `publish` draws docs/tables/*.svg from all of them and fills
+in what stands between `<!-- figures: NAME -->` and `<!-- end -->` in docs/tables.md and in
+RESULTS.md, so that no figure there was typed.
+"""
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, dataclass, fields
+from math import isnan
+from pathlib import Path
+
+from _charts import Curve, Panel, chart
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "tables"
+PAGE = ROOT / "docs" / "tables.md"
+PAGES = (PAGE, ROOT / "bench" / "RESULTS.md")
+
+COUNTS = ("counts", "triples")
+COLUMNS = {
+    "counts": "counts",
+    "triples": "triples",
+    "pairs": "pairs",
+    "ranks": "ranks",
+    "w2": "W2",
+    "accuracy": "accuracy",
+    "seconds": "CPU s",
+}
+LOOKS = {
+    "bootstrap": ("#999999", "2 3"),
+    "Laplace": ("#555555", ""),
+    "INS": ("#8a5a00", "5 4"),
+    "ir-laplace, one list a column": ("#8a5a00", ""),
+    "noisy grid": ("#6a3d9a", "5 4"),
+    "noisy histogram": ("#6a3d9a", ""),
+    "MST": ("#2a9d8f", ""),
+    "AIM, native": ("#0b4ea2", "5 4"),
+    "AIM": ("#0b4ea2", ""),
+    "privtree": ("#c1272d", "5 4"),
+    "auto": ("#c1272d", ""),
+}
+"""Who is plotted, the last on top: colour and dashes. Everybody is in the tables."""
+EQUAL = ("epsilon", "epsilon, columns apart")
+"""Promises that are those of ours: pure, for a changed record."""
+
+WANTED = {
+    ("adult-2", "ranks"): (0.13, 0.006, 0.001),
+    ("adult-2", "counts"): (0.07, 0.02, 0.006),
+    ("adult-5", "counts"): (0.15, 0.036, 0.014),
+    ("adult-8", "triples"): (0.09, 0.026, 0.008),
+}
+"""Of `auto` at epsilon 0.1, 1 and 10, at most."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One mean with its standard error."""
+
+    epsilon: str
+    who: str
+    family: str
+    promise: str
+    measure: str
+    mean: float
+    error: float
+    runs: int
+    note: str = ""
+
+
+Figures = Sequence[Figure]
+
+
+def write(case: str, figures: Figures, folder: Path = FOLDER) -> None:
+    """Put a case's figures on file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{case}.csv").open("w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(field.name for field in fields(Figure))
+        for figure in figures:
+            out.writerow(f"{x:.6g}" if isinstance(x, float) else x for x in astuple(figure))
+
+
+def read(case: str, folder: Path = FOLDER) -> list[Figure]:
+    """A case's figures, none if it was not run."""
+    path = folder / f"{case}.csv"
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Figure(
+                **line  # type: ignore[arg-type]
+                | {"mean": float(line["mean"]), "error": float(line["error"])}
+                | {"runs": int(line["runs"])}
+            )
+            for line in csv.DictReader(file)
+        ]
+
+
+def publish(names: Iterable[str], folder: Path = FOLDER, pages: Iterable[Path] = PAGES) -> None:
+    """Draw the plots and fill in the pages."""
+    found = {name: figures for name in names if (figures := read(name, folder))}
+    plots = {
+        "counts": ("Median relative error of counts", _count_measure),
+        "pairs": ("Distance of two-way tables", lambda _figures: "pairs"),
+        "seconds": ("CPU seconds of a run", lambda _figures: "seconds"),
+    }
+    for name, (title, measure) in plots.items():
+        panels = _panels(found, measure)
+        if panels:
+            chart(folder / f"{name}.svg", title, panels)
+    blocks = {name: _table(figures) for name, figures in found.items()}
+    blocks |= {"wanted": _wanted(found), "losses": _losses(found), "speed": _speed(found)}
+    for page in pages:
+        page.write_text(_filled(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")
+
+
+def _filled(page: str, blocks: dict[str, list[str]]) -> str:
+    def fill(match: re.Match[str]) -> str:
+        lines = blocks.get(match[1], ["Not run."])
+        return "\n".join([f"<!-- figures: {match[1]} -->", "", *lines, "", "<!-- end -->"])
+
+    return re.sub(r"<!-- figures: (\S+) -->.*?<!-- end -->", fill, page, flags=re.DOTALL)
+
+
+def _count_measure(figures: Figures) -> str:
+    return "counts" if any(figure.measure == "counts" for figure in figures) else "triples"
+
+
+def _panels(found: dict[str, list[Figure]], measure: Callable[[Figures], str]) -> list[Panel]:
+    """One panel a case: its measure over epsilon."""
+    panels = []
+    for case, figures in found.items():
+        wanted = measure(figures)
+        curves = []
+        for who, (colour, dash) in LOOKS.items():
+            points = [
+                (float(figure.epsilon), figure.mean)
+                for figure in figures
+                if figure.who == who and figure.measure == wanted and figure.mean > 0
+            ]
+            if points:
+                curves.append(Curve(who, points, colour, dash))
+        label = f"{case}, {wanted}" if wanted in COUNTS else case
+        panels.append(Panel(label, curves))
+    return panels
+
+
+def _cell(figure: Figure | None) -> str:
+    if figure is None:
+        return ""
+    text = f"{figure.mean:.3g}"
+    return text if isnan(figure.error) or not figure.error else f"{text} ± {figure.error:.1g}"
+
+
+def _table(figures: Figures) -> list[str]:
+    """Markdown: a line for each contender and epsilon."""
+    measures = [name for name in COLUMNS if any(figure.measure == name for figure in figures)]
+    lines = [
+        "| epsilon | who | promise | runs | "
+        + " | ".join(COLUMNS[name] for name in measures)
+        + " |",
+        "|---" * (len(measures) + 4) + "|",
+    ]
+    for epsilon in sorted({figure.epsilon for figure in figures}, key=lambda e: float(e or 0)):
+        here = [figure for figure in figures if figure.epsilon == epsilon]
+        for who in dict.fromkeys(figure.who for figure in here):
+            mine = {figure.measure: figure for figure in here if figure.who == who}
+            first = next(iter(mine.values()))
+            cells = [_cell(mine.get(name)) for name in measures]
+            name = f"**{who}**" if who == "auto" else who
+            label = f"{name} ({first.note})" if first.note else name
+            lines.append(
+                f"| {epsilon} | {label} | {first.promise} | {first.runs or ''} | "
+                + " | ".join(cells)
+                + " |"
+            )
+    return lines
+
+
+def _find(figures: Figures, who: str, epsilon: str, measure: str) -> Figure | None:
+    for figure in figures:
+        if (figure.who, figure.epsilon, figure.measure) == (who, epsilon, measure):
+            return figure
+    return None
+
+
+def _wanted(found: dict[str, list[Figure]]) -> list[str]:
+    lines = ["| table | measure | epsilon | wanted | found | met |", "|---|---|---|---|---|---|"]
+    targets = [
+        (case, measure, "auto", epsilon, most)
+        for (case, measure), bounds in WANTED.items()
+        for epsilon, most in zip(("0.1", "1", "10"), bounds, strict=True)
+    ]
+    targets += [("census-4", "w2", "copula", "1", 0.55), ("census-4", "w2", "copula", "10", 0.15)]
+    targets += [("adult-12", "seconds", "auto", epsilon, 15) for epsilon in ("0.1", "1", "10")]
+    for case, measure, who, epsilon, most in targets:
+        figure = _find(found.get(case, []), who, epsilon, measure)
+        if figure is not None:
+            met = "yes" if figure.mean <= most else "no"
+            line = (f"{case}, {who}", COLUMNS[measure], epsilon, str(most), _cell(figure), met)
+            lines.append("| " + " | ".join(line) + " |")
+    return lines
+
+
+def _losses(found: dict[str, list[Figure]]) -> list[str]:
+    """Where somebody with the same promise is nearer than `auto` by two standard errors.
+
+    A single run has no standard error; twice that of `auto` then stands for both.
+    """
+    lines = ["| table | epsilon | measure | auto | nearer |", "|---|---|---|---|---|"]
+    for case, figures in found.items():
+        for figure in figures:
+            if figure.who != "auto" or figure.measure not in COLUMNS:
+                continue
+            sign = -1 if figure.measure == "accuracy" else 1
+            better = []
+            for other in figures:
+                if (other.epsilon, other.measure) != (figure.epsilon, figure.measure):
+                    continue
+                if other.promise not in EQUAL or other.who == "auto" or figure.measure == "seconds":
+                    continue
+                spread = figure.error * 2 if isnan(other.error) else other.error
+                if sign * (figure.mean - other.mean) > 2 * (figure.error**2 + spread**2) ** 0.5:
+                    better.append((sign * other.mean, f"{other.who} {_cell(other)}"))
+            if better:
+                who = ", ".join(text for _, text in sorted(better))
+                name = COLUMNS[figure.measure]
+                lines.append(f"| {case} | {figure.epsilon} | {name} | {_cell(figure)} | {who} |")
+    return lines
+
+
+def _speed(found: dict[str, list[Figure]]) -> list[str]:
+    """How many times the CPU seconds of `auto` the rivals took, with compiling and without."""
+    lines = [
+        "| table | epsilon | auto, CPU s | rival | CPU s | of which not compiling | times |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for case, figures in found.items():
+        for other in figures:
+            mine = _find(figures, "auto", other.epsilon, "seconds")
+            bare = _find(figures, other.who, other.epsilon, "compiled")
+            if other.family != "rival" or other.measure != "seconds" or not mine or not bare:
+                continue
+            times = f"{other.mean / mine.mean:.0f} ({bare.mean / mine.mean:.0f})"
+            cells = (case, other.epsilon, f"{mine.mean:.2f}", other.who, f"{other.mean:.0f}")
+            lines.append("| " + " | ".join((*cells, f"{bare.mean:.0f}", times)) + " |")
+    return lines
