@@ -25,6 +25,7 @@ from math import comb, floor, prod, sqrt
 from typing import Any
 from unittest.mock import patch
 
+import _workloads as workloads
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,9 +40,6 @@ from shoal.mechanism.maxent import Plan, Tables, maxent, pairs_of, plan
 from shoal.mechanism.privtree import Fill, privtree
 from shoal.mechanism.projection import project, shrink
 
-ARGUMENTS, sys.argv[1:] = sys.argv[1:], []  # bench/tables.py reads the number of seeds from them
-import tables as workloads  # noqa: E402
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Made = tuple[Integers, list[Attribute]]
@@ -50,7 +48,7 @@ ROWS, QUERIES, SEEDS, FEW = 6000, 600, 3, 20_000
 
 def main() -> None:
     """Run what was asked for."""
-    what, *rest = ARGUMENTS or ["generated"]
+    what, *rest = sys.argv[1:] or ["generated"]
     if what == "adult":
         seeds, *columns = map(int, rest or ["5"])
         adult(seeds, columns or [2, 5, 8])
