@@ -1,4 +1,4 @@
-"""Tables and workloads that bench/ideas.py measures on: reading, queries, and how far answers are."""
+"""Tables and workloads that bench/ideas.py measures on: reading, queries, and errors."""
 
 import csv
 import os
