@@ -223,7 +223,7 @@ def test_cells_of_ten_thousand_lose_at_most_a_twentieth_more(kind, grouper):
     """100,000 x 4 for mdav, as promised; a third of the records for vmdav, which is slower.
 
     Not so where clusters are tight and far apart: there a few groups between clusters are most of
-    the loss, and the ratio lies anywhere between 0.93 and 1.13, whatever the cells.
+    the loss, and the ratio was found anywhere between 0.95 and 1.13, whatever the cells.
     """
     n = 100_000 if grouper is mdav else 30_000
     rng = np.random.default_rng(7)
