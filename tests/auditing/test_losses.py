@@ -159,7 +159,7 @@ def test_leaves_that_are_counted_with_too_little_noise_are_found():
 
     def tree(column, noise):
         grown = grow([column], line, epsilon=Fraction(2), noise=noise)
-        counts = np.bincount(grown.labels, minlength=len(grown)).astype(np.int64)
+        counts = np.bincount(grown.walk.state.labels, minlength=len(grown)).astype(np.int64)
         noisy_answers(counts, sensitivity=1, epsilon=Fraction(1), target="leaves", noise=noise)
 
     def right(column, noise):
