@@ -108,7 +108,7 @@ def test_a_killed_server_restarts_with_history_and_budget_right(tmp_path, run_st
         connected(address) as client,
     ):
         workspace = client.post("/api/workspaces").json()["id"]
-        tools.with_people(client, workspace, rows=6000, policy=LAPLACE)
+        tools.with_people(client, workspace, rows=30_000, policy=LAPLACE)
         client.post("/api/budget", json={"source": "people", "epsilon": "1"})
         client.patch(f"/api/workspaces/{workspace}", json={"source": "people"})
         path = f"/api/workspaces/{workspace}/jobs"

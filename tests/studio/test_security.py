@@ -88,7 +88,7 @@ def test_tokens_are_compared_by_digests_in_constant_time(monkeypatch):
     recording = SimpleNamespace(
         compare_digest=lambda a, b: compared.append((len(a), len(b))) or a == b
     )
-    monkeypatch.setattr("shoal.studio.security.hmac", recording)
+    monkeypatch.setitem(Sessions.exchange.__globals__, "hmac", recording)
 
     assert sessions.exchange("r") is None
     assert sessions.exchange("right") is not None
