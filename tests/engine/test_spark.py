@@ -66,7 +66,7 @@ def assert_same(one, many):
         assert many.manifest[key] == one.manifest[key]
 
 
-EVERY_WAY = {"individual-ranking", "insensitive-laplace"}
+EVERY_WAY = {"insensitive-laplace"}
 """Tried on several numbers of partitions; `test_rows` cuts rows anywhere for all methods."""
 
 
