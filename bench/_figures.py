@@ -1,14 +1,14 @@
 """Figures of `tables.py` on file, and the plots and tables that are made of them.
 
-docs/tables/CASE.csv has the figures; `publish` draws docs/tables/*.svg from all of them and fills
-in what stands between `<!-- figures: NAME -->` and `<!-- end -->` in docs/tables.md and in
+docs/tables/figures.csv has the figures of all cases; `publish` draws docs/tables/*.svg and
+fills in what stands between `<!-- figures: NAME -->` and `<!-- end -->` in docs/tables.md and in
 RESULTS.md, so that no figure there was typed.
 """
 
 import csv
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from math import isnan
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from _charts import Curve, Panel, chart
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "tables"
+FILE = "figures.csv"
 PAGE = ROOT / "docs" / "tables.md"
 PAGES = (PAGE, ROOT / "bench" / "RESULTS.md")
 
@@ -74,29 +75,43 @@ Figures = Sequence[Figure]
 
 
 def write(case: str, figures: Figures, folder: Path = FOLDER) -> None:
-    """Put a case's figures on file."""
+    """Put a case's figures on file, in place of what it had."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{case}.csv").open("w", encoding="utf-8", newline="") as file:
-        out = csv.writer(file, lineterminator="\n")
-        out.writerow(field.name for field in fields(Figure))
-        for figure in figures:
-            out.writerow(f"{x:.6g}" if isinstance(x, float) else x for x in astuple(figure))
+    lines = [line for line in _lines(folder) if line["case"] != case]
+    lines += [
+        {"case": case} | {name: _text(value) for name, value in asdict(figure).items()}
+        for figure in figures
+    ]
+    with (folder / FILE).open("w", encoding="utf-8", newline="") as file:
+        names = ["case", *(field.name for field in fields(Figure))]
+        out = csv.DictWriter(file, names, lineterminator="\n")
+        out.writeheader()
+        out.writerows(lines)
 
 
 def read(case: str, folder: Path = FOLDER) -> list[Figure]:
     """A case's figures, none if it was not run."""
-    path = folder / f"{case}.csv"
-    if not path.is_file():
+    return [
+        Figure(
+            **{name: text for name, text in line.items() if name != "case"}  # type: ignore[arg-type]
+            | {"mean": float(line["mean"]), "error": float(line["error"])}
+            | {"runs": int(line["runs"])}
+        )
+        for line in _lines(folder)
+        if line["case"] == case
+    ]
+
+
+def _lines(folder: Path) -> list[dict[str, str]]:
+    """All figures on file."""
+    if not (folder / FILE).is_file():
         return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return [
-            Figure(
-                **line  # type: ignore[arg-type]
-                | {"mean": float(line["mean"]), "error": float(line["error"])}
-                | {"runs": int(line["runs"])}
-            )
-            for line in csv.DictReader(file)
-        ]
+    with (folder / FILE).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _text(value: float | str) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def publish(names: Iterable[str], folder: Path = FOLDER, pages: Iterable[Path] = PAGES) -> None:

@@ -3,7 +3,7 @@
     python bench/tables.py [CASE ...] [--runs N] [--kept] [--rivals] [--draw]
 
 runs who is named in `_contenders.py` on the tables of `_cases.py`, asks the questions of
-`_scores.py` and writes docs/tables/CASE.csv: a line a figure, mean over runs and standard error.
+`_scores.py` and writes docs/tables/figures.csv: a line a figure, mean over runs and standard error.
 From these files it draws the plots and fills in the tables of docs/tables.md; `--draw` does that
 alone. Noise of ours is seeded, so that figures repeat: nothing here may be published.
 

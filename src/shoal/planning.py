@@ -4,7 +4,7 @@ The method, its parameters, what it will promise in which release form, and whet
 the policy requires. A requirement that cannot be met stops here, before any data is read.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -277,18 +277,13 @@ def _offer(policy: Policy, method: Method[Any]) -> Offer:
         unmet = ""
     except (InputError, ClaimViolationError) as error:
         unmet = str(error)
-    keys = {
-        name
-        for name in policy.schema.with_role(Role.QUASI_IDENTIFIER)
-        if not policy.schema[name].public
-    }
     return Offer(
         method,
         stated,
         form,
         planned.claims,
         planned.not_claimed,
-        any(c.status is Status.PROVED and keys <= about(c.guarantee) for c in planned.claims),
+        claimed_together(policy, planned.claims, {Status.PROVED}),
         unmet=unmet,
         cost=cost(policy, planned.claims),
     )
@@ -303,6 +298,13 @@ def cost(policy: Policy, claims: Iterable[Claim]) -> str:
     """What a release takes of the population's budget, in a sentence."""
     spent = price(policy, claims)
     return UNBOUNDED if spent is None else f"Costs epsilon {shown(spent.epsilon)}."
+
+
+def claimed_together(policy: Policy, claims: Iterable[Claim], statuses: Collection[Status]) -> bool:
+    """Whether a claim of these statuses covers all quasi-identifiers, public ones aside."""
+    schema = policy.schema
+    keys = {name for name in schema.with_role(Role.QUASI_IDENTIFIER) if not schema[name].public}
+    return any(claim.status in statuses and keys <= about(claim.guarantee) for claim in claims)
 
 
 def about(guarantee: Guarantee) -> set[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal import planning
-from shoal.core import Policy, Role, Status
+from shoal.core import Policy, Status
 from shoal.errors import InputError, ShoalError
 from shoal.methods import REGISTRY
 from shoal.serialise import plain
@@ -145,12 +145,8 @@ def objection(preset: str, policy: Policy) -> str:
     enough = PRESETS[preset].enough
     if not enough:
         return ""
-    schema = policy.schema
-    keys = {name for name in schema.with_role(Role.QUASI_IDENTIFIER) if not schema[name].public}
-    for claim in planning.plan(policy).claims:
-        about = {*claim.guarantee.columns, *getattr(claim.guarantee, "keys", ())}
-        if claim.status in enough and keys <= about:
-            return ""
+    if planning.claimed_together(policy, planning.plan(policy).claims, enough):
+        return ""
     words = " or ".join(sorted(enough))
     return (
         f"'{PRESETS[preset].title}' needs a claim that is {words} for all quasi-identifiers "
