@@ -33,12 +33,16 @@ from shoal.core import SELECTION, Kind, Neighbours, Spending
 from shoal.hazmat import ledger
 from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism import maxent as module
+from shoal.mechanism import singles as single_columns
+from shoal.mechanism.answers import noisy_table, table_counts
 from shoal.mechanism.attributes import Attribute, Drawn
 from shoal.mechanism.covers import Cover
 from shoal.mechanism.fit import DENSE, Fitted, Target, fit
 from shoal.mechanism.maxent import Plan, Tables, maxent, pairs_of, plan
 from shoal.mechanism.privtree import Fill, privtree
 from shoal.mechanism.projection import project, shrink
+from shoal.mechanism.records import Held
+from shoal.mechanism.singles import categories
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -64,12 +68,12 @@ class Variant:
 
     Attributes:
         plan: which tables are counted, from public quantities.
-        replaced: functions of the mechanism's module, by name, and what stands in for them.
+        replaced: names of the mechanism's modules, and what stands in for them.
         draw: instead of `maxent`.
     """
 
     plan: Callable[..., Plan]
-    replaced: dict[str, Callable[..., Any]]
+    replaced: dict[str, Any]
     draw: Callable[..., Drawn] = maxent
 
     def run(
@@ -80,7 +84,8 @@ class Variant:
         with ExitStack() as stack:
             solve = partial(_fewer, self.replaced.get("fit", fit), few)
             for name, function in (self.replaced | {"fit": solve}).items():
-                stack.enter_context(patch.object(module, name, function))
+                home = module if hasattr(module, name) else single_columns
+                stack.enter_context(patch.object(home, name, function))
             begin = time.process_time()
             drawn = self.draw(
                 X.T,
@@ -244,6 +249,16 @@ def _less_tau(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> 
     return replace(chosen, tau=0.3 * chosen.tau)
 
 
+def _never_asked(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
+    """What groups lose is not asked: tables whatever they lose."""
+    return replace(plan(attributes, n=n, epsilon=epsilon), question=Fraction(0))
+
+
+def _always_grown(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
+    """What groups lose is asked for next to nothing, and a tree is grown whatever it is."""
+    return replace(plan(attributes, n=n, epsilon=epsilon), question=Fraction(1, 10**6))
+
+
 def _spectral(
     sizes: Sequence[int], priors: Sequence[Floats], targets: Sequence[Target], **named: Any
 ) -> Fitted:
@@ -292,15 +307,15 @@ def tree_of_pairs(
     n, m = len(codes[0]), len(attributes)
     groups = min(max(round(sqrt(0.08 * float(n * epsilon) / (m - 1))), 3), 32)
     each = tables.singles * epsilon / m
-    count = module._categories  # noqa: SLF001 -- an idea that stayed outside
+    held = Held(codes)
     singles = [
-        count(column, attribute, most=groups, epsilon=each, noise=noise)
-        for column, attribute in zip(codes, attributes, strict=True)
+        categories(held, j, attribute, most=groups, epsilon=each, noise=noise)
+        for j, attribute in enumerate(attributes)
     ]
     grouped = [single.grouped(column) for single, column in zip(singles, codes, strict=True)]
     sizes, priors = [single.size for single in singles], [single.prior(n) for single in singles]
     pairs = list(combinations(range(m), 2))
-    exact = [module.table_counts([grouped[a], grouped[b]], [sizes[a], sizes[b]]) for a, b in pairs]
+    exact = [table_counts([grouped[a], grouped[b]], [sizes[a], sizes[b]]) for a, b in pairs]
     scores = np.array(
         [
             floor(np.abs(table - n * np.outer(priors[a], priors[b])).sum())
@@ -321,7 +336,7 @@ def tree_of_pairs(
         part = [one if name == other else name for name in part]
     targets = [single.target(j, n) for j, single in enumerate(singles)]
     for i in sorted(chosen):
-        noisy, spending = module.noisy_table(
+        noisy, spending = noisy_table(
             exact[i], target="pair", epsilon=rest * 9 / 10 / (m - 1), noise=noise
         )
         spendings.append(spending)
@@ -353,8 +368,10 @@ VARIANTS = {
     "heads": Variant(plan, {"anyhow": _heads}),
     "spectral": Variant(plan, {"fit": _spectral}),
     "tree": Variant(plan, {}, tree_of_pairs),
+    "never asked": Variant(_never_asked, {}),
+    "mass tree": Variant(_always_grown, {"LOST": -(10**9)}),
 }
-"""`after` is what a release does; the four below it are `after` with one thing changed."""
+"""`after` is what a release does; those below it are `after` with one thing changed."""
 
 
 def people(rows: list[dict[str, str]], m: int) -> Made:
@@ -466,12 +483,46 @@ def census(seed: int, n: int, *, columns: int = 8) -> Made:
     return _table(codes[:columns], sizes, kinds[:columns])
 
 
+def nested(seed: int, n: int, *, columns: int = 6) -> Made:
+    """Each column follows from the one before, by order or shuffled, but for an eighth of cells."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(5, 18, columns)
+    codes = [rng.integers(0, sizes[0], n)]
+    for j in range(1, columns):
+        follows = codes[-1] * sizes[j] // sizes[j - 1]
+        if j % 3 == 0:
+            follows = rng.permutation(sizes[j])[follows]
+        alone = rng.integers(0, sizes[j], n)
+        codes.append(np.where(rng.random(n) < 0.12, alone, follows))
+    kinds = [Kind.NOMINAL if j and j % 3 == 0 else Kind.ORDINAL for j in range(columns)]
+    return _table(codes, sizes, kinds)
+
+
+def knots(seed: int, n: int, *, columns: int = 7, types: int = 14) -> Made:
+    """Hidden types of people, each with a narrow place in every column."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(4, 20, columns)
+    hidden = rng.integers(0, types, n)
+    codes = []
+    for j, size in enumerate(sizes):
+        centre = rng.integers(0, size, types)[hidden]
+        if j % 2:
+            codes.append(np.where(rng.random(n) < 0.1, rng.integers(0, size, n), centre))
+        else:
+            near = centre + np.rint(rng.normal(0, 0.7, n)).astype(np.int64)
+            codes.append(np.clip(near, 0, size - 1))
+    kinds = [Kind.NOMINAL if j % 2 else Kind.ORDINAL for j in range(columns)]
+    return _table(codes, sizes, kinds)
+
+
 MADE = {
     "latent": latent,
     "classes": classes,
     "chain": chain,
     "sparse": sparse,
     "census": census,
+    "nested": nested,
+    "knots": knots,
 }
 
 

@@ -10,8 +10,8 @@ from shoal.errors import InternalError
 from shoal.hazmat import ledger
 from shoal.hazmat.fakes import SeededNoise
 from shoal.measures.audit import lower_bound
+from shoal.mechanism.answers import noisy_table, table_counts
 from shoal.mechanism.attributes import Attribute
-from shoal.mechanism.maxent import noisy_table, table_counts
 from shoal.mechanism.privtree import PATH, UNITS, Fill, grow, privtree
 
 LINE = Attribute("x", Kind.NUMERIC, 4)

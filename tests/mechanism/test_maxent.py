@@ -1,3 +1,4 @@
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -10,10 +11,11 @@ from shoal.core import Kind, Neighbours
 from shoal.errors import InputError, InternalError
 from shoal.hazmat import ledger
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
-from shoal.mechanism.attributes import Attribute
+from shoal.mechanism.answers import table_counts
+from shoal.mechanism.attributes import Attribute, Sort
 from shoal.mechanism.covers import Cover, cover
 from shoal.mechanism.fit import Target
-from shoal.mechanism.maxent import Plan, Tables, maxent, pairs_of, plan, table_counts
+from shoal.mechanism.maxent import Plan, Tables, maxent, pairs_of, plan
 
 MIXED = (
     Attribute("number", Kind.NUMERIC, 1000),
@@ -81,6 +83,78 @@ def test_every_plan_draws_rows_and_accounts_for_every_draw(n, epsilon, attribute
     ledger.verify(
         drawn.spendings, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
+
+
+def test_what_groups_lose_is_asked_where_it_is_cheap_and_may_matter():
+    def asked(m, n, epsilon, size=15):
+        columns = tuple(Attribute(str(j), Kind.ORDINAL, size) for j in range(m))
+        return plan(columns, n=n, epsilon=Fraction(epsilon)).question
+
+    assert asked(5, 6000, "1") == Fraction(60, 6000)
+    assert asked(5, 30162, "0.1") == Fraction(600, 30162)
+    assert asked(3, 500, "1") == 0  # more than a tenth of epsilon
+    assert asked(8, 10_000, "0.1") == 0  # r below 50
+    assert asked(2, 6000, "1") == 0
+    assert asked(5, 6000, "1", size=2) == 0  # no code shares its group
+    assert asked(4, 30162, "10") == 0  # triples
+    assert plan((MIXED[0],) * 3, n=6000, epsilon=Fraction(1)).question == Fraction(1, 100)
+
+
+def tied(seed, n, m=5, size=16):
+    """Columns that follow from the first, all but a tenth of their cells."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, size, n)
+    columns = [first]
+    for _ in range(m - 1):
+        follows = rng.permutation(size)[first]
+        columns.append(np.where(rng.random(n) < 0.1, rng.integers(0, size, n), follows))
+    return columns, tuple(Attribute(str(j), Kind.NOMINAL, size) for j in range(m))
+
+
+def pair_distance(columns, rows, size=16):
+    pairs = [
+        np.abs(table_counts([columns[a], columns[b]], [size] * 2)
+               - table_counts([rows[a], rows[b]], [size] * 2)).sum() / 2 / len(rows[0])
+        for a, b in combinations(range(len(columns)), 2)
+    ]  # fmt: skip
+    return np.mean(pairs)
+
+
+def test_columns_that_nearly_determine_each_other_get_a_tree_which_is_nearer():
+    columns, attributes = tied(4, 4000)
+    price = Fraction(1)
+    chosen = plan(attributes, n=4000, epsilon=price)
+
+    def drawn(tables, noise):
+        return maxent(columns, attributes, epsilon=price, noise=noise, tables=tables,
+                      rng=np.random.default_rng(0))  # fmt: skip
+
+    noise = SeededNoise(5)
+    tree = drawn(chosen, noise)
+    tables = drawn(replace(chosen, question=Fraction(0)), SeededNoise(5))
+
+    assert tree.facts["tables"] == "a tree"
+    assert tree.facts["groups lose"] > 0.25
+    assert tables.facts["tables"] == "blocks"
+    assert pair_distance(columns, tree.rows) < 0.8 * pair_distance(columns, tables.rows)
+    ledger.verify(tree.spendings, price, neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn)
+
+
+def test_independent_columns_get_tables():
+    rng = np.random.default_rng(0)
+    _, attributes = tied(0, 10)
+    columns = [rng.integers(0, 16, 4000) for _ in attributes]
+
+    drawn = maxent(columns, attributes, epsilon=Fraction(1), noise=SeededNoise(1), rng=rng)
+
+    assert drawn.facts["groups lose"] < 0.25
+    assert drawn.facts["tables"] == "blocks"
+
+
+def test_a_question_that_leaves_nothing_is_refused():
+    with pytest.raises(InputError, match="must leave something"):
+        Plan(Tables.PAIRS, 2, Fraction(1, 2), (1, 1), 1.0, Fraction(1), cover([2, 2]),
+             question=Fraction(1, 2))  # fmt: skip
 
 
 def test_the_plan_needs_no_data_and_follows_the_rule():
@@ -242,6 +316,10 @@ def test_groups_of_a_number_end_where_its_leaves_end(seed, n):
 
     leaves = drawn.measurements[0].groups[0]
     for measurement in drawn.measurements[len(MIXED) :]:
+        if measurement.sort is Sort.TREE:
+            lower, upper = measurement.groups
+            assert np.isin([lower[:, 0], upper[:, 0]], leaves).all()
+            continue
         for j, groups in zip(measurement.columns, measurement.groups, strict=True):
             if j == 0:
                 assert np.isin(groups, leaves).all()

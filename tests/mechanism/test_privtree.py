@@ -237,7 +237,7 @@ def test_without_noise_the_rows_are_the_records():
                      rng=np.random.default_rng(0), theta=-500)  # fmt: skip
 
     assert sorted(zip(*drawn.rows, strict=True)) == sorted(zip(*columns, strict=True))
-    assert noise.calls[0].scale == UNITS * module._LEAST_SCALE
+    assert noise.calls[0].scale == UNITS * module.SHALLOWEST
 
 
 def test_what_the_tree_cannot_use_goes_to_the_counts():
@@ -257,7 +257,7 @@ def test_a_tree_with_too_much_epsilon_for_its_proof_is_refused():
 
 def test_the_bounds_of_logarithms_lie_on_the_right_side():
     assert float(module._LN2) > log(2)
-    assert float(module._LEAST_SCALE) > 1 / log(2)
+    assert float(module.SHALLOWEST) > 1 / log(2)
     # Two terms by hand and a geometric bound for the rest: 2 + E < PATH.
     series = sum(Fraction(1, 2**k - 1) for k in range(1, 40)) + Fraction(1, 2**38)
     assert 2 + series < PATH

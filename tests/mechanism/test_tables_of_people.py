@@ -8,9 +8,10 @@ import pytest
 
 from shoal.core import Kind, Transform
 from shoal.hazmat.fakes import SeededNoise
+from shoal.mechanism.answers import table_counts
 from shoal.mechanism.attributes import Attribute
 from shoal.mechanism.copula import copula
-from shoal.mechanism.maxent import maxent, table_counts
+from shoal.mechanism.maxent import maxent
 from shoal.mechanism.privtree import privtree
 from shoal.mechanism.scale import Scale
 

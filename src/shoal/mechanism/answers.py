@@ -1,6 +1,11 @@
-"""Noisy answers with their price: the one place where a mechanism draws and writes it down."""
+"""Noisy answers with their price: the one place where a mechanism draws and writes it down.
 
+And counts of tables, which most answers are.
+"""
+
+from collections.abc import Sequence
 from fractions import Fraction
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,3 +48,23 @@ def noisy_answers(
         draws=exact.size,
     )
     return noise.discrete_laplace(exact, scale=scale), spending
+
+
+def table_counts(groups: Sequence[Integers], sizes: Sequence[int]) -> Integers:
+    """Records in each cell of a table, one axis a column; blocks of records add up.
+
+    >>> table_counts([np.array([0, 1, 1]), np.array([0, 0, 0])], [2, 2])
+    array([[1, 0],
+           [2, 0]])
+    """
+    cell = np.zeros(len(groups[0]), dtype=np.int64)
+    for group, size in zip(groups, sizes, strict=True):
+        cell = cell * size + group
+    return np.bincount(cell, minlength=prod(sizes)).astype(np.int64).reshape(tuple(sizes))
+
+
+def noisy_table(
+    exact: Integers, *, target: str, epsilon: Fraction, noise: Noise
+) -> tuple[Integers, Spending]:
+    """Add noise to the counts of a table; a changed record moves them by at most 2 in all."""
+    return noisy_answers(exact, sensitivity=2, epsilon=epsilon, target=target, noise=noise)

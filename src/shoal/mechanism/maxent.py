@@ -3,12 +3,16 @@
 1. Every column is counted by itself: categories one by one, a number over the leaves of a private
    tree of its own (`privtree.marginal`). That takes a public share of epsilon.
 2. From these noisy counts, codes are put into at most G groups a column.
-3. Over groups, tables of several columns are counted that together show every two of them: one
+3. If it can be had for little, one number is asked: how much of the tables of two columns such
+   groups lose (`coarseness`). Where it exceeds 0.25, columns nearly determine each other: then a
+   tree over all columns is grown with what is left of epsilon (`mass_tree`), and rows are drawn
+   from its leaves. Otherwise:
+4. Over groups, tables of several columns are counted that together show every two of them: one
    table of all columns (FULL), of every two (PAIRS), of blocks of some columns (BLOCKS, chosen
    by `covers`), or of every three (TRIPLES). They share what is left of epsilon.
-4. A distribution over groups is fitted to all noisy counts (`fit`). Where there are too many
+5. A distribution over groups is fitted to all noisy counts (`fit`). Where there are too many
    cells to hold, it is fitted to the tables of two columns that the counted ones add up to.
-5. n rows are drawn systematically, and inside a group codes follow the counts of step 1.
+6. n rows are drawn systematically, and inside a group codes follow the counts of step 1.
 
 With interactions counted over groups only, the distribution of greatest entropy is (joint of the
 groups) x (each code given its group, column by column). So what is fitted has as many cells as
@@ -18,10 +22,11 @@ K tables are K times noisier than one, and few coarse tables of many columns bea
 Theorem (ours, unreviewed): epsilon, change-one neighbours, n public. Proof. A changed record moves
 one unit between two cells of a table, so that a table's counts move by at most 2 in all, and noise
 of scale 2 / e makes it cost e. A number's tree costs what `privtree` proves. Groups are
-functions of what step 1 gave, so that each table of step 3 is fixed by earlier outputs
-(adaptive composition): the prices add up to epsilon. The plan (which tables, G, the shares of all
+functions of what step 1 gave, so that the question of step 3 and each table of step 4 are fixed
+by earlier outputs (adaptive composition): the prices add up to epsilon, and so they do on the way
+through the tree, which is taken by the noisy answer. The plan (which tables, G, the shares of all
 of them, tau) follows from n, epsilon, the number of columns, their kinds and the sizes of their
-public domains. Steps 2, 4 and 5 see noisy counts, their scales, n and fresh randomness. QED
+public domains. Steps 2, 5 and 6 see noisy counts, their scales, n and fresh randomness. QED
 
 Not promised: that little survives is not noticed. With P pairs and r = n epsilon / P below 50
 hardly more than single columns survives; every further column lowers the accuracy of the rest.
@@ -39,30 +44,32 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
-from math import comb, prod, sqrt
+from math import comb, prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Kind, Noise, Progress, Spending, silent
+from shoal.core import Noise, Progress, silent
 from shoal.errors import InputError
-from shoal.mechanism.answers import noisy_answers
+from shoal.mechanism.answers import noisy_table, table_counts
 from shoal.mechanism.attributes import Attribute, Drawn, Measurement, records
+from shoal.mechanism.coarseness import loss_of_groups
 from shoal.mechanism.covers import Cover, cover
 from shoal.mechanism.fit import DENSE, Fitted, Target, fit
-from shoal.mechanism.groups import anyhow, neighbours, quantiles
-from shoal.mechanism.privtree import Marginal, marginal
-from shoal.mechanism.projection import shrink
+from shoal.mechanism.mass_tree import mass_tree
 from shoal.mechanism.records import Columns
-from shoal.mechanism.systematic import spread, systematic
+from shoal.mechanism.singles import Single, categories, is_line, line, precision_of
+from shoal.mechanism.systematic import systematic
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-LINE = 256
-"""An ordinal of more codes than that is counted as a number is."""
 MOST_GROUPS = 32
+LOST = Fraction(1, 4)
+"""Mean total variation that groups may lose on tables of two columns before a tree is grown."""
+ASKED = 60
+"""Asking what groups lose costs that over n: the answer's noise then has scale 1/30."""
 NOISE = Fraction(1, 10)
 """Mean total variation that noise alone may give to a table of two columns."""
 
@@ -81,13 +88,14 @@ class Plan:
     """How epsilon is used; a function of public quantities.
 
     Attributes:
-        tables: which tables are counted in step 3.
+        tables: which tables are counted in step 4.
         groups: at most so many a column, G.
         singles: share of epsilon for step 1.
         weights: of the columns within that share.
         tau: how many times the fit overstates the noise's variance.
         strength: r = n epsilon / P, P the number of pairs: what is there for each pair.
-        cover: the columns of each table of step 3, and its part of what is left of epsilon.
+        question: share of epsilon for asking what groups lose; 0 if that is not asked.
+        cover: the columns of each table of step 4, and its part of what is left of epsilon.
     """
 
     tables: Tables
@@ -97,6 +105,7 @@ class Plan:
     tau: float
     strength: Fraction
     cover: Cover
+    question: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if not 2 <= self.groups <= 255 or not 0 < self.singles < 1 or self.tau <= 0:
@@ -104,6 +113,8 @@ class Plan:
         seen = {pair for block in self.cover.blocks for pair in combinations(block, 2)}
         if seen != set(combinations(range(len(self.weights)), 2)):
             raise InputError("A plan needs tables that show every two columns together.")
+        if not 0 <= self.question < 1 - self.singles:
+            raise InputError("A plan's question must leave something for what it is about.")
 
 
 def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
@@ -123,11 +134,15 @@ def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
     The single columns' share is 0.7 (r < 50), 0.5 (r < 350), 0.35 (r < 700), 0.15 (r < 10^4) or
     0.1; at least 0.3 with a numeric column and 0.6 if all are; numeric columns count twice.
     tau = n epsilon / 100.
+
+    What groups lose is asked, for the price 60 / n, where that is at most a tenth of epsilon,
+    r >= 50, there are three columns or more, and a column has more codes than G: elsewhere the
+    answer would be too dear, or could not change anything.
     """
     m = len(attributes)
     if m < 2:
         raise InputError("maxent joins columns; expected at least two, found one.")
-    lines = [_is_line(attribute) for attribute in attributes]
+    lines = [is_line(attribute) for attribute in attributes]
     sizes = [attribute.size for attribute in attributes]
     budget = n * epsilon
     strength = budget / comb(m, 2)
@@ -145,7 +160,13 @@ def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
         groups, chosen = _finest(sizes, most)
         tables = _named(chosen)
     weights = tuple(2 if line else 1 for line in lines)
-    return Plan(tables, groups, singles, weights, float(budget) / 100, strength, chosen)
+    finer = any(lines) or max(sizes) > groups
+    asks = m > 2 and tables is not Tables.TRIPLES and finer and strength >= 50
+    question = Fraction(ASKED, n) / epsilon if asks else Fraction(0)
+    if question > Fraction(1, 10):
+        question = Fraction(0)
+    tau = float(budget) / 100
+    return Plan(tables, groups, singles, weights, tau, strength, chosen, question)
 
 
 _SHARES = (
@@ -211,24 +232,47 @@ def maxent(
     columns = records(codes, attributes)
     n = len(columns)
     chosen = tables or plan(attributes, n=n, epsilon=epsilon)
-    singles: list[_Single] = []
+    singles: list[Single] = []
     shares = sum(chosen.weights)
     for attribute, weight in zip(attributes, chosen.weights, strict=True):
         progress("counting columns", len(singles), len(attributes))
         each = chosen.singles * epsilon * weight / shares
-        count = _line if _is_line(attribute) else _categories
+        count = line if is_line(attribute) else categories
         single = count(
             columns, len(singles), attribute, most=chosen.groups, epsilon=each, noise=noise
         )
         singles.append(single)
-    sizes = [single.size for single in singles]
-    sets = chosen.cover.blocks
-    parts = sum(chosen.cover.weights)
     spendings = [spending for single in singles for spending in single.spendings]
     measurements = [
         Measurement((j,), (single.edges,), single.counts, single.scale)
         for j, single in enumerate(singles)
     ]
+    facts: dict[str, Any] = {
+        "n epsilon a pair": float(chosen.strength),
+        "share of single columns": float(chosen.singles),
+    }
+    rest = (1 - chosen.singles - chosen.question) * epsilon
+    if chosen.question:
+        progress("asking what groups lose", 0, 1)
+        lost, spending = loss_of_groups(
+            columns, singles, epsilon=chosen.question * epsilon, noise=noise
+        )
+        spendings.append(spending)
+        facts |= {"groups lose": lost, "share of asking": float(chosen.question)}
+        if lost > LOST:
+            grown = mass_tree(
+                columns, attributes, singles, epsilon=rest, noise=noise, rng=rng, progress=progress
+            )
+            facts |= {"tables": "a tree", "leaves": grown.measurement.counts.size}
+            return Drawn(
+                grown.rows,
+                (*spendings, *grown.spendings),
+                (*measurements, grown.measurement),
+                facts,
+            )
+    sizes = [single.size for single in singles]
+    sets = chosen.cover.blocks
+    parts = sum(chosen.cover.weights)
     counted: list[Target] = []
     progress("counting tables", 0, len(sets))
     counts = columns.total(partial(_all_tables, singles=singles, sets=sets))
@@ -237,12 +281,12 @@ def maxent(
         progress("counting tables", number, len(sets))
         exact = counts[begins[number] : begins[number + 1]].reshape([sizes[j] for j in members])
         name = f"table of {' x '.join(attributes[j].name for j in members)}"
-        each = (1 - chosen.singles) * epsilon * part / parts
+        each = rest * part / parts
         noisy, spending = noisy_table(exact, target=name, epsilon=each, noise=noise)
         spendings.append(spending)
         groups = tuple(singles[j].groups for j in members)
         measurements.append(Measurement(members, groups, noisy, spending.scale))
-        counted.append(Target(members, noisy.ravel() / n, _precision(n, spending.scale)))
+        counted.append(Target(members, noisy.ravel() / n, precision_of(n, spending.scale)))
     if prod(sizes) > DENSE:
         counted = pairs_of(counted, sizes)
     fitted = fit(
@@ -256,13 +300,11 @@ def maxent(
     )
     progress("drawing rows", 0, 1)
     rows = _rows(fitted, singles, n, rng)
-    facts = {
+    facts |= {
         "tables": chosen.tables.value,
         "number of tables": len(sets),
         "groups": sizes,
-        "share of single columns": float(chosen.singles),
         "tau": fitted.tau,
-        "n epsilon a pair": float(chosen.strength),
         "fit": "all cells" if fitted.dense else "particles",
         "effective sample": fitted.spread,
         "stages": fitted.stages,
@@ -271,7 +313,7 @@ def maxent(
 
 
 def _all_tables(
-    columns: Sequence[Integers], singles: "Sequence[_Single]", sets: Sequence[Sequence[int]]
+    columns: Sequence[Integers], singles: Sequence[Single], sets: Sequence[Sequence[int]]
 ) -> Integers:
     """Records in each cell of all tables, one table after the other."""
     grouped = [single.grouped(column) for single, column in zip(singles, columns, strict=True)]
@@ -282,30 +324,6 @@ def _all_tables(
             for members in sets
         ]
     )
-
-
-def _one_table(columns: Sequence[Integers], member: int, size: int) -> Integers:
-    return table_counts([columns[member]], [size])
-
-
-def table_counts(groups: Sequence[Integers], sizes: Sequence[int]) -> Integers:
-    """Records in each cell of a table, one axis a column; blocks of records add up.
-
-    >>> table_counts([np.array([0, 1, 1]), np.array([0, 0, 0])], [2, 2])
-    array([[1, 0],
-           [2, 0]])
-    """
-    cell = np.zeros(len(groups[0]), dtype=np.int64)
-    for group, size in zip(groups, sizes, strict=True):
-        cell = cell * size + group
-    return np.bincount(cell, minlength=prod(sizes)).astype(np.int64).reshape(tuple(sizes))
-
-
-def noisy_table(
-    exact: Integers, *, target: str, epsilon: Fraction, noise: Noise
-) -> tuple[Integers, Spending]:
-    """Add noise to the counts of a table; a changed record moves them by at most 2 in all."""
-    return noisy_answers(exact, sensitivity=2, epsilon=epsilon, target=target, noise=noise)
 
 
 def pairs_of(tables: Sequence[Target], sizes: Sequence[int]) -> list[Target]:
@@ -331,138 +349,8 @@ def pairs_of(tables: Sequence[Target], sizes: Sequence[int]) -> list[Target]:
     return [found[columns] for columns in sorted(found)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Single:
-    """What step 1 learnt of a column, and its groups.
-
-    Attributes:
-        edges: first code of each bin of the noisy counts, and the number of codes at the end.
-        counts: the noisy counts of bins.
-        projected: what is believed of them, non-negative and with sum n.
-        members: group of each bin.
-        summed: what is believed of each group's count.
-        precision: n^2 over the variance of that, before tau.
-        scale: of the counts' noise.
-        line: whether bins are runs of ordered codes.
-    """
-
-    edges: Integers
-    counts: Integers
-    projected: Floats
-    members: Integers
-    summed: Floats
-    precision: float
-    scale: Fraction
-    line: bool
-    spendings: tuple[Spending, ...]
-
-    @property
-    def size(self) -> int:
-        """Number of groups."""
-        return self.summed.size
-
-    @property
-    def groups(self) -> Integers:
-        """Group of each code; for ordered bins, the first code of each group and the end."""
-        if not self.line:
-            return self.members
-        return np.append(self.edges[:-1][np.diff(self.members, prepend=-1) > 0], self.edges[-1])
-
-    def grouped(self, column: Integers) -> Integers:
-        """The group of each record."""
-        if not self.line:
-            return self.members[column]
-        return np.searchsorted(self.groups[1:-1], column, side="right").astype(np.int64)
-
-    def target(self, j: int, n: int) -> Target:
-        """The noisy counts of its groups, as what the fit has to meet."""
-        return Target((j,), self.summed / n, self.precision)
-
-    def prior(self, n: int) -> Floats:
-        """Shares of the groups, none of them zero: half a record and 0.3 standard deviations."""
-        shares = np.maximum(self.summed / n, 0.0) + 0.5 / n + 0.3 / sqrt(self.precision)
-        prior: Floats = shares / shares.sum()
-        return prior
-
-    def fill(self, group: int, total: int, rng: np.random.Generator) -> Integers:
-        """Codes of so many rows of a group, in order."""
-        bins = np.flatnonzero(self.members == group)
-        if self.line:
-            edges = self.edges[bins[0] : bins[-1] + 2]
-            return spread(edges, self.projected[bins], total, rng)
-        return np.repeat(bins, systematic(self.projected[bins] + 1e-9, total, rng))
-
-
-def _is_line(attribute: Attribute) -> bool:
-    """Whether a column is counted over the leaves of a tree."""
-    return attribute.numeric or (attribute.kind is Kind.ORDINAL and attribute.size > LINE)
-
-
-def _line(
-    columns: Columns,
-    member: int,
-    attribute: Attribute,
-    *,
-    most: int,
-    epsilon: Fraction,
-    noise: Noise,
-) -> _Single:
-    """Count a number over the leaves of its tree; groups are runs of leaves."""
-    found: Marginal = marginal(columns, attribute, epsilon=epsilon, noise=noise, member=member)
-    members = quantiles(found.projected, most)
-    # Leaves that are empty but for noise were set to zero, which helps where many make a group.
-    summed = np.bincount(members, found.projected).astype(np.float64)
-    a_group = max(members.size / summed.size, 1.0)
-    return _Single(
-        edges=found.edges,
-        counts=found.counts,
-        projected=found.projected.astype(np.float64),
-        members=members,
-        summed=summed,
-        precision=_precision(len(columns), found.scale) / (2 * a_group),
-        scale=found.scale,
-        line=True,
-        spendings=found.spendings,
-    )
-
-
-def _categories(
-    columns: Columns,
-    member: int,
-    attribute: Attribute,
-    *,
-    most: int,
-    epsilon: Fraction,
-    noise: Noise,
-) -> _Single:
-    """Count every category of the public domain, those that no record has too."""
-    exact = columns.total(partial(_one_table, member=member, size=attribute.size))
-    name = f"{attribute.name}: counts of its categories"
-    counts, spending = noisy_table(exact, target=name, epsilon=epsilon, noise=noise)
-    projected = shrink(counts, len(columns), float(2 * spending.scale**2))
-    group = neighbours if attribute.kind is Kind.ORDINAL else anyhow
-    members = group(projected, most)
-    summed = np.bincount(members, counts).astype(np.float64)
-    return _Single(
-        edges=np.arange(attribute.size + 1),
-        counts=counts,
-        projected=projected,
-        members=members,
-        summed=summed,
-        precision=_precision(len(columns), spending.scale) * summed.size / attribute.size,
-        scale=spending.scale,
-        line=False,
-        spendings=(spending,),
-    )
-
-
-def _precision(n: int, scale: Fraction) -> float:
-    """n^2 over the variance of the noise, which is that of Laplace noise, 2 scale^2."""
-    return float(n * n / (2 * scale * scale))
-
-
 def _rows(
-    fitted: Fitted, singles: Sequence[_Single], n: int, rng: np.random.Generator
+    fitted: Fitted, singles: Sequence[Single], n: int, rng: np.random.Generator
 ) -> tuple[Integers, ...]:
     """N rows of groups by systematic sampling, then codes inside groups, in random order."""
     cells = np.repeat(np.arange(len(fitted.weights)), systematic(fitted.weights, n, rng))

@@ -60,7 +60,7 @@ References:
     decompositions", SIGMOD 2016. doi:10.1145/2882903.2882928
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -87,9 +87,13 @@ PATH = Fraction(3607, 1000)
 UNITS = 64
 """q: units that a record counts. The penalty is rounded up by less than 1/64 of a record."""
 _LN2 = Fraction(693_147_181, 1_000_000_000)  # above ln 2 by 4e-10
-_LEAST_SCALE = Fraction(1_442_695_041, 1_000_000_000)  # above 1 / ln 2 by 1e-10
+SHALLOWEST = Fraction(1_442_695_041, 1_000_000_000)  # above 1 / ln 2 by 1e-10
 _LOCAL = 1 << 16  # steps between the ends of a leaf, for sums
 _TRUST = 3  # A centroid is used where a leaf counts more than so many scales of its noise.
+
+
+Halve = Callable[[Integers, Integers, Integers], tuple[Integers, Integers]]
+"""From lower and upper ends of nodes and which are split: axis and cut of each of these."""
 
 
 class Fill(StrEnum):
@@ -160,7 +164,7 @@ def privtree(
     numeric = [j for j, attribute in enumerate(attributes) if attribute.numeric]
     summed = numeric if fill is Fill.CENTROID else []
     share = Fraction(2, 5) if summed else Fraction(1, 2)
-    structure = min(share * epsilon, PATH / _LEAST_SCALE)
+    structure = min(share * epsilon, PATH / SHALLOWEST)
     rest = epsilon - structure
     sums = rest * Fraction(1, 3) if summed else Fraction(0)
     tree = grow(columns, attributes, epsilon=structure, theta=theta, noise=noise, progress=progress)
@@ -194,15 +198,17 @@ def privtree(
 
 
 class Descent:
-    """Records of a block on their way down the tree. What blocks say adds up."""
+    """Records of a block on their way down the tree. What blocks say adds up.
 
-    def __init__(
-        self, columns: Sequence[Integers], members: Sequence[int], attributes: Sequence[Attribute]
-    ) -> None:
-        self._columns = [columns[j] for j in members]
-        pairs = zip(self._columns, attributes, strict=True)
-        self._places = np.vstack([_places(*pair) for pair in pairs])
-        self._labels = np.zeros(self._places.shape[1], dtype=np.int32)
+    Args:
+        columns: codes.
+        places: where the codes stand on the axes that are cut, a line a column.
+    """
+
+    def __init__(self, columns: Sequence[Integers], places: NDArray[np.int32]) -> None:
+        self._columns = columns
+        self._places = places
+        self._labels = np.zeros(places.shape[1], dtype=np.int32)
 
     @property
     def labels(self) -> Integers:
@@ -240,6 +246,8 @@ def grow(
     theta: int = 0,
     target: str = "the tree",
     members: Sequence[int] | None = None,
+    start: Callable[[Sequence[Integers]], Descent] | None = None,
+    halve: Halve | None = None,
     progress: Progress = silent,
 ) -> Tree:
     """Grow the tree level by level; the theorem above is its price.
@@ -255,15 +263,18 @@ def grow(
         theta: see `privtree`.
         target: for the ledger.
         members: which of the columns it is about; by default all.
+        start: where the records of a block stand; by default at their codes' public places.
+        halve: where nodes are cut; by default at the public middle of their widest side. It must
+            follow from what is public or published.
         progress: called with each level.
 
     Raises:
         InputError: if epsilon is too large for the proof, above 2.5.
     """
     lam = PATH / epsilon
-    if lam < _LEAST_SCALE:
+    if lam < SHALLOWEST:
         raise InputError(
-            f"A private tree takes epsilon of at most {float(PATH / _LEAST_SCALE):.4g} for its "
+            f"A private tree takes epsilon of at most {float(PATH / SHALLOWEST):.4g} for its "
             f"splits; got {float(epsilon):.4g}."
         )
     scale, threshold = UNITS * lam, UNITS * theta
@@ -271,7 +282,9 @@ def grow(
     sizes = np.array([attribute.size for attribute in attributes], dtype=np.int64)
     held = records(columns, attributes)
     chosen = tuple(range(len(attributes)) if members is None else members)
-    walk = held.walk(partial(Descent, members=chosen, attributes=tuple(attributes)))
+    begin = start or partial(_start, members=chosen, attributes=tuple(attributes))
+    cut_at = halve or partial(_halves, attributes=attributes)
+    walk = held.walk(begin)
     lower, upper = np.zeros((1, len(sizes)), dtype=np.int64), sizes[None, :].copy()
     counts = np.array([len(held)], dtype=np.int64)
     leaves: list[tuple[Integers, Integers]] = []
@@ -288,7 +301,7 @@ def grow(
         child[closed] = -1 - found - np.arange(closed.size)
         leaves.append((lower[closed], upper[closed]))
         found += closed.size
-        axis, cut = _halves(lower, upper, split, attributes)
+        axis, cut = cut_at(lower, upper, split)
         counts = walk.step(
             partial(Descent.descend, axis=axis, cut=cut, child=child, nodes=2 * split.size)
         )
@@ -358,7 +371,7 @@ def marginal(
         noise: where draws come from.
         member: which of the records' columns it is.
     """
-    structure = min(epsilon / 2, PATH / _LEAST_SCALE)
+    structure = min(epsilon / 2, PATH / SHALLOWEST)
     line = Attribute(attribute.name, Kind.NUMERIC, attribute.size, gap=attribute.gap)
     held = records([column], [line]) if isinstance(column, np.ndarray) else column
     tree = grow(
@@ -384,6 +397,14 @@ def marginal(
         scale=counted.scale,
         spendings=(tree.spending, counted),
     )
+
+
+def _start(
+    columns: Sequence[Integers], members: Sequence[int], attributes: Sequence[Attribute]
+) -> Descent:
+    """Records at their codes' public places."""
+    own = [columns[j] for j in members]
+    return Descent(own, np.vstack([_places(*p) for p in zip(own, attributes, strict=True)]))
 
 
 def _places(column: Integers, attribute: Attribute) -> NDArray[np.int32]:

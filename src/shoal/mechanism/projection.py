@@ -37,26 +37,31 @@ def project(counts: NDArray[Any], total: float) -> Floats:
     return projected
 
 
-def shrink(counts: NDArray[Any], total: float, variance: float) -> Floats:
-    """Numbers with a given sum near noisy counts, drawn towards equal ones as far as noise asks.
+def shrink(
+    counts: NDArray[Any], total: float, variance: float, *, towards: Floats | None = None
+) -> Floats:
+    """Numbers with a given sum near noisy counts, drawn towards others as far as noise asks.
 
-    With d counts, y = counts / total and W = total^2 / variance, the answer is total times
+    With d counts, y = counts / total, W = total^2 / variance and q the others' shares, by default
+    all equal, the answer is total times
 
-        argmin over p    d KL(p || 1/d) + (W / 2) ||p - y||^2,
+        argmin over p    d KL(p || q) + (W / 2) ||p - y||^2,
 
-    as if beside the noisy counts d records had been seen, one of each code. Where noise is small
+    as if beside the noisy counts d records had been seen, as q has them. Where noise is small
     that is `project`, nearly; where it is large, projection keeps the luckiest codes and sets the
     others to zero, and this does not: where its scale was three times the mean count,
     projection was more than twice as far from the truth (docs/research.md).
 
-    Setting the derivative to zero, p + a ln(d p) = y - t with a = d / W and one t for all, so that
-    p = a w((y - t) / a - ln(a d)) with w the Wright omega function, w + ln w = x. The sum falls in
-    t, which lies between min y - 1/d and max y - 1/d, and is found by bisection. Cost O(d).
+    Setting the derivative to zero, p + a ln(p / q) = y - t with a = d / W and one t for all, so
+    that p = a w((y - t) / a + ln(q / a)) with w the Wright omega function, w + ln w = x. The sum
+    falls in t, which lies between min (y - q) and max (y - q), and is found by bisection. Cost
+    O(d).
 
     Args:
         counts: at least one.
         total: positive.
         variance: of their noise, positive.
+        towards: positive, with any sum.
 
     >>> shrink(np.array([60, -20]), 40, 1.0).round(1)
     array([40.,  0.])
@@ -64,16 +69,18 @@ def shrink(counts: NDArray[Any], total: float, variance: float) -> Floats:
     array([21.5, 18.5])
     """
     shares = np.asarray(counts, dtype=np.float64) / total
-    size = shares.size
-    pull = size * variance / total**2
-    low, high = float(shares.min()) - 1 / size, float(shares.max()) - 1 / size
+    others = np.ones(shares.size) if towards is None else np.maximum(towards, 1e-300)
+    others = others / others.sum()
+    pull = shares.size * variance / total**2
+    start = np.log(others) - np.log(pull)
+    low, high = float((shares - others).min()), float((shares - others).max())
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        if pull * wrightomega((shares - middle) / pull - np.log(pull * size)).sum() > 1:
+        if pull * wrightomega((shares - middle) / pull + start).sum() > 1:
             low = middle
         else:
             high = middle
-    found = pull * wrightomega((shares - high) / pull - np.log(pull * size))
+    found = pull * wrightomega((shares - high) / pull + start)
     shrunk: Floats = found * (total / found.sum())
     return shrunk
 

@@ -96,10 +96,15 @@ def choose(
         f"{m} columns: tables with noise, and the distribution of greatest entropy near them.",
         f"n epsilon is {strength} for each pair of columns: {_REASONS[tables.tables]}.",
         f"A column has at most {tables.groups} groups in these tables.",
+        *([_QUESTION] if tables.question else []),
     )
     return Choice("maxent", tables, why, weak)
 
 
+_QUESTION = (
+    "Whether such groups lose too much is asked first, with noise; if so, a tree takes the place "
+    "of tables."
+)
 _REASONS = {
     Tables.FULL: "one coarse table of all columns, because many would share too little",
     Tables.BLOCKS: "tables of a few columns each, by which every two are seen with least noise",

@@ -45,7 +45,8 @@ METHOD = synthetic_method(
     basis=(
         "a changed record moves the counts of each table by 2 in all, and the trees of numbers as "
         "in privtree; which tables are counted is public, over which groups follows from noisy "
-        "counts; rows are drawn from noisy answers"
+        "counts, and whether a tree takes their place from a noisy answer that is paid for; rows "
+        "are drawn from noisy answers"
     ),
     source=f"{MARGINALS}; for covers of pairs {COVERS}; for numbers {PRIVTREE}",
     unsupported=(

@@ -1,0 +1,199 @@
+"""A private tree over all columns that is halved by mass, where noisy single columns are known.
+
+`privtree` halves boxes in the middle of their public sides. Here every column has been counted
+with noise already, so that a box is cut where half of a column's own mass lies on either side, and
+rows inside a leaf follow the single columns instead of being even. So levels are not wasted on
+empty space, and a leaf says only what single columns do not: how columns go together.
+
+Theorem (ours, unreviewed): the price is that of `privtree`. Proof. Where a node is halved follows
+from published counts of single columns; the theorem of `privtree` is about any halves that are
+fixed before the records are looked at. Given the tree, a changed record moves its leaves' counts by
+at most 2 in all. Filling leaves sees noisy counts and fresh randomness. QED
+
+Leaves' counts are drawn towards what independent columns would have, as far as their noise asks
+(`projection.shrink`). Fitting the drawn rows to the single columns afterwards was no better: what
+the leaves know of a column is as good (docs/research.md).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from math import prod
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Kind, Noise, Progress, Spending, silent
+from shoal.mechanism.attributes import Attribute, Measurement, Sort
+from shoal.mechanism.privtree import PATH, SHALLOWEST, Descent, grow, leaf_counts
+from shoal.mechanism.projection import apportion, shrink
+from shoal.mechanism.records import Columns
+from shoal.mechanism.singles import Single
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+STRUCTURE = Fraction(2, 5)
+"""Share for the tree; the rest is for the counts of its leaves."""
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """A column as the tree cuts it: bins in a public order, with their mass.
+
+    Attributes:
+        single: what is published of the column.
+        order: bins by place; the codes' public order, or as they are.
+        edges: first code of each place, and the number of codes at the end; of a nominal, places.
+        mass: cumulated over places from 0 to 1, strictly increasing.
+    """
+
+    single: Single
+    order: Integers
+    edges: Integers
+    mass: Floats
+
+    @classmethod
+    def of(cls, single: Single, attribute: Attribute) -> Self:
+        """The axis of a column; bins that are believed empty keep a trace of mass."""
+        order = np.arange(single.members.size)
+        if not single.line and attribute.order is not None:
+            order = np.array(attribute.order, dtype=np.int64)
+        weights = single.projected[order] + 1e-9 * single.projected.sum()
+        mass = np.concatenate([[0.0], np.cumsum(weights / weights.sum())])
+        return cls(single, order, single.edges, mass)
+
+    def places(self, column: Integers) -> NDArray[np.int32]:
+        """Where records stand."""
+        return np.argsort(self.order)[self.single.bins(column)].astype(np.int32)
+
+    def codes(self, quantiles: Floats, low: Integers, high: Integers) -> Integers:
+        """Codes at these quantiles of the mass, each between its own two places."""
+        place = np.searchsorted(self.mass, quantiles, side="right") - 1
+        place = np.clip(place, low, high - 1)
+        if not self.single.line:
+            return self.order[place]
+        inside = (quantiles - self.mass[place]) / (self.mass[place + 1] - self.mass[place])
+        width = self.edges[place + 1] - self.edges[place]
+        steps = np.clip(np.floor(inside * width).astype(np.int64), 0, width - 1)
+        found: Integers = self.edges[place] + steps
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """Rows of codes, what they were drawn from, and what that cost."""
+
+    rows: tuple[Integers, ...]
+    measurement: Measurement
+    spendings: tuple[Spending, ...]
+
+
+def mass_tree(
+    columns: Columns,
+    attributes: Sequence[Attribute],
+    singles: Sequence[Single],
+    *,
+    epsilon: Fraction,
+    noise: Noise,
+    rng: np.random.Generator,
+    progress: Progress = silent,
+) -> Grown:
+    """Draw as many rows as there are records from the leaves of a tree that is halved by mass.
+
+    Cost: O(m) a record and level. A node is cut across the column of which its side has the most
+    mass, at the bin's edge nearest to half of it; ties go to the first.
+
+    Args:
+        columns: the records.
+        attributes: their public descriptions.
+        singles: what is published of every column.
+        epsilon: for tree and leaves; change-one neighbours, n public.
+        noise: where draws come from.
+        rng: for rows inside leaves.
+        progress: called with each level.
+    """
+    n = len(columns)
+    axes = tuple(Axis.of(*pair) for pair in zip(singles, attributes, strict=True))
+    structure = min(STRUCTURE * epsilon, PATH / SHALLOWEST)
+    tree = grow(
+        columns,
+        [
+            Attribute(a.name, Kind.ORDINAL, x.order.size)
+            for a, x in zip(attributes, axes, strict=True)
+        ],
+        epsilon=structure,
+        noise=noise,
+        start=partial(_start, axes=axes),
+        halve=partial(_halves, masses=tuple(axis.mass for axis in axes)),
+        progress=progress,
+    )
+    progress("counting leaves", 0, 1)
+    counts, counted = leaf_counts(tree, epsilon=epsilon - structure, noise=noise)
+    sides = [
+        axis.mass[tree.upper[:, j]] - axis.mass[tree.lower[:, j]] for j, axis in enumerate(axes)
+    ]
+    alone = prod(sides[1:], start=sides[0])
+    believed = shrink(counts, n, float(2 * counted.scale**2), towards=alone)
+    rows = _rows(axes, tree.lower, tree.upper, apportion(believed, n), rng)
+    ends = tuple(
+        np.column_stack([axis.edges[end[:, j]] for j, axis in enumerate(axes)])
+        for end in (tree.lower, tree.upper)
+    )
+    every = tuple(range(len(axes)))
+    measurement = Measurement(every, ends, counts, counted.scale, sort=Sort.TREE)
+    return Grown(rows, measurement, (tree.spending, counted))
+
+
+def _start(columns: Sequence[Integers], axes: Sequence[Axis]) -> Descent:
+    places = [axis.places(column) for axis, column in zip(axes, columns, strict=True)]
+    return Descent(columns, np.vstack(places))
+
+
+def _halves(
+    lower: Integers, upper: Integers, split: Integers, masses: Sequence[Floats]
+) -> tuple[Integers, Integers]:
+    """Axis and cut of each node that is split, by mass; zero for the others."""
+    axis = np.zeros(len(lower), dtype=np.int64)
+    cut = np.zeros(len(lower), dtype=np.int64)
+    low, high = lower[split], upper[split]
+    sides = np.column_stack([m[high[:, j]] - m[low[:, j]] for j, m in enumerate(masses)])
+    axis[split] = np.argmax(np.where(high - low > 1, sides, -1.0), axis=1)
+    for j, mass in enumerate(masses):
+        nodes = split[axis[split] == j]
+        first, last = lower[nodes, j], upper[nodes, j]
+        half = (mass[first] + mass[last]) / 2
+        above = np.clip(np.searchsorted(mass, half), first + 1, last - 1)
+        below = np.maximum(above - 1, first + 1)
+        nearer = half - mass[below] <= mass[above] - half
+        cut[nodes] = np.where(nearer, below, above)
+    return axis, cut
+
+
+def _rows(
+    axes: Sequence[Axis],
+    lower: Integers,
+    upper: Integers,
+    sizes: Integers,
+    rng: np.random.Generator,
+) -> tuple[Integers, ...]:
+    """Codes of the rows in random order: in a leaf by the mass of each side, sides unrelated.
+
+    With c rows in a leaf, its r-th row in a random order takes a random place of the r-th of c
+    equal parts of the side's mass (a Latin hypercube).
+    """
+    leaf = np.repeat(np.arange(len(sizes)), sizes)
+    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    shuffled = rng.permutation(leaf.size)
+    rows = []
+    for j, axis in enumerate(axes):
+        order = np.argsort(leaf + rng.random(leaf.size))
+        rank = np.empty(leaf.size)
+        rank[order] = np.arange(leaf.size) - starts
+        low, high = lower[leaf, j], upper[leaf, j]
+        part = (rank + rng.random(leaf.size)) / sizes[leaf]
+        quantiles = axis.mass[low] + part * (axis.mass[high] - axis.mass[low])
+        rows.append(axis.codes(quantiles, low, high)[shuffled])
+    return tuple(rows)

@@ -1,0 +1,166 @@
+"""Single columns with noise: what `maxent` learns of every column first, and groups of codes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Kind, Noise, Spending
+from shoal.mechanism.answers import noisy_table, table_counts
+from shoal.mechanism.attributes import Attribute
+from shoal.mechanism.fit import Target
+from shoal.mechanism.groups import anyhow, neighbours, quantiles
+from shoal.mechanism.privtree import Marginal, marginal
+from shoal.mechanism.projection import shrink
+from shoal.mechanism.records import Columns
+from shoal.mechanism.systematic import spread, systematic
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LINE = 256
+"""An ordinal of more codes than that is counted as a number is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Single:
+    """What step 1 learnt of a column, and its groups.
+
+    Attributes:
+        edges: first code of each bin of the noisy counts, and the number of codes at the end.
+        counts: the noisy counts of bins.
+        projected: what is believed of them, non-negative and with sum n.
+        members: group of each bin.
+        summed: what is believed of each group's count.
+        precision: n^2 over the variance of that, before tau.
+        scale: of the counts' noise.
+        line: whether bins are runs of ordered codes.
+    """
+
+    edges: Integers
+    counts: Integers
+    projected: Floats
+    members: Integers
+    summed: Floats
+    precision: float
+    scale: Fraction
+    line: bool
+    spendings: tuple[Spending, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return self.summed.size
+
+    @property
+    def groups(self) -> Integers:
+        """Group of each code; for ordered bins, the first code of each group and the end."""
+        if not self.line:
+            return self.members
+        return np.append(self.edges[:-1][np.diff(self.members, prepend=-1) > 0], self.edges[-1])
+
+    def bins(self, column: Integers) -> Integers:
+        """The bin of each record."""
+        if not self.line:
+            return column
+        return np.searchsorted(self.edges[1:-1], column, side="right").astype(np.int64)
+
+    def grouped(self, column: Integers) -> Integers:
+        """The group of each record."""
+        if not self.line:
+            return self.members[column]
+        return np.searchsorted(self.groups[1:-1], column, side="right").astype(np.int64)
+
+    def target(self, j: int, n: int) -> Target:
+        """The noisy counts of its groups, as what the fit has to meet."""
+        return Target((j,), self.summed / n, self.precision)
+
+    def prior(self, n: int) -> Floats:
+        """Shares of the groups, none of them zero: half a record and 0.3 standard deviations."""
+        shares = np.maximum(self.summed / n, 0.0) + 0.5 / n + 0.3 / sqrt(self.precision)
+        prior: Floats = shares / shares.sum()
+        return prior
+
+    def fill(self, group: int, total: int, rng: np.random.Generator) -> Integers:
+        """Codes of so many rows of a group, in order."""
+        bins = np.flatnonzero(self.members == group)
+        if self.line:
+            edges = self.edges[bins[0] : bins[-1] + 2]
+            return spread(edges, self.projected[bins], total, rng)
+        return np.repeat(bins, systematic(self.projected[bins] + 1e-9, total, rng))
+
+
+def is_line(attribute: Attribute) -> bool:
+    """Whether a column is counted over the leaves of a tree."""
+    return attribute.numeric or (attribute.kind is Kind.ORDINAL and attribute.size > LINE)
+
+
+def line(
+    columns: Columns,
+    member: int,
+    attribute: Attribute,
+    *,
+    most: int,
+    epsilon: Fraction,
+    noise: Noise,
+) -> Single:
+    """Count a number over the leaves of its tree; groups are runs of leaves."""
+    found: Marginal = marginal(columns, attribute, epsilon=epsilon, noise=noise, member=member)
+    members = quantiles(found.projected, most)
+    # Leaves that are empty but for noise were set to zero, which helps where many make a group.
+    summed = np.bincount(members, found.projected).astype(np.float64)
+    a_group = max(members.size / summed.size, 1.0)
+    return Single(
+        edges=found.edges,
+        counts=found.counts,
+        projected=found.projected.astype(np.float64),
+        members=members,
+        summed=summed,
+        precision=precision_of(len(columns), found.scale) / (2 * a_group),
+        scale=found.scale,
+        line=True,
+        spendings=found.spendings,
+    )
+
+
+def categories(
+    columns: Columns,
+    member: int,
+    attribute: Attribute,
+    *,
+    most: int,
+    epsilon: Fraction,
+    noise: Noise,
+) -> Single:
+    """Count every category of the public domain, those that no record has too."""
+    exact = columns.total(partial(_one_table, member=member, size=attribute.size))
+    name = f"{attribute.name}: counts of its categories"
+    counts, spending = noisy_table(exact, target=name, epsilon=epsilon, noise=noise)
+    projected = shrink(counts, len(columns), float(2 * spending.scale**2))
+    group = neighbours if attribute.kind is Kind.ORDINAL else anyhow
+    members = group(projected, most)
+    summed = np.bincount(members, counts).astype(np.float64)
+    return Single(
+        edges=np.arange(attribute.size + 1),
+        counts=counts,
+        projected=projected,
+        members=members,
+        summed=summed,
+        precision=precision_of(len(columns), spending.scale) * summed.size / attribute.size,
+        scale=spending.scale,
+        line=False,
+        spendings=(spending,),
+    )
+
+
+def precision_of(n: int, scale: Fraction) -> float:
+    """n^2 over the variance of the noise, which is that of Laplace noise, 2 scale^2."""
+    return float(n * n / (2 * scale * scale))
+
+
+def _one_table(columns: Sequence[Integers], member: int, size: int) -> Integers:
+    return table_counts([columns[member]], [size])
