@@ -86,6 +86,10 @@ def protect(
     source: Annotated[
         str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
     ] = None,
+    purpose: Annotated[
+        str | None,
+        typer.Option(help="Who will get it, instead of the policy's: open, partner or internal."),
+    ] = None,
     measured: Annotated[
         bool | None,
         typer.Option(
@@ -126,6 +130,7 @@ def protect(
                 encoding=encoding,
                 ledger=ledger,
                 source=source,
+                purpose=purpose,
                 measure=measured,
                 control=control,
                 comparison=comparison,

@@ -4,7 +4,7 @@ The method, its parameters, what it will promise in which release form, and whet
 the policy requires. A requirement that cannot be met stops here, before any data is read.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from shoal import clamp
+from shoal import clamp, purposes
 from shoal import policy as policies
 from shoal.core import (
     Claim,
@@ -62,6 +62,7 @@ def plan(
     *,
     keep_order: bool = False,
     spread: bool = False,
+    purpose: str | None = None,
 ) -> Plan:
     """Settle method, parameters and promises, and stop if a required promise is not among them.
 
@@ -69,8 +70,15 @@ def plan(
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         keep_order: release row i in place of row i.
         spread: the rows lie in blocks on Spark, where only some methods run.
+        purpose: who will get the release, instead of the policy's: open, partner or internal.
+
+    Raises:
+        InputError: something does not fit, or the claims will not do for the purpose.
+        ClaimViolationError: a required promise cannot be had.
     """
     policy = policies.load(policy)
+    if purpose is not None:
+        policy = replace(policy, purpose=purposes.named(purpose))
     method = find(policy.method)
     columns = policy.columns or method.default_columns(policy.schema)
     if not columns:
@@ -110,6 +118,7 @@ def plan(
             continue
         if not any(covers(claim, guarantee) for claim in planned.claims):
             raise ClaimViolationError(_cannot(planned, guarantee))
+    purposes.refuse(policy, planned.claims)
     return planned
 
 
@@ -222,7 +231,7 @@ class Offer:
         release_form: where one must be stated.
         proved: a proved claim covers all quasi-identifiers together, public ones aside.
         refused: why it cannot be used as set up; then there are no claims.
-        unmet: why it does not keep what the policy requires, or nothing.
+        unmet: why it does not keep what policy and purpose require, or nothing.
         cost: what it takes of the budget, in a sentence.
     """
 
@@ -269,7 +278,7 @@ def _offer(policy: Policy, method: Method[Any]) -> Offer:
         policy, method=method.name, parameters=stated, columns=columns, release_form=form
     )
     try:
-        planned = plan(replace(bare, required={}))
+        planned = plan(replace(bare, required={}, purpose=None))
     except (InputError, ClaimViolationError) as error:
         return Offer(method, stated, form, refused=str(error))
     try:
@@ -283,7 +292,7 @@ def _offer(policy: Policy, method: Method[Any]) -> Offer:
         form,
         planned.claims,
         planned.not_claimed,
-        claimed_together(policy, planned.claims, {Status.PROVED}),
+        purposes.claimed_together(policy, planned.claims, {Status.PROVED}),
         unmet=unmet,
         cost=cost(policy, planned.claims),
     )
@@ -298,18 +307,6 @@ def cost(policy: Policy, claims: Iterable[Claim]) -> str:
     """What a release takes of the population's budget, in a sentence."""
     spent = price(policy, claims)
     return UNBOUNDED if spent is None else f"Costs epsilon {shown(spent.epsilon)}."
-
-
-def claimed_together(policy: Policy, claims: Iterable[Claim], statuses: Collection[Status]) -> bool:
-    """Whether a claim of these statuses covers all quasi-identifiers, public ones aside."""
-    schema = policy.schema
-    keys = {name for name in schema.with_role(Role.QUASI_IDENTIFIER) if not schema[name].public}
-    return any(claim.status in statuses and keys <= about(claim.guarantee) for claim in claims)
-
-
-def about(guarantee: Guarantee) -> set[str]:
-    """The columns that a guarantee speaks of: those that make the classes, where it has classes."""
-    return set(getattr(guarantee, "keys", None) or guarantee.columns)
 
 
 def check_parameters(policy: Policy) -> None:

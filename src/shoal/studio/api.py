@@ -13,13 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from shoal import release
+from shoal import purposes, release
+from shoal.core import Purpose
 from shoal.errors import InputError
 from shoal.studio import document, downloads, uploads
 from shoal.studio.context import Current, Studio, TheSession, TheStudio
 from shoal.studio.jobs import JobStatus
 from shoal.studio.keeping import ID
-from shoal.studio.planned import PRESETS
+from shoal.studio.planned import purpose_of
 from shoal.studio.workspace import Workspace
 
 
@@ -84,7 +85,7 @@ class WorkspaceIn(_Model):
 
     title: str | None = Field(None, max_length=200)
     confirmed: list[str] | None = None
-    preset: Literal["open", "partner", "internal"] | None = None
+    preset: Purpose | None = Field(None, description="Written into the policy as its purpose.")
     form: Literal["parquet", "csv", "sav", "dta"] | None = None
     source: str | None = Field(None, max_length=200)
 
@@ -150,6 +151,7 @@ class PolicyFields(_Model):
     columns: dict[str, dict[str, Any] | str] | None = None
     protect: dict[str, Any] | None = None
     require: dict[str, Any] | None = None
+    release: dict[str, Any] | None = None
     reading: dict[str, Any] | None = None
     measure: dict[str, Any] | None = None
     context: dict[str, Any] | None = None
@@ -313,6 +315,8 @@ def change_workspace(studio: TheStudio, workspace: Current, given: WorkspaceIn) 
     changed = given.model_dump(exclude_none=True)
     if "confirmed" in changed:
         changed["confirmed"] = tuple(changed["confirmed"])
+    if purpose := changed.pop("preset", None):
+        studio.put_fields(workspace, {"release": {"purpose": purpose.value}})
     return _workspace(studio, studio.store.change(workspace.id, **changed))
 
 
@@ -412,8 +416,8 @@ def methods(studio: TheStudio, workspace: Current) -> MethodsOut:
     return MethodsOut(
         methods=[CardOut.model_validate(asdict(card)) for card in studio.cards(workspace)],
         presets=[
-            PresetOut(name=one.name, title=one.title, sentence=one.sentence)
-            for one in PRESETS.values()
+            PresetOut(name=one, title=rule.title, sentence=rule.sentence)
+            for one, rule in purposes.RULES.items()
         ],
     )
 
@@ -571,7 +575,7 @@ def _workspace(studio: Studio, one: Workspace) -> WorkspaceOut:
         created=one.created,
         **files,
         confirmed=list(one.confirmed),
-        preset=one.preset,
+        preset=purpose_of(one.policy),
         chosen=one.chosen,
         form=one.form,
         source=one.source,

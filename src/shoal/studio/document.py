@@ -21,7 +21,7 @@ FILES = ("taxonomy", "recode")
 """Column keys that name a file."""
 LIMITS = ("bounds", "top", "bottom", "missing_as")
 """Column keys that hold days in a column of dates."""
-SECTIONS = ("columns", "protect", "require", "reading", "measure", "context", "ledger")
+SECTIONS = ("columns", "protect", "require", "release", "reading", "measure", "context", "ledger")
 """Parts of a policy, in the order in which they are written."""
 
 
@@ -68,13 +68,13 @@ def with_fields(text: str, changes: Mapping[str, Any]) -> str:
     """
     document = parsed(text)
     for section, stated in changes.items():
-        if section == "columns":
+        if stated is None:
+            document.pop(section, None)
+        elif section == "columns":
             columns = {**document.get("columns", {})}
             for name, column in stated.items():
                 columns[name] = _column(column)
             document["columns"] = columns
-        elif stated is None:
-            document.pop(section, None)
         else:
             document[section] = _exact(stated)
     return written(document)

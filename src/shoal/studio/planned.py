@@ -1,60 +1,20 @@
-"""What a method would promise, before any data is touched: cards, presets and previews.
+"""What a method would promise, before any data is touched: cards and previews.
 
-Everything here is asked of `shoal.planning`, and what it refuses is shown with its sentence. A
-preset is the steward's own rule on which claims will do for a purpose; it adds no promise.
+Everything here is asked of `shoal.planning`, and what it refuses is shown with its sentence.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from shoal import planning
-from shoal.core import Policy, Status
-from shoal.errors import InputError, ShoalError
+from shoal import planning, purposes
+from shoal.core import Purpose
+from shoal.errors import ShoalError
 from shoal.methods import REGISTRY
 from shoal.serialise import plain
 from shoal.studio import document
-
-
-@dataclass(frozen=True)
-class Preset:
-    """A rule on which claims will do.
-
-    Attributes:
-        enough: a claim for all quasi-identifiers together must have one of these; empty for none.
-    """
-
-    name: str
-    title: str
-    sentence: str
-    enough: frozenset[Status]
-
-
-PRESETS = {
-    one.name: one
-    for one in (
-        Preset(
-            "open",
-            "Open release",
-            "Anybody may have the table. It needs a proved claim.",
-            frozenset({Status.PROVED}),
-        ),
-        Preset(
-            "partner",
-            "Share with a partner under contract",
-            "The partner promises not to re-identify. A claim may hang on stated conditions.",
-            frozenset({Status.PROVED, Status.CONDITIONAL}),
-        ),
-        Preset(
-            "internal",
-            "Internal use",
-            "The table stays in the house. No claim is needed, and every gap is shown.",
-            frozenset(),
-        ),
-    )
-}
 
 
 @dataclass(frozen=True)
@@ -69,7 +29,7 @@ class Preview:
         not_claimed: sentences.
         notes: sentences.
         refused: why it cannot be done, in a sentence, or "".
-        fits: the presets for which its claims will do.
+        fits: the purposes for which its claims will do.
     """
 
     method: str
@@ -123,7 +83,7 @@ def preview(text: str, protect: Mapping[str, Any] | None, *, folder: Path) -> Pr
     parameters = document.shown({k: v for k, v in stated.items() if k not in own})
     try:
         policy = document.judged(changed, folder=folder)
-        planned = planning.plan(policy)
+        planned = planning.plan(replace(policy, purpose=None))
     except ShoalError as error:
         return Preview(method, parameters, refused=str(error))
     claims = tuple(plain(claim) for claim in planned.claims)
@@ -134,25 +94,22 @@ def preview(text: str, protect: Mapping[str, Any] | None, *, folder: Path) -> Pr
         claims=claims,
         not_claimed=planned.not_claimed,
         notes=planned.notes,
-        fits=tuple(name for name in PRESETS if not objection(name, policy)),
+        fits=tuple(
+            one.value
+            for one in Purpose
+            if not purposes.objection(replace(policy, purpose=one), planned.claims)
+        ),
     )
 
 
-def objection(preset: str, policy: Policy) -> str:
-    """Why a policy's claims will not do for a preset, in a sentence, or ""."""
-    if preset not in PRESETS:
-        raise InputError(f"Expected a preset among {', '.join(PRESETS)}, found '{preset}'.")
-    enough = PRESETS[preset].enough
-    if not enough:
-        return ""
-    if planning.claimed_together(policy, planning.plan(policy).claims, enough):
-        return ""
-    words = " or ".join(sorted(enough))
-    return (
-        f"'{PRESETS[preset].title}' needs a claim that is {words} for all quasi-identifiers "
-        f"together, and method '{policy.method}' as set up carries none. Choose another method, "
-        "release form or preset."
-    )
+def purpose_of(text: str) -> Purpose:
+    """Who will get the release, by the policy; anybody, where it does not say.
+
+    Args:
+        text: the policy, TOML, or "".
+    """
+    stated = document.parsed(text).get("release", {}) if text else {}
+    return purposes.named(stated.get("purpose", Purpose.OPEN))
 
 
 def cards(text: str, *, folder: Path) -> tuple[Card, ...]:
