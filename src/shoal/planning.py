@@ -229,8 +229,9 @@ class Offer:
     Attributes:
         parameters: as `[protect]` would state them.
         release_form: where one must be stated.
+        plan: where unmet, without what policy and purpose require; where refused, none.
         proved: a proved claim covers all quasi-identifiers together, public ones aside.
-        refused: why it cannot be used as set up; then there are no claims.
+        refused: why it cannot be used as set up, or nothing.
         unmet: why it does not keep what policy and purpose require, or nothing.
         cost: what it takes of the budget, in a sentence.
     """
@@ -238,21 +239,26 @@ class Offer:
     method: Method[Any]
     parameters: Mapping[str, Any]
     release_form: ReleaseForm | None
-    claims: tuple[Claim, ...] = ()
-    not_claimed: tuple[str, ...] = ()
+    plan: Plan | None = None
     proved: bool = False
     refused: str = ""
     unmet: str = ""
     cost: str = ""
 
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What would be promised; nothing where it is refused."""
+        return () if self.plan is None else self.plan.claims
+
+    @property
+    def not_claimed(self) -> tuple[str, ...]:
+        """What would not be promised, in sentences."""
+        return () if self.plan is None else self.plan.not_claimed
+
 
 def offers(policy: Policy) -> tuple[Offer, ...]:
-    """Every method with what it would promise for this policy's columns; no data is read.
-
-    The policy's own method is taken as it is set up. Others take over parameters that they
-    share with it, and what else they need is as in their examples.
-    """
-    return tuple(_offer(policy, method) for method in REGISTRY.values())
+    """Every method with what it would promise for this policy's columns; see `offer`."""
+    return tuple(offer(policy, method) for method in REGISTRY.values())
 
 
 def suggested(method: Method[Any], policy: Policy) -> dict[str, Any]:
@@ -266,7 +272,12 @@ def suggested(method: Method[Any], policy: Policy) -> dict[str, Any]:
     return example
 
 
-def _offer(policy: Policy, method: Method[Any]) -> Offer:
+def offer(policy: Policy, method: Method[Any]) -> Offer:
+    """What a method would promise for this policy's columns; no data is read.
+
+    The policy's own method is taken as it is set up. Others take over parameters that they
+    share with it, and what else they need is as in their examples.
+    """
     form = method.forms[0] if method.must_choose_form else None
     stated, columns = suggested(method, policy), None
     if method.name == policy.method:
@@ -277,21 +288,20 @@ def _offer(policy: Policy, method: Method[Any]) -> Offer:
     bare = replace(
         policy, method=method.name, parameters=stated, columns=columns, release_form=form
     )
+    unmet = ""
     try:
-        planned = plan(replace(bare, required={}, purpose=None))
-    except (InputError, ClaimViolationError) as error:
-        return Offer(method, stated, form, refused=str(error))
-    try:
-        plan(bare)
-        unmet = ""
+        planned = plan(bare)
     except (InputError, ClaimViolationError) as error:
         unmet = str(error)
+        try:
+            planned = plan(replace(bare, required={}, purpose=None))
+        except (InputError, ClaimViolationError) as reason:
+            return Offer(method, stated, form, refused=str(reason))
     return Offer(
         method,
         stated,
         form,
-        planned.claims,
-        planned.not_claimed,
+        planned,
         purposes.claimed_together(policy, planned.claims, {Status.PROVED}),
         unmet=unmet,
         cost=cost(policy, planned.claims),
