@@ -223,13 +223,13 @@ def _written(
 ) -> list[Path]:
     """Write the table and what goes beside it; the files."""
     table = public / f"release.{form}"
+    about = NO_PERSON if NO_PERSON in done.manifest["notes"] else None
     if spread:
         from shoal.engine.spark import files  # noqa: PLC0415 (optional)
 
-        written = files.write(done.data, table, rows=done.manifest["rows"])
+        written = files.write(done.data, table, rows=done.manifest["rows"], about=about)
         extras = {name: files.fetched(extra) for name, extra in done.extras.items()}
     else:
-        about = NO_PERSON if NO_PERSON in done.manifest["notes"] else None
         io.write(done.data, table, labels=done.labels, about=about, guard_formulas=guard_formulas)
         written, extras = [table], dict(done.extras)
     for name, extra in extras.items():
