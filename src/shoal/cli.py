@@ -190,30 +190,19 @@ def measure(
 ) -> None:
     """Measure what a release keeps and what it tells, whoever made it."""
     with _door():
-        from shoal import io, measuring
-        from shoal.measures.attack import DIFFERENCE
+        from shoal import publish
         from shoal.partition import compile_notice
-        from shoal.policy import load
-        from shoal.publish import check_text, write_text
-        from shoal.report import html
 
-        check_text(out, force=force)
-        stated = load(policy)
         with _progress() as progress, compile_notice(_tell):
-            progress("reading the files", 0, 1)
-            tables = [
-                None if path is None else io.read(
-                    path,
-                    delimiter=delimiter or stated.reading.get("delimiter"),
-                    encoding=encoding or stated.reading.get("encoding"),
-                ).frame
-                for path in (original, released, control)
-            ]  # fmt: skip
-            found = measuring.measure(
-                tables[0],
-                tables[1],
-                stated,
-                control=tables[2],
+            found = publish.measure(
+                original,
+                released,
+                policy,
+                control=control,
+                out=out,
+                force=force,
+                delimiter=delimiter,
+                encoding=encoding,
                 only=only,
                 aligned=aligned or None,
                 rename=_renamed(rename or []),
@@ -222,8 +211,6 @@ def measure(
             )
         typer.echo(found.to_json() if as_json else str(found))
         if out is not None:
-            page = html.measure_report(found.facts(), found.plots(), DIFFERENCE)
-            write_text(out, page, force=force, confidential=True)
             typer.echo(f"Report, confidential: {out}", err=True)
 
 

@@ -23,6 +23,7 @@ from shoal import comparison, io, measuring, release
 from shoal.comparison import Comparison, Selection
 from shoal.core import Noise, Policy, Progress, Release, silent
 from shoal.errors import InputError
+from shoal.measures.attack import DIFFERENCE
 from shoal.planning import NO_PERSON, plan
 from shoal.policy import load
 from shoal.report import evidence, html
@@ -112,10 +113,7 @@ def protect(
     io.check_writable(form, planned.policy.schema.released)
     internal = out.with_name(out.name + INTERNAL_SUFFIX)
     progress("reading the file", 0, 1)
-    reading = {**planned.policy.reading}
-    reading |= {"delimiter": delimiter} if delimiter else {}
-    reading |= {"encoding": encoding} if encoding else {}
-    marks = {key: reading.get(key) for key in ("delimiter", "encoding")}
+    marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     raw = _opened(data, marks, settings, spread=spread)
     others = None if control is None else io.read(control, **marks)
     evidence.check_control(others, planned.policy)
@@ -238,6 +236,46 @@ def _written(
     return written
 
 
+def measure(
+    original: Path,
+    released: Path,
+    policy: Policy | Path,
+    *,
+    control: Path | None = None,
+    out: Path | None = None,
+    force: bool = False,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    progress: Progress = silent,
+    **options: Any,
+) -> measuring.Measurement:
+    """Measure a release against its original, from files; all of it is confidential.
+
+    Args:
+        original: the confidential table.
+        released: its release, by any tool.
+        policy: the policy file, or what was read from it.
+        control: people of the same population who are not in the original.
+        out: where to write a report page.
+        force: replace an existing page.
+        delimiter: of a CSV file, where it cannot be found out.
+        encoding: of a CSV file, where it cannot be found out.
+        progress: called with the stage and how far it is.
+        options: of `shoal.measure`.
+    """
+    check_text(out, force=force)
+    stated = load(policy)
+    progress("reading the files", 0, 1)
+    marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
+    before, after = (io.read(path, **marks).frame for path in (original, released))
+    others = None if control is None else io.read(control, **marks).frame
+    found = measuring.measure(before, after, stated, control=others, progress=progress, **options)
+    if out is not None:
+        page = html.measure_report(found.facts(), found.plots(), DIFFERENCE)
+        write_text(out, page, force=force, confidential=True)
+    return found
+
+
 def compare(
     data: Path,
     policy: Policy | Path,
@@ -275,11 +313,8 @@ def compare(
     _check_compared(out)
     stated = with_ledger(load(policy), ledger, source)
     progress("reading the file", 0, 1)
-    frame = io.read(
-        data if on_sample is None else on_sample,
-        delimiter=delimiter or stated.reading.get("delimiter"),
-        encoding=encoding or stated.reading.get("encoding"),
-    ).frame
+    marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
+    frame = io.read(data if on_sample is None else on_sample, **marks).frame
     with _alone(out):
         prepare(out)
         out.chmod(0o700)
@@ -334,11 +369,7 @@ def select(
     except ValueError:
         raise InputError(f"Expected an epsilon such as 0.5, found '{epsilon}'.") from None
     progress("reading the file", 0, 1)
-    frame = io.read(
-        data,
-        delimiter=delimiter or stated.reading.get("delimiter"),
-        encoding=encoding or stated.reading.get("encoding"),
-    ).frame
+    frame = io.read(data, **io.marks(stated, delimiter=delimiter, encoding=encoding)).frame
     with _alone(out):
         prepare(out)
         out.chmod(0o700)
