@@ -433,14 +433,15 @@ def studio(
 def warmup() -> None:
     """Compile all kernels now, once on this machine, so that no later run has to wait."""
     with _door():
-        from shoal.measures.warmup import warmup as compile_measures
-        from shoal.partition import warmup as compile_partition
+        from shoal.measures.warmup import warmup as measures
+        from shoal.mechanism.warmup import warmup as mechanism
+        from shoal.partition import warmup as partition
 
         with _progress() as progress:
-            progress("compiling kernels", 0, 2)
-            compile_partition()
-            progress("compiling kernels", 1, 2)
-            compile_measures()
+            rooms = (partition, mechanism, measures)
+            for done, compile_room in enumerate(rooms):
+                progress("compiling kernels", done, len(rooms))
+                compile_room()
         typer.echo("The kernels are compiled.")
 
 
