@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from shoal import purposes, release
 from shoal.core import Purpose
 from shoal.errors import InputError
+from shoal.policy import shown
 from shoal.studio import document, downloads, uploads
 from shoal.studio.context import Current, Studio, TheSession, TheStudio
 from shoal.studio.history import Entry
@@ -497,5 +498,5 @@ def _workspace(studio: Studio, one: Workspace) -> WorkspaceOut:
 
 def _policy(studio: Studio, workspace: Workspace) -> PolicyOut:
     judged = document.judged(workspace.policy, folder=studio.store.files(workspace.id))
-    fields = document.shown(document.parsed(workspace.policy))
+    fields = shown(document.parsed(workspace.policy))
     return PolicyOut(toml=workspace.policy, fields=fields, digest=judged.digest)

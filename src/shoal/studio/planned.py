@@ -12,6 +12,7 @@ from shoal import planning, purposes
 from shoal.core import Policy, Purpose
 from shoal.errors import ShoalError
 from shoal.methods import REGISTRY, Method, find
+from shoal.policy import shown
 from shoal.serialise import plain
 from shoal.studio import document
 
@@ -80,7 +81,7 @@ def preview(text: str, protect: Mapping[str, Any] | None, *, folder: Path) -> Pr
         policy = document.judged(changed, folder=folder)
         return _preview(policy, find(policy.method))
     except ShoalError as error:
-        stated = document.shown(document.parsed(changed).get("protect", {}))
+        stated = shown(document.parsed(changed).get("protect", {}))
         method = str(stated.pop("method", ""))
         return Preview(method, stated, refused=str(error))
 
@@ -111,7 +112,7 @@ def cards(text: str, *, folder: Path) -> tuple[Card, ...]:
 
 def _preview(policy: Policy, method: Method[Any]) -> Preview:
     offer = planning.offer(replace(policy, purpose=None), method)
-    parameters = document.shown(dict(offer.parameters))
+    parameters = shown(dict(offer.parameters))
     if offer.plan is None or offer.unmet:
         return Preview(method.name, parameters, refused=offer.refused or offer.unmet)
     return Preview(
