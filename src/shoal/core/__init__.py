@@ -43,12 +43,7 @@ from shoal.core.spending import (
     Noise,
     Spending,
 )
-from shoal.core.tables import (
-    Decomposition,
-    Partition,
-    Policy,
-    Release,
-)
+from shoal.core.tables import Decomposition, Partition, Policy, Release, whole_numbers
 
 __all__ = [
     "LAPLACE",
@@ -87,4 +82,5 @@ __all__ = [
     "figure",
     "shown",
     "silent",
+    "whole_numbers",
 ]
