@@ -34,6 +34,13 @@ PolicyFile = Annotated[
 ]
 Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
+Ledger = Annotated[Path | None, typer.Option(help="Budget file, instead of the policy's.")]
+Source = Annotated[
+    str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Page = Annotated[Path | None, typer.Option(help="Where to write a report page, confidential.")]
+ReplacePage = Annotated[bool, typer.Option("--force", help="Replace an existing report.")]
 
 
 def main() -> None:
@@ -80,12 +87,8 @@ def protect(
     ] = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
-    ledger: Annotated[
-        Path | None, typer.Option(help="Budget file, instead of the policy's.")
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
-    ] = None,
+    ledger: Ledger = None,
+    source: Source = None,
     purpose: Annotated[
         str | None,
         typer.Option(help="Who will get it, instead of the policy's: open, partner or internal."),
@@ -146,7 +149,7 @@ def protect(
 def check(
     released: Data,
     policy: PolicyFile,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
 ) -> None:
@@ -179,11 +182,9 @@ def measure(
         list[str] | None,
         typer.Option(metavar="THEIRS=OURS", help="A column that the release calls otherwise."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write a report page, confidential.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing report.")] = False,
+    as_json: AsJson = False,
+    out: Page = None,
+    force: ReplacePage = False,
     seed: Annotated[int, typer.Option(help="Of the samples that are drawn.")] = 0,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -243,15 +244,11 @@ def compare(
         int, typer.Option(help="Of a larger table, a random sample of so many rows is compared.")
     ] = 20_000,
     seed: Annotated[int, typer.Option(help="Of who is held out, and of the queries.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
-    ledger: Annotated[
-        Path | None, typer.Option(help="Budget file, instead of the policy's.")
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
-    ] = None,
+    ledger: Ledger = None,
+    source: Source = None,
 ) -> None:
     """Compare methods and parameters on a table, and recommend one; this is a look at the table."""
     with _door():
@@ -284,7 +281,7 @@ def compare(
                     out,
                     **where,
                     on_sample=on_sample,
-                    jobs=jobs or _cores(),
+                    jobs=jobs,
                     progress=progress,
                     repeats=repeats,
                     max_risk=max_risk,
@@ -297,12 +294,6 @@ def compare(
             raise typer.Exit(130) from None
         typer.echo(found.to_json() if as_json else str(found))
         typer.echo(f"Confidential: {out}", err=True)
-
-
-def _cores() -> int:
-    import os
-
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:
@@ -344,10 +335,8 @@ def audit(
     fail_on_violation: Annotated[
         bool, typer.Option("--fail-on-violation", help="Exit with 3 if the claim is refuted.")
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write a report page, confidential.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing report.")] = False,
+    out: Page = None,
+    force: ReplacePage = False,
 ) -> None:
     """Try to refute the differential privacy that a policy claims, on pairs of tables."""
     with _door():

@@ -283,7 +283,7 @@ def compare(
     *,
     candidates: Path | None = None,
     on_sample: Path | None = None,
-    jobs: int = 1,
+    jobs: int | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     ledger: Path | None = None,
@@ -301,7 +301,7 @@ def compare(
             nothing and an interrupted one goes on.
         candidates: a grid file.
         on_sample: a file of people who may be looked at.
-        jobs: processes at a time.
+        jobs: processes at a time; by default one for each core.
         delimiter: of a CSV file, where it cannot be found out.
         encoding: of a CSV file, where it cannot be found out.
         ledger: the budget file, instead of the policy's.
@@ -324,7 +324,7 @@ def compare(
             candidates=candidates,
             on_sample=None if on_sample is None else frame,
             folder=out / KEPT,
-            jobs=jobs,
+            jobs=jobs or _cores(),
             note=out.name,
             tell=tell,
             progress=progress,
@@ -342,6 +342,10 @@ def compare(
             for path in list(folder.iterdir()):
                 path.replace(out / path.name)
     return found
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 def select(

@@ -144,7 +144,6 @@ def _compare(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
         Path(given["out"]),
         candidates=_path(given["candidates"]),
         on_sample=_path(given["on_sample"]),
-        jobs=_cores(),
         ledger=_path(given["ledger"]),
         source=given["source"],
         tell=costs.append,
@@ -205,10 +204,6 @@ DO = {
 
 def _path(text: str | None) -> Path | None:
     return None if text is None else Path(text)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 def _interrupt(_number: int, _frame: Any) -> None:
