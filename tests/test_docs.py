@@ -31,7 +31,7 @@ from shoal import io as files
 from shoal import partition as partitions
 from shoal import sklearn as estimators
 from shoal.comparison import grid
-from shoal.core import Kind, Neighbours, ReleaseForm, Role, Status, Transform
+from shoal.core import Kind, Neighbours, Purpose, ReleaseForm, Role, Status, Transform
 from shoal.hazmat.fakes import RecordingNoise
 from shoal.methods import REGISTRY
 from shoal.methods.insensitive import Order
@@ -284,6 +284,7 @@ SECTIONS = {
     spec.ColumnSpec: "## `[columns]`",
     spec.ProtectSpec: "## `[protect]`",
     spec.RequireSpec: "## `[require]`",
+    spec.ReleaseSpec: "## `[release]`",
     spec.ReadingSpec: "## `[reading]`",
     spec.DiversitySpec: "### `l-diversity`",
     spec.ClosenessSpec: "### `t-closeness`",
@@ -319,6 +320,7 @@ def test_every_policy_key_is_documented(model):
         (Kind, "policy.md"),
         (Transform, "policy.md"),
         (ReleaseForm, "policy.md"),
+        (Purpose, "policy.md"),
         (Aggregate, "methods.md"),
         (Neighbours, "methods.md"),
         (Origin, "methods.md"),

@@ -254,3 +254,20 @@ def test_no_canary_of_the_original_reaches_the_public_folder(tmp_path):
         assert row["sentence"] not in public
     assert "canary-purpose" in (done.internal / "report.html").read_text()
     assert "canary-name" not in (done.internal / "report.html").read_text()
+
+
+def test_files_are_measured_as_the_policy_says_they_are_written(tmp_path, people):
+    # A colon is not among the delimiters that are found out.
+    people.write_csv(tmp_path / "people.csv", separator=":")
+    (tmp_path / "policy.toml").write_text(POLICY + '[reading]\ndelimiter = ":"\n')
+    page = tmp_path / "measure.html"
+    files = tmp_path / "people.csv", tmp_path / "people.csv", tmp_path / "policy.toml"
+
+    found = publish.measure(*files, out=page, only="utility")
+
+    assert found.figures
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    with pytest.raises(InputError, match="exists already"):
+        publish.measure(*files, out=page, only="utility")
+    with pytest.raises(InputError):
+        publish.measure(*files, delimiter=";", only="utility")

@@ -34,6 +34,13 @@ PolicyFile = Annotated[
 ]
 Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
+Ledger = Annotated[Path | None, typer.Option(help="Budget file, instead of the policy's.")]
+Source = Annotated[
+    str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Page = Annotated[Path | None, typer.Option(help="Where to write a report page, confidential.")]
+ReplacePage = Annotated[bool, typer.Option("--force", help="Replace an existing report.")]
 
 
 def main() -> None:
@@ -80,11 +87,11 @@ def protect(
     ] = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
-    ledger: Annotated[
-        Path | None, typer.Option(help="Budget file, instead of the policy's.")
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
+    ledger: Ledger = None,
+    source: Source = None,
+    purpose: Annotated[
+        str | None,
+        typer.Option(help="Who will get it, instead of the policy's: open, partner or internal."),
     ] = None,
     measured: Annotated[
         bool | None,
@@ -126,6 +133,7 @@ def protect(
                 encoding=encoding,
                 ledger=ledger,
                 source=source,
+                purpose=purpose,
                 measure=measured,
                 control=control,
                 comparison=comparison,
@@ -141,7 +149,7 @@ def protect(
 def check(
     released: Data,
     policy: PolicyFile,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
 ) -> None:
@@ -174,41 +182,28 @@ def measure(
         list[str] | None,
         typer.Option(metavar="THEIRS=OURS", help="A column that the release calls otherwise."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write a report page, confidential.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing report.")] = False,
+    as_json: AsJson = False,
+    out: Page = None,
+    force: ReplacePage = False,
     seed: Annotated[int, typer.Option(help="Of the samples that are drawn.")] = 0,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
 ) -> None:
     """Measure what a release keeps and what it tells, whoever made it."""
     with _door():
-        from shoal import io, measuring
-        from shoal.measures.attack import DIFFERENCE
+        from shoal import publish
         from shoal.partition import compile_notice
-        from shoal.policy import load
-        from shoal.publish import check_text, write_text
-        from shoal.report import html
 
-        check_text(out, force=force)
-        stated = load(policy)
         with _progress() as progress, compile_notice(_tell):
-            progress("reading the files", 0, 1)
-            tables = [
-                None if path is None else io.read(
-                    path,
-                    delimiter=delimiter or stated.reading.get("delimiter"),
-                    encoding=encoding or stated.reading.get("encoding"),
-                ).frame
-                for path in (original, released, control)
-            ]  # fmt: skip
-            found = measuring.measure(
-                tables[0],
-                tables[1],
-                stated,
-                control=tables[2],
+            found = publish.measure(
+                original,
+                released,
+                policy,
+                control=control,
+                out=out,
+                force=force,
+                delimiter=delimiter,
+                encoding=encoding,
                 only=only,
                 aligned=aligned or None,
                 rename=_renamed(rename or []),
@@ -217,8 +212,6 @@ def measure(
             )
         typer.echo(found.to_json() if as_json else str(found))
         if out is not None:
-            page = html.measure_report(found.facts(), found.plots(), DIFFERENCE)
-            write_text(out, page, force=force, confidential=True)
             typer.echo(f"Report, confidential: {out}", err=True)
 
 
@@ -251,15 +244,11 @@ def compare(
         int, typer.Option(help="Of a larger table, a random sample of so many rows is compared.")
     ] = 20_000,
     seed: Annotated[int, typer.Option(help="Of who is held out, and of the queries.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
-    ledger: Annotated[
-        Path | None, typer.Option(help="Budget file, instead of the policy's.")
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
-    ] = None,
+    ledger: Ledger = None,
+    source: Source = None,
 ) -> None:
     """Compare methods and parameters on a table, and recommend one; this is a look at the table."""
     with _door():
@@ -292,7 +281,7 @@ def compare(
                     out,
                     **where,
                     on_sample=on_sample,
-                    jobs=jobs or _cores(),
+                    jobs=jobs,
                     progress=progress,
                     repeats=repeats,
                     max_risk=max_risk,
@@ -305,12 +294,6 @@ def compare(
             raise typer.Exit(130) from None
         typer.echo(found.to_json() if as_json else str(found))
         typer.echo(f"Confidential: {out}", err=True)
-
-
-def _cores() -> int:
-    import os
-
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:
@@ -352,10 +335,8 @@ def audit(
     fail_on_violation: Annotated[
         bool, typer.Option("--fail-on-violation", help="Exit with 3 if the claim is refuted.")
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write a report page, confidential.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing report.")] = False,
+    out: Page = None,
+    force: ReplacePage = False,
 ) -> None:
     """Try to refute the differential privacy that a policy claims, on pairs of tables."""
     with _door():
@@ -441,14 +422,15 @@ def studio(
 def warmup() -> None:
     """Compile all kernels now, once on this machine, so that no later run has to wait."""
     with _door():
-        from shoal.measures.warmup import warmup as compile_measures
-        from shoal.partition import warmup as compile_partition
+        from shoal.measures.warmup import warmup as measures
+        from shoal.mechanism.warmup import warmup as mechanism
+        from shoal.partition import warmup as partition
 
         with _progress() as progress:
-            progress("compiling kernels", 0, 2)
-            compile_partition()
-            progress("compiling kernels", 1, 2)
-            compile_measures()
+            rooms = (partition, mechanism, measures)
+            for done, compile_room in enumerate(rooms):
+                progress("compiling kernels", done, len(rooms))
+                compile_room()
         typer.echo("The kernels are compiled.")
 
 

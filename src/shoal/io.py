@@ -21,6 +21,7 @@ import polars as pl
 from polars import selectors
 from polars.exceptions import DuplicateError, PanicException, PolarsError
 
+from shoal.core import Policy
 from shoal.errors import InputError
 from shoal.intake import is_number
 
@@ -78,6 +79,14 @@ def read(path: str | Path, *, delimiter: str | None = None, encoding: str | None
             with path.open("rb") as file:
                 return Raw(pl.read_ipc(file))
         return _read_csv(path, delimiter, encoding)
+
+
+def marks(
+    policy: Policy, *, delimiter: str | None = None, encoding: str | None = None
+) -> dict[str, str | None]:
+    """Delimiter and encoding for `read`: as given, or else as the policy states them."""
+    given = {"delimiter": delimiter, "encoding": encoding}
+    return {key: mark or policy.reading.get(key) for key, mark in given.items()}
 
 
 def write(

@@ -4,7 +4,7 @@ The method, its parameters, what it will promise in which release form, and whet
 the policy requires. A requirement that cannot be met stops here, before any data is read.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from shoal import clamp
+from shoal import clamp, purposes
 from shoal import policy as policies
 from shoal.core import (
     Claim,
@@ -62,6 +62,7 @@ def plan(
     *,
     keep_order: bool = False,
     spread: bool = False,
+    purpose: str | None = None,
 ) -> Plan:
     """Settle method, parameters and promises, and stop if a required promise is not among them.
 
@@ -69,8 +70,15 @@ def plan(
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         keep_order: release row i in place of row i.
         spread: the rows lie in blocks on Spark, where only some methods run.
+        purpose: who will get the release, instead of the policy's: open, partner or internal.
+
+    Raises:
+        InputError: something does not fit, or the claims will not do for the purpose.
+        ClaimViolationError: a required promise cannot be had.
     """
     policy = policies.load(policy)
+    if purpose is not None:
+        policy = replace(policy, purpose=purposes.named(purpose))
     method = find(policy.method)
     columns = policy.columns or method.default_columns(policy.schema)
     if not columns:
@@ -110,6 +118,7 @@ def plan(
             continue
         if not any(covers(claim, guarantee) for claim in planned.claims):
             raise ClaimViolationError(_cannot(planned, guarantee))
+    purposes.refuse(policy, planned.claims)
     return planned
 
 
@@ -220,30 +229,36 @@ class Offer:
     Attributes:
         parameters: as `[protect]` would state them.
         release_form: where one must be stated.
+        plan: where unmet, without what policy and purpose require; where refused, none.
         proved: a proved claim covers all quasi-identifiers together, public ones aside.
-        refused: why it cannot be used as set up; then there are no claims.
-        unmet: why it does not keep what the policy requires, or nothing.
+        refused: why it cannot be used as set up, or nothing.
+        unmet: why it does not keep what policy and purpose require, or nothing.
         cost: what it takes of the budget, in a sentence.
     """
 
     method: Method[Any]
     parameters: Mapping[str, Any]
     release_form: ReleaseForm | None
-    claims: tuple[Claim, ...] = ()
-    not_claimed: tuple[str, ...] = ()
+    plan: Plan | None = None
     proved: bool = False
     refused: str = ""
     unmet: str = ""
     cost: str = ""
 
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What would be promised; nothing where it is refused."""
+        return () if self.plan is None else self.plan.claims
+
+    @property
+    def not_claimed(self) -> tuple[str, ...]:
+        """What would not be promised, in sentences."""
+        return () if self.plan is None else self.plan.not_claimed
+
 
 def offers(policy: Policy) -> tuple[Offer, ...]:
-    """Every method with what it would promise for this policy's columns; no data is read.
-
-    The policy's own method is taken as it is set up. Others take over parameters that they
-    share with it, and what else they need is as in their examples.
-    """
-    return tuple(_offer(policy, method) for method in REGISTRY.values())
+    """Every method with what it would promise for this policy's columns; see `offer`."""
+    return tuple(offer(policy, method) for method in REGISTRY.values())
 
 
 def suggested(method: Method[Any], policy: Policy) -> dict[str, Any]:
@@ -257,7 +272,12 @@ def suggested(method: Method[Any], policy: Policy) -> dict[str, Any]:
     return example
 
 
-def _offer(policy: Policy, method: Method[Any]) -> Offer:
+def offer(policy: Policy, method: Method[Any]) -> Offer:
+    """What a method would promise for this policy's columns; no data is read.
+
+    The policy's own method is taken as it is set up. Others take over parameters that they
+    share with it, and what else they need is as in their examples.
+    """
     form = method.forms[0] if method.must_choose_form else None
     stated, columns = suggested(method, policy), None
     if method.name == policy.method:
@@ -268,22 +288,21 @@ def _offer(policy: Policy, method: Method[Any]) -> Offer:
     bare = replace(
         policy, method=method.name, parameters=stated, columns=columns, release_form=form
     )
+    unmet = ""
     try:
-        planned = plan(replace(bare, required={}))
-    except (InputError, ClaimViolationError) as error:
-        return Offer(method, stated, form, refused=str(error))
-    try:
-        plan(bare)
-        unmet = ""
+        planned = plan(bare)
     except (InputError, ClaimViolationError) as error:
         unmet = str(error)
+        try:
+            planned = plan(replace(bare, required={}, purpose=None))
+        except (InputError, ClaimViolationError) as reason:
+            return Offer(method, stated, form, refused=str(reason))
     return Offer(
         method,
         stated,
         form,
-        planned.claims,
-        planned.not_claimed,
-        claimed_together(policy, planned.claims, {Status.PROVED}),
+        planned,
+        purposes.claimed_together(policy, planned.claims, {Status.PROVED}),
         unmet=unmet,
         cost=cost(policy, planned.claims),
     )
@@ -298,18 +317,6 @@ def cost(policy: Policy, claims: Iterable[Claim]) -> str:
     """What a release takes of the population's budget, in a sentence."""
     spent = price(policy, claims)
     return UNBOUNDED if spent is None else f"Costs epsilon {shown(spent.epsilon)}."
-
-
-def claimed_together(policy: Policy, claims: Iterable[Claim], statuses: Collection[Status]) -> bool:
-    """Whether a claim of these statuses covers all quasi-identifiers, public ones aside."""
-    schema = policy.schema
-    keys = {name for name in schema.with_role(Role.QUASI_IDENTIFIER) if not schema[name].public}
-    return any(claim.status in statuses and keys <= about(claim.guarantee) for claim in claims)
-
-
-def about(guarantee: Guarantee) -> set[str]:
-    """The columns that a guarantee speaks of: those that make the classes, where it has classes."""
-    return set(getattr(guarantee, "keys", None) or guarantee.columns)
 
 
 def check_parameters(policy: Policy) -> None:

@@ -96,6 +96,7 @@ def _build(content: Mapping[str, Any], *, folder: Path, where: str) -> Policy:
         measure=_measure(spec, folder),
         document=document,
         digest=hashlib.sha256(text.encode()).hexdigest(),
+        purpose=spec.release.purpose,
     )
 
 
@@ -110,7 +111,7 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     for name, column in spec.columns.items():
         if column.observed:
             del plain["columns"][name]["categories"]
-    document: dict[str, Any] = _plain(plain)
+    document: dict[str, Any] = shown(plain)
     return {**document, "files": dict(files)} if files else document
 
 
@@ -185,17 +186,16 @@ def _decimals(value: Any) -> Any:
     return [_decimals(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _plain(value: Any) -> Any:
-    """Write a value as JSON can hold it."""
+def shown(value: Any) -> Any:
+    """Write values of a policy as JSON can hold them, numbers as they were written."""
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: shown(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [shown(item) for item in value]
     if isinstance(value, Decimal):
         if not value.is_finite():
             return str(value)
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, StrEnum):
         return value.value
-    plain = isinstance(value, str | int | None)
-    return value if plain else str(value)
+    return value if isinstance(value, str | int | float | None) else str(value)

@@ -23,6 +23,7 @@ from shoal import comparison, io, measuring, release
 from shoal.comparison import Comparison, Selection
 from shoal.core import Noise, Policy, Progress, Release, silent
 from shoal.errors import InputError
+from shoal.measures.attack import DIFFERENCE
 from shoal.planning import NO_PERSON, plan
 from shoal.policy import load
 from shoal.report import evidence, html
@@ -66,6 +67,7 @@ def protect(
     encoding: str | None = None,
     ledger: Path | None = None,
     source: str | None = None,
+    purpose: str | None = None,
     measure: bool | None = None,
     control: Path | None = None,
     comparison: Path | None = None,
@@ -88,6 +90,7 @@ def protect(
         encoding: of a CSV file, where it cannot be found out.
         ledger: the budget file, instead of the policy's.
         source: the population in the budget file, instead of the policy's.
+        purpose: who will get the release, instead of the policy's: open, partner or internal.
         measure: run attacks and measures of utility for the officer's report; by default on
             tables of at most `evidence.MEASURED` rows.
         control: people of the same population who are not in the table, for the attacks.
@@ -105,14 +108,12 @@ def protect(
         raise InputError(f"Expected a new folder for --out, found '{out}'.")
     if control is not None and measure is False:
         raise InputError("--control is for measuring; expected it without --no-measure.")
-    planned = plan(with_ledger(load(policy), ledger, source), keep_order=keep_order, spread=spread)
+    stated = with_ledger(load(policy), ledger, source)
+    planned = plan(stated, keep_order=keep_order, spread=spread, purpose=purpose)
     io.check_writable(form, planned.policy.schema.released)
     internal = out.with_name(out.name + INTERNAL_SUFFIX)
     progress("reading the file", 0, 1)
-    reading = {**planned.policy.reading}
-    reading |= {"delimiter": delimiter} if delimiter else {}
-    reading |= {"encoding": encoding} if encoding else {}
-    marks = {key: reading.get(key) for key in ("delimiter", "encoding")}
+    marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     raw = _opened(data, marks, settings, spread=spread)
     others = None if control is None else io.read(control, **marks)
     evidence.check_control(others, planned.policy)
@@ -124,7 +125,7 @@ def protect(
         "format": None if form == "parquet" else form, "keep-order": keep_order,
         "guard-formulas": guard_formulas, "delimiter": delimiter, "encoding": encoding,
         "ledger": ledger.name if ledger else None, "source": source,
-        "control": control.name if control else None,
+        "purpose": purpose, "control": control.name if control else None,
         "comparison": comparison.name if comparison else None,
         "measure": measure is True and control is None, "no-measure": measure is False,
         "engine": engine if spread else None,
@@ -220,19 +221,59 @@ def _written(
 ) -> list[Path]:
     """Write the table and what goes beside it; the files."""
     table = public / f"release.{form}"
+    about = NO_PERSON if NO_PERSON in done.manifest["notes"] else None
     if spread:
         from shoal.engine.spark import files  # noqa: PLC0415 (optional)
 
-        written = files.write(done.data, table, rows=done.manifest["rows"])
+        written = files.write(done.data, table, rows=done.manifest["rows"], about=about)
         extras = {name: files.fetched(extra) for name, extra in done.extras.items()}
     else:
-        about = NO_PERSON if NO_PERSON in done.manifest["notes"] else None
         io.write(done.data, table, labels=done.labels, about=about, guard_formulas=guard_formulas)
         written, extras = [table], dict(done.extras)
     for name, extra in extras.items():
         written.append(public / f"{name}.parquet")
         io.write(extra, written[-1], labels={})
     return written
+
+
+def measure(
+    original: Path,
+    released: Path,
+    policy: Policy | Path,
+    *,
+    control: Path | None = None,
+    out: Path | None = None,
+    force: bool = False,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    progress: Progress = silent,
+    **options: Any,
+) -> measuring.Measurement:
+    """Measure a release against its original, from files; all of it is confidential.
+
+    Args:
+        original: the confidential table.
+        released: its release, by any tool.
+        policy: the policy file, or what was read from it.
+        control: people of the same population who are not in the original.
+        out: where to write a report page.
+        force: replace an existing page.
+        delimiter: of a CSV file, where it cannot be found out.
+        encoding: of a CSV file, where it cannot be found out.
+        progress: called with the stage and how far it is.
+        options: of `shoal.measure`.
+    """
+    check_text(out, force=force)
+    stated = load(policy)
+    progress("reading the files", 0, 1)
+    marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
+    before, after = (io.read(path, **marks).frame for path in (original, released))
+    others = None if control is None else io.read(control, **marks).frame
+    found = measuring.measure(before, after, stated, control=others, progress=progress, **options)
+    if out is not None:
+        page = html.measure_report(found.facts(), found.plots(), DIFFERENCE)
+        write_text(out, page, force=force, confidential=True)
+    return found
 
 
 def compare(
@@ -242,7 +283,7 @@ def compare(
     *,
     candidates: Path | None = None,
     on_sample: Path | None = None,
-    jobs: int = 1,
+    jobs: int | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     ledger: Path | None = None,
@@ -260,7 +301,7 @@ def compare(
             nothing and an interrupted one goes on.
         candidates: a grid file.
         on_sample: a file of people who may be looked at.
-        jobs: processes at a time.
+        jobs: processes at a time; by default one for each core.
         delimiter: of a CSV file, where it cannot be found out.
         encoding: of a CSV file, where it cannot be found out.
         ledger: the budget file, instead of the policy's.
@@ -272,11 +313,8 @@ def compare(
     _check_compared(out)
     stated = with_ledger(load(policy), ledger, source)
     progress("reading the file", 0, 1)
-    frame = io.read(
-        data if on_sample is None else on_sample,
-        delimiter=delimiter or stated.reading.get("delimiter"),
-        encoding=encoding or stated.reading.get("encoding"),
-    ).frame
+    marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
+    frame = io.read(data if on_sample is None else on_sample, **marks).frame
     with _alone(out):
         prepare(out)
         out.chmod(0o700)
@@ -286,7 +324,7 @@ def compare(
             candidates=candidates,
             on_sample=None if on_sample is None else frame,
             folder=out / KEPT,
-            jobs=jobs,
+            jobs=jobs or _cores(),
             note=out.name,
             tell=tell,
             progress=progress,
@@ -304,6 +342,10 @@ def compare(
             for path in list(folder.iterdir()):
                 path.replace(out / path.name)
     return found
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 def select(
@@ -331,11 +373,7 @@ def select(
     except ValueError:
         raise InputError(f"Expected an epsilon such as 0.5, found '{epsilon}'.") from None
     progress("reading the file", 0, 1)
-    frame = io.read(
-        data,
-        delimiter=delimiter or stated.reading.get("delimiter"),
-        encoding=encoding or stated.reading.get("encoding"),
-    ).frame
+    frame = io.read(data, **io.marks(stated, delimiter=delimiter, encoding=encoding)).frame
     with _alone(out):
         prepare(out)
         out.chmod(0o700)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal import engine, io
+from shoal import engine, io, purposes
 from shoal.core import (
     Check,
     Claim,
@@ -66,6 +66,7 @@ def protect(
     policy: Policy | Mapping[str, Any] | str | Path,
     *,
     keep_order: bool = False,
+    purpose: str | None = None,
     progress: Progress = silent,
     noise: Noise | None = None,
 ) -> Release:
@@ -76,6 +77,8 @@ def protect(
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         keep_order: release row i in place of row i. By default rows are shuffled, since
             their order can identify.
+        purpose: who will get the release, instead of the policy's: open, partner or internal;
+            see `shoal.purposes`.
         progress: called with the stage and how far it is.
         noise: another source of noise, for experiments: a release made with one that is
             not secure carries no claim of differential privacy.
@@ -84,11 +87,12 @@ def protect(
         The release; `data` in it has the type that was handed in.
 
     Raises:
-        InputError: the table or the policy cannot be used as it is.
+        InputError: the table or the policy cannot be used as it is, or the claims will not do
+            for the purpose.
         ClaimViolationError: a required promise cannot be kept; nothing is released.
     """
     source = engine.source(data)
-    planned = plan(policy, keep_order=keep_order, spread=source.spread)
+    planned = plan(policy, keep_order=keep_order, spread=source.spread, purpose=purpose)
     done = run(planned, source, progress=progress, noise=noise)
     settle(done)
     return done.release
@@ -125,12 +129,12 @@ def run(
     planned = with_rows(planned, len(rows))
     claims = tuple(c for c in planned.claims if noise.secure or isinstance(c.guarantee, Testable))
     _still_covered(planned, claims)
-    _not_looked_at(planned, looked=_looked(planned.policy))
+    _not_looked_at(planned, claims, looked=_looked(planned.policy))
     drawn = dict(getattr(noise, "drawn", {}))
     booked = _book(planned, claims, note)
     with _counting_as_spent(booked):
         if booked is not None and booked.looked:
-            _not_looked_at(planned, looked=True)  # Somebody may have looked just now.
+            _not_looked_at(planned, claims, looked=True)  # Somebody may have looked just now.
             claims = tuple(map(_if_not_chosen_from_it, claims))
         outcome = rows.run(planned.method, planned.setting, Tools(noise, progress, rng))
         progress("checking promises", 0, 1)
@@ -257,7 +261,7 @@ def _left_out(planned: Plan, dropped: int) -> tuple[str, ...]:
 
 
 def _still_covered(planned: Plan, claims: tuple[Claim, ...]) -> None:
-    """Stop where a required promise fell with the number of rows or with the noise."""
+    """Stop where what is required fell with the number of rows or with the noise."""
     for guarantee in planned.required:
         tested_later = isinstance(guarantee, LDiversity | TCloseness)
         if not tested_later and not any(covers(claim, guarantee) for claim in claims):
@@ -265,6 +269,7 @@ def _still_covered(planned: Plan, claims: tuple[Claim, ...]) -> None:
                 f"The policy requires {guarantee}, and this run cannot promise it: with these "
                 "rows and this source of noise no proved claim is left. Nothing was written."
             )
+    purposes.refuse(planned.policy, claims, why="with these rows and this source of noise")
 
 
 NOT_CHOSEN = "method and parameters were not chosen from this table"
@@ -278,8 +283,11 @@ def _looked(policy: Policy) -> bool:
     return budget.account(Path(policy.ledger["file"]), policy.ledger["source"]).looked
 
 
-def _not_looked_at(planned: Plan, *, looked: bool) -> None:
+def _not_looked_at(planned: Plan, claims: Iterable[Claim], *, looked: bool) -> None:
     """Stop where an epsilon is required, and the choice of the method may have cost more."""
+    if looked:
+        left = map(_if_not_chosen_from_it, claims)
+        purposes.refuse(planned.policy, left, why="chosen by a look at the table itself")
     for guarantee in planned.required:
         if looked and isinstance(guarantee, DifferentialPrivacy):
             raise ClaimViolationError(
@@ -455,6 +463,7 @@ def _manifest(
         "parameters": plain(planned.setting.parameters.model_dump()),
         "protected_columns": list(planned.setting.columns),
         "release_form": planned.setting.release_form.value,
+        "purpose": plain(planned.policy.purpose),
         "rows": outcome.rows,
         "suppressed": outcome.suppressed,
         "columns": dict(outcome.columns),

@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from shoal.core import Distance, Diversity, Kind, ReleaseForm, Role, Transform
+from shoal.core import Distance, Diversity, Kind, Purpose, ReleaseForm, Role, Transform
 from shoal.errors import did_you_mean
 
 EXPECTED = {
@@ -324,6 +324,14 @@ class RequireSpec(_Spec):
     )
 
 
+class ReleaseSpec(_Spec):
+    """For whom the release is."""
+
+    purpose: Annotated[Purpose, choice(Purpose)] | None = Field(
+        None, description="Who will get it; its claims must do for that, or nothing is written."
+    )
+
+
 class ReadingSpec(_Spec):
     """How the data file is written, where that cannot be found out."""
 
@@ -378,6 +386,7 @@ class PolicySpec(_Spec):
     ] = Field(min_length=1)
     protect: ProtectSpec
     require: RequireSpec = Field(default_factory=lambda: RequireSpec.model_validate({}))
+    release: ReleaseSpec = Field(default_factory=lambda: ReleaseSpec.model_validate({}))
     reading: ReadingSpec = Field(default_factory=ReadingSpec)
     ledger: LedgerSpec | None = None
     context: ContextSpec = Field(default_factory=ContextSpec)
@@ -454,6 +463,7 @@ def _known_keys(error: ErrorDetails) -> list[str]:
     models: dict[str, type[BaseModel]] = {
         "columns": ColumnSpec,
         "require": RequireSpec,
+        "release": ReleaseSpec,
         "reading": ReadingSpec,
         "ledger": LedgerSpec,
         "context": ContextSpec,

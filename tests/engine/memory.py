@@ -77,6 +77,7 @@ class MemoryBlocks(Kept):
 
     def fold(self, ask, add, *, tasks):
         assert tasks > 0
+        ask, add = self._shipped(ask), self._shipped(add)
         return reduce(add, (ask(*block) for block in self.fetch() if block[0] >= 0))
 
     def drop(self):
@@ -85,10 +86,6 @@ class MemoryBlocks(Kept):
     def fetch(self, cells=0):
         assert cells >= 0
         return iter([self.held[place] for place in self.rng.permutation(len(self.held))])
-
-    def total(self, question):
-        question = self._shipped(question)
-        return sum(question(frame) for _, frame in self.held)
 
     def frames(self):
         return [frame for _, frame in sorted(self.held, key=_number)]

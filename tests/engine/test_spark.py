@@ -14,7 +14,11 @@ from fractions import Fraction
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pyspark = pytest.importorskip("pyspark", reason="needs pyspark, the extra 'spark'")
 
@@ -23,12 +27,12 @@ from tests.engine import cases
 import shoal
 from shoal import publish
 from shoal.core import ReleaseForm, Status
-from shoal.engine.spark import session
+from shoal.engine.spark import files, session
 from shoal.errors import InputError
 from shoal.hazmat import budget
 from shoal.hazmat.fakes import RecordingNoise
 from shoal.methods import REGISTRY
-from shoal.planning import with_rows
+from shoal.planning import NO_PERSON, with_rows
 from shoal.policy import load
 
 pytestmark = pytest.mark.slow
@@ -219,6 +223,61 @@ def test_files_go_in_as_parquet_or_csv_and_come_out_as_a_folder_of_parquet(spark
     assert again.height == 60
     assert text.notes[0] == "Read as utf-8, delimiter ';'."
     assert "made on Spark" in " ".join(done.notes)
+
+
+def test_every_file_of_drawn_rows_says_that_no_row_is_a_person(spark, tmp_path):
+    assert spark is not None
+    cases.people(60).write_parquet(tmp_path / "people.parquet")
+    policy = load(cases.policy("maxent"))
+
+    publish.protect(tmp_path / "people.parquet", policy, tmp_path / "out", engine="spark")
+
+    parts = sorted((tmp_path / "out" / "release.parquet").iterdir())
+    assert parts
+    for part in parts:
+        told = pl.read_parquet_metadata(part)
+        assert told["shoal.about"] == NO_PERSON
+        assert "org.apache.spark.sql.parquet.row.metadata" in told
+        assert pq.read_table(part).num_rows == pl.read_parquet(part).height
+    rows = spark.read.parquet(str(tmp_path / "out" / "release.parquet")).count()
+    assert rows == pl.read_parquet(parts).height
+
+
+@given(
+    st.dictionaries(
+        st.text(min_size=1).filter(lambda key: key not in {"shoal.about", "ARROW:schema"}),
+        st.text(max_size=300),
+        min_size=1,
+        max_size=40,
+    ),
+    st.text(min_size=1, max_size=300),
+)
+def test_a_text_is_added_to_a_file_s_metadata_and_all_else_stays(tmp_path_factory, before, text):
+    path = tmp_path_factory.mktemp("noted") / "table.parquet"
+    table = pa.table({"a": [1, 2, 3], "b": ["x", None, "y"]})
+    stated = {key.encode(): value.encode() for key, value in before.items()}
+    pq.write_table(table.replace_schema_metadata(stated), path)
+    known = pq.read_metadata(path).metadata
+
+    files.note(path, "shoal.about", text)
+
+    assert pq.read_metadata(path).metadata == {**known, b"shoal.about": text.encode()}
+    assert pq.read_table(path).equals(table)
+    assert pl.read_parquet(path).equals(pl.from_arrow(table))
+
+
+def test_a_file_whose_footer_has_no_list_is_written_once_more_with_the_text(tmp_path):
+    path = tmp_path / "table.parquet"
+    table = pa.table({"a": list(range(10)), "b": ["x", None] * 5})
+    pq.write_table(table, path, store_schema=False, row_group_size=4)
+    assert pq.read_metadata(path).metadata is None
+
+    files.note(path, "shoal.about", "nobody")
+
+    assert pl.read_parquet_metadata(path)["shoal.about"] == "nobody"
+    assert pq.read_metadata(path).num_row_groups == 3
+    assert pl.read_parquet(path).equals(pl.from_arrow(table))
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(

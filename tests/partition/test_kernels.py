@@ -96,6 +96,23 @@ def test_the_shell_finds_the_farthest_or_says_that_it_cannot(cloud, shift):
     assert found in ({farthest_twin(Z, labels, q)} | ({-1} if shift else set()))
 
 
+@settings(max_examples=60, deadline=None)
+@given(clouds(), st.sampled_from([1e-4, 0.05]))
+def test_a_shell_finds_one_farthest_after_the_other_until_it_helps_no_more(cloud, shift):
+    Z, labels, c = cloud
+    labels = labels.copy()
+    shell = shared.no_shell(int((labels < 0).sum()), Z.shape[1])
+
+    for step in range(int((labels < 0).sum())):
+        m, q = int((labels < 0).sum()), c + step * shift
+        found, shell = shared.farthest_out(Z, labels, m, q, shell)
+        if found == shared.NOBODY:
+            assert not shell.helps
+            break
+        assert found == farthest_twin(Z, labels, q)
+        labels[found] = 0
+
+
 @settings(max_examples=150, deadline=None)
 @given(clouds(), st.integers(1, 12), st.sampled_from([1, 4, 32]))
 def test_a_tree_finds_the_nearest_and_the_farthest(cloud, want, leaf):

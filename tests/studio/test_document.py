@@ -131,3 +131,13 @@ def test_observed_categories_are_taken_out_and_stated_ones_stay():
 
     assert "categories" not in columns["a"]
     assert columns["b"]["categories"] == ["y"]
+
+
+def test_a_section_that_is_none_goes_be_it_the_columns(tmp_path):
+    text = 'version = 1\n[columns]\na = "other"\n[protect]\nmethod = "mdav"\nk = 5\n'
+
+    changed = document.with_fields(text, {"columns": None})
+
+    assert "columns" not in document.parsed(changed)
+    with pytest.raises(InputError, match="expected a value for 'columns'"):
+        document.judged(changed, folder=tmp_path)

@@ -58,8 +58,9 @@ def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspac
     (tmp_path / "policy.toml").write_text(tools.policy)
     checks = checking.check(pl.read_parquet(folder / "release.parquet"), tmp_path / "policy.toml")
     publish.protect(
-        tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "other", measure=False
-    )
+        tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "other",
+        measure=False, purpose="open",
+    )  # fmt: skip
     ours, theirs = (
         json.loads((where / "manifest.json").read_text()) for where in (folder, tmp_path / "other")
     )
@@ -210,8 +211,12 @@ def test_a_preset_refuses_a_method_whose_claims_will_not_do(client, workspace, t
     job = start(client, workspace, kind="protect", measure=False)
 
     assert refused.status_code == 422
-    assert "Open release" in refused.json()["error"]
+    assert "open release" in refused.json()["error"]
     assert tools.ended(client, job)["state"] == "done"
+    again = client.get(f"/api/workspaces/{workspace}/again").json()
+    assert "--purpose internal" in again["command"]
+    assert client.get(f"/api/workspaces/{workspace}").json()["preset"] == "internal"
+    assert client.get(f"/api/releases/{job}/manifest.json").json()["purpose"] == "internal"
 
 
 @pytest.mark.parametrize("kind", ["protect", "compare"])

@@ -234,11 +234,7 @@ def _chosen(
 
 def _frame(planned: Plan, data: Any) -> pl.DataFrame:
     if isinstance(data, str | Path):
-        reading = planned.policy.reading
-        raw = io.read(
-            Path(data), delimiter=reading.get("delimiter"), encoding=reading.get("encoding")
-        )
-        return raw.frame
+        return io.read(data, **io.marks(planned.policy)).frame
     return io.from_native(data).frame
 
 

@@ -56,8 +56,9 @@ class Releases:
         self._folder = folder
         self._data = folder / "people.csv"
         table.write_csv(self._data)
-        # An audit of invented people must not be booked on the population's budget.
-        self._policy = replace(planned.policy, ledger={})
+        # An audit of invented people must not be booked on the population's budget, and goes to
+        # nobody.
+        self._policy = replace(planned.policy, ledger={}, purpose=None)
         self._form = planned.setting.release_form
         self._noise = noise
 

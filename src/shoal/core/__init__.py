@@ -27,6 +27,7 @@ from shoal.core.promises import (
     KAnonymity,
     LDiversity,
     Neighbours,
+    Purpose,
     ReleaseForm,
     Status,
     StochasticTCloseness,
@@ -42,12 +43,7 @@ from shoal.core.spending import (
     Noise,
     Spending,
 )
-from shoal.core.tables import (
-    Decomposition,
-    Partition,
-    Policy,
-    Release,
-)
+from shoal.core.tables import Decomposition, Partition, Policy, Release, whole_numbers
 
 __all__ = [
     "LAPLACE",
@@ -71,6 +67,7 @@ __all__ = [
     "Persons",
     "Policy",
     "Progress",
+    "Purpose",
     "Release",
     "ReleaseForm",
     "Role",
@@ -85,4 +82,5 @@ __all__ = [
     "figure",
     "shown",
     "silent",
+    "whole_numbers",
 ]

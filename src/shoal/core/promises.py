@@ -33,6 +33,14 @@ class Status(StrEnum):
     REFUTED = "refuted"
 
 
+class Purpose(StrEnum):
+    """Who will get a release; see `shoal.purposes` for the claims that each needs."""
+
+    OPEN = "open"
+    PARTNER = "partner"
+    INTERNAL = "internal"
+
+
 class Neighbours(StrEnum):
     """Which tables must be hard to tell apart.
 

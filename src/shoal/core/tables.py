@@ -6,10 +6,10 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from shoal.core.columns import Schema
-from shoal.core.promises import Check, Claim, ReleaseForm, figure
+from shoal.core.promises import Check, Claim, Purpose, ReleaseForm, figure
 from shoal.core.spending import Spending
 from shoal.errors import InputError
 
@@ -20,6 +20,7 @@ class Policy:
 
     Attributes:
         required: guarantees by name with their parameter, as written in `[require]`.
+        purpose: who will get the release, if stated; then its claims must do for that.
         measure: what `shoal measure` looks at beside its own choice.
         document: the policy as plain JSON values, without `[context]`, `[ledger]` and
             `[measure]`; it is published.
@@ -38,6 +39,7 @@ class Policy:
     measure: Mapping[str, Any]
     document: Mapping[str, Any]
     digest: str
+    purpose: Purpose | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +57,7 @@ class Partition:
     sizes: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        labels = np.array(self.labels)
-        if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
-            raise InputError("labels must be a one-dimensional array of whole numbers.")
-        labels = labels.astype(np.int64, copy=False)
-        if labels.size and labels.min() < 0:
-            raise InputError("labels must not be negative.")
+        labels = whole_numbers(np.array(self.labels), "labels")
         sizes = np.bincount(labels)
         if not sizes.all():
             raise InputError("labels must run from 0 to g - 1 without gaps.")
@@ -76,6 +73,16 @@ class Partition:
 
     def __hash__(self) -> int:
         return hash(self.labels.tobytes())
+
+
+def whole_numbers(values: ArrayLike, name: str) -> NDArray[np.int64]:
+    """Return an array of whole numbers from 0, or say what is wrong with it."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(f"{name} must be a one-dimensional array of whole numbers.")
+    if array.size and array.min() < 0:
+        raise InputError(f"{name} must not be negative.")
+    return array.astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,9 @@ def warmup() -> None:
     workload.answers(workload.index(table), queries)
     wide = Boxes(table.lower, table.upper + np.array([1.5, 0.0]), table.weights, kinds)
     workload.answers(workload.index(wide), queries)
+    guidance.singling_out(
+        table.lower, table.upper, places, discrete=kinds, attributes=2, rng=rng, attacks=5
+    )
     guidance.linkability(
         table.lower, table.upper, places, discrete=kinds, first=[0], second=[1], rng=rng, attacks=5
     )

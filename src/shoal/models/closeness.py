@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Distance
+from shoal.core import Distance, whole_numbers
 from shoal.errors import InputError
-from shoal.models.counts import Counts, Ints, codes_of
+from shoal.models.counts import Counts, Ints
 from shoal.models.exact import Verdict, decide
 
 _WIDE = 2**62
@@ -71,7 +71,7 @@ def t_closeness(
     """
     distance = Distance(distance)
     starts, present = counts.layout()
-    total = counts.totals if whole is None else codes_of(whole, "whole")
+    total = counts.totals if whole is None else whole_numbers(whole, "whole")
     if len(total) != counts.width:
         raise InputError(f"whole must count {counts.width} values; found {len(total)}.")
     if not total.any():

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.core import whole_numbers
 from shoal.errors import InputError
 
 Ints = NDArray[np.int64]
@@ -61,7 +62,7 @@ class Counts:
             groups: number of classes, at least all that occur.
             width: number of values, at least all that occur.
         """
-        label, code = codes_of(labels, "labels"), codes_of(codes, "codes")
+        label, code = whole_numbers(labels, "labels"), whole_numbers(codes, "codes")
         if len(label) != len(code):
             raise InputError(
                 f"labels and codes must be equally long; found {len(label)} and {len(code)}."
@@ -162,16 +163,6 @@ def k_when_missing_matches(classes: NDArray[np.int64], counts: NDArray[np.int64]
         total = np.bincount(key[mine.size :], counts[theirs], minlength=int(key.max()) + 1)
         matches[mine] += total[key[: mine.size]].astype(np.int64)
     return int(matches.min())
-
-
-def codes_of(values: ArrayLike, name: str) -> Ints:
-    """Return whole numbers from 0 as an array, or say what is wrong with them."""
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(f"{name} must be a one-dimensional array of whole numbers.")
-    if array.size and array.min() < 0:
-        raise InputError(f"{name} must not be negative.")
-    return array.astype(np.int64, copy=False)
 
 
 def _room(codes: Ints, given: int | None, name: str) -> int:

@@ -3,6 +3,8 @@
 The arithmetic is that of `_scale`. Kernels take arrays and scalars only, by position.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from shoal.compiling import kernel
@@ -227,3 +229,55 @@ def farthest_in_shell(
     if inner >= 0.0 and inner * (1.0 + margin) + moved >= safe:
         return NOBODY, at - head
     return found, at - head
+
+
+class Shell(NamedTuple):
+    """The live records that lay farthest from some centroid, and what later searches found there.
+
+    Attributes:
+        radii: from the largest on.
+        who: their records.
+        inner: a radius that nobody else exceeds.
+        centre: from which radii were taken.
+        head: place of the first who may still be live.
+        read: places that were read since.
+        helps: whether a shell is worth its list.
+    """
+
+    radii: Floats
+    who: Ints
+    inner: float
+    centre: Floats
+    head: int
+    read: int
+    helps: bool
+
+
+@kernel
+def no_shell(m: int, d: int) -> Shell:
+    """Begin without a list: the first search makes one."""
+    return Shell(np.empty(0), np.empty(0, np.int64), np.inf, np.zeros(d), number(0), m, m >= 0)
+
+
+@kernel
+def farthest_out(Z: Floats, labels: Ints, m: int, c: Floats, shell: Shell) -> tuple[int, Shell]:
+    """Find the live record farthest from the centroid c of all m, and the shell for the next.
+
+    Once more places were read than records are live, the list is made anew. The record is NOBODY
+    where many are about as far out as the farthest: a shell is no help from then on.
+    """
+    radii, who, inner, centre, head, read, helps = shell
+    r = NOBODY
+    if helps and read < m:
+        while head < who.size and labels[who[head]] >= 0:
+            head += 1
+        moved = np.sqrt(gap(c, centre))
+        r, places = farthest_in_shell(Z, labels, radii, who, inner, head, moved, c)
+        read += places
+    if helps and r == NOBODY:
+        radii, who, inner = outer_shell(Z, labels, m, c)
+        centre = c.copy()
+        head = number(0)
+        r, read = farthest_in_shell(Z, labels, radii, who, inner, head, 0.0, c)
+        helps = read <= 64 + m // 16
+    return r, Shell(radii, who, inner, centre, head, read, helps)

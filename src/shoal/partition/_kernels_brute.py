@@ -15,10 +15,9 @@ from shoal.partition._kernels import (
     centroid,
     count,
     distance,
-    farthest_in_shell,
-    gap,
+    farthest_out,
+    no_shell,
     number,
-    outer_shell,
     push,
     total_live,
 )
@@ -48,35 +47,15 @@ def brute_rounds(Z: Floats, k: int, labels: Ints, g: int, rounds: int) -> int:
     near = np.empty(k)
     group = np.empty(k, np.int64)
     block = np.empty(BLOCK, np.float32)
-    radii = np.empty(0)
-    outer = np.empty(0, np.int64)
-    inner = np.inf
-    head = 0
-    centre = c.copy()
-    read = m
-    shells = True
+    shell = no_shell(m, d)
     for _ in range(rounds):
         if m < 2 * k:
             break
         two = m >= 3 * k
         centroid(high, low, m, c)
-        r = NOBODY
-        if shells and read < m:
-            while head < outer.size and labels[outer[head]] >= 0:
-                head += 1
-            moved = np.sqrt(gap(c, centre))
-            r, places = farthest_in_shell(Z, labels, radii, outer, inner, head, moved, c)
-            read += places
-        if shells and r == NOBODY:
-            radii, outer, inner = outer_shell(Z, labels, m, c)
-            for j in range(d):
-                centre[j] = c[j]
-            head = 0
-            r, read = farthest_in_shell(Z, labels, radii, outer, inner, head, 0.0, c)
-            # Where many records are about as far out as the farthest, a shell is no help.
-            shells = read <= 64 + m // 16
+        r, shell = farthest_out(Z, labels, m, c, shell)
         if r == NOBODY:
-            r = nearest(Z, c, origin, cells, who, m, number(0), near, group, block, not shells)
+            r = nearest(Z, c, origin, cells, who, m, number(0), near, group, block, not shell.helps)
         for half in range(2 if two else 1):
             m = leave(r, Z, labels, g, high, low, cells, who, where, m)
             s = nearest(

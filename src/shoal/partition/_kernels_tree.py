@@ -17,10 +17,9 @@ from shoal.partition._kernels import (
     NOBODY,
     centroid,
     count,
-    farthest_in_shell,
-    gap,
+    farthest_out,
+    no_shell,
     number,
-    outer_shell,
     push,
     total_live,
 )
@@ -431,34 +430,14 @@ def tree_rounds(
     block = np.empty(capacity)
     bounds = np.empty(128)
     nodes = np.empty(128, np.int64)
-    radii = np.empty(0)
-    outer = np.empty(0, np.int64)
-    inner = np.inf
-    head = 0
-    centre = np.zeros(d)
-    read = m
-    shells = True
+    shell = no_shell(m, d)
     work = 0
     for _ in range(rounds):
         if m < 2 * k:
             break
         two = m >= 3 * k
         centroid(high, low, m, c)
-        r = NOBODY
-        if shells and read < m:
-            while head < outer.size and labels[outer[head]] >= 0:
-                head += 1
-            moved = np.sqrt(gap(c, centre))
-            r, places = farthest_in_shell(Z, labels, radii, outer, inner, head, moved, c)
-            read += places
-        if shells and r == NOBODY:
-            radii, outer, inner = outer_shell(Z, labels, m, c)
-            for j in range(d):
-                centre[j] = c[j]
-            head = 0
-            r, read = farthest_in_shell(Z, labels, radii, outer, inner, head, 0.0, c)
-            # Where many records are about as far out as the farthest, a shell is no help.
-            shells = read <= 64 + m // 16
+        r, shell = farthest_out(Z, labels, m, c, shell)
         if r == NOBODY:
             r, steps = farthest(tree, c, shift, block, bounds, nodes)
             work += steps

@@ -7,9 +7,8 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from shoal.core import Distance, Diversity, LDiversity, TCloseness
+from shoal.core import Distance, Diversity, LDiversity, TCloseness, whole_numbers
 from shoal.errors import InputError
 from shoal.partition import _kernels_rules as kernels
 from shoal.partition._input import Ints
@@ -66,16 +65,6 @@ class Requirement:
                 "A hierarchical distance needs a taxonomy's edges, one row for each of its "
                 f"{width} values."
             )
-
-
-def whole_numbers(values: ArrayLike, name: str) -> Ints:
-    """Return an array of whole numbers from 0, or say what is wrong with it."""
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(f"{name} must be a one-dimensional array of whole numbers.")
-    if array.size and array.min() < 0:
-        raise InputError(f"{name} must not be negative.")
-    return array.astype(np.int64, copy=False)
 
 
 def compiled(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:

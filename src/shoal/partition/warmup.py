@@ -5,7 +5,9 @@ from fractions import Fraction
 import numpy as np
 
 from shoal.core import Diversity, LDiversity
+from shoal.partition._kernels_cells import tally_grid
 from shoal.partition.buckets import buckets
+from shoal.partition.coarse import Cells
 from shoal.partition.mdav import mdav
 from shoal.partition.mondrian import mondrian
 from shoal.partition.mu_approx import mu_approx
@@ -30,3 +32,8 @@ def warmup() -> None:
     buckets(table[:100], np.arange(100) % 2, 3, 2)
     individual_ranking(grid, 3)
     optimal_ranking(grid[:100], 3)
+    # What blocks of records on Spark are asked.
+    nodes = np.zeros(1, np.int64)
+    Cells(nodes, np.ones(1), nodes - 1, nodes - 2, 2, np.zeros(2)).route(table[:9])
+    first = np.zeros((1, 3), np.int64)
+    tally_grid(table[:1], nodes, np.zeros(0), first, np.zeros((2, 2)), np.zeros(2, np.int64))

@@ -149,12 +149,13 @@ def again(
             words += [f"--{option}"] if value is True else [f"--{option}", value]
     suffix = data.suffix.removeprefix(".").lower()
     reader = _READERS.get(suffix, "polars.read_csv")
+    whom = f", purpose={options['purpose']!r}" if options.get("purpose") else ""
     if options.get("engine") == "spark":
         lines = [
             "import shoal",
             "",
             f"people = spark.read.parquet({data.name!r})",
-            f"release = shoal.protect(people, {stated!r})",
+            f"release = shoal.protect(people, {stated!r}{whom})",
             "print(release)",
         ]
         return {"command": shlex.join(words), "python": "\n".join(lines)}
@@ -168,7 +169,7 @@ def again(
         "import shoal",
         "",
         f"people = {reader}({data.name!r}{separator})",
-        f"release = shoal.protect(people, {stated!r}{order})",
+        f"release = shoal.protect(people, {stated!r}{order}{whom})",
         "print(release)",
         f"print(shoal.measure(people, release, {stated!r}{others}))",
     ]

@@ -13,13 +13,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from shoal import release
+from shoal import purposes, release
+from shoal.core import Purpose
 from shoal.errors import InputError
+from shoal.policy import shown
 from shoal.studio import document, downloads, uploads
 from shoal.studio.context import Current, Studio, TheSession, TheStudio
+from shoal.studio.history import Entry
 from shoal.studio.jobs import JobStatus
 from shoal.studio.keeping import ID
-from shoal.studio.planned import PRESETS
+from shoal.studio.planned import Card, Preview, purpose_of
+from shoal.studio.profile import DataProfile
 from shoal.studio.workspace import Workspace
 
 
@@ -84,50 +88,9 @@ class WorkspaceIn(_Model):
 
     title: str | None = Field(None, max_length=200)
     confirmed: list[str] | None = None
-    preset: Literal["open", "partner", "internal"] | None = None
+    preset: Purpose | None = Field(None, description="Written into the policy as its purpose.")
     form: Literal["parquet", "csv", "sav", "dta"] | None = None
     source: str | None = Field(None, max_length=200)
-
-
-class JobOut(BaseModel):
-    """How a job stands."""
-
-    id: str
-    workspace: str
-    kind: str
-    state: str
-    stage: str
-    share: float | None
-    seconds_left: float | None
-    error: str
-    result: dict[str, Any] | None
-    begun: str
-
-
-class ColumnOut(BaseModel):
-    """One column at first sight."""
-
-    name: str
-    label: str
-    type: str
-    missing: int
-    distinct: int
-    unique: float
-    role: str
-    kind: str
-    reason: str
-    values: list[str]
-    warnings: list[str]
-
-
-class ProfileOut(BaseModel):
-    """A table at first sight."""
-
-    rows: int
-    columns: list[ColumnOut]
-    preview: list[list[str | None]]
-    found: str
-    warnings: list[str]
 
 
 class PolicyOut(BaseModel):
@@ -150,6 +113,7 @@ class PolicyFields(_Model):
     columns: dict[str, dict[str, Any] | str] | None = None
     protect: dict[str, Any] | None = None
     require: dict[str, Any] | None = None
+    release: dict[str, Any] | None = None
     reading: dict[str, Any] | None = None
     measure: dict[str, Any] | None = None
     context: dict[str, Any] | None = None
@@ -160,33 +124,6 @@ class PlanIn(_Model):
     """Another `[protect]` to try; none for the policy's own."""
 
     protect: dict[str, Any] | None = None
-
-
-class PreviewOut(BaseModel):
-    """What would be promised."""
-
-    method: str
-    parameters: dict[str, Any]
-    release_form: str
-    claims: list[dict[str, Any]]
-    not_claimed: list[str]
-    notes: list[str]
-    refused: str
-    fits: list[str]
-
-
-class CardOut(BaseModel):
-    """A method."""
-
-    name: str
-    summary: str
-    reference: str
-    forms: list[str]
-    must_choose_form: bool
-    parameters: dict[str, Any]
-    example: dict[str, Any]
-    noisy: bool
-    preview: PreviewOut | None
 
 
 class PresetOut(BaseModel):
@@ -200,7 +137,7 @@ class PresetOut(BaseModel):
 class MethodsOut(BaseModel):
     """Methods and presets."""
 
-    methods: list[CardOut]
+    methods: tuple[Card, ...]
     presets: list[PresetOut]
 
 
@@ -243,24 +180,6 @@ class ChooseIn(_Model):
     """A candidate of the comparison."""
 
     label: str
-
-
-class EntryOut(BaseModel):
-    """One release, or an attempt at one."""
-
-    id: str
-    name: str
-    workspace: str
-    label: str
-    method: str
-    state: str
-    begun: str
-    ended: str
-    source: str
-    rows: int
-    claims: list[dict[str, Any]]
-    spendings: list[dict[str, Any]]
-    sentence: str
 
 
 class AgainOut(BaseModel):
@@ -313,6 +232,8 @@ def change_workspace(studio: TheStudio, workspace: Current, given: WorkspaceIn) 
     changed = given.model_dump(exclude_none=True)
     if "confirmed" in changed:
         changed["confirmed"] = tuple(changed["confirmed"])
+    if purpose := changed.pop("preset", None):
+        studio.put_fields(workspace, {"release": {"purpose": purpose.value}})
     return _workspace(studio, studio.store.change(workspace.id, **changed))
 
 
@@ -341,14 +262,12 @@ async def put_data(
     studio: TheStudio,
     workspace: Current,
     label: Annotated[str, Query(max_length=1000)] = "",
-) -> JobOut:
+) -> JobStatus:
     """Upload the table; the job that is answered looks at it."""
     file = await uploads.receive(
         request, studio.folder(workspace), limit=studio.settings.upload_limit, label=label
     )
-    return await run_in_threadpool(
-        lambda: _job(studio.jobs.status(studio.put_data(workspace, file)))
-    )
+    return await run_in_threadpool(lambda: studio.jobs.status(studio.put_data(workspace, file)))
 
 
 @router.post("/workspaces/{id}/others", openapi_extra=uploads.BODY)
@@ -366,18 +285,18 @@ async def put_others(
 
 
 @router.post("/workspaces/{id}/sample", status_code=202)
-def put_sample(studio: TheStudio, workspace: Current) -> JobOut:
+def put_sample(studio: TheStudio, workspace: Current) -> JobStatus:
     """Take the shipped sample of invented people."""
-    return _job(studio.jobs.status(studio.put_sample(workspace)))
+    return studio.jobs.status(studio.put_sample(workspace))
 
 
 @router.get("/workspaces/{id}/profile")
-def get_profile(studio: TheStudio, workspace: Current) -> ProfileOut:
+def get_profile(studio: TheStudio, workspace: Current) -> DataProfile:
     """What was seen of the table."""
     found = studio.profile(workspace)
     if found is None:
         raise HTTPException(409, "There is no table that was looked at. Choose a file, or wait.")
-    return ProfileOut.model_validate(asdict(found))
+    return found
 
 
 @router.get("/workspaces/{id}/policy")
@@ -401,19 +320,19 @@ def put_fields(studio: TheStudio, workspace: Current, given: PolicyFields) -> Po
 
 
 @router.post("/workspaces/{id}/plan")
-def plan(studio: TheStudio, workspace: Current, given: PlanIn) -> PreviewOut:
+def plan(studio: TheStudio, workspace: Current, given: PlanIn) -> Preview:
     """What would be promised; the data is not touched."""
-    return PreviewOut.model_validate(asdict(studio.preview(workspace, given.protect)))
+    return studio.preview(workspace, given.protect)
 
 
 @router.get("/workspaces/{id}/methods")
 def methods(studio: TheStudio, workspace: Current) -> MethodsOut:
     """Every method, with what it would promise here, and the presets."""
     return MethodsOut(
-        methods=[CardOut.model_validate(asdict(card)) for card in studio.cards(workspace)],
+        methods=studio.cards(workspace),
         presets=[
-            PresetOut(name=one.name, title=one.title, sentence=one.sentence)
-            for one in PRESETS.values()
+            PresetOut(name=one, title=rule.title, sentence=rule.sentence)
+            for one, rule in purposes.RULES.items()
         ],
     )
 
@@ -429,7 +348,7 @@ def start_job(
     studio: TheStudio,
     workspace: Current,
     given: Annotated[ProtectIn | CompareIn | SelectIn | MeasureIn, Field(discriminator="kind")],
-) -> JobOut:
+) -> JobStatus:
     """Start long work."""
     match given:
         case ProtectIn():
@@ -448,20 +367,20 @@ def start_job(
             )
         case MeasureIn():
             id_ = studio.start_measure(workspace, given.release)
-    return _job(studio.jobs.status(id_))
+    return studio.jobs.status(id_)
 
 
 @router.get("/jobs/{job}")
-def get_job(studio: TheStudio, session: TheSession, job: Id) -> JobOut:
+def get_job(studio: TheStudio, session: TheSession, job: Id) -> JobStatus:
     """How a job stands."""
-    return _job(_mine(studio, session, job))
+    return _mine(studio, session, job)
 
 
 @router.post("/jobs/{job}/cancel")
-def cancel_job(studio: TheStudio, session: TheSession, job: Id) -> JobOut:
+def cancel_job(studio: TheStudio, session: TheSession, job: Id) -> JobStatus:
     """End a job; nothing of it is left."""
     _mine(studio, session, job)
-    return _job(studio.jobs.cancel(job))
+    return studio.jobs.cancel(job)
 
 
 @router.get("/workspaces/{id}/comparison")
@@ -480,9 +399,9 @@ def choose(studio: TheStudio, workspace: Current, given: ChooseIn) -> PolicyOut:
 
 
 @router.get("/history")
-def history(studio: TheStudio) -> list[EntryOut]:
+def history(studio: TheStudio) -> tuple[Entry, ...]:
     """All releases and attempts of this studio's home, the newest first."""
-    return [EntryOut.model_validate(asdict(one)) for one in studio.history.entries()]
+    return studio.history.entries()
 
 
 @router.get("/budget")
@@ -553,10 +472,6 @@ def _grid(candidates: list[dict[str, Any]] | None) -> dict[str, Any] | None:
     return None if candidates is None else {"candidate": candidates}
 
 
-def _job(status: JobStatus) -> JobOut:
-    return JobOut.model_validate(asdict(status))
-
-
 def _workspace(studio: Studio, one: Workspace) -> WorkspaceOut:
     past, future = studio.store.steps(one.id)
     files = {
@@ -571,7 +486,7 @@ def _workspace(studio: Studio, one: Workspace) -> WorkspaceOut:
         created=one.created,
         **files,
         confirmed=list(one.confirmed),
-        preset=one.preset,
+        preset=purpose_of(one.policy),
         chosen=one.chosen,
         form=one.form,
         source=one.source,
@@ -583,5 +498,5 @@ def _workspace(studio: Studio, one: Workspace) -> WorkspaceOut:
 
 def _policy(studio: Studio, workspace: Workspace) -> PolicyOut:
     judged = document.judged(workspace.policy, folder=studio.store.files(workspace.id))
-    fields = document.shown(document.parsed(workspace.policy))
+    fields = shown(document.parsed(workspace.policy))
     return PolicyOut(toml=workspace.policy, fields=fields, digest=judged.digest)

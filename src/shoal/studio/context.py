@@ -18,7 +18,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
-from shoal import sample
+from shoal import planning, sample
 from shoal.errors import InputError
 from shoal.report import evidence
 from shoal.studio import document, planned, profile, uploads
@@ -169,13 +169,13 @@ class Studio:
             The job's id, which is the release's too.
 
         Raises:
-            InputError: something is missing, or the preset wants another claim.
+            InputError: something is missing, or the purpose needs another claim.
             ClaimViolationError: a required promise cannot be had.
         """
         data = self._data(workspace)
         policy = document.judged(_policy(workspace), folder=self.store.files(workspace.id))
-        if reason := planned.objection(workspace.preset, policy):
-            raise InputError(reason)
+        purpose = planned.purpose_of(workspace.policy).value
+        planning.plan(policy, purpose=purpose)
         id_ = new_id()
         others = self.path(workspace, workspace.others)
         compared = self.comparison(workspace)
@@ -184,6 +184,7 @@ class Studio:
             "data": str(data),
             "out": str(self.jobs.release(id_)),
             "form": workspace.form,
+            "purpose": purpose,
             "measure": measure,
             "control": None if others is None or measure is False else str(others),
             "comparison": None if compared is None else str(compared / "comparison.json"),
@@ -311,6 +312,7 @@ class Studio:
             "control": others,
             "ledger": str(self.settings.budget) if workspace.source else None,
             "source": workspace.source or None,
+            "purpose": planned.purpose_of(workspace.policy).value,
         }
         return evidence.again(Path(label), Path("policy.toml"), Path("release"), options)
 

@@ -21,8 +21,10 @@ FILES = ("taxonomy", "recode")
 """Column keys that name a file."""
 LIMITS = ("bounds", "top", "bottom", "missing_as")
 """Column keys that hold days in a column of dates."""
-SECTIONS = ("columns", "protect", "require", "reading", "measure", "context", "ledger")
+SECTIONS = ("columns", "protect", "require", "release", "reading", "measure", "context", "ledger")
 """Parts of a policy, in the order in which they are written."""
+LONGEST = 20
+"""Digits from which on a number is written with an exponent."""
 
 
 def parsed(text: str) -> dict[str, Any]:
@@ -68,13 +70,13 @@ def with_fields(text: str, changes: Mapping[str, Any]) -> str:
     """
     document = parsed(text)
     for section, stated in changes.items():
-        if section == "columns":
+        if stated is None:
+            document.pop(section, None)
+        elif section == "columns":
             columns = {**document.get("columns", {})}
             for name, column in stated.items():
                 columns[name] = _column(column)
             document["columns"] = columns
-        elif stated is None:
-            document.pop(section, None)
         else:
             document[section] = _exact(stated)
     return written(document)
@@ -102,11 +104,11 @@ def written(document: Mapping[str, Any], notes: Mapping[str, str] | None = None)
         document: plain values, decimals and days.
         notes: for columns, a comment above each.
     """
-    lines = [f"version = {_value(document.get('version', 1))}"]
+    lines = [f"version = {as_toml(document.get('version', 1))}"]
     known = [name for name in SECTIONS if name in document]
     others = [name for name in document if name not in (*SECTIONS, "version")]
     lines += [
-        f"{_key(name)} = {_value(document[name])}"
+        f"{bare(name)} = {as_toml(document[name])}"
         for name in others
         if not isinstance(document[name], Mapping)
     ]
@@ -114,25 +116,12 @@ def written(document: Mapping[str, Any], notes: Mapping[str, str] | None = None)
         content = document[section]
         if not isinstance(content, Mapping):
             raise InputError(f"The policy, {section}: expected a table of keys.")
-        lines += ["", f"[{_key(section)}]"]
+        lines += ["", f"[{bare(section)}]"]
         for key, value in content.items():
             if notes and section == "columns" and key in notes:
                 lines.append(f"# {_comment(notes[key])}")
-            lines.append(f"{_key(key)} = {_value(value)}")
+            lines.append(f"{bare(key)} = {as_toml(value)}")
     return "\n".join(lines) + "\n"
-
-
-def shown(value: Any) -> Any:
-    """Write values as JSON can hold them, numbers as they were written."""
-    if isinstance(value, Mapping):
-        return {key: shown(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [shown(item) for item in value]
-    if isinstance(value, Decimal):
-        if not value.is_finite():
-            return str(value)
-        return int(value) if value == value.to_integral_value() else float(value)
-    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 def _column(stated: Any) -> Any:
@@ -175,27 +164,39 @@ def _named_files(document: Mapping[str, Any]) -> Iterator[Any]:
         yield measure["queries"]
 
 
-def _key(name: str) -> str:
-    bare = name and all(c.isascii() and (c.isalnum() or c in "-_") for c in name)
-    return name if bare else quoted(name)
+def bare(name: str) -> str:
+    """Write a key as TOML does, quoted where it must be.
+
+    >>> bare("k-anonymity"), bare("date of birth")
+    ('k-anonymity', '"date of birth"')
+    """
+    plain = name and all(c.isascii() and (c.isalnum() or c in "-_") for c in name)
+    return name if plain else quoted(name)
 
 
-def _value(value: Any) -> str:  # noqa: PLR0911 (one line a type)
+def as_toml(value: Any) -> str:  # noqa: PLR0911 (one line a type)
+    """Write a value as TOML does, on one line.
+
+    >>> as_toml({"role": "other", "bounds": [0, Decimal("1.5")], "unit": True})
+    '{ role = "other", bounds = [0, 1.5], unit = true }'
+    """
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return quoted(value)
+        return quoted(str(value))
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, float):
+        return as_toml(Decimal(repr(value)))
     if isinstance(value, Decimal):
         return _decimal(value)
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Mapping):
-        inner = ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items())
+        inner = ", ".join(f"{bare(key)} = {as_toml(item)}" for key, item in value.items())
         return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
+        return f"[{', '.join(map(as_toml, value))}]"
     raise InputError(f"A policy holds no {type(value).__name__}.")
 
 
@@ -204,8 +205,8 @@ def _decimal(value: Decimal) -> str:
         return "nan"
     if value.is_infinite():
         return "-inf" if value < 0 else "inf"
-    text = str(value).lower()
-    return text if "." in text or "e" in text else f"{text}.0"
+    plain = abs(value.adjusted()) < LONGEST
+    return format(value, "f") if plain else str(value).lower()
 
 
 def _comment(text: str) -> str:
@@ -218,5 +219,5 @@ def grid(content: Mapping[str, Any]) -> str:
     lines: list[str] = []
     for row in rows:
         lines.append("[[candidate]]")
-        lines += [f"{_key(key)} = {_value(_exact(value))}" for key, value in row.items()]
+        lines += [f"{bare(key)} = {as_toml(_exact(value))}" for key, value in row.items()]
     return "\n".join(lines) + "\n"

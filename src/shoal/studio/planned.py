@@ -1,60 +1,20 @@
-"""What a method would promise, before any data is touched: cards, presets and previews.
+"""What a method would promise, before any data is touched: cards and previews.
 
-Everything here is asked of `shoal.planning`, and what it refuses is shown with its sentence. A
-preset is the steward's own rule on which claims will do for a purpose; it adds no promise.
+Everything here is asked of `shoal.planning`, and what it refuses is shown with its sentence.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from shoal import planning
-from shoal.core import Policy, Status
-from shoal.errors import InputError, ShoalError
-from shoal.methods import REGISTRY
+from shoal import planning, purposes
+from shoal.core import Policy, Purpose
+from shoal.errors import ShoalError
+from shoal.methods import REGISTRY, Method, find
+from shoal.policy import shown
 from shoal.serialise import plain
 from shoal.studio import document
-
-
-@dataclass(frozen=True)
-class Preset:
-    """A rule on which claims will do.
-
-    Attributes:
-        enough: a claim for all quasi-identifiers together must have one of these; empty for none.
-    """
-
-    name: str
-    title: str
-    sentence: str
-    enough: frozenset[Status]
-
-
-PRESETS = {
-    one.name: one
-    for one in (
-        Preset(
-            "open",
-            "Open release",
-            "Anybody may have the table. It needs a proved claim.",
-            frozenset({Status.PROVED}),
-        ),
-        Preset(
-            "partner",
-            "Share with a partner under contract",
-            "The partner promises not to re-identify. A claim may hang on stated conditions.",
-            frozenset({Status.PROVED, Status.CONDITIONAL}),
-        ),
-        Preset(
-            "internal",
-            "Internal use",
-            "The table stays in the house. No claim is needed, and every gap is shown.",
-            frozenset(),
-        ),
-    )
-}
 
 
 @dataclass(frozen=True)
@@ -69,7 +29,7 @@ class Preview:
         not_claimed: sentences.
         notes: sentences.
         refused: why it cannot be done, in a sentence, or "".
-        fits: the presets for which its claims will do.
+        fits: the purposes for which its claims will do.
     """
 
     method: str
@@ -93,7 +53,7 @@ class Card:
         example: parameters that work.
         noisy: it spends epsilon.
         preview: what it would promise for the policy, with the parameters of the policy where it
-            is the policy's method and with the example's elsewhere.
+            is the policy's method; see `shoal.planning.offer`.
     """
 
     name: str
@@ -108,7 +68,7 @@ class Card:
 
 
 def preview(text: str, protect: Mapping[str, Any] | None, *, folder: Path) -> Preview:
-    """Plan a policy with another `[protect]`, and say what it would promise.
+    """Say what a policy would promise, or with another `[protect]`.
 
     Args:
         text: the policy, TOML.
@@ -117,78 +77,64 @@ def preview(text: str, protect: Mapping[str, Any] | None, *, folder: Path) -> Pr
         folder: of the files that the policy names.
     """
     changed = text if protect is None else document.with_fields(text, {"protect": protect})
-    stated = document.parsed(changed).get("protect", {})
-    own = ("method", "columns", "release_form")
-    method = str(stated.get("method", ""))
-    parameters = document.shown({k: v for k, v in stated.items() if k not in own})
     try:
         policy = document.judged(changed, folder=folder)
-        planned = planning.plan(policy)
+        return _preview(policy, find(policy.method))
     except ShoalError as error:
-        return Preview(method, parameters, refused=str(error))
-    claims = tuple(plain(claim) for claim in planned.claims)
-    return Preview(
-        method=method,
-        parameters=parameters,
-        release_form=planned.setting.release_form.value,
-        claims=claims,
-        not_claimed=planned.not_claimed,
-        notes=planned.notes,
-        fits=tuple(name for name in PRESETS if not objection(name, policy)),
-    )
-
-
-def objection(preset: str, policy: Policy) -> str:
-    """Why a policy's claims will not do for a preset, in a sentence, or ""."""
-    if preset not in PRESETS:
-        raise InputError(f"Expected a preset among {', '.join(PRESETS)}, found '{preset}'.")
-    enough = PRESETS[preset].enough
-    if not enough:
-        return ""
-    if planning.claimed_together(policy, planning.plan(policy).claims, enough):
-        return ""
-    words = " or ".join(sorted(enough))
-    return (
-        f"'{PRESETS[preset].title}' needs a claim that is {words} for all quasi-identifiers "
-        f"together, and method '{policy.method}' as set up carries none. Choose another method, "
-        "release form or preset."
-    )
+        stated = shown(document.parsed(changed).get("protect", {}))
+        method = str(stated.pop("method", ""))
+        return Preview(method, stated, refused=str(error))
 
 
 def cards(text: str, *, folder: Path) -> tuple[Card, ...]:
     """Every method, with what it would promise for a policy; without one, what it is.
 
-    The latest few are kept, because planning all methods takes some tenths of a second.
-
     Args:
         text: the policy, TOML, or "".
         folder: of the files that the policy names.
     """
-    stamps = tuple(sorted((path.name, path.stat().st_mtime_ns) for path in folder.iterdir()))
-    return _cards(text, folder, stamps)
-
-
-@lru_cache(maxsize=16)
-def _cards(text: str, folder: Path, _stamps: tuple[tuple[str, int], ...]) -> tuple[Card, ...]:
-    own = document.parsed(text).get("protect", {}) if text else {}
-    found = []
-    for method in REGISTRY.values():
-        stated: dict[str, Any] = {"method": method.name, **method.example}
-        if method.must_choose_form:
-            stated["release_form"] = method.forms[0].value
-        if own.get("method") == method.name:
-            stated = own
-        found.append(
-            Card(
-                name=method.name,
-                summary=method.summary,
-                reference=method.reference,
-                forms=tuple(form.value for form in method.forms),
-                must_choose_form=method.must_choose_form,
-                parameters=method.parameters.model_json_schema(mode="validation"),
-                example=plain(dict(method.example)),
-                noisy=method.noisy,
-                preview=preview(text, stated, folder=folder) if text else None,
-            )
+    policy = document.judged(text, folder=folder) if text else None
+    return tuple(
+        Card(
+            name=method.name,
+            summary=method.summary,
+            reference=method.reference,
+            forms=tuple(form.value for form in method.forms),
+            must_choose_form=method.must_choose_form,
+            parameters=method.parameters.model_json_schema(mode="validation"),
+            example=plain(dict(method.example)),
+            noisy=method.noisy,
+            preview=_preview(policy, method) if policy else None,
         )
-    return tuple(found)
+        for method in REGISTRY.values()
+    )
+
+
+def _preview(policy: Policy, method: Method[Any]) -> Preview:
+    offer = planning.offer(replace(policy, purpose=None), method)
+    parameters = shown(dict(offer.parameters))
+    if offer.plan is None or offer.unmet:
+        return Preview(method.name, parameters, refused=offer.refused or offer.unmet)
+    return Preview(
+        method=method.name,
+        parameters=parameters,
+        release_form=offer.plan.setting.release_form.value,
+        claims=tuple(plain(claim) for claim in offer.claims),
+        not_claimed=offer.not_claimed,
+        notes=offer.plan.notes,
+        fits=tuple(
+            one.value
+            for one in Purpose
+            if not purposes.objection(replace(policy, purpose=one), offer.claims)
+        ),
+    )
+
+
+def purpose_of(text: str) -> Purpose:
+    """Who will get the release, by the policy; anybody, where it does not say.
+
+    Args:
+        text: the policy, TOML, or "".
+    """
+    stated = document.parsed(text).get("release", {}) if text else {}
+    return purposes.named(stated.get("purpose", Purpose.OPEN))

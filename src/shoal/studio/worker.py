@@ -119,6 +119,7 @@ def _protect(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
         Path(given["policy"]),
         Path(given["out"]),
         form=given["form"],
+        purpose=given["purpose"],
         measure=given["measure"],
         control=_path(given["control"]),
         comparison=_path(given["comparison"]),
@@ -143,7 +144,6 @@ def _compare(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
         Path(given["out"]),
         candidates=_path(given["candidates"]),
         on_sample=_path(given["on_sample"]),
-        jobs=_cores(),
         ledger=_path(given["ledger"]),
         source=given["source"],
         tell=costs.append,
@@ -178,29 +178,18 @@ def _select(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
 
 
 def _measure(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
-    from shoal import io, measuring
-    from shoal.measures.attack import DIFFERENCE
-    from shoal.policy import load
-    from shoal.publish import write_text
-    from shoal.report import html
+    from shoal import publish
 
-    stated = load(Path(given["policy"]))
-    status("reading the files", 0, 1)
-    marks = {key: stated.reading.get(key) for key in ("delimiter", "encoding")}
-    tables = [
-        None if given[name] is None else io.read(given[name], **marks).frame
-        for name in ("data", "released", "control")
-    ]
-    found = measuring.measure(
-        tables[0],
-        tables[1],
-        stated,
-        control=tables[2],
+    found = publish.measure(
+        Path(given["data"]),
+        Path(given["released"]),
+        Path(given["policy"]),
+        control=_path(given["control"]),
+        out=Path(given["out"]),
+        force=True,
         aligned=given["aligned"] or None,
         progress=status,
     )
-    page = html.measure_report(found.facts(), found.plots(), DIFFERENCE)
-    write_text(Path(given["out"]), page, force=True, confidential=True)
     return {"figures": len(found.figures), "skipped": list(found.skipped)}
 
 
@@ -215,10 +204,6 @@ DO = {
 
 def _path(text: str | None) -> Path | None:
     return None if text is None else Path(text)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 def _interrupt(_number: int, _frame: Any) -> None:

@@ -57,7 +57,6 @@ class Workspace:
             the attacks, and what a comparison may look at instead of the table.
         policy: TOML text that `shoal.policy.loads` accepts, or "" before there is one.
         confirmed: columns whose role and kind the steward has confirmed.
-        preset: "open", "partner" or "internal"; see `shoal.studio.planned.PRESETS`.
         chosen: label of the candidate that was chosen from a comparison, or "".
         form: what the release is written as: parquet, csv, sav or dta.
         source: population in the studio's budget file, or "" for the policy's own ledger or none.
@@ -72,7 +71,6 @@ class Workspace:
     others: DataFile | None = None
     policy: str = ""
     confirmed: tuple[str, ...] = ()
-    preset: str = "open"
     chosen: str = ""
     form: str = "parquet"
     source: str = ""

@@ -223,33 +223,6 @@ class Blocks:
             for row in rows:
                 yield row["block"], unpack(row["data"])
 
-    def total(self, question: Callable[[pl.DataFrame], Integers]) -> Integers:
-        """Ask each block, and add the answers up: in each task, and then here."""
-        reader, steps = self._reader or read, self._steps
-
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            total: Integers | None = None
-            for number, frame in reader(batches):
-                for _, made in _stepped(steps, number, frame):
-                    answer = question(made)
-                    total = answer if total is None else total + answer
-            if total is not None:
-                buffer = io.BytesIO()
-                np.save(buffer, total, allow_pickle=False)
-                yield _row(0, 0, buffer.getvalue())
-
-        tasks = TASKS * self._source.sparkSession.sparkContext.defaultParallelism
-        asked = self._source.coalesce(tasks).mapInArrow(_guarded(run), FORM)
-        with speaking():
-            found = asked.select("data").collect()
-        parts = [np.load(io.BytesIO(row["data"]), allow_pickle=False) for row in found]
-        if not parts:
-            raise InternalError("A table without blocks was asked for a total.")
-        total: Integers = parts[0].astype(np.int64)
-        for part in parts[1:]:
-            total += part
-        return total
-
     def rows(self, form: Any) -> DataFrame:
         """The records as the rows of a DataFrame of a given form."""
         reader, steps = self._reader or read, self._steps

@@ -2,10 +2,12 @@
 
 import csv
 import io as streams
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType
@@ -91,13 +93,15 @@ class reading(speaking):  # noqa: N801 (reads as a word where it is used)
         )
 
 
-def write(frame: DataFrame, folder: Path, *, rows: int) -> list[Path]:
+def write(frame: DataFrame, folder: Path, *, rows: int, about: str | None = None) -> list[Path]:
     """Write a release as a folder of Parquet files, by the workers.
 
     Args:
         frame: the release.
         folder: that does not exist yet.
         rows: how many there must be.
+        about: a sentence about the table, for the metadata of each file, as `shoal.io.write`
+            has it.
 
     Returns:
         The files.
@@ -110,6 +114,8 @@ def write(frame: DataFrame, folder: Path, *, rows: int) -> list[Path]:
             folder.absolute().as_uri()
         )
     parts = sorted(folder.glob("part-*.parquet")) if folder.exists() else []
+    for part in parts if about else ():
+        note(part, "shoal.about", about or "")
     found = pl.scan_parquet(parts).select(pl.len()).collect().item() if parts else 0
     if found != rows:
         raise InputError(
@@ -120,6 +126,67 @@ def write(frame: DataFrame, folder: Path, *, rows: int) -> list[Path]:
         if path not in parts:  # checksums and marks of Hadoop
             path.unlink()
     return parts
+
+
+def note(path: Path, key: str, text: str) -> None:
+    """Add a text to the metadata of a Parquet file, in its place.
+
+    Spark's writer takes no metadata of ours. All of a file's own stands in its footer, as a list
+    in Thrift's compact protocol. The list is written as it is known to be, found in the footer,
+    and put back one entry longer, so that no data is written again. Where another Spark's footer
+    does not have it so, the file is written once more, a row group at a time.
+
+    References:
+        Apache Parquet, `parquet.thrift` (FileMetaData, KeyValue). Apache Thrift, "Thrift compact
+        protocol encoding".
+    """
+    stated = [_entry(*pair) for pair in (pq.read_metadata(path).metadata or {}).items()]
+    with path.open("r+b") as file:
+        file.seek(-8, os.SEEK_END)
+        length = int.from_bytes(file.read(4), "little")
+        start = file.seek(-8 - length, os.SEEK_END)
+        footer = file.read(length)
+        stated.sort(key=footer.find)  # they come in no order
+        before = _listed(stated)
+        known = bool(stated) and footer.count(before) == 1
+        if known:
+            footer = footer.replace(before, _listed([*stated, _entry(key.encode(), text.encode())]))
+            file.seek(start)
+            file.write(footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    if not known:
+        _written_again(path, {key: text})
+
+
+def _written_again(path: Path, more: dict[str, str]) -> None:
+    """Write a Parquet file once more, with more metadata."""
+    beside = path.with_name(f".{path.name}.noted")
+    with pq.ParquetFile(path) as old:
+        schema = old.schema_arrow
+        schema = schema.with_metadata({**(schema.metadata or {}), **more})
+        with pq.ParquetWriter(beside, schema) as new:
+            for group in range(old.num_row_groups):
+                new.write_table(old.read_row_group(group).cast(schema))
+    beside.replace(path)
+
+
+def _listed(entries: Sequence[bytes]) -> bytes:
+    """A list of structs in Thrift's compact protocol; a struct is of type 12."""
+    count = len(entries)
+    head = bytes([count << 4 | 12]) if count < 15 else b"\xfc" + _varint(count)
+    return head + b"".join(entries)
+
+
+def _entry(*texts: bytes) -> bytes:
+    """A struct of texts: each is the next field, of type 8, and a zero ends it."""
+    return b"".join(b"\x18" + _varint(len(text)) + text for text in texts) + b"\0"
+
+
+def _varint(number: int) -> bytes:
+    more = b""
+    while number > 127:
+        more += bytes([number & 127 | 128])
+        number >>= 7
+    return more + bytes([number])
 
 
 def fetched(frame: DataFrame) -> pl.DataFrame:

@@ -136,8 +136,8 @@ class SparkRows:
 
     def total(self, question: Question) -> Integers:
         """Ask each block, and add the answers up: in each task, and then here."""
-        layout = self.layout
-        return self.base.total(lambda frame: np.asarray(question(layout.table(frame))))
+        found: Integers = self.fold(lambda table, _rids: np.asarray(question(table)), np.add)
+        return found
 
     def walk(self, start: Callable[[Table], Any]) -> "SparkWalk":
         """Give each block a state, which the steps may change."""

@@ -1,7 +1,7 @@
 """What all screens share: the rail, the present plan, forms, and answers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -10,8 +10,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from shoal import planning
-from shoal.core import Policy
+from shoal import planning, purposes
+from shoal.core import Policy, Purpose
 from shoal.errors import ShoalError
 from shoal.planning import Plan
 from shoal.studio import document, planned
@@ -58,21 +58,34 @@ class Here:
 
     @cached_property
     def policy(self) -> Policy | None:
-        """The policy, or none before there is one."""
+        """The policy with its purpose, or none before there is one."""
         if not self.workspace.policy:
             return None
         folder = self.studio.store.files(self.workspace.id)
-        return document.judged(self.workspace.policy, folder=folder)
+        return replace(document.judged(self.workspace.policy, folder=folder), purpose=self.purpose)
+
+    @cached_property
+    def purpose(self) -> Purpose:
+        """Who will get the release."""
+        return planned.purpose_of(self.workspace.policy)
 
     @cached_property
     def planned(self) -> tuple[Plan | None, str]:
-        """What would be done and promised, or none and why not."""
+        """What would be done and promised, for any purpose, or none and why not."""
         if self.policy is None:
             return None, "There is no policy yet. Choose a file first."
         try:
-            return planning.plan(self.policy), ""
+            return planning.plan(replace(self.policy, purpose=None)), ""
         except ShoalError as error:
             return None, str(error)
+
+    @cached_property
+    def objection(self) -> str:
+        """Why what would be promised will not do for the purpose, or nothing."""
+        plan, _ = self.planned
+        if plan is None or self.policy is None:
+            return ""
+        return purposes.objection(self.policy, plan.claims)
 
     @cached_property
     def blocked(self) -> str:
@@ -84,9 +97,7 @@ class Here:
         if self.open_columns:
             left = len(self.open_columns)
             return f"Confirm {left} more column{'s' if left > 1 else ''} under Roles and policy."
-        if self.planned[1]:
-            return self.planned[1]
-        return planned.objection(self.workspace.preset, self.policy)
+        return self.planned[1] or self.objection
 
     @cached_property
     def open_columns(self) -> tuple[str, ...]:
@@ -148,7 +159,7 @@ class Here:
             return "later", "after the roles"
         if self.planned[1]:
             return "todo", "cannot be done as set up"
-        if planned.objection(self.workspace.preset, self.policy):
+        if self.objection:
             return "todo", "needs another claim"
         return "done", self.policy.method
 

@@ -186,12 +186,12 @@ def _grid(form: Mapping[str, str]) -> dict[str, Any] | None:
 
 def _grid_text(policy: Policy) -> str:
     """A short list to start from: the policy's own method, and a few sizes of it."""
-    lines = ["[[candidate]]", f"method = {editing.written(policy.method)}"]
+    lines = ["[[candidate]]", f"method = {document.as_toml(policy.method)}"]
     for name, value in policy.parameters.items():
         alternatives = [value]
         if name == "k" and isinstance(value, int):
             alternatives = [value, 3 * value]
-        lines.append(f"{editing.bare(name)} = {editing.written(alternatives)}")
+        lines.append(f"{document.bare(name)} = {document.as_toml(alternatives)}")
     if policy.method != "mondrian":
         lines += ["", "[[candidate]]", 'method = "mondrian"', "k = [5, 15]"]
     return "\n".join(lines) + "\n"

@@ -10,11 +10,10 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from shoal.policy import quoted
+from shoal.studio.document import as_toml, bare
 
 WIDEST = 60
 """Lines that one value may span before it is given up as unreadable."""
@@ -91,36 +90,6 @@ def _path(found: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(path)
 
 
-def written(value: Any) -> str:
-    """Write a value as TOML does, on one line.
-
-    >>> written({"role": "other", "bounds": [0, Decimal("1.5")], "unit": True})
-    '{ role = "other", bounds = [0, 1.5], unit = true }'
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return quoted(str(value))
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, int | float | date):
-        return str(value)
-    if isinstance(value, Mapping):
-        inside = ", ".join(f"{bare(name)} = {written(item)}" for name, item in value.items())
-        return f"{{ {inside} }}" if inside else "{}"
-    return f"[{', '.join(map(written, value))}]"
-
-
-def bare(name: str) -> str:
-    """Write a key, quoted where it must be.
-
-    >>> bare("k-anonymity"), bare("date of birth")
-    ('k-anonymity', '"date of birth"')
-    """
-    plain = name and all(c.isascii() and (c.isalnum() or c in "_-") for c in name)
-    return name if plain else quoted(name)
-
-
 def with_key(text: str, table: str, key: str, value: Any) -> str:
     """Set a key of a table, or with None remove it; the table is added where there is none.
 
@@ -133,11 +102,11 @@ def with_key(text: str, table: str, key: str, value: Any) -> str:
     lines = text.split("\n")
     found = statements(text)
     own = [s for s in found if _sets(s, table, key)]
-    new = [] if value is None else [f"{bare(key)} = {written(value)}"]
+    new = [] if value is None else [f"{bare(key)} = {as_toml(value)}"]
     if own:
         aligned = lines[own[0].start].partition("=")[0]
         if new and own[0].table == (table,) and aligned.strip() == bare(key):
-            new = [f"{aligned}= {written(value)}"]
+            new = [f"{aligned}= {as_toml(value)}"]
         kept = _comment(lines, own[0]) if new and len(own) == 1 else ""
         place = own[0].start
         for statement in reversed(own):

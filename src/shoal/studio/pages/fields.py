@@ -12,7 +12,7 @@ from typing import Any
 
 from shoal.methods import Method
 from shoal.spec import FLAGS, ColumnSpec, RequireSpec
-from shoal.studio.pages.editing import written
+from shoal.studio.document import as_toml
 
 PLACES = ("release_form",)
 """Keys of `[protect]` beside the method's own parameters that the page asks for."""
@@ -137,7 +137,7 @@ def as_text(value: Any) -> str:
     """
     if value is None:
         return ""
-    return value if isinstance(value, str) else written(value)
+    return value if isinstance(value, str) else as_toml(value)
 
 
 def as_value(text: str, kind: str) -> Any:

@@ -1,19 +1,19 @@
 """Screen 3: which method, with which settings, and what it promises for this policy."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from shoal import planning
-from shoal.core import Policy, Role, Status
+from shoal import planning, purposes
+from shoal.core import Policy
 from shoal.errors import InputError, ShoalError
-from shoal.methods import REGISTRY, find
+from shoal.methods import find
 from shoal.planning import Offer
 from shoal.report import words
 from shoal.serialise import plain
-from shoal.studio import document, planned
+from shoal.studio import document
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import Kind
 from shoal.studio.pages import editing, fields
@@ -33,10 +33,9 @@ def show(studio: TheStudio, workspace: Current) -> Response:
 @router.post("/w/{id}/protect/preset")
 def preset(studio: TheStudio, workspace: Current, form: Form) -> Response:
     """Say who will get the table."""
-    wanted = form.get("preset", "")
-    if wanted not in planned.PRESETS:
-        raise InputError("Expected one of the presets of the page.")
-    return back_to(Here(studio, studio.store.change(workspace.id, preset=wanted)), "protect")
+    stated = {"purpose": purposes.named(form.get("preset", "")).value}
+    text = editing.with_table(workspace.policy, "release", stated)
+    return back_to(Here(studio, studio.put_policy(workspace, text)), "protect")
 
 
 @router.post("/w/{id}/protect/method")
@@ -117,24 +116,24 @@ def _show(
     require_error: str = "",
     required: Mapping[str, str] | None = None,
 ) -> Response:
-    preset = planned.PRESETS[here.workspace.preset]
-    keys = _keys(policy)
     offers = [_offer(one, policy) for one in planning.offers(policy)]
-    fitting = [one for one in offers if one["chosen"] or _fits(one, preset.enough, keys)]
+    fitting = [one for one in offers if one["chosen"] or not (one["refused"] or one["unmet"])]
     others = [one for one in offers if one not in fitting]
+    title = purposes.RULES[here.purpose].title
     return screen(
         here,
         "protect",
         presets=[
-            {"key": one.name, "title": one.title, "words": one.sentence}
-            for one in planned.PRESETS.values()
+            {"key": one.value, "title": rule.title, "words": rule.sentence}
+            for one, rule in purposes.RULES.items()
         ],
-        preset=preset.name,
+        preset=here.purpose.value,
         requirements=fields.requirements(required or here.document.get("require", {})),
         require_error=require_error,
         offers=sorted(fitting, key=lambda one: not one["chosen"]),
         others=others,
-        offers_words=_counted(fitting, preset),
+        offers_words=f"{len(fitting)} of {len(offers)} methods fit these columns, what the policy "
+        f"requires and the purpose '{title}'.",
         others_words=f"{len(others)} methods that do not fit this purpose or these columns",
         **chosen(here, policy, error=error, typed=typed or {}),
     )
@@ -184,7 +183,6 @@ def _offer(one: Offer, policy: Policy) -> dict[str, Any]:
         "cost": one.cost,
         "not_claimed": one.not_claimed,
         "claims": _short_claims(one),
-        "about": [(c.status, planning.about(c.guarantee)) for c in one.claims],
     }
 
 
@@ -199,24 +197,3 @@ def _short_claims(one: Offer) -> list[dict[str, str]]:
         {"status": status, "text": f"{name} of {'; of '.join(columns)}"}
         for (status, name), columns in found.items()
     ]
-
-
-def _keys(policy: Policy) -> set[str]:
-    schema = policy.schema
-    return {name for name in schema.with_role(Role.QUASI_IDENTIFIER) if not schema[name].public}
-
-
-def _fits(offer: Mapping[str, Any], enough: Iterable[Status], keys: set[str]) -> bool:
-    """Whether a method can be used, keeps what is required, and claims enough for a purpose."""
-    if offer["refused"] or offer["unmet"]:
-        return False
-    enough = set(enough)
-    return not enough or any(s in enough and keys <= about for s, about in offer["about"])
-
-
-def _counted(fitting: list[dict[str, Any]], preset: planned.Preset) -> str:
-    number = len(fitting)
-    return (
-        f"{number} of {len(REGISTRY)} methods fit these columns, what the policy requires and the "
-        f"purpose '{preset.title}'."
-    )

@@ -14,7 +14,6 @@ from shoal.publish import INTERNAL_SUFFIX
 from shoal.report import words
 from shoal.serialise import plain
 from shoal.spec import ContextSpec
-from shoal.studio import planned
 from shoal.studio.context import Current, Studio, TheStudio
 from shoal.studio.history import Entry
 from shoal.studio.jobs import Kind, State
@@ -134,18 +133,15 @@ def checklist(
     left = len(here.open_columns)
     stated = _context(here)
     missing = [title for key, (title, _) in CONTEXT.items() if key not in stated]
-    objection = (
-        planned.objection(here.workspace.preset, here.policy) if plan and here.policy else ""
-    )
     claims = [] if plan is None else [plain(claim) for claim in plan.claims]
     weak = [one for one in claims if one["status"] != Status.PROVED]
     return [
         _line_of("Roles", "todo" if left else "done",
                  [f"{left} columns are still to confirm." if left else "Every role is confirmed."],
                  (f"{here.base}/roles", "Confirm them") if left else None),
-        _line_of("Claims", "stop" if refused or objection else "todo" if weak else "done",
-                 [refused or objection]
-                 if refused or objection
+        _line_of("Claims", "stop" if refused or here.objection else "todo" if weak else "done",
+                 [refused or here.objection]
+                 if refused or here.objection
                  else [f"{words.title(one['guarantee'])}: {words.STATUS_WORDS[one['status']]}."
                        for one in claims] or ["Nothing is promised."],
                  (f"{here.base}/protect", "Change the method")),
