@@ -6,8 +6,10 @@ as it went in, with every type. What is done to a block is a pure function of it
 do it twice. An error inside says which sort it was and shows no cell.
 """
 
+import gc
 import io
 import pickle
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -411,6 +413,7 @@ def _guarded(
     """Let no error out of a task that may quote a cell: it would stand in Spark's logs."""
 
     def guarded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _settle()
         try:
             yield from run(batches)
         except ShoalError as error:
@@ -421,6 +424,22 @@ def _guarded(
             ) from None
 
     return guarded
+
+
+_loaded = 0
+
+
+def _settle() -> None:
+    """Take what was imported out of the sight of the garbage collector.
+
+    A Python worker of Spark collects garbage after every task, and walks over all modules for it:
+    a tenth of a second with ours, which is more than a small task takes. Only where modules came in
+    since, so that no task leaves its garbage behind for good.
+    """
+    global _loaded  # noqa: PLW0603 (one worker, one count)
+    if len(sys.modules) > _loaded:
+        _loaded = len(sys.modules)
+        gc.freeze()
 
 
 class speaking:  # noqa: N801 (reads as a word where it is used)
