@@ -33,6 +33,8 @@ FORM = "block long, rows long, data binary"
 _MARK = "shoal-error:"
 _MANY = 4_000_000
 """Numbers above which blocks are fetched task by task: each is then a job of its own."""
+_ANSWERS = 32
+"""Answers that the driver puts together; of more, tasks make so many first."""
 _BATCH = 32 << 20
 """Bytes that go from Spark to Python at a time, at least a block."""
 TASKS = 4
@@ -157,20 +159,28 @@ class Blocks:
         Args:
             ask: gets the number of a block and its records.
             add: must not mind in which order and by which pairs answers come.
-            tasks: at most so many answers come here.
+            tasks: that ask. Of more than a few, other tasks put the answers together first.
         """
         reader, steps = self._reader or read, self._steps
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             made = chain.from_iterable(_stepped(steps, *block) for block in reader(batches))
-            answers = (ask(number, frame) for number, frame in made if number >= 0)
+            return put(ask(number, frame) for number, frame in made if number >= 0)
+
+        def again(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            held = chain.from_iterable(batch.column(2) for batch in batches)
+            return put(pickle.loads(data.as_buffer()) for data in held)  # noqa: S301 (our own)
+
+        def put(answers: Iterator[Any]) -> Iterator[pa.RecordBatch]:
             for first in islice(answers, 1):
                 yield _row(0, 0, pickle.dumps(reduce(add, answers, first)))
 
         few = self._source.coalesce(tasks).mapInArrow(_guarded(run), FORM)
+        if tasks > _ANSWERS:
+            few = few.repartition(_ANSWERS).mapInArrow(_guarded(again), FORM)
         with speaking():
-            found = few.select("data").toLocalIterator(prefetchPartitions=True)
-            return reduce(add, (pickle.loads(row["data"]) for row in found))  # noqa: S301 (our own)
+            found = few.select("data").collect()
+        return reduce(add, (pickle.loads(row["data"]) for row in found))  # noqa: S301 (our own)
 
     def union(self, *others: "Blocks") -> "Blocks":
         """Put the blocks of several together."""

@@ -104,7 +104,7 @@ def ordered(typed: reading.Typed, columns: Sequence[str] | None) -> SparkRows:
         return [(at, frame.with_columns(pl.Series(RID, rid)))]
 
     typed.blocks.drop()
-    return SparkRows(typed.store, made.map(number), layout, starts, [made])
+    return SparkRows(typed.store, made.map(number), layout, starts, made)
 
 
 def _sortable(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
