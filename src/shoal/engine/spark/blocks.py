@@ -29,6 +29,8 @@ from shoal.errors import InputError, InternalError, ShoalError
 
 SEQ, RID = "\0seq", "\0rid"
 """Where a record stood in the file, and where it stands in the canonical order."""
+UNIT = "\0unit"
+"""Whose record it is, where persons may have several."""
 FORM = "block long, rows long, data binary"
 _MARK = "shoal-error:"
 _MANY = 4_000_000
