@@ -38,8 +38,9 @@ lint: setup-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# On as many processes as there are cores; PYTEST_ARGS="-n 0" for one, as a debugger needs it.
-PYTEST_ARGS ?= -n auto
+# On as many processes as there are cores; PYTEST_ARGS="-n 0" for one, as a debugger needs it. Each
+# takes neighbouring tests, so that what they share, such as a session of Spark, is started once.
+PYTEST_ARGS ?= -n auto --dist worksteal
 test: lint browser
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 

@@ -24,6 +24,7 @@ import polars as pl
 import pytest
 import yaml
 from pydantic import BaseModel
+from tests.engine.conftest import JAVA
 
 import shoal
 from shoal import errors, policy, publish, spec
@@ -133,6 +134,7 @@ class Reader:
         done = subprocess.run(
             [sys.executable, "-m", "shoal", *arguments],
             cwd=self.folder,
+            env={**os.environ, **JAVA},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",

@@ -133,14 +133,17 @@ def at_most(table: Table, unit: pl.Series, persons: Persons, *, key: int) -> NDA
         InputError: for a row of nobody, and where the policy states how many rows every person has
             and some have more or fewer. The error goes to the steward and names no person.
     """
-    if unit.null_count():
-        raise InputError(
-            f"Column '{persons.column}' is the unit; {unit.null_count():,} rows lack it. Leave "
-            "them out, or number their persons."
-        )
+    refuse_nobody(persons, unit.null_count())
     if not persons.dropped:
-        _all_alike(unit, persons)
+        refuse_uneven(persons, *uneven(unit, persons), rows=unit.len())
         return np.arange(unit.len())
+    return first_of_each(table, unit, persons, key=key)
+
+
+def first_of_each(
+    table: Table, unit: pl.Series, persons: Persons, *, key: int
+) -> NDArray[np.int64]:
+    """Choose rows of persons all of whose rows are here; see `at_most`."""
     cells = table.frame.with_columns(pl.col(pl.Enum).cast(pl.String))
     hashes = cells.hash_rows(key)
     ranked = pl.DataFrame({"unit": unit, "hash": hashes})
@@ -148,20 +151,34 @@ def at_most(table: Table, unit: pl.Series, persons: Persons, *, key: int) -> NDA
     return np.flatnonzero(kept.to_series().to_numpy())
 
 
-def _all_alike(unit: pl.Series, persons: Persons) -> None:
+def uneven(unit: pl.Series, persons: Persons) -> tuple[int, int]:
+    """How many persons have another number of rows than the policy states, and how many are."""
     counts = unit.value_counts()["count"]
-    wrong = int((counts != persons.most).sum())
+    return int((counts != persons.most).sum()), counts.len()
+
+
+def refuse_nobody(persons: Persons, lacking: int) -> None:
+    """Refuse rows without a person."""
+    if lacking:
+        raise InputError(
+            f"Column '{persons.column}' is the unit; {lacking:,} rows lack it. Leave "
+            "them out, or number their persons."
+        )
+
+
+def refuse_uneven(persons: Persons, wrong: int, found: int, *, rows: int) -> None:
+    """Refuse persons with another number of rows than the policy states, where it states one."""
     if not wrong:
         return
     if persons.most == 1:
         raise InputError(
             f"Column '{persons.column}' is the unit: expected one row a person, found "
-            f"{unit.len() - counts.len():,} more rows than persons. State max_rows, or bring the "
+            f"{rows - found:,} more rows than persons. State max_rows, or bring the "
             "table to one row a person."
         )
     raise InputError(
         f"Column '{persons.column}': expected exactly {persons.most:,} rows a person, as "
-        f"exact_rows states; {wrong:,} of {counts.len():,} have another number. State max_rows."
+        f"exact_rows states; {wrong:,} of {found:,} have another number. State max_rows."
     )
 
 

@@ -168,12 +168,6 @@ def _refuse_spread(method: Method[Any], setting: Setting[Any]) -> None:
     if method.spread is None:
         able = ", ".join(one.name for one in REGISTRY.values() if one.spread is not None)
         raise InputError(f"Method '{method.name}' does not run on Spark; those that do are {able}.")
-    stated = setting.schema.persons
-    if stated is not None and (stated.dropped or stated.most > 1):
-        raise InputError(
-            f"Column '{stated.column}': on Spark a person has one row. Bring the table to that, "
-            "take max_rows and exact_rows out, or stay on one machine."
-        )
     method.refuse_spread(setting)
 
 

@@ -432,7 +432,7 @@ def _checked(planned: Plan, claims: Iterable[Claim], outcome: Outcome) -> tuple[
     promised = [claim.guarantee for claim in claims if claim.status is not Status.REFUTED]
     testable = [g for g in (*planned.required, *promised) if isinstance(g, Testable)]
     schema = planned.policy.schema
-    checks = tuple(outcome.check(guarantee, schema) for guarantee in dict.fromkeys(testable))
+    checks = outcome.checks(list(dict.fromkeys(testable)), schema)
     for check in checks:
         if check.holds:
             continue

@@ -16,6 +16,9 @@ QUICK = {
 }
 """Small tables need few tasks, and no compiled plans. `local[2]` alone would not retry a task."""
 
+JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""For the environment: a short run does not pay for the second compiler, which takes half of it."""
+
 
 def needs_spark():
     """Skip by name where PySpark or Java is missing."""
@@ -30,6 +33,9 @@ def spark():
     needs_spark()
     from shoal.engine.spark.session import session  # noqa: PLC0415
 
-    made = session({**QUICK, "spark.master": "local[2, 3]"})
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in JAVA.items():
+            patch.setenv(name, value)
+        made = session({**QUICK, "spark.master": "local[2, 3]"})
     yield made
     made.stop()

@@ -11,6 +11,8 @@ import sys
 import time
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -23,6 +25,7 @@ from hypothesis import strategies as st
 pyspark = pytest.importorskip("pyspark", reason="needs pyspark, the extra 'spark'")
 
 from tests.engine import cases
+from tests.engine.conftest import JAVA
 
 import shoal
 from shoal import publish
@@ -41,8 +44,11 @@ ROOT = Path(__file__).parents[2]
 
 def on_spark(spark, frame, partitions):
     """A DataFrame of so many partitions, the rows in their order; some may be empty."""
-    rows = spark.createDataFrame(frame.to_arrow())
-    return rows.coalesce(1) if partitions == 1 else rows.repartitionByRange(partitions, "id")
+    if frame.height < partitions:
+        return spark.createDataFrame(frame.to_arrow()).repartitionByRange(partitions, "id")
+    ends = [place * frame.height // partitions for place in range(partitions + 1)]
+    parts = [spark.createDataFrame(frame[i:j].to_arrow()) for i, j in pairwise(ends)]
+    return reduce(pyspark.sql.DataFrame.unionAll, parts)
 
 
 def fetched(release):
@@ -70,10 +76,6 @@ def assert_same(one, many):
         assert many.manifest[key] == one.manifest[key]
 
 
-EVERY_WAY = {"insensitive-laplace"}
-"""Tried on several numbers of partitions; `test_rows` cuts rows anywhere for all methods."""
-
-
 @pytest.mark.parametrize("method", cases.EXACT)
 def test_exact_methods_give_the_table_of_one_machine_on_any_partitions(spark, method):
     frame = cases.people(50, seed=4)
@@ -83,10 +85,12 @@ def test_exact_methods_give_the_table_of_one_machine_on_any_partitions(spark, me
 
     # Its ties go by the order of the file, which says nothing of the protected columns.
     given = mixed if method != "public-laplace" else frame.with_columns(pl.lit("x").alias("id"))
-    many = shoal.protect(on_spark(spark, given, 7), policy, noise=RecordingNoise(9))
+    rows = on_spark(spark, given, 7)
+    many = shoal.protect(rows, policy, noise=RecordingNoise(9))
 
+    assert rows.rdd.getNumPartitions() == 7
     assert_same(one, many)
-    for partitions in (1, 2) if method in EVERY_WAY else ():
+    for partitions in (1, 2):
         rows = on_spark(spark, frame, partitions)
         assert_same(one, shoal.protect(rows, policy, noise=RecordingNoise(9)))
 
@@ -95,7 +99,7 @@ def test_rows_stay_in_their_order_where_the_release_is_row_aligned(spark):
     frame = cases.people(45, seed=2)
     policy = cases.policy("individual-ranking", release_form="row-aligned")
 
-    many = shoal.protect(spark.createDataFrame(frame.to_arrow()).coalesce(1), policy)
+    many = shoal.protect(on_spark(spark, frame, 1), policy)
 
     assert fetched(many).equals(shoal.protect(frame, policy).data)
 
@@ -350,7 +354,7 @@ publish.protect(here / "people.parquet", load(eval(sys.argv[2])), here / "out", 
 
 
 def environment():
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    return {**os.environ, **JAVA, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
 
 
 @contextlib.contextmanager

@@ -42,8 +42,8 @@ class Outcome(Protocol):
     def extras(self) -> Mapping[str, Any]:
         """Tables beside it, by name."""
 
-    def check(self, guarantee: Testable, schema: Schema) -> Check:
-        """Recompute a promise on what is released."""
+    def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
+        """Recompute promises on what is released."""
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original: confidential."""

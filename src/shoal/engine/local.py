@@ -82,11 +82,11 @@ class Outcome:
     def _restored(self, frame: pl.DataFrame) -> Any:
         return self.raw.restore(frame)
 
-    def check(self, guarantee: Testable, schema: Schema) -> Check:
-        """Recompute a promise on what is released."""
+    def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
+        """Recompute promises on what is released."""
         if isinstance(self.protected, Decomposition):
-            return check_leaves(self.protected, guarantee, schema)
-        return check_frame(self.frame, guarantee, schema)
+            return tuple(check_leaves(self.protected, one, schema) for one in guarantees)
+        return tuple(check_frame(self.frame, one, schema) for one in guarantees)
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original: confidential."""

@@ -223,8 +223,9 @@ def _refuse_spread(setting: Setting[Drawing]) -> None:
         raise InputError("[protect], strata: they are not learnt one by one on Spark.")
     if not persons.rows_are_public(setting):
         raise InputError(
-            "[protect], neighbours: on Spark drawn rows are proved for change-one alone; use "
-            "dp-kdtree or dp-quadtree for add-remove, or stay on one machine."
+            "[protect], neighbours: on Spark the number of rows is public where rows are drawn. "
+            "Expected change-one, and exact_rows in place of max_rows; or use dp-kdtree or "
+            "dp-quadtree, or stay on one machine."
         )
 
 

@@ -6,8 +6,10 @@ as it went in, with every type. What is done to a block is a pure function of it
 do it twice. An error inside says which sort it was and shows no cell.
 """
 
+import gc
 import io
 import pickle
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -27,10 +29,14 @@ from shoal.errors import InputError, InternalError, ShoalError
 
 SEQ, RID = "\0seq", "\0rid"
 """Where a record stood in the file, and where it stands in the canonical order."""
+UNIT = "\0unit"
+"""Whose record it is, where persons may have several."""
 FORM = "block long, rows long, data binary"
 _MARK = "shoal-error:"
 _MANY = 4_000_000
 """Numbers above which blocks are fetched task by task: each is then a job of its own."""
+_ANSWERS = 32
+"""Answers that the driver puts together; of more, tasks make so many first."""
 _BATCH = 32 << 20
 """Bytes that go from Spark to Python at a time, at least a block."""
 TASKS = 4
@@ -155,20 +161,28 @@ class Blocks:
         Args:
             ask: gets the number of a block and its records.
             add: must not mind in which order and by which pairs answers come.
-            tasks: at most so many answers come here.
+            tasks: that ask. Of more than a few, other tasks put the answers together first.
         """
         reader, steps = self._reader or read, self._steps
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             made = chain.from_iterable(_stepped(steps, *block) for block in reader(batches))
-            answers = (ask(number, frame) for number, frame in made if number >= 0)
+            return put(ask(number, frame) for number, frame in made if number >= 0)
+
+        def again(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            held = chain.from_iterable(batch.column(2) for batch in batches)
+            return put(pickle.loads(data.as_buffer()) for data in held)  # noqa: S301 (our own)
+
+        def put(answers: Iterator[Any]) -> Iterator[pa.RecordBatch]:
             for first in islice(answers, 1):
                 yield _row(0, 0, pickle.dumps(reduce(add, answers, first)))
 
         few = self._source.coalesce(tasks).mapInArrow(_guarded(run), FORM)
+        if tasks > _ANSWERS:
+            few = few.repartition(_ANSWERS).mapInArrow(_guarded(again), FORM)
         with speaking():
-            found = few.select("data").toLocalIterator(prefetchPartitions=True)
-            return reduce(add, (pickle.loads(row["data"]) for row in found))  # noqa: S301 (our own)
+            found = few.select("data").collect()
+        return reduce(add, (pickle.loads(row["data"]) for row in found))  # noqa: S301 (our own)
 
     def union(self, *others: "Blocks") -> "Blocks":
         """Put the blocks of several together."""
@@ -384,6 +398,7 @@ def _guarded(
     """Let no error out of a task that may quote a cell: it would stand in Spark's logs."""
 
     def guarded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _settle()
         try:
             yield from run(batches)
         except ShoalError as error:
@@ -394,6 +409,22 @@ def _guarded(
             ) from None
 
     return guarded
+
+
+_loaded = 0
+
+
+def _settle() -> None:
+    """Take what was imported out of the sight of the garbage collector.
+
+    A Python worker of Spark collects garbage after every task, and walks over all modules for it:
+    a tenth of a second with ours, which is more than a small task takes. Only where modules came in
+    since, so that no task leaves its garbage behind for good.
+    """
+    global _loaded  # noqa: PLW0603 (one worker, one count)
+    if len(sys.modules) > _loaded:
+        _loaded = len(sys.modules)
+        gc.freeze()
 
 
 class speaking:  # noqa: N801 (reads as a word where it is used)

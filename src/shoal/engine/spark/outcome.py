@@ -163,17 +163,18 @@ class SparkOutcome:
         made = exchange(kept, [order], [count], rows=len(self.records))
         return Blocks(made.frame.orderBy("block"))
 
-    def check(self, guarantee: Testable, schema: Schema) -> Check:
-        """Recompute a promise on what is released."""
+    def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
+        """Recompute promises on what is released, all in one pass or two."""
         if isinstance(self.protected, Decomposition):
-            return check_leaves(self.protected, guarantee, schema)
+            return tuple(check_leaves(self.protected, one, schema) for one in guarantees)
         if self._local is not None:
-            return check_frame(self._local, guarantee, schema)
-        return sums.check(self.released, guarantee, schema, tasks=self.records.store.tasks)
+            return tuple(check_frame(self._local, one, schema) for one in guarantees)
+        return sums.checks(self.released, guarantees, schema, tasks=self.records.store.tasks)
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
-        """Compare with the original: confidential."""
+        """Compare with the original, and let go of it: confidential."""
         if self._local is not None or form is ReleaseForm.MARGINALS:
+            self.records.close()
             return {
                 "rows": len(self.records),
                 "unique_on_quasi_identifiers": {"original": None, "released": None},
@@ -181,7 +182,9 @@ class SparkOutcome:
                 "columns": [],
             }
         rng = np.random.default_rng()
-        return sums.compare(self.records, _kept(self.protected), columns, form, rng=rng)
+        found = sums.compare(self.records, _kept(self.protected), columns, form, rng=rng)
+        self.records.close()
+        return found
 
 
 _TYPES, _MISFITS = -1, -2

@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 
 from shoal import clamp, intake
 from shoal.core import Column, Kind, Role, Schema
-from shoal.engine.spark.blocks import SEQ, Blocks, Kept, Numbered, Step, Store, speaking
+from shoal.engine.spark.blocks import SEQ, UNIT, Blocks, Kept, Numbered, Step, Store, speaking
 from shoal.engine.spark.rows import Layout
 from shoal.errors import InputError
 
@@ -82,10 +82,16 @@ def typed(
         name: replace(schema[name], categories=levels[name]) if name in levels else schema[name]
         for name in kept
     }
-    made = raw.map(_bringing(columns, quiet, decimal, evidence, gaps=gaps)).keep()
+    bring = _bringing(columns, quiet, decimal, evidence, gaps=gaps)
+    unit = None if clamped is None else schema.flagged("unit")
+    if unit is not None:
+        intake.refuse_odd(empty[unit])
+        bring = _with_unit(bring, schema[unit])
+    made = raw.map(bring).keep()
     if not len(made):
         raise InputError("The table has a header but no rows; expected one row a person.")
-    _check_unit(frame, empty, schema, len(made))
+    if unit is None:
+        _check_unit(frame, empty, schema, len(made))
     _refuse_misfits(made.notes, kept)
     types = _types(made.notes)
     dtypes = {name: intake.leaving(empty.schema[name], schema[name]) for name in kept}
@@ -124,6 +130,17 @@ def _bringing(
             yield _CLAMPED, pl.DataFrame(counts, schema=["name", "sort", "cells"], orient="row")
 
     return bring
+
+
+def _with_unit(bring: Step, column: Column) -> Step:
+    """Let typed blocks say whose rows they are: `persons.limited` needs it, and takes it out."""
+
+    def both(number: int, block: pl.DataFrame) -> Numbered:
+        unit = intake.marked_missing(block[column.name], column).alias(UNIT)
+        for note, frame in bring(number, block):
+            yield note, frame if note < 0 else frame.with_columns(unit)
+
+    return both
 
 
 def _empty(frame: DataFrame) -> pl.DataFrame:

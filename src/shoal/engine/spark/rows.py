@@ -71,15 +71,17 @@ class SparkRows:
     """Records in blocks by canonical order.
 
     Attributes:
-        base: the blocks, kept.
+        base: the blocks, with the place of each record in the canonical order.
         starts: the first place in the canonical order of each block, and the number of records.
-        numbers: of the blocks.
+        held: what the base is made of, kept until `close`.
+        kept: what else is kept on the way.
     """
 
     store: Store
     base: Blocks
     layout: Layout
     starts: Integers
+    held: Kept
     kept: list[Kept] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -202,10 +204,15 @@ class SparkRows:
         return first.union(*others).gather(len(self.starts) - 1, merge)
 
     def forget(self) -> None:
-        """Let go of what was kept on the way."""
+        """Let go of what was kept on the way, but for the records themselves."""
         for blocks in self.kept:
             blocks.drop()
         self.kept.clear()
+
+    def close(self) -> None:
+        """Let go of the records too. What was made of them lives, and can be made again."""
+        self.forget()
+        self.held.drop()
 
 
 @dataclass(eq=False)

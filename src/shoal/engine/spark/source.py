@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
 from shoal.core import Schema
-from shoal.engine.spark import reading
+from shoal.engine.spark import persons, reading
 from shoal.engine.spark.blocks import RID, SEQ, Numbered, Order, exchange, speaking
 from shoal.engine.spark.outcome import SparkOutcome, protected
 from shoal.engine.spark.rows import Runs, SparkRows
@@ -36,11 +36,17 @@ class SparkSource:
         clamped: Sequence[str] | None,
         decimal: str | None,
         gaps: bool,
-        key: int,  # noqa: ARG002 (persons with several rows are refused at planning)
+        key: int,
     ) -> "SparkAdopted":
-        """Bring the rows to the types of the policy, block by block."""
+        """Bring the rows to the types of the policy, block by block.
+
+        Of persons with more rows than the policy states, the rest are left out.
+        """
         typed = reading.typed(self.frame, schema, clamped=clamped, decimal=decimal, gaps=gaps)
-        return SparkAdopted(typed)
+        if clamped is None or schema.persons is None:
+            return SparkAdopted(typed)
+        limited = persons.limited(typed, schema.persons, key=key)
+        return SparkAdopted(limited, typed.rows - limited.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +110,7 @@ def ordered(typed: reading.Typed, columns: Sequence[str] | None) -> SparkRows:
         return [(at, frame.with_columns(pl.Series(RID, rid)))]
 
     typed.blocks.drop()
-    return SparkRows(typed.store, made.map(number), layout, starts, [made])
+    return SparkRows(typed.store, made.map(number), layout, starts, made)
 
 
 def _sortable(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:

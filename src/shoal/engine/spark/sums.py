@@ -8,7 +8,7 @@ Losses, marginals and COUNT queries are sums over rows: one pass over original a
 side by side.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from shoal.checking import taxonomy_edges, value_codes
 from shoal.core import Check, Kind, LDiversity, ReleaseForm, Role, Schema, TCloseness, Testable
-from shoal.engine.spark.blocks import RID, Blocks, Numbered, cut_by
+from shoal.engine.spark.blocks import RID, STRIDE, Blocks, Numbered, Step, cut_by
 from shoal.engine.spark.rows import Layout, SparkRows
 from shoal.errors import InternalError
 from shoal.foreign.axes import Scale, read_column, scale_of
@@ -56,46 +56,93 @@ class Judged(NamedTuple):
     homogeneous: int
 
 
-def check(blocks: Blocks, guarantee: Testable, schema: Schema, *, tasks: int) -> Check:
-    """Recompute a guarantee on released rows in blocks, cells compared as they are.
+class Grouping(NamedTuple):
+    """Rows are counted by keys, which make the classes, and by other columns within them."""
+
+    keys: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+
+
+def checks(
+    blocks: Blocks, guarantees: Sequence[Testable], schema: Schema, *, tasks: int
+) -> tuple[Check, ...]:
+    """Recompute guarantees on released rows in blocks, cells compared as they are.
 
     The witness names no rows, which have no numbers here. Cost: one pass and one exchange of the
-    counts of classes; for l and t one more pass, which finds the values and their totals.
+    counts of classes for all of them; for l and t one more pass, which finds the values and their
+    totals.
 
     Raises:
         InputError: a hierarchical distance lacks its taxonomy.
     """
+    if not guarantees:
+        return ()
+    asked = [_grouping(guarantee) for guarantee in guarantees]
+    values = _values(blocks, {own.columns for own in asked if own.columns}, tasks)
+    judges = [
+        _judging(values[guarantee.columns], guarantee, schema)
+        if isinstance(guarantee, LDiversity | TCloseness)
+        else partial(_least, k=guarantee.k)
+        for guarantee in guarantees
+    ]
+    least = [not isinstance(guarantee, TCloseness) for guarantee in guarantees]
+    groupings = list(dict.fromkeys(asked))
+
+    def judge(number: int, frame: pl.DataFrame) -> dict[int, Judged]:
+        own = groupings[number // STRIDE]
+        return {at: judges[at](frame) for at, wanted in enumerate(asked) if wanted == own}
+
+    def join(one: dict[int, Judged], other: dict[int, Judged]) -> dict[int, Judged]:
+        both = {at: _worse(one[at], other[at], least=least[at]) for at in one.keys() & other.keys()}
+        return {**one, **other, **both}
+
+    sources = [(blocks, own) for own in groupings]
+    found: dict[int, Judged] = classes(sources, tasks=tasks).fold(judge, join, tasks=tasks)
+    return tuple(_check(guarantee, found[at]) for at, guarantee in enumerate(guarantees))
+
+
+def _grouping(guarantee: Testable) -> Grouping:
     if isinstance(guarantee, LDiversity | TCloseness):
-        keys, columns = list(guarantee.keys), list(guarantee.columns)
-        judge = _judging(blocks, guarantee, schema, tasks)
-    else:
-        keys, columns = list(guarantee.columns), []
-        judge = partial(_least, k=guarantee.k)
-    least = not isinstance(guarantee, TCloseness)
-    found: Judged = classes(blocks, keys, columns, tasks=tasks).fold(
-        lambda _number, frame: judge(frame), partial(_worse, least=least), tasks=tasks
-    )
+        return Grouping(guarantee.keys, guarantee.columns)
+    return Grouping(guarantee.columns)
+
+
+def _check(guarantee: Testable, found: Judged) -> Check:
     remarks: dict[str, Any] = {"classes": found.classes}
-    if columns:
+    if isinstance(guarantee, LDiversity | TCloseness):
         remarks |= {"failing_classes": found.failing, "homogeneous_classes": found.homogeneous}
     return Check(guarantee, found.holds, found.achieved, {"size": found.size}, remarks)
 
 
-def classes(blocks: Blocks, keys: Sequence[str], columns: Sequence[str], *, tasks: int) -> Blocks:
-    """Count rows by keys and other columns; all counts of one class lie in one block."""
-    by = [*keys, *columns]
+def classes(sources: Sequence[tuple[Blocks, Grouping]], *, tasks: int) -> Blocks:
+    """Count rows by several groupings; all counts of one class lie in one block.
 
-    def part(_number: int, frame: pl.DataFrame) -> Numbered:
-        counts = frame.group_by(by).agg(pl.len().cast(pl.Int64).alias(COUNT))
-        place = (counts.select(keys).hash_rows() % tasks).cast(pl.Int64).to_numpy()
-        order = np.argsort(place, kind="stable")
-        return cut_by(counts[order], place[order])
+    Blocks of the second grouping are numbered from `STRIDE`, and so on.
+    """
+
+    def counting(which: int) -> Step:
+        keys, columns = sources[which][1]
+
+        def part(_number: int, frame: pl.DataFrame) -> Numbered:
+            counts = frame.group_by(*keys, *columns).agg(pl.len().cast(pl.Int64).alias(COUNT))
+            place = (counts.select(keys).hash_rows() % tasks).cast(pl.Int64).to_numpy()
+            order = np.argsort(place, kind="stable")
+            return cut_by(counts[order], which * STRIDE + place[order])
+
+        return part
+
+    groupings = [grouping for _, grouping in sources]
 
     def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
-        together = pl.concat(frames).group_by(by).agg(pl.col(COUNT).sum())
+        keys, columns = groupings[number // STRIDE]
+        together = pl.concat(frames).group_by(*keys, *columns).agg(pl.col(COUNT).sum())
         return [(number, together)]
 
-    return blocks.map(part).gather(tasks, merge)
+    steps: dict[int, tuple[Blocks, list[Step]]] = {}
+    for which, (blocks, _) in enumerate(sources):
+        steps.setdefault(id(blocks), (blocks, []))[1].append(counting(which))
+    first, *others = (blocks.map(*own) for blocks, own in steps.values())
+    return first.union(*others).gather(tasks * len(sources), merge)
 
 
 def _least(frame: pl.DataFrame, k: int) -> Judged:
@@ -104,19 +151,38 @@ def _least(frame: pl.DataFrame, k: int) -> Judged:
     return Judged(least >= k, least, least, len(sizes), int((sizes < k).sum()), 0)
 
 
+def _values(
+    blocks: Blocks, wanted: Collection[tuple[str, ...]], tasks: int
+) -> dict[tuple[str, ...], pl.DataFrame]:
+    """The combinations of some columns in the whole table, and how often each occurs."""
+    if not wanted:
+        return {}
+
+    def distinct(_number: int, frame: pl.DataFrame) -> dict[tuple[str, ...], pl.DataFrame]:
+        return {
+            columns: frame.group_by(columns).agg(pl.len().cast(pl.Int64).alias(COUNT))
+            for columns in wanted
+        }
+
+    def join(
+        one: dict[tuple[str, ...], pl.DataFrame], other: dict[tuple[str, ...], pl.DataFrame]
+    ) -> dict[tuple[str, ...], pl.DataFrame]:
+        return {
+            columns: pl.concat([one[columns], other[columns]])
+            .group_by(columns)
+            .agg(pl.col(COUNT).sum())
+            for columns in wanted
+        }
+
+    found = blocks.fold(distinct, join, tasks=tasks)
+    return {columns: found[columns].sort(columns) for columns in wanted}
+
+
 def _judging(
-    blocks: Blocks, guarantee: LDiversity | TCloseness, schema: Schema, tasks: int
+    held: pl.DataFrame, guarantee: LDiversity | TCloseness, schema: Schema
 ) -> Callable[[pl.DataFrame], Judged]:
-    """Find the values of the whole table, and make a function that judges some of its classes."""
+    """Make a function that judges some of the classes, from the values of the whole table."""
     columns = list(guarantee.columns)
-
-    def distinct(_number: int, frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.group_by(columns).agg(pl.len().cast(pl.Int64).alias(COUNT))
-
-    def join(one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
-        return pl.concat([one, other]).group_by(columns).agg(pl.col(COUNT).sum())
-
-    held: pl.DataFrame = blocks.fold(distinct, join, tasks=tasks).sort(columns)
     codes, width = value_codes(held.select(columns), columns, schema)
     whole = np.zeros(width, np.int64)
     np.add.at(whole, codes, held[COUNT].to_numpy())
@@ -394,19 +460,15 @@ def compare(
     """
     schema, tasks = records.layout.schema, records.store.tasks
     keys = (
-        list(schema.with_role(Role.QUASI_IDENTIFIER)) if form is not ReleaseForm.MARGINALS else []
+        tuple(schema.with_role(Role.QUASI_IDENTIFIER)) if form is not ReleaseForm.MARGINALS else ()
     )
     facts = facts_of(records, rng=rng)
     found = measure(records, released, facts)
     bare = [name for name in schema.with_role(Role.CONFIDENTIAL) if name not in columns]
-    alike = {name: _few(released, keys, [name], tasks) for name in bare if keys}
-    alone = next((int(own[0]) for own in alike.values()), None)
+    before, after, alike = _few(records.base, released, keys, bare, tasks)
     return {
         "rows": found.rows,
-        "unique_on_quasi_identifiers": {
-            "original": _alone(records.base, keys, tasks=tasks),
-            "released": _alone(released, keys, tasks=tasks) if alone is None else alone,
-        },
+        "unique_on_quasi_identifiers": {"original": before, "released": after},
         "homogeneous": {
             name: {"classes": int(own[1]), "rows": int(own[2])} for name, own in alike.items()
         },
@@ -450,18 +512,27 @@ def _column(found: Measured, facts: Facts, name: str) -> Mapping[str, Any]:
     return {**figures, "loss": ratio, "measure": "SSE / SST"}
 
 
-def _alone(blocks: Blocks, keys: list[str], *, tasks: int) -> int | None:
-    """Count the rows whose combination of values nobody else has."""
-    return int(_few(blocks, keys, (), tasks)[0]) if keys else None
+def _few(
+    original: Blocks, released: Blocks, keys: tuple[str, ...], columns: Sequence[str], tasks: int
+) -> tuple[int | None, int | None, dict[str, Ints]]:
+    """Count rows whose combination of values nobody else has, in the original and in the release.
 
+    And for each of some columns, as second and third number, the released classes in which it has
+    one value, and their rows.
+    """
+    if not keys:
+        return None, None, {}
+    whole = [(original, Grouping(keys)), (released, Grouping(keys))]
+    sources = [*whole, *((released, Grouping(keys, (name,))) for name in columns)]
+    many = len(sources)
 
-def _few(blocks: Blocks, keys: list[str], columns: Sequence[str], tasks: int) -> Ints:
-    """Classes of one row; and classes, with their rows, in which other columns have one value."""
-
-    def ask(_number: int, frame: pl.DataFrame) -> Ints:
+    def ask(number: int, frame: pl.DataFrame) -> Ints:
         held = frame.group_by(keys).agg(pl.len().alias("values"), pl.col(COUNT).sum())
         alike = held.filter(pl.col("values") == 1)
-        return np.array([(held[COUNT] == 1).sum(), alike.height, alike[COUNT].sum()], np.int64)
+        found = np.zeros((many, 3), np.int64)
+        counts = (held[COUNT] == 1).sum(), alike.height, alike[COUNT].sum()
+        found[number // STRIDE] = counts
+        return found
 
-    found: Ints = classes(blocks, keys, columns, tasks=tasks).fold(ask, np.add, tasks=tasks)
-    return found
+    found: Ints = classes(sources, tasks=tasks).fold(ask, np.add, tasks=tasks)
+    return int(found[0, 0]), int(found[1, 0]), dict(zip(columns, found[2:], strict=True))
