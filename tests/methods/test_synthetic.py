@@ -366,8 +366,12 @@ def test_measurements_of_tables_are_counts_of_what_their_cells_say():
     told = release.extras["measurements"]
     assert told.columns[:4] == ["measurement", "sort", "answer", "scale"]
     assert told.columns[4:] == [f"cell_{name}" for name in frame.columns[1:]]
-    assert set(told["sort"]) == {"table"}
-    assert (told.group_by("measurement").agg(pl.col("answer").sum())["answer"] == 400).all()
+    assert set(told["sort"]) == {"table", "loss"}
+    lost = told.filter(pl.col("sort") == "loss")
+    assert lost.height == 1
+    assert lost.select(pl.exclude("measurement", "sort", "answer", "scale")).row(0) == (None,) * 7
+    counts = told.filter(pl.col("sort") == "table").group_by("measurement")
+    assert (counts.agg(pl.col("answer").sum())["answer"] == 400).all()
     jobs = told.filter(pl.col("cell_job").is_not_null() & (pl.col("measurement") == 6))
     assert dict(jobs.select("cell_job", "answer").rows()) == {
         job: frame["job"].to_list().count(job) for job in JOBS

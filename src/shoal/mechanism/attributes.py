@@ -102,6 +102,7 @@ class Sort(StrEnum):
     TREE = "tree"
     BLOCKS = "blocks"
     CONCORDANCES = "concordances"
+    LOSS = "loss"
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +114,8 @@ class Measurement:
         groups: what it counts of them. A table: for each column the group of each code, or for
             ordered codes the first code of each bin and the number of codes at the end. A tree: the
             lower and upper ends of its leaves, as places in the public orders. Blocks by rank:
-            their first ranks, and n. Concordances of every two columns: nothing.
+            their first ranks, and n. Concordances of every two columns, and what groups lose (of
+            no column in particular): nothing.
         counts: the noisy answers; a table has one axis a column. They may be negative.
         scale: of the discrete Laplace noise that they have.
         sort: which of these it is.

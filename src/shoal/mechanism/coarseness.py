@@ -33,6 +33,7 @@ from scipy.special import gammaln
 
 from shoal.core import Noise, Spending
 from shoal.mechanism.answers import noisy_answers, table_counts
+from shoal.mechanism.attributes import Measurement, Sort
 from shoal.mechanism.projection import apportion
 from shoal.mechanism.records import Columns
 from shoal.mechanism.singles import Single
@@ -47,8 +48,8 @@ _UNIT = 1 << 10
 
 def loss_of_groups(
     columns: Columns, singles: Sequence[Single], *, epsilon: Fraction, noise: Noise
-) -> tuple[float, Spending]:
-    """Mean total variation that groups lose on tables of two columns, with noise, and its price.
+) -> tuple[float, Measurement, Spending]:
+    """Mean total variation that groups lose on tables of two columns, the answer, and its price.
 
     Args:
         columns: the records.
@@ -80,7 +81,8 @@ def loss_of_groups(
         target="what groups of codes lose",
         noise=noise,
     )
-    return (float(answer[0]) - expected) / (2 * n * pairs), spending
+    measurement = Measurement((), (), answer, spending.scale, Sort.LOSS)
+    return (float(answer[0]) - expected) / (2 * n * pairs), measurement, spending
 
 
 def mean_deviation(means: Floats) -> Floats:

@@ -254,10 +254,11 @@ def maxent(
     rest = (1 - chosen.singles - chosen.question) * epsilon
     if chosen.question:
         progress("asking what groups lose", 0, 1)
-        lost, spending = loss_of_groups(
+        lost, answer, spending = loss_of_groups(
             columns, singles, epsilon=chosen.question * epsilon, noise=noise
         )
         spendings.append(spending)
+        measurements.append(answer)
         facts |= {"groups lose": lost, "share of asking": float(chosen.question)}
         if lost > LOST:
             grown = mass_tree(

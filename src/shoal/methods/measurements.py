@@ -5,7 +5,8 @@ One row an answer. Columns:
     measurement   the number of the measurement that the answer belongs to
     sort          table or tree: a count of records. blocks: a sum of a column's grid units over
                   records that follow one another in rank. concordances: concordant less
-                  discordant pairs of records, of two columns
+                  discordant pairs of records, of two columns. loss: records that groups of
+                  values misplace, over all pairs of columns (`shoal.mechanism.coarseness`)
     answer        with noise; a whole number, which may be negative
     scale         of the two-sided geometric noise that it has
     cell_NAME     for each released column which values were counted; empty where not looked at
@@ -71,6 +72,8 @@ def stacked(
 def _cells(measured: Measurement, space: Sequence[Places]) -> dict[int, Texts]:
     """For each column that was looked at, what each answer is about."""
     columns = measured.columns
+    if measured.sort is Sort.LOSS:
+        return {}
     if measured.sort is Sort.TREE:
         lower, upper = measured.groups
         return {j: _sides(space[j], lower[:, i], upper[:, i]) for i, j in enumerate(columns)}
