@@ -58,8 +58,10 @@ class Scores:
     def of(self, Y: Floats, seed: int) -> dict[str, float]:
         """Every measure that applies to the case, the long ones of the first runs only."""
         found = self.counts(Y) | {"pairs": self.pairs(Y), "ranks": self.ranks(Y)}
+        if seed <= LONG_RUNS or self.case.rows <= _MOST_MATCHED:
+            found["w2"] = self.w2(Y, seed)
         if seed <= LONG_RUNS:
-            found |= {"w2": self.w2(Y, seed), "accuracy": self.accuracy(Y)}
+            found["accuracy"] = self.accuracy(Y)
         return {name: value for name, value in found.items() if value is not None}
 
     def counts(self, Y: Floats) -> dict[str, float]:
