@@ -42,7 +42,7 @@ from shoal.mechanism.maxent import Plan, Tables, maxent, pairs_of, plan
 from shoal.mechanism.privtree import Fill, privtree
 from shoal.mechanism.projection import project, shrink
 from shoal.mechanism.records import Held
-from shoal.mechanism.singles import categories
+from shoal.mechanism.singles import learn
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -309,7 +309,7 @@ def tree_of_pairs(
     each = tables.singles * epsilon / m
     held = Held(codes)
     singles = [
-        categories(held, j, attribute, most=groups, epsilon=each, noise=noise)
+        learn(held, j, attribute, most=groups, epsilon=each, noise=noise)
         for j, attribute in enumerate(attributes)
     ]
     grouped = [single.grouped(column) for single, column in zip(singles, codes, strict=True)]

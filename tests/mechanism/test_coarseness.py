@@ -12,7 +12,7 @@ from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.attributes import Attribute
 from shoal.mechanism.coarseness import FINE, _finer, _nests, loss_of_groups, mean_deviation
 from shoal.mechanism.records import Held
-from shoal.mechanism.singles import categories, is_line, line
+from shoal.mechanism.singles import learn
 
 COLUMNS = (
     Attribute("town", Kind.NOMINAL, 9),
@@ -26,9 +26,7 @@ def published(columns, attributes, *, most=3, seed=0, epsilon="5"):
     noise = SeededNoise(seed)
     held = Held(columns)
     return [
-        (line if is_line(attribute) else categories)(
-            held, j, attribute, most=most, epsilon=Fraction(epsilon), noise=noise
-        )
+        learn(held, j, attribute, most=most, epsilon=Fraction(epsilon), noise=noise)
         for j, attribute in enumerate(attributes)
     ]
 

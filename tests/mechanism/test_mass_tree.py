@@ -11,7 +11,7 @@ from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.attributes import Attribute, Sort
 from shoal.mechanism.mass_tree import Axis, _halves, mass_tree
 from shoal.mechanism.records import Held
-from shoal.mechanism.singles import categories, is_line, line
+from shoal.mechanism.singles import learn
 
 MIXED = (
     Attribute("number", Kind.NUMERIC, 500, gap=True),
@@ -33,9 +33,7 @@ def people(seed, n, attributes=MIXED):
 def published(columns, attributes, noise):
     held = Held(columns)
     return [
-        (line if is_line(attribute) else categories)(
-            held, j, attribute, most=3, epsilon=Fraction(1), noise=noise
-        )
+        learn(held, j, attribute, most=3, epsilon=Fraction(1), noise=noise)
         for j, attribute in enumerate(attributes)
     ]
 

@@ -6,9 +6,10 @@ rows inside a leaf follow the single columns instead of being even. So levels ar
 empty space, and a leaf says only what single columns do not: how columns go together.
 
 Theorem (ours, unreviewed): the price is that of `privtree`. Proof. Where a node is halved follows
-from published counts of single columns; the theorem of `privtree` is about any halves that are
-fixed before the records are looked at. Given the tree, a changed record moves its leaves' counts by
-at most 2 in all. Filling leaves sees noisy counts and fresh randomness. QED
+from counts of single columns that are published already, and the theorem of `privtree` holds for
+any halves that do not depend on the records otherwise (adaptive composition). Given the tree, a
+changed record moves its leaves' counts by at most 2 in all. Filling leaves sees noisy counts and
+fresh randomness. QED
 
 Leaves' counts are drawn towards what independent columns would have, as far as their noise asks
 (`projection.shrink`). Fitting the drawn rows to the single columns afterwards was no better: what
@@ -46,13 +47,11 @@ class Axis:
     Attributes:
         single: what is published of the column.
         order: bins by place; the codes' public order, or as they are.
-        edges: first code of each place, and the number of codes at the end; of a nominal, places.
         mass: cumulated over places from 0 to 1, strictly increasing.
     """
 
     single: Single
     order: Integers
-    edges: Integers
     mass: Floats
 
     @classmethod
@@ -63,7 +62,12 @@ class Axis:
             order = np.array(attribute.order, dtype=np.int64)
         weights = single.projected[order] + 1e-9 * single.projected.sum()
         mass = np.concatenate([[0.0], np.cumsum(weights / weights.sum())])
-        return cls(single, order, single.edges, mass)
+        return cls(single, order, mass)
+
+    @property
+    def edges(self) -> Integers:
+        """First code of each place, and the number of codes at the end; of a nominal, places."""
+        return self.single.edges
 
     def places(self, column: Integers) -> NDArray[np.int32]:
         """Where records stand."""

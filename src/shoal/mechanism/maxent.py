@@ -59,7 +59,7 @@ from shoal.mechanism.covers import Cover, cover
 from shoal.mechanism.fit import DENSE, Fitted, Target, fit
 from shoal.mechanism.mass_tree import mass_tree
 from shoal.mechanism.records import Columns
-from shoal.mechanism.singles import Single, categories, is_line, line, precision_of
+from shoal.mechanism.singles import Single, is_line, learn, precision_of
 from shoal.mechanism.systematic import systematic
 
 Floats = NDArray[np.float64]
@@ -237,8 +237,7 @@ def maxent(
     for attribute, weight in zip(attributes, chosen.weights, strict=True):
         progress("counting columns", len(singles), len(attributes))
         each = chosen.singles * epsilon * weight / shares
-        count = line if is_line(attribute) else categories
-        single = count(
+        single = learn(
             columns, len(singles), attribute, most=chosen.groups, epsilon=each, noise=noise
         )
         singles.append(single)

@@ -71,9 +71,7 @@ class Single:
 
     def grouped(self, column: Integers) -> Integers:
         """The group of each record."""
-        if not self.line:
-            return self.members[column]
-        return np.searchsorted(self.groups[1:-1], column, side="right").astype(np.int64)
+        return self.members[self.bins(column)]
 
     def target(self, j: int, n: int) -> Target:
         """The noisy counts of its groups, as what the fit has to meet."""
@@ -99,7 +97,7 @@ def is_line(attribute: Attribute) -> bool:
     return attribute.numeric or (attribute.kind is Kind.ORDINAL and attribute.size > LINE)
 
 
-def line(
+def learn(
     columns: Columns,
     member: int,
     attribute: Attribute,
@@ -108,8 +106,27 @@ def line(
     epsilon: Fraction,
     noise: Noise,
 ) -> Single:
-    """Count a number over the leaves of its tree; groups are runs of leaves."""
-    found: Marginal = marginal(columns, attribute, epsilon=epsilon, noise=noise, member=member)
+    """Count a column with noise and group its codes; the price is epsilon.
+
+    Args:
+        columns: the records.
+        member: which of their columns it is.
+        attribute: its public description.
+        most: so many groups at most.
+        epsilon: the price; change-one neighbours.
+        noise: where draws come from.
+    """
+    if is_line(attribute):
+        found = marginal(columns, attribute, epsilon=epsilon, noise=noise, member=member)
+        return _line(found, len(columns), most)
+    exact = columns.total(partial(_one_table, member=member, size=attribute.size))
+    name = f"{attribute.name}: counts of its categories"
+    counts, spending = noisy_table(exact, target=name, epsilon=epsilon, noise=noise)
+    return _categories(counts, spending, attribute, len(columns), most)
+
+
+def _line(found: Marginal, n: int, most: int) -> Single:
+    """A number over the leaves of its tree; groups are runs of leaves."""
     members = quantiles(found.projected, most)
     # Leaves that are empty but for noise were set to zero, which helps where many make a group.
     summed = np.bincount(members, found.projected).astype(np.float64)
@@ -120,27 +137,18 @@ def line(
         projected=found.projected.astype(np.float64),
         members=members,
         summed=summed,
-        precision=precision_of(len(columns), found.scale) / (2 * a_group),
+        precision=precision_of(n, found.scale) / (2 * a_group),
         scale=found.scale,
         line=True,
         spendings=found.spendings,
     )
 
 
-def categories(
-    columns: Columns,
-    member: int,
-    attribute: Attribute,
-    *,
-    most: int,
-    epsilon: Fraction,
-    noise: Noise,
+def _categories(
+    counts: Integers, spending: Spending, attribute: Attribute, n: int, most: int
 ) -> Single:
-    """Count every category of the public domain, those that no record has too."""
-    exact = columns.total(partial(_one_table, member=member, size=attribute.size))
-    name = f"{attribute.name}: counts of its categories"
-    counts, spending = noisy_table(exact, target=name, epsilon=epsilon, noise=noise)
-    projected = shrink(counts, len(columns), float(2 * spending.scale**2))
+    """Every category of the public domain, those that no record has too."""
+    projected = shrink(counts, n, float(2 * spending.scale**2))
     group = neighbours if attribute.kind is Kind.ORDINAL else anyhow
     members = group(projected, most)
     summed = np.bincount(members, counts).astype(np.float64)
@@ -150,7 +158,7 @@ def categories(
         projected=projected,
         members=members,
         summed=summed,
-        precision=precision_of(len(columns), spending.scale) * summed.size / attribute.size,
+        precision=precision_of(n, spending.scale) * summed.size / attribute.size,
         scale=spending.scale,
         line=False,
         spendings=(spending,),
