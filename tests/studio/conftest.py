@@ -190,3 +190,48 @@ def command(home, *, temporary, **options):
 @pytest.fixture(scope="session")
 def run_studio():
     return command
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """Where the studio of a file's browser tests keeps its things."""
+    return tmp_path_factory.mktemp("studio") / "home"
+
+
+@pytest.fixture(scope="module")
+def context(chromium, run_studio, home, tmp_path_factory):
+    """A browser with a session at a studio that is a process of its own."""
+    temporary = tmp_path_factory.mktemp("temporary")
+    with run_studio(home, temporary=temporary) as (_, address, _):
+        made = chromium.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+        made.set_default_timeout(60_000)
+        first = made.new_page()
+        first.goto(address)
+        made.root = first.url.partition("/w/")[0]
+        first.close()
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def open_tab(context):
+    """Open tabs, each with a new workspace and a list of everything that went wrong in it."""
+
+    def opened():
+        tab = context.new_page()
+        tab.tried = []
+        tab.on("console", lambda said: tab.tried.append(said.text))
+        tab.on("pageerror", lambda error: tab.tried.append(str(error)))
+        tab.on("dialog", lambda dialog: (tab.tried.append(dialog.message), dialog.dismiss()))
+        tab.on(
+            "request",
+            lambda asked: asked.url.startswith(context.root) or tab.tried.append(asked.url),
+        )
+        tab.goto(context.root)
+        if tab.locator("#new").count():  # else the studio is new and has begun one itself
+            tab.click("#new")
+            tab.wait_for_url("**/w/*/data")
+        tab.base = tab.url.rpartition("/")[0]
+        return tab
+
+    return opened

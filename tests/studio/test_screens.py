@@ -52,33 +52,11 @@ def hostile_people(rows=120):
 
 
 @pytest.fixture(scope="module")
-def context(chromium, run_studio, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("studio")
-    with run_studio(folder / "home", temporary=folder) as (_, address, _):
-        made = chromium.new_context(viewport={"width": 1280, "height": 900})
-        made.set_default_timeout(60_000)
-        first = made.new_page()
-        first.goto(address)
-        made.root = first.url.partition("/w/")[0]
-        yield made
-        made.close()
-
-
-@pytest.fixture(scope="module")
-def tab(context, tmp_path_factory):
+def tab(open_tab, tmp_path_factory):
     """A tab whose workspace went the whole way with hostile names, and what it tried."""
     file = tmp_path_factory.mktemp("hostile") / FILE
     hostile_people().write_csv(file)
-    tab = context.new_page()
-    tab.tried = []
-    tab.on("console", lambda said: tab.tried.append(said.text))
-    tab.on("pageerror", lambda error: tab.tried.append(str(error)))
-    tab.on("dialog", lambda dialog: (tab.tried.append(dialog.message), dialog.dismiss()))
-    tab.on(
-        "request", lambda asked: asked.url.startswith(context.root) or tab.tried.append(asked.url)
-    )
-    tab.goto(context.root)
-    tab.base = tab.url.rpartition("/")[0]
+    tab = open_tab()
     tab.set_input_files("#file", file)
     tab.wait_for_selector("#columns-title")
     tab.goto(f"{tab.base}/roles")
@@ -106,12 +84,12 @@ def tab(context, tmp_path_factory):
 def screen(request, tab):
     """One screen with everything unfolded that can be."""
     tab.emulate_media(color_scheme="light")
-    tab.set_viewport_size({"width": 1280, "height": 900})
     show(tab, request.param)
     return tab
 
 
 def show(tab, name):
+    tab.set_viewport_size({"width": 1280, "height": 900})
     tab.goto(f"{tab.base}/{name}")
     if name == "compare":
         tab.wait_for_selector("#frontier .main-svg >> nth=0")

@@ -35,50 +35,13 @@ def invented(rows=300):
     )
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    return tmp_path_factory.mktemp("studio") / "home"
-
-
-@pytest.fixture(scope="module")
-def context(chromium, run_studio, home, tmp_path_factory):
-    """A browser with a session at a studio that is a process of its own."""
-    temporary = tmp_path_factory.mktemp("temporary")
-    with run_studio(home, temporary=temporary) as (_, address, _):
-        made = chromium.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
-        made.set_default_timeout(60_000)
-        first = made.new_page()
-        first.goto(address)
-        made.root = first.url.partition("/w/")[0]
-        first.close()
-        yield made
-        made.close()
-
-
 @pytest.fixture
-def tab(context):
+def tab(open_tab):
     """A new tab with a new workspace, and everything that went wrong in it."""
-    made = open_tab(context)
+    made = open_tab()
     yield made
     made.close()
     assert made.tried == []
-
-
-def open_tab(context):
-    tab = context.new_page()
-    tab.tried = []
-    tab.on("console", lambda said: tab.tried.append(said.text))
-    tab.on("pageerror", lambda error: tab.tried.append(str(error)))
-    tab.on("dialog", lambda dialog: (tab.tried.append(dialog.message), dialog.dismiss()))
-    tab.on(
-        "request", lambda asked: asked.url.startswith(context.root) or tab.tried.append(asked.url)
-    )
-    tab.goto(context.root)
-    if tab.locator("#new").count():
-        tab.click("#new")
-        tab.wait_for_url("**/w/*/data")
-    tab.base = tab.url.rpartition("/")[0]
-    return tab
 
 
 def take(tab, path):
@@ -115,11 +78,11 @@ def start_comparison(tab, grid):
 
 
 @pytest.fixture(scope="module")
-def walked(context, tmp_path_factory):
+def walked(open_tab, tmp_path_factory):
     """The way, gone once; what was seen on it and what came out."""
     folder = tmp_path_factory.mktemp("steward")
     invented().write_csv(folder / "people.csv")
-    tab = open_tab(context)
+    tab = open_tab()
     take(tab, folder / "people.csv")
     seen = {"data": tab.inner_text("main")}
     confirm_all(tab)
@@ -212,10 +175,10 @@ def test_the_command_that_the_page_shows_gives_the_same_manifest(walked):
     assert ours == theirs
 
 
-def test_two_tabs_do_not_mix(context, tab, tmp_path):
+def test_two_tabs_do_not_mix(open_tab, tab, tmp_path):
     invented(120).write_csv(tmp_path / "one.csv")
     invented(150).write_csv(tmp_path / "two.csv")
-    other = open_tab(context)
+    other = open_tab()
     take(tab, tmp_path / "one.csv")
     take(other, tmp_path / "two.csv")
 
