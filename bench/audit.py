@@ -28,9 +28,10 @@ from shoal.hazmat.fakes import SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.measures.audit import identity, low_bits, lower_bound
 from shoal.mechanism.attributes import Attribute
+from shoal.mechanism.boxes import PATH, UNITS
 from shoal.mechanism.copula import Margins, copula
 from shoal.mechanism.maxent import maxent, plan
-from shoal.mechanism.privtree import PATH, UNITS, Fill, privtree
+from shoal.mechanism.privtree import Fill, privtree
 
 DRAWS = 100_000
 STEPS = 2**20

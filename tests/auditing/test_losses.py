@@ -15,9 +15,11 @@ from shoal.hazmat.fakes import SeededNoise
 from shoal.measures.audit import identity, lower_bound
 from shoal.mechanism.answers import noisy_answers, noisy_table, table_counts
 from shoal.mechanism.attributes import Attribute
+from shoal.mechanism.boxes import PATH, UNITS, Domain, grow, leaf_counts
 from shoal.mechanism.copula import Margins, copula
 from shoal.mechanism.maxent import maxent, plan
-from shoal.mechanism.privtree import PATH, UNITS, Fill, grow, leaf_counts, privtree
+from shoal.mechanism.privtree import Fill, privtree
+from shoal.mechanism.records import Held
 
 LINE = [Attribute(name, Kind.NUMERIC, 17) for name in "ab"]
 FLAT = [Attribute(name, Kind.NOMINAL, 2) for name in "ab"]
@@ -171,15 +173,16 @@ def test_leaves_that_are_counted_with_too_little_noise_are_found():
     """The fault takes a changed record for one that is added: sensitivity 1 in place of 2."""
     line = [LINE[0]]
 
+    def grown_over(column, noise):
+        return grow(Held([column]), Domain(tuple(line)), epsilon=Fraction(2), noise=noise)
+
     def tree(column, noise):
-        grown = grow([column], line, epsilon=Fraction(2), noise=noise)
+        grown = grown_over(column, noise)
         counts = np.bincount(grown.walk.state.labels, minlength=len(grown)).astype(np.int64)
         noisy_answers(counts, sensitivity=1, epsilon=Fraction(1), target="leaves", noise=noise)
 
     def right(column, noise):
-        leaf_counts(
-            grow([column], line, epsilon=Fraction(2), noise=noise), epsilon=Fraction(1), noise=noise
-        )
+        leaf_counts(grown_over(column, noise), epsilon=Fraction(1), noise=noise)
 
     (before,), (after,) = moved(40, line)
 

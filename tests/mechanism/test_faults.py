@@ -12,7 +12,9 @@ from shoal.hazmat.fakes import SeededNoise
 from shoal.measures.audit import lower_bound
 from shoal.mechanism.answers import noisy_table, table_counts
 from shoal.mechanism.attributes import Attribute
-from shoal.mechanism.privtree import PATH, UNITS, Fill, grow, privtree
+from shoal.mechanism.boxes import PATH, UNITS, Domain, grow
+from shoal.mechanism.privtree import Fill, privtree
+from shoal.mechanism.records import Held
 
 LINE = Attribute("x", Kind.NUMERIC, 4)
 CERTAIN = 1 - 1e-7
@@ -41,7 +43,11 @@ def splits(column, noise, epsilon):
 
     def sample(runs):
         return np.array(
-            [len(grow([codes], [LINE], epsilon=epsilon, noise=noise)) for _ in range(runs)], float
+            [
+                len(grow(Held([codes]), Domain((LINE,)), epsilon=epsilon, noise=noise))
+                for _ in range(runs)
+            ],
+            float,
         )
 
     return sample

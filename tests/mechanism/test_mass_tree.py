@@ -9,7 +9,7 @@ from shoal.core import Kind, Neighbours
 from shoal.hazmat import ledger
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.attributes import Attribute, Sort
-from shoal.mechanism.mass_tree import Axis, _halves, mass_tree
+from shoal.mechanism.mass_tree import Axis, Masses, mass_tree
 from shoal.mechanism.records import Held
 from shoal.mechanism.singles import learn
 
@@ -93,7 +93,9 @@ def test_cuts_are_those_of_the_slow_twin(seed, nodes):
     )
     split = np.flatnonzero((upper - lower > 1).any(axis=1))
 
-    axis, cut = _halves(lower, upper, split, masses)
+    axes = [Axis(None, np.arange(len(mass) - 1), mass) for mass in masses]
+
+    axis, cut = Masses(tuple(axes)).halve(lower, upper, split)
 
     for node in split:
         wide = [j for j in range(3) if upper[node, j] - lower[node, j] > 1]

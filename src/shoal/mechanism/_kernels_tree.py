@@ -1,4 +1,4 @@
-"""Kernels of `privtree`: one pass over the records a level."""
+"""Kernels of `boxes`: one pass over the records a level."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -12,7 +12,7 @@ Theorem (ours, unreviewed): epsilon, change-one neighbours, n public. Proof.
 
 Lists. With the column sorted, a changed record moves the values by at most the width W in all, and
 so the sums of blocks whose ends depend on ranks alone (`perturb` has the proof, Lemma 1 of
-sanchez2014). Noise of scale W / e costs e. A tree costs what `privtree` proves.
+sanchez2014). Noise of scale W / e costs e. A tree costs what `boxes` proves.
 
 Links. S = sum over pairs of records of sign(x_i - x_j) sign(y_i - y_j) is whole, and
 tau-a = 2 S / (n (n - 1)). A changed record is in n - 1 pairs, and each of their signs moves by at
@@ -46,8 +46,9 @@ from shoal.errors import InputError
 from shoal.mechanism._kernels_rank import concordance
 from shoal.mechanism.answers import noisy_answers
 from shoal.mechanism.attributes import Attribute, Drawn, Measurement, Sort, checked
+from shoal.mechanism.boxes import marginal
 from shoal.mechanism.perturb import isotonic
-from shoal.mechanism.privtree import marginal
+from shoal.mechanism.records import Held
 from shoal.mechanism.systematic import spread
 
 Floats = NDArray[np.float64]
@@ -112,7 +113,7 @@ def copula(
         progress("learning columns", j, m)
         each = own / m
         if margins is Margins.TREE:
-            found = marginal(column, attribute, epsilon=each, noise=noise)
+            found = marginal(Held(columns), j, attribute, epsilon=each, noise=noise)
             drawn = spread(found.edges, found.projected.astype(np.float64), n, rng)
             lists.append(drawn.astype(np.float64))
             spendings += found.spendings

@@ -5,8 +5,8 @@ with noise already, so that a box is cut where half of a column's own mass lies 
 rows inside a leaf follow the single columns instead of being even. So levels are not wasted on
 empty space, and a leaf says only what single columns do not: how columns go together.
 
-Theorem (ours, unreviewed): the price is that of `privtree`. Proof. Where a node is halved follows
-from counts of single columns that are published already, and the theorem of `privtree` holds for
+Theorem (ours, unreviewed): the price is that of `boxes`. Proof. Where a node is halved follows
+from counts of single columns that are published already, and the theorem of `boxes` holds for
 any halves that do not depend on the records otherwise (adaptive composition). Given the tree, a
 changed record moves its leaves' counts by at most 2 in all. Filling leaves sees noisy counts and
 fresh randomness. QED
@@ -19,19 +19,18 @@ the leaves know of a column is as good (docs/research.md).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from math import prod
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Kind, Noise, Progress, Spending, silent
+from shoal.core import Noise, Progress, Spending, silent
 from shoal.mechanism.attributes import Attribute, Measurement, Sort
-from shoal.mechanism.privtree import PATH, SHALLOWEST, Descent, grow, leaf_counts
+from shoal.mechanism.boxes import PATH, SHALLOWEST, Descent, grow, leaf_counts
 from shoal.mechanism.projection import apportion, shrink
 from shoal.mechanism.records import Columns
 from shoal.mechanism.singles import Single
+from shoal.mechanism.systematic import strewn
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -73,6 +72,15 @@ class Axis:
         """Where records stand."""
         return np.argsort(self.order)[self.single.bins(column)].astype(np.int32)
 
+    def middle(self, first: Integers, last: Integers) -> Integers:
+        """The edge nearest to half of the mass between two places, never one of these."""
+        half = (self.mass[first] + self.mass[last]) / 2
+        above = np.clip(np.searchsorted(self.mass, half), first + 1, last - 1)
+        below = np.maximum(above - 1, first + 1)
+        nearer = half - self.mass[below] <= self.mass[above] - half
+        edge: Integers = np.where(nearer, below, above)
+        return edge
+
     def codes(self, quantiles: Floats, low: Integers, high: Integers) -> Integers:
         """Codes at these quantiles of the mass, each between its own two places."""
         place = np.searchsorted(self.mass, quantiles, side="right") - 1
@@ -84,6 +92,43 @@ class Axis:
         steps = np.clip(np.floor(inside * width).astype(np.int64), 0, width - 1)
         found: Integers = self.edges[place] + steps
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class Masses:
+    """Columns whose boxes are halved by mass, as `boxes.Space` asks.
+
+    A box is cut across the column of which its side has the most mass, at the bin's edge
+    nearest to half of it; ties go to the first.
+    """
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def sizes(self) -> Integers:
+        """How many bins each column has."""
+        return np.array([axis.order.size for axis in self.axes], dtype=np.int64)
+
+    def start(self, columns: Sequence[Integers]) -> Descent:
+        """Put records at the places of their bins."""
+        places = [axis.places(column) for axis, column in zip(self.axes, columns, strict=True)]
+        return Descent(columns, np.vstack(places))
+
+    def halve(self, lower: Integers, upper: Integers, split: Integers) -> tuple[Integers, Integers]:
+        """Axis and cut of each node that is split; zero for the others."""
+        axis = np.zeros(len(lower), dtype=np.int64)
+        cut = np.zeros(len(lower), dtype=np.int64)
+        sides = self.sides(lower[split], upper[split])
+        axis[split] = np.argmax(np.where(upper[split] - lower[split] > 1, sides, -1.0), axis=1)
+        for j, each in enumerate(self.axes):
+            nodes = split[axis[split] == j]
+            cut[nodes] = each.middle(lower[nodes, j], upper[nodes, j])
+        return axis, cut
+
+    def sides(self, lower: Integers, upper: Integers) -> Floats:
+        """The mass of each side of boxes, a column an axis."""
+        masses = [axis.mass for axis in self.axes]
+        return np.column_stack([m[upper[:, j]] - m[lower[:, j]] for j, m in enumerate(masses)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +152,7 @@ def mass_tree(
 ) -> Grown:
     """Draw as many rows as there are records from the leaves of a tree that is halved by mass.
 
-    Cost: O(m) a record and level. A node is cut across the column of which its side has the most
-    mass, at the bin's edge nearest to half of it; ties go to the first.
+    Cost: O(m) a record and level.
 
     Args:
         columns: the records.
@@ -121,25 +165,12 @@ def mass_tree(
     """
     n = len(columns)
     axes = tuple(Axis.of(*pair) for pair in zip(singles, attributes, strict=True))
+    space = Masses(axes)
     structure = min(STRUCTURE * epsilon, PATH / SHALLOWEST)
-    tree = grow(
-        columns,
-        [
-            Attribute(a.name, Kind.ORDINAL, x.order.size)
-            for a, x in zip(attributes, axes, strict=True)
-        ],
-        epsilon=structure,
-        noise=noise,
-        start=partial(_start, axes=axes),
-        halve=partial(_halves, masses=tuple(axis.mass for axis in axes)),
-        progress=progress,
-    )
+    tree = grow(columns, space, epsilon=structure, noise=noise, progress=progress)
     progress("counting leaves", 0, 1)
     counts, counted = leaf_counts(tree, epsilon=epsilon - structure, noise=noise)
-    sides = [
-        axis.mass[tree.upper[:, j]] - axis.mass[tree.lower[:, j]] for j, axis in enumerate(axes)
-    ]
-    alone = prod(sides[1:], start=sides[0])
+    alone = space.sides(tree.lower, tree.upper).prod(axis=1)
     believed = shrink(counts, n, float(2 * counted.scale**2), towards=alone)
     rows = _rows(axes, tree.lower, tree.upper, apportion(believed, n), rng)
     ends = tuple(
@@ -151,31 +182,6 @@ def mass_tree(
     return Grown(rows, measurement, (tree.spending, counted))
 
 
-def _start(columns: Sequence[Integers], axes: Sequence[Axis]) -> Descent:
-    places = [axis.places(column) for axis, column in zip(axes, columns, strict=True)]
-    return Descent(columns, np.vstack(places))
-
-
-def _halves(
-    lower: Integers, upper: Integers, split: Integers, masses: Sequence[Floats]
-) -> tuple[Integers, Integers]:
-    """Axis and cut of each node that is split, by mass; zero for the others."""
-    axis = np.zeros(len(lower), dtype=np.int64)
-    cut = np.zeros(len(lower), dtype=np.int64)
-    low, high = lower[split], upper[split]
-    sides = np.column_stack([m[high[:, j]] - m[low[:, j]] for j, m in enumerate(masses)])
-    axis[split] = np.argmax(np.where(high - low > 1, sides, -1.0), axis=1)
-    for j, mass in enumerate(masses):
-        nodes = split[axis[split] == j]
-        first, last = lower[nodes, j], upper[nodes, j]
-        half = (mass[first] + mass[last]) / 2
-        above = np.clip(np.searchsorted(mass, half), first + 1, last - 1)
-        below = np.maximum(above - 1, first + 1)
-        nearer = half - mass[below] <= mass[above] - half
-        cut[nodes] = np.where(nearer, below, above)
-    return axis, cut
-
-
 def _rows(
     axes: Sequence[Axis],
     lower: Integers,
@@ -185,19 +191,13 @@ def _rows(
 ) -> tuple[Integers, ...]:
     """Codes of the rows in random order: in a leaf by the mass of each side, sides unrelated.
 
-    With c rows in a leaf, its r-th row in a random order takes a random place of the r-th of c
-    equal parts of the side's mass (a Latin hypercube).
+    A Latin hypercube of each leaf, in quantiles: see `strewn`.
     """
     leaf = np.repeat(np.arange(len(sizes)), sizes)
-    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
     shuffled = rng.permutation(leaf.size)
     rows = []
     for j, axis in enumerate(axes):
-        order = np.argsort(leaf + rng.random(leaf.size))
-        rank = np.empty(leaf.size)
-        rank[order] = np.arange(leaf.size) - starts
         low, high = lower[leaf, j], upper[leaf, j]
-        part = (rank + rng.random(leaf.size)) / sizes[leaf]
-        quantiles = axis.mass[low] + part * (axis.mass[high] - axis.mass[low])
+        quantiles = axis.mass[low] + strewn(sizes, rng) * (axis.mass[high] - axis.mass[low])
         rows.append(axis.codes(quantiles, low, high)[shuffled])
     return tuple(rows)

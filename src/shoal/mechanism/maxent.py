@@ -1,7 +1,7 @@
 """Rows from noisy tables of all columns, by the distribution of greatest entropy near them.
 
 1. Every column is counted by itself: categories one by one, a number over the leaves of a private
-   tree of its own (`privtree.marginal`). That takes a public share of epsilon.
+   tree of its own (`boxes.marginal`). That takes a public share of epsilon.
 2. From these noisy counts, codes are put into at most G groups a column.
 3. If it can be had for little, one number is asked: how much of the tables of two columns such
    groups lose (`coarseness`). Where it exceeds 0.25, columns nearly determine each other: then a
@@ -21,7 +21,7 @@ K tables are K times noisier than one, and few coarse tables of many columns bea
 
 Theorem (ours, unreviewed): epsilon, change-one neighbours, n public. Proof. A changed record moves
 one unit between two cells of a table, so that a table's counts move by at most 2 in all, and noise
-of scale 2 / e makes it cost e. A number's tree costs what `privtree` proves. Groups are
+of scale 2 / e makes it cost e. A number's tree costs what `boxes` proves. Groups are
 functions of what step 1 gave, so that the question of step 3 and each table of step 4 are fixed
 by earlier outputs (adaptive composition): the prices add up to epsilon, and so they do on the way
 through the tree, which is taken by the noisy answer. The plan (which tables, G, the shares of all
@@ -50,7 +50,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Noise, Progress, silent
+from shoal.core import Noise, Progress, Spending, silent
 from shoal.errors import InputError
 from shoal.mechanism.answers import noisy_table, table_counts
 from shoal.mechanism.attributes import Attribute, Drawn, Measurement, records
@@ -230,15 +230,14 @@ def maxent(
     Cost: O(n) a table; the fit takes seconds for up to twelve columns, whatever n.
     """
     columns = records(codes, attributes)
-    n = len(columns)
-    chosen = tables or plan(attributes, n=n, epsilon=epsilon)
+    chosen = tables or plan(attributes, n=len(columns), epsilon=epsilon)
+    each = chosen.singles * epsilon / sum(chosen.weights)
     singles: list[Single] = []
-    shares = sum(chosen.weights)
     for attribute, weight in zip(attributes, chosen.weights, strict=True):
         progress("counting columns", len(singles), len(attributes))
-        each = chosen.singles * epsilon * weight / shares
+        price = each * weight
         single = learn(
-            columns, len(singles), attribute, most=chosen.groups, epsilon=each, noise=noise
+            columns, len(singles), attribute, most=chosen.groups, epsilon=price, noise=noise
         )
         singles.append(single)
     spendings = [spending for single in singles for spending in single.spendings]
@@ -253,9 +252,8 @@ def maxent(
     rest = (1 - chosen.singles - chosen.question) * epsilon
     if chosen.question:
         progress("asking what groups lose", 0, 1)
-        lost, answer, spending = loss_of_groups(
-            columns, singles, epsilon=chosen.question * epsilon, noise=noise
-        )
+        price = chosen.question * epsilon
+        lost, answer, spending = loss_of_groups(columns, singles, epsilon=price, noise=noise)
         spendings.append(spending)
         measurements.append(answer)
         facts |= {"groups lose": lost, "share of asking": float(chosen.question)}
@@ -263,53 +261,87 @@ def maxent(
             grown = mass_tree(
                 columns, attributes, singles, epsilon=rest, noise=noise, rng=rng, progress=progress
             )
+            spendings += grown.spendings
+            measurements.append(grown.measurement)
             facts |= {"tables": "a tree", "leaves": grown.measurement.counts.size}
-            return Drawn(
-                grown.rows,
-                (*spendings, *grown.spendings),
-                (*measurements, grown.measurement),
-                facts,
-            )
-    sizes = [single.size for single in singles]
-    sets = chosen.cover.blocks
-    parts = sum(chosen.cover.weights)
-    counted: list[Target] = []
-    progress("counting tables", 0, len(sets))
-    counts = columns.total(partial(_all_tables, singles=singles, sets=sets))
-    begins = np.cumsum([0, *(prod(sizes[j] for j in members) for members in sets)])
-    for number, (members, part) in enumerate(zip(sets, chosen.cover.weights, strict=True)):
-        progress("counting tables", number, len(sets))
-        exact = counts[begins[number] : begins[number + 1]].reshape([sizes[j] for j in members])
-        name = f"table of {' x '.join(attributes[j].name for j in members)}"
-        each = rest * part / parts
-        noisy, spending = noisy_table(exact, target=name, epsilon=each, noise=noise)
-        spendings.append(spending)
-        groups = tuple(singles[j].groups for j in members)
-        measurements.append(Measurement(members, groups, noisy, spending.scale))
-        counted.append(Target(members, noisy.ravel() / n, precision_of(n, spending.scale)))
-    if prod(sizes) > DENSE:
-        counted = pairs_of(counted, sizes)
-    fitted = fit(
-        sizes,
-        [single.prior(n) for single in singles],
-        [single.target(j, n) for j, single in enumerate(singles)] + counted,
-        tau=chosen.tau,
-        particles=min(max(2 * n, 100_000), 300_000),
-        rng=rng,
-        progress=progress,
+            return Drawn(grown.rows, tuple(spendings), tuple(measurements), facts)
+    counted, prices = _count(
+        columns, attributes, singles, chosen.cover, epsilon=rest, noise=noise, progress=progress
     )
+    n = len(columns)
+    fitted = _fit(counted, singles, n, chosen.tau, rng=rng, progress=progress)
     progress("drawing rows", 0, 1)
     rows = _rows(fitted, singles, n, rng)
     facts |= {
         "tables": chosen.tables.value,
-        "number of tables": len(sets),
-        "groups": sizes,
+        "number of tables": len(counted),
+        "groups": [single.size for single in singles],
         "tau": fitted.tau,
         "fit": "all cells" if fitted.dense else "particles",
         "effective sample": fitted.spread,
         "stages": fitted.stages,
     }
-    return Drawn(rows, tuple(spendings), tuple(measurements), facts)
+    return Drawn(rows, (*spendings, *prices), (*measurements, *counted), facts)
+
+
+def _count(
+    columns: Columns,
+    attributes: Sequence[Attribute],
+    singles: Sequence[Single],
+    chosen: Cover,
+    *,
+    epsilon: Fraction,
+    noise: Noise,
+    progress: Progress,
+) -> tuple[list[Measurement], list[Spending]]:
+    """The tables of a cover over groups, with noise; each takes its part of epsilon."""
+    sizes = [single.size for single in singles]
+    parts = sum(chosen.weights)
+    found: list[Measurement] = []
+    spendings: list[Spending] = []
+    progress("counting tables", 0, len(chosen.blocks))
+    counts = columns.total(partial(_all_tables, singles=singles, sets=chosen.blocks))
+    begin = 0
+    for members, part in zip(chosen.blocks, chosen.weights, strict=True):
+        progress("counting tables", len(found), len(chosen.blocks))
+        shape = [sizes[j] for j in members]
+        exact = counts[begin : begin + prod(shape)].reshape(shape)
+        begin += prod(shape)
+        name = f"table of {' x '.join(attributes[j].name for j in members)}"
+        price = epsilon * part / parts
+        noisy, spending = noisy_table(exact, target=name, epsilon=price, noise=noise)
+        groups = tuple(singles[j].groups for j in members)
+        found.append(Measurement(members, groups, noisy, spending.scale))
+        spendings.append(spending)
+    return found, spendings
+
+
+def _fit(
+    counted: Sequence[Measurement],
+    singles: Sequence[Single],
+    n: int,
+    tau: float,
+    *,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> Fitted:
+    """The distribution over groups nearest to all noisy counts."""
+    sizes = [single.size for single in singles]
+    targets = [
+        Target(table.columns, table.counts.ravel() / n, precision_of(n, table.scale))
+        for table in counted
+    ]
+    if prod(sizes) > DENSE:
+        targets = pairs_of(targets, sizes)
+    return fit(
+        sizes,
+        [single.prior(n) for single in singles],
+        [single.target(j, n) for j, single in enumerate(singles)] + targets,
+        tau=tau,
+        particles=min(max(2 * n, 100_000), 300_000),
+        rng=rng,
+        progress=progress,
+    )
 
 
 def _all_tables(

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from shoal.core import Kind, Noise, Spending
 from shoal.mechanism.answers import noisy_table, table_counts
 from shoal.mechanism.attributes import Attribute
+from shoal.mechanism.boxes import Marginal, marginal
 from shoal.mechanism.fit import Target
 from shoal.mechanism.groups import anyhow, neighbours, quantiles
-from shoal.mechanism.privtree import Marginal, marginal
 from shoal.mechanism.projection import shrink
 from shoal.mechanism.records import Columns
 from shoal.mechanism.systematic import spread, systematic
@@ -117,7 +117,7 @@ def learn(
         noise: where draws come from.
     """
     if is_line(attribute):
-        found = marginal(columns, attribute, epsilon=epsilon, noise=noise, member=member)
+        found = marginal(columns, member, attribute, epsilon=epsilon, noise=noise)
         return _line(found, len(columns), most)
     exact = columns.total(partial(_one_table, member=member, size=attribute.size))
     name = f"{attribute.name}: counts of its categories"

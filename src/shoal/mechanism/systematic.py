@@ -35,6 +35,24 @@ def systematic(weights: Floats, total: int, rng: np.random.Generator) -> Integer
     return counts
 
 
+def strewn(sizes: Integers, rng: np.random.Generator) -> Floats:
+    """Places between 0 and 1 of the rows of each leaf, leaf by leaf, evenly strewn.
+
+    With c rows in a leaf, its r-th row in a random order takes a random place of the r-th of c
+    equal parts. Asked once a column, this makes a Latin hypercube of each leaf.
+
+    Args:
+        sizes: rows of each leaf.
+        rng: for orders and places.
+    """
+    leaf = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.argsort(leaf + rng.random(leaf.size))
+    rank = np.empty(leaf.size)
+    rank[order] = np.arange(leaf.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    places: Floats = (rank + rng.random(leaf.size)) / sizes[leaf]
+    return places
+
+
 def spread(edges: Integers, weights: Floats, total: int, rng: np.random.Generator) -> Integers:
     """Codes of so many rows, in order, from a histogram that is even inside its bins.
 

@@ -4,9 +4,9 @@ from itertools import combinations
 
 import numpy as np
 
+from shoal.mechanism.boxes import Descent
 from shoal.mechanism.copula import kendall
 from shoal.mechanism.fit import DENSE, Target, fit
-from shoal.mechanism.privtree import Descent
 
 
 def warmup() -> None:

@@ -1,6 +1,6 @@
 """PrivTree: space is halved where people are, boxes are counted with noise, rows drawn from them.
 
-Claim: epsilon, proved, for change-one neighbours; the theorem is in `shoal.mechanism.privtree`, and
+Claim: epsilon, proved, for change-one neighbours; the theorem is in `shoal.mechanism.boxes`, and
 `shoal.methods.synthetic` says what happens around it. The depth is not bounded beforehand: a box is
 halved while its noisy count, less a penalty for its depth, exceeds `theta`.
 """
