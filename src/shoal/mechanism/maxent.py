@@ -70,6 +70,8 @@ LOST = Fraction(1, 4)
 """Mean total variation that groups may lose on tables of two columns before a tree is grown."""
 ASKED = 60
 """Asking what groups lose costs that over n: the answer's noise then has scale 1/30."""
+GROWN = "a tree"
+"""What the facts say in place of tables where a tree was grown."""
 NOISE = Fraction(1, 10)
 """Mean total variation that noise alone may give to a table of two columns."""
 
@@ -263,7 +265,7 @@ def maxent(
             )
             spendings += grown.spendings
             measurements.append(grown.measurement)
-            facts |= {"tables": "a tree", "leaves": grown.measurement.counts.size}
+            facts |= {"tables": GROWN, "leaves": grown.measurement.counts.size}
             return Drawn(grown.rows, tuple(spendings), tuple(measurements), facts)
     counted, prices = _count(
         columns, attributes, singles, chosen.cover, epsilon=rest, noise=noise, progress=progress
