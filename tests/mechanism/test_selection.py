@@ -31,6 +31,9 @@ def test_every_public_setting_has_a_choice_with_reasons(columns, n, epsilon, goa
     [
         ([NUMBER], 1000, 1, Goal.COUNTS, "privtree", Fill.UNIFORM),
         ([NUMBER, GRADE], 30162, 10, Goal.MEANS, "privtree", Fill.CENTROID),
+        ([GRADE] * 2, 10_000, 1, Goal.COUNTS, "maxent", Tables.FULL),
+        ([GRADE] * 2, 1000, Fraction(1, 10), Goal.COUNTS, "privtree", Fill.UNIFORM),
+        ([GRADE], 10_000, 1, Goal.COUNTS, "privtree", Fill.UNIFORM),
         ([NUMBER] * 4, 1080, Fraction(1, 10), Goal.MEANS, "copula", Margins.BLOCKS),
         ([NUMBER] * 4, 1080, Fraction(1, 10), Goal.COUNTS, "maxent", Tables.FULL),
         ([NUMBER] * 4, 1080, 10, Goal.MEANS, "maxent", Tables.BLOCKS),

@@ -5,14 +5,17 @@ are wanted for. It never sees a record, so that following it costs nothing.
 
     m = number of columns, P = m (m - 1) / 2, r = n epsilon / P
 
-    m <= 2                                                  privtree
+    m = 1                                                   privtree
+    m = 2, unless every code can be counted by itself       privtree
     all numeric, goal MEANS, n epsilon < 5000               copula, blocks by rank;
                                                             not where missing is a value
     otherwise                                               maxent, with its own `plan`
 
 Where the thresholds come from. Adult, age and hours, 300 to 3,000 records, epsilon 0.3 and 1:
 privtree, evenly spread, had less rank distance and count error than either copula. With all
-30,162 records centroids were nearer at epsilon 10 only. Census, four amounts on a log scale,
+30,162 records centroids were nearer at epsilon 10 only. Two columns of so few codes that `plan`
+puts none of them into groups: one table had less count error than a tree (bench/two.py, on
+generated tables). Census, four amounts on a log scale,
 n epsilon 216 to 3,240, 12 seeds: blocks by rank had the least squared distance (at 1,080: 0.42 of
 the variance against 0.56 for maxent, which counted three times better). The others are those of the
 mixed-tables note. A few tables are not the world: on another, another choice may be better. What
@@ -31,6 +34,7 @@ from shoal.mechanism.attributes import Attribute
 from shoal.mechanism.copula import Margins
 from shoal.mechanism.maxent import Plan, Tables, plan
 from shoal.mechanism.privtree import Fill
+from shoal.mechanism.singles import is_line
 
 WEAK = 50
 """r below which hardly more than single columns survives."""
@@ -81,7 +85,8 @@ def choose(
     m, budget = len(attributes), n * epsilon
     numeric = all(attribute.numeric and not attribute.gap for attribute in attributes)
     weak = warnings(attributes, n=n, epsilon=epsilon)
-    if m <= 2:
+    tables = plan(attributes, n=n, epsilon=epsilon) if m > 1 else None
+    if tables is None or (m == 2 and not _whole(attributes, tables)):
         return Choice("privtree", *_tree(budget, goal), weak)
     if numeric and goal is Goal.MEANS and budget < _FEW and n > 1:
         blocks = (
@@ -90,8 +95,10 @@ def choose(
         )
         skewed = "Give skewed columns a public log or square-root scale."
         return Choice("copula", Margins.BLOCKS, blocks, (*weak, skewed))
-    tables = plan(attributes, n=n, epsilon=epsilon)
     strength = figure(float(tables.strength))
+    if m == 2:
+        few = "Two columns of few categories: their table is counted cell by cell, with noise."
+        return Choice("maxent", tables, (few,), weak)
     why = (
         f"{m} columns: tables with noise, and the distribution of greatest entropy near them.",
         f"n epsilon is {strength} for each pair of columns: {_REASONS[tables.tables]}.",
@@ -127,6 +134,11 @@ def warnings(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> t
     if n < WEAK:
         return (f"{rows}, fewer than {WEAK}, one record is much of every count.",)
     return ()
+
+
+def _whole(attributes: Sequence[Attribute], tables: Plan) -> bool:
+    """Whether every code is a group by itself, so that the tables lose nothing."""
+    return all(not is_line(a) and a.size <= tables.groups for a in attributes)
 
 
 def _tree(budget: Fraction, goal: Goal) -> tuple[Fill, tuple[str, ...]]:

@@ -1,0 +1,118 @@
+"""Two columns: rows from the leaves of a tree, or from their table with noise.
+
+    python bench/two.py
+
+prints a Markdown table for RESULTS.md. Every two of the first six columns of the generated tables
+of bench/ideas.py and of EIA (where SHOAL_DATA has it), and pairs of numbers on 1,001 and 801 steps
+that go together in known ways; 10,000 rows (EIA 4,092), three seeds. Count error as in
+bench/ideas.py, over ranges of both columns. Pairs stand by what `auto` would choose: `maxent` where
+every category is counted by itself, else `privtree`. Noise is seeded: nothing here may be
+published.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations
+from math import exp, log, sqrt
+
+import _workloads as workloads
+import ideas
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Kind
+from shoal.hazmat.fakes import SeededNoise
+from shoal.mechanism.attributes import Attribute
+from shoal.mechanism.maxent import maxent
+from shoal.mechanism.privtree import Fill, privtree
+from shoal.mechanism.selection import choose
+
+Integers = NDArray[np.int64]
+ROWS, SEEDS = 10_000, 3
+NUMBERS = (Attribute("a", Kind.NUMERIC, 1001), Attribute("b", Kind.NUMERIC, 801))
+
+
+def main() -> None:
+    """Run both on every pair."""
+    ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for sort, X, attributes in pairs():
+        asked = workloads.queries(X, [a.size for a in attributes], 2, 3)
+        for epsilon in workloads.EPSILONS:
+            tree, table = (errors(X, attributes, epsilon, asked, way) for way in ("tree", "table"))
+            chosen = choose(attributes, n=len(X), epsilon=Fraction(epsilon)).mechanism
+            what = "numbers" if sort == "numbers" else f"categories, auto takes {chosen}"
+            ratios[what, epsilon].append(log(table / tree))
+    print("| pairs | epsilon | how many | count error of a table over that of a tree |")
+    print("|---|---|---|---|")
+    for (what, epsilon), logs in sorted(ratios.items()):
+        error = np.std(logs, ddof=1) / sqrt(len(logs)) if len(logs) > 1 else float("nan")
+        spread = f"{exp(np.mean(logs)):.2f} (x or / {exp(error):.2f})"
+        workloads.line(what, epsilon, str(len(logs)), spread)
+
+
+def errors(
+    X: Integers,
+    attributes: Sequence[Attribute],
+    epsilon: str,
+    asked: list[workloads.Query],
+    way: str,
+) -> float:
+    """The mean count error over seeds; never zero, so that it has a logarithm."""
+    found = []
+    for seed in range(SEEDS):
+        lent = {
+            "epsilon": Fraction(epsilon),
+            "noise": SeededNoise(seed),
+            "rng": np.random.default_rng(seed),
+        }
+        if way == "tree":
+            drawn = privtree(X.T, attributes, fill=Fill.UNIFORM, **lent)
+        else:
+            drawn = maxent(X.T, attributes, **lent)
+        rows = np.column_stack(drawn.rows).astype(np.int64)
+        found.append(workloads.query_error(rows, asked))
+    return max(float(np.mean(found)), 1e-6)
+
+
+def pairs() -> Iterator[tuple[str, Integers, Sequence[Attribute]]]:
+    """Tables of two columns, each with its sort."""
+    made = [make(1, ROWS) for make in ideas.MADE.values()]
+    if (workloads.DATA / "eia.csv").is_file():
+        made.append(ideas.electricity())
+    for X, attributes in made:
+        for pair in combinations(range(min(X.shape[1], 6)), 2):
+            yield "categories", X[:, pair], [attributes[j] for j in pair]
+    for X in numbers().values():
+        yield "numbers", X, NUMBERS
+
+
+def numbers() -> dict[str, Integers]:
+    """Pairs of numbers by how they go together."""
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(size=(2, ROWS))
+    cluster, centres = rng.integers(0, 9, ROWS), 1.5 * rng.normal(size=(9, 2))
+    line = rng.random(ROWS)
+    return {
+        "unrelated": _steps(a, b),
+        "correlated": _steps(a, 0.8 * a + 0.6 * b),
+        "curve": _steps(a, np.sin(2 * a) + 0.05 * b),
+        "skewed": _steps(np.exp(a) / 3 - 4, np.exp(0.7 * a + 0.7 * b) / 3 - 4),
+        "clusters": _steps(centres[cluster, 0] + 0.08 * a, centres[cluster, 1] + 0.08 * b),
+        "heaped": _steps(a, np.where(rng.random(ROWS) < 0.5, 0.0, b)),
+        "even": _steps(8 * line - 4, 8 * rng.random(ROWS) - 4),
+        "equal": _steps(8 * line - 4, 8 * line - 4),
+    }
+
+
+def _steps(a: NDArray[np.float64], b: NDArray[np.float64]) -> Integers:
+    """Numbers from -4 to 4 as steps; those outside are clamped."""
+    codes = [
+        np.clip(np.floor((x + 4) / 8 * attribute.size), 0, attribute.size - 1)
+        for x, attribute in zip((a, b), NUMBERS, strict=True)
+    ]
+    return np.column_stack(codes).astype(np.int64)
+
+
+if __name__ == "__main__":
+    main()
