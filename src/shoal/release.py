@@ -433,10 +433,12 @@ def _checked(planned: Plan, claims: Iterable[Claim], outcome: Outcome) -> tuple[
     testable = [g for g in (*planned.required, *promised) if isinstance(g, Testable)]
     schema = planned.policy.schema
     checks = outcome.checks(list(dict.fromkeys(testable)), schema)
+    noisy = any(isinstance(claim.guarantee, DifferentialPrivacy) for claim in claims)
     for check in checks:
         if check.holds:
             continue
         found = f"{check.guarantee} does not hold (achieved {figure(check.achieved)})"
+        again = " Each further try draws new noise and costs epsilon again." if noisy else ""
         if check.guarantee in promised:
             raise InternalError(
                 f"The release was stopped: {found}, and it is promised. This is a bug of Shoal; "
@@ -444,7 +446,7 @@ def _checked(planned: Plan, claims: Iterable[Claim], outcome: Outcome) -> tuple[
             )
         raise ClaimViolationError(
             f"The policy requires a promise that the release of '{planned.method.name}' does not "
-            f"keep: {found}. Nothing was written."
+            f"keep: {found}. Nothing was written.{again}"
         )
     return checks
 

@@ -135,12 +135,20 @@ def test_without_a_public_number_every_declared_stratum_has_rows(name):
         ({"wave": {"role": "other", "kind": "numeric", "public": True}}, {}, "with categories or"),
         ({}, {"min_cell": 3}, "cannot be had beside strata"),
         ({"id": {"role": "identifier", "unit": True, "max_rows": 2}}, {}, "State exact_rows"),
+        ({"id": {"role": "identifier", "unit": True, "max_rows": 1}}, {}, "which of them stay"),
         ({"z": {**COLUMNS["wave"]}}, {}, "Column 'z' is public"),
     ],
 )
 def test_what_is_no_public_division_is_refused(changed, protect, sentence):
     with pytest.raises(InputError, match=sentence):
         shoal.plan(policy("auto", changed, **protect))
+
+
+def test_one_row_a_person_may_lie_in_any_stratum_whose_size_is_hidden():
+    rules = policy("auto", {"id": {"role": "identifier", "unit": True, "max_rows": 1}},
+                   neighbours="add-remove")  # fmt: skip
+
+    assert shoal.plan(rules).claims
 
 
 def test_persons_of_exactly_two_rows_may_have_them_in_two_strata():

@@ -519,6 +519,14 @@ def test_auto_says_that_a_tree_was_grown_where_columns_follow_from_each_other():
     assert said in release.manifest["notes"]
 
 
+def test_a_failed_requirement_says_that_a_further_try_costs_epsilon_again():
+    """Failing is certain: two rows do not have three jobs."""
+    rules = policy("privtree") | {"require": {"l-diversity": {"l": 3, "column": "job"}}}
+
+    with pytest.raises(ClaimViolationError, match=r"Each further try draws new noise and costs"):
+        shoal.protect(people(2), rules)
+
+
 # Columns as codes.
 
 

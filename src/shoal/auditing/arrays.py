@@ -109,6 +109,10 @@ class Ahead:
         """Answer for each code by randomised response."""
         return self._next(_Pool(codes, (Fraction(levels), epsilon), self._many_responses))
 
+    def uniform(self, below: int, *, size: int) -> Integers:
+        """Draw numbers evenly, by themselves."""
+        return self._noise.uniform(below, size=size)
+
     def _next(self, asked: "_Pool") -> Integers:
         place, self._place = self._place, self._place + 1
         if place == len(self._pools):

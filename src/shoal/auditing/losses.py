@@ -84,6 +84,9 @@ class _Silent:
     def respond(self, *_args: Any, **_terms: Any) -> Integers:
         raise InternalError(_ONLY)
 
+    def uniform(self, *_args: Any, **_terms: Any) -> Integers:
+        raise InternalError(_ONLY)
+
 
 @dataclass
 class _Recorder(_Silent):

@@ -249,6 +249,9 @@ class _Exact:
         self.answers.append((codes.astype(np.float64), 1 / epsilon))
         return np.asarray(codes)
 
+    def uniform(self, below: int, *, size: int) -> Integers:
+        return np.arange(size, dtype=np.int64) % below
+
 
 class _Deaf(_Exact):
     """A probe whose answers do not depend on the data, and differ from one another."""

@@ -89,3 +89,10 @@ class Noise(Protocol):
     ) -> NDArray[np.int64]:
         """Answer for each code, 0 to levels - 1, by randomised response at the price epsilon."""
         ...
+
+    def uniform(self, below: int, *, size: int) -> NDArray[np.int64]:
+        """Draw so many numbers evenly from 0 to below - 1, without a look at the data.
+
+        They cost nothing. They are drawn here where a proof needs that nobody can guess them.
+        """
+        ...

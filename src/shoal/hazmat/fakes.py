@@ -32,7 +32,7 @@ class RecordingNoise(CheckedNoise):
     """Adds known numbers and writes down every call.
 
     A selection takes the highest score, the first of equals. A response is the truth, moved up by
-    the known numbers, from the last level on to the first.
+    the known numbers, from the last level on to the first. Uniform numbers count up from 0.
 
     Args:
         added: what is added to the values of each call in turn, repeated as needed; 0 by
@@ -75,6 +75,9 @@ class RecordingNoise(CheckedNoise):
         self.calls.append(Call(RESPONSE, codes.shape, 1 / epsilon))
         return (codes + np.resize(self._added, codes.size)) % levels
 
+    def _uniform(self, below: int, size: int) -> NDArray[np.int64]:
+        return np.arange(size, dtype=np.int64) % below
+
 
 class SeededNoise(CheckedNoise):
     """Noise of the right distribution, to floating-point accuracy, that a seed repeats.
@@ -109,3 +112,6 @@ class SeededNoise(CheckedNoise):
         others = self._rng.integers(levels - 1, size=codes.size)
         lies = self._rng.random(codes.size) < lie
         return np.where(lies, others + (others >= codes), codes)
+
+    def _uniform(self, below: int, size: int) -> NDArray[np.int64]:
+        return self._rng.integers(below, size=size)

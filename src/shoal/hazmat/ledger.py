@@ -18,6 +18,11 @@ of its entries, and the division costs the most that parts changing together can
     change-one, fixed    the record stays in its part: the dearest part
     change-one, else     the record may leave one part and enter another: the two dearest
 
+Where a person has several rows, they may lie in several parts. Entries of a division are then
+stated as r times the price of one row, and r_p rows in part p cost at most r_p / r of that part's
+entries: over all parts no more than the dearest. Prices that are not in proportion to rows
+would have to be added up.
+
 Different divisions, and entries without one, are a sequence: they add up.
 
 Neighbours. A price for add-remove is, doubled, a price for change-one: a change is a removal
@@ -61,7 +66,8 @@ def total(spendings: Iterable[Spending], *, neighbours: Neighbours | None = None
     """Epsilon of all entries together, whatever their order.
 
     Args:
-        spendings: the entries of one release, or of several.
+        spendings: the entries of one release. Divisions are told apart by their names, so that
+            those of two releases must not meet here: a record may lie in another part of each.
         neighbours: for which the total is wanted. By default those of the entries, which must
             then agree.
 

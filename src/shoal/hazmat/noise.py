@@ -192,6 +192,20 @@ class CheckedNoise(ABC):
         self.drawn[RESPONSE] += whole.size
         return self._respond(whole.ravel(), levels, Fraction(epsilon)).reshape(whole.shape)
 
+    def uniform(self, below: int, *, size: int) -> NDArray[np.int64]:
+        """Draw numbers evenly from 0 to below - 1; they see no data and are in no ledger.
+
+        Raises:
+            InternalError: if there is nothing to draw from, or more than whole numbers hold.
+        """
+        if not 1 <= below <= LIMIT:
+            raise InternalError("Expected 1 to 2^62 numbers to draw from.")
+        return self._uniform(below, size)
+
+    @abstractmethod
+    def _uniform(self, below: int, size: int) -> NDArray[np.int64]:
+        """Draw numbers below a checked bound."""
+
     @abstractmethod
     def _laplace(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
         """Add noise to a checked vector."""
@@ -273,6 +287,9 @@ class OpenDPNoise(CheckedNoise):
         lies = self._lies(response_odds(levels, epsilon), codes.size)
         others = _uniform_below(levels - 1, codes.size)
         return np.where(lies, others + (others >= codes), codes)
+
+    def _uniform(self, below: int, size: int) -> NDArray[np.int64]:
+        return _uniform_below(below, size)
 
     def _lies(self, odds: Fraction, size: int) -> NDArray[np.bool_]:
         """Coins whose heads are lies: log odds -odds at least, and 2^-46 above that at most."""

@@ -73,7 +73,8 @@ class Tools:
 
     Attributes:
         noise: the randomness that carries privacy.
-        rng: for post-processing, such as drawing rows from a noisy model.
+        rng: for post-processing alone, such as drawing rows from a noisy model. What a proof
+            needs to stay unknown comes from the noise.
     """
 
     noise: Noise

@@ -62,6 +62,8 @@ SHARE = Fraction(1, 20)
 """Share of epsilon that the number of rows takes where it is not public."""
 LEAST_DRAWN = Decimal("0.0001")
 """Epsilon of a row from which a noisy number is drawn: below, it is hundreds of thousands."""
+_PRIORITIES = 1 << 62
+"""So many that two are hardly ever equal; of equals the first goes first, in either table."""
 NOT_EMPTY = "both tables have a row: an empty one is refused"
 
 
@@ -124,15 +126,18 @@ def fitted(
     attributes: Sequence[Attribute],
     *,
     total: int,
-    rng: np.random.Generator,
+    noise: Noise,
 ) -> list[Integers]:
     """Bring a table to `total` records: leave some out, or add some from the public domain.
 
-    A record that comes or goes changes at most one record of the result (step 2 above).
+    A record that comes or goes changes at most one record of the result (step 2 above), for
+    given priorities and records of the domain. Nobody may know these, so that they are drawn where
+    noise is, and the generator that places released rows has no part in them.
     """
     n = len(codes[0])
-    kept = rng.permutation(n)[:total]
+    priorities = noise.uniform(_PRIORITIES, size=n)
+    kept = np.argsort(priorities, kind="stable")[:total]
     return [
-        np.concatenate([column[kept], rng.integers(0, attribute.size, max(total - n, 0))])
+        np.concatenate([column[kept], noise.uniform(attribute.size, size=max(total - n, 0))])
         for column, attribute in zip(codes, attributes, strict=True)
     ]

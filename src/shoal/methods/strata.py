@@ -8,6 +8,14 @@ record that changes keeps its stratum, all runs together cost epsilon: two neigh
 records of one stratum, and all other outputs have the same law. The same holds for a record that
 comes or goes, since it does so in one stratum.
 
+A person with exactly r rows may have them in several strata, r_s of them in stratum s. If a run
+costs e for one record, these cost sum r_s e = r e together (`shoal.methods.persons`), which is what
+each stratum's entries state once they are restated for a person: the dearest part is the price.
+
+Rows that are left out. Which row of a person stays follows from its protected cells too. So a
+person's one row may change its stratum with them, and where sizes of strata are released exactly,
+`max_rows` is refused. For add-remove they are not, and a person comes or goes in one stratum.
+
 What that asks for. For change-one neighbours the sizes of strata are invariants, as the number of
 rows is: they are released exactly. A stratum without records has no rows. For add-remove each
 stratum's number of rows is measured with noise, and so that no stratum is found by its absence,
@@ -61,10 +69,12 @@ def refuse(setting: Setting[Any], name: str) -> None:
             f"[protect], strata: expected a column with categories or a taxonomy, found '{name}'."
         )
     stated = schema.persons
-    if stated is not None and stated.most > 1 and not stated.exact:
+    if stated is None or not stated.dropped:
+        return
+    if stated.most > 1 or persons.rows_are_public(setting):
         raise InputError(
-            "[protect], strata: the rows of a person may lie in several strata, and how many in "
-            "each is not public. State exact_rows in place of max_rows, or drop strata."
+            "[protect], strata: the rows of a person may lie in several strata, and which of them "
+            "stay is not public. State exact_rows in place of max_rows, or drop strata."
         )
 
 

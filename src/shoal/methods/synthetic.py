@@ -283,7 +283,9 @@ def _learnt(
         )
         if not isinstance(codes, HeldColumns):
             raise InternalError("Records in blocks cannot be brought to a noisy number.")
-        codes = HeldColumns(persons.fitted(codes.columns, attributes, total=total, rng=tools.rng))
+        codes = HeldColumns(
+            persons.fitted(codes.columns, attributes, total=total, noise=tools.noise)
+        )
         epsilon -= number.epsilon
         spent = (number,)
         told = (f"The number of rows was measured with noise of scale {_shown(number.scale)}.",)
