@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from shoal.core import Distance, Diversity, Kind, Purpose, ReleaseForm, Role, Transform
+from shoal.core import Audience, Distance, Diversity, Kind, ReleaseForm, Role, Transform
 from shoal.errors import did_you_mean
 
 EXPECTED = {
@@ -327,8 +327,8 @@ class RequireSpec(_Spec):
 class ReleaseSpec(_Spec):
     """For whom the release is."""
 
-    purpose: Annotated[Purpose, choice(Purpose)] | None = Field(
-        None, description="Who will get it; its claims must do for that, or nothing is written."
+    audience: Annotated[Audience, choice(Audience)] | None = Field(
+        None, description="Who will get it; its claims must do for them, or nothing is written."
     )
 
 

@@ -59,7 +59,7 @@ def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspac
     checks = checking.check(pl.read_parquet(folder / "release.parquet"), tmp_path / "policy.toml")
     publish.protect(
         tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "other",
-        measure=False, purpose="open",
+        measure=False, audience="open",
     )  # fmt: skip
     ours, theirs = (
         json.loads((where / "manifest.json").read_text()) for where in (folder, tmp_path / "other")
@@ -202,21 +202,21 @@ def test_no_job_outlives_the_server_and_the_next_one_says_so(tmp_path, tools):
     assert shown["data"]["here"] is False
 
 
-def test_a_preset_refuses_a_method_whose_claims_will_not_do(client, workspace, tools):
+def test_an_audience_refuses_a_method_whose_claims_will_not_do(client, workspace, tools):
     policy = tools.policy.replace('method = "mdav"', 'method = "individual-ranking"')
     policy = policy.partition("[require]")[0]
     tools.with_people(client, workspace, policy=policy)
     refused = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": "protect"})
-    client.patch(f"/api/workspaces/{workspace}", json={"preset": "internal"})
+    client.patch(f"/api/workspaces/{workspace}", json={"audience": "internal"})
     job = start(client, workspace, kind="protect", measure=False)
 
     assert refused.status_code == 422
-    assert "open release" in refused.json()["error"]
+    assert "Audience 'open' (anybody)" in refused.json()["error"]
     assert tools.ended(client, job)["state"] == "done"
     again = client.get(f"/api/workspaces/{workspace}/again").json()
-    assert "--purpose internal" in again["command"]
-    assert client.get(f"/api/workspaces/{workspace}").json()["preset"] == "internal"
-    assert client.get(f"/api/releases/{job}/manifest.json").json()["purpose"] == "internal"
+    assert "--audience internal" in again["command"]
+    assert client.get(f"/api/workspaces/{workspace}").json()["audience"] == "internal"
+    assert client.get(f"/api/releases/{job}/manifest.json").json()["audience"] == "internal"
 
 
 @pytest.mark.parametrize("kind", ["protect", "compare"])

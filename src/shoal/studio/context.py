@@ -169,13 +169,13 @@ class Studio:
             The job's id, which is the release's too.
 
         Raises:
-            InputError: something is missing, or the purpose needs another claim.
+            InputError: something is missing, or the audience needs another claim.
             ClaimViolationError: a required promise cannot be had.
         """
         data = self._data(workspace)
         policy = document.judged(_policy(workspace), folder=self.store.files(workspace.id))
-        purpose = planned.purpose_of(workspace.policy).value
-        planning.plan(policy, purpose=purpose)
+        audience = planned.audience_of(workspace.policy).value
+        planning.plan(policy, audience=audience)
         id_ = new_id()
         others = self.path(workspace, workspace.others)
         compared = self.comparison(workspace)
@@ -184,7 +184,7 @@ class Studio:
             "data": str(data),
             "out": str(self.jobs.release(id_)),
             "form": workspace.form,
-            "purpose": purpose,
+            "audience": audience,
             "measure": measure,
             "control": None if others is None or measure is False else str(others),
             "comparison": None if compared is None else str(compared / "comparison.json"),
@@ -312,7 +312,7 @@ class Studio:
             "control": others,
             "ledger": str(self.settings.budget) if workspace.source else None,
             "source": workspace.source or None,
-            "purpose": planned.purpose_of(workspace.policy).value,
+            "audience": planned.audience_of(workspace.policy).value,
         }
         return evidence.again(Path(label), Path("policy.toml"), Path("release"), options)
 

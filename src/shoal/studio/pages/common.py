@@ -10,8 +10,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from shoal import planning, purposes
-from shoal.core import Policy, Purpose
+from shoal import audiences, planning
+from shoal.core import Audience, Policy
 from shoal.errors import ShoalError
 from shoal.planning import Plan
 from shoal.studio import document, planned
@@ -58,34 +58,36 @@ class Here:
 
     @cached_property
     def policy(self) -> Policy | None:
-        """The policy with its purpose, or none before there is one."""
+        """The policy with its audience, or none before there is one."""
         if not self.workspace.policy:
             return None
         folder = self.studio.store.files(self.workspace.id)
-        return replace(document.judged(self.workspace.policy, folder=folder), purpose=self.purpose)
+        return replace(
+            document.judged(self.workspace.policy, folder=folder), audience=self.audience
+        )
 
     @cached_property
-    def purpose(self) -> Purpose:
+    def audience(self) -> Audience:
         """Who will get the release."""
-        return planned.purpose_of(self.workspace.policy)
+        return planned.audience_of(self.workspace.policy)
 
     @cached_property
     def planned(self) -> tuple[Plan | None, str]:
-        """What would be done and promised, for any purpose, or none and why not."""
+        """What would be done and promised, for any audience, or none and why not."""
         if self.policy is None:
             return None, "There is no policy yet. Choose a file first."
         try:
-            return planning.plan(replace(self.policy, purpose=None)), ""
+            return planning.plan(replace(self.policy, audience=None)), ""
         except ShoalError as error:
             return None, str(error)
 
     @cached_property
     def objection(self) -> str:
-        """Why what would be promised will not do for the purpose, or nothing."""
+        """Why what would be promised will not do for the audience, or nothing."""
         plan, _ = self.planned
         if plan is None or self.policy is None:
             return ""
-        return purposes.objection(self.policy, plan.claims)
+        return audiences.objection(self.policy, plan.claims)
 
     @cached_property
     def blocked(self) -> str:
