@@ -276,6 +276,23 @@ NOT_CHOSEN = "method and parameters were not chosen from this table"
 """What an epsilon assumes once methods were compared on the confidential table."""
 
 
+def foreseen(policy: Policy) -> Plan:
+    """Plan a release with all that is known before its table is read; nothing is recorded.
+
+    To `plan` it adds what `run` finds in the budget file: after a comparison of methods on the
+    table itself an epsilon is conditional.
+
+    Raises:
+        InputError: something does not fit, or the claims will not do for the audience.
+        ClaimViolationError: a required promise cannot be had.
+    """
+    planned = plan(policy)
+    if not _looked(policy):
+        return planned
+    _not_looked_at(planned, planned.claims, looked=True)
+    return replace(planned, claims=tuple(map(_if_not_chosen_from_it, planned.claims)))
+
+
 def _looked(policy: Policy) -> bool:
     """Whether the budget file knows of a comparison of methods on the table itself."""
     if not policy.ledger:

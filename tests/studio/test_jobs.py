@@ -1,5 +1,6 @@
 """Long work: in processes of its own, cancelled without a trace, told in one sentence."""
 
+import html
 import io
 import json
 import os
@@ -12,8 +13,23 @@ import polars as pl
 import pytest
 
 from shoal import checking, publish
+from shoal.errors import InputError
+from shoal.hazmat import budget
+from shoal.report.words import STATUS_WORDS
 from shoal.studio.jobs import KILLED, Jobs, Kind
 
+EPSILON = """
+version = 1
+[columns]
+name = "identifier"
+age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }
+sex = { role = "other", public = true }
+income = { role = "confidential", kind = "numeric", bounds = [0, 1000000] }
+[protect]
+method = "laplace"
+epsilon = 1
+columns = ["age", "income"]
+"""
 GRID = [{"method": "mdav", "k": [3, 6]}]
 
 
@@ -217,6 +233,42 @@ def test_an_audience_refuses_a_method_whose_claims_will_not_do(client, workspace
     assert "--audience internal" in again["command"]
     assert client.get(f"/api/workspaces/{workspace}").json()["audience"] == "internal"
     assert client.get(f"/api/releases/{job}/manifest.json").json()["audience"] == "internal"
+
+
+def test_after_a_look_the_screen_says_before_the_job_that_an_epsilon_is_not_for_anybody(
+    served, client, workspace, tools, tmp_path
+):
+    here = f"/api/workspaces/{workspace}"
+    tools.with_people(client, workspace, policy=EPSILON)
+    client.post("/api/budget", json={"source": "looked at", "epsilon": "5"})
+    names = ["name", "age", "sex", "income"]
+    client.patch(here, json={"source": "looked at", "confirmed": names})
+    before = client.get(f"/w/{workspace}/release").text
+    budget.look(served.settings.budget, "looked at", budget.Look.TABLE, policy="")
+    (tmp_path / "people.csv").write_bytes(tools.people())
+    (tmp_path / "policy.toml").write_text(EPSILON)
+    with pytest.raises(InputError) as caught:  # What a job does.
+        publish.protect(
+            tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "out",
+            audience="open", ledger=served.settings.budget, source="looked at",
+        )  # fmt: skip
+    sentence = str(caught.value)
+
+    refused = client.post(f"{here}/jobs", json={"kind": "protect"})
+    after, protect = (client.get(f"/w/{workspace}/{name}").text for name in ("release", "protect"))
+    client.patch(here, json={"audience": "partner"})
+    partner = client.get(f"/w/{workspace}/release").text
+
+    assert "chosen by a look at the table itself" in sentence
+    assert (refused.status_code, refused.json()["error"]) == (422, sentence)
+    assert 'id="run-now">' in before
+    assert f": {STATUS_WORDS['proved']}." in before
+    for page in (after, protect):
+        assert 'id="run-now" disabled' in page
+        assert html.escape(sentence).replace("&#x27;", "&#39;") in page
+    assert 'id="run-now">' in partner
+    assert f": {STATUS_WORDS['conditional']}." in partner
+    assert not client.get(here).json()["jobs"].get("protect")
 
 
 @pytest.mark.parametrize("kind", ["protect", "compare"])

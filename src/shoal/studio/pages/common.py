@@ -10,8 +10,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from shoal import audiences, planning
-from shoal.core import Audience, Policy
+from shoal import planning, release
+from shoal.core import Audience, Claim, Policy
 from shoal.errors import ShoalError
 from shoal.planning import Plan
 from shoal.studio import document, planned
@@ -82,12 +82,20 @@ class Here:
             return None, str(error)
 
     @cached_property
-    def objection(self) -> str:
-        """Why what would be promised will not do for the audience, or nothing."""
-        plan, _ = self.planned
-        if plan is None or self.policy is None:
-            return ""
-        return audiences.objection(self.policy, plan.claims)
+    def foreseen(self) -> tuple[Plan | None, str]:
+        """The same for its audience and after looks at the table, as a job will find it."""
+        if self.policy is None or self.planned[0] is None:
+            return self.planned
+        try:
+            return release.foreseen(self.studio.booked(self.workspace, self.policy)), ""
+        except ShoalError as error:
+            return None, str(error)
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What would be promised; where a job would refuse it, what the method by itself would."""
+        plan = self.foreseen[0] or self.planned[0]
+        return () if plan is None else plan.claims
 
     @cached_property
     def blocked(self) -> str:
@@ -99,7 +107,7 @@ class Here:
         if self.open_columns:
             left = len(self.open_columns)
             return f"Confirm {left} more column{'s' if left > 1 else ''} under Roles and policy."
-        return self.planned[1] or self.objection
+        return self.foreseen[1]
 
     @cached_property
     def open_columns(self) -> tuple[str, ...]:
@@ -161,8 +169,8 @@ class Here:
             return "later", "after the roles"
         if self.planned[1]:
             return "todo", "cannot be done as set up"
-        if self.objection:
-            return "todo", "needs another claim"
+        if self.foreseen[1]:
+            return "todo", "stops the release"
         return "done", self.policy.method
 
     def _compare_state(self) -> tuple[str, str]:

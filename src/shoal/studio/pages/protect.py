@@ -158,7 +158,7 @@ def chosen(
         "parameters": asked,
         "parameter_error": error,
         "plan_error": refused,
-        "claims": [] if plan is None else [plain(claim) for claim in plan.claims],
+        "claims": [plain(claim) for claim in here.claims],
         "not_claimed": () if plan is None else plan.not_claimed,
         "plan_notes": () if plan is None else plan.notes,
         "cost": spent,
