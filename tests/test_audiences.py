@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import shoal
-from shoal import audiences, planning
+from shoal import audiences, planning, release
 from shoal.cli import app
 from shoal.core import Audience, Claim, KAnonymity, ReleaseForm, Status
-from shoal.errors import InputError
+from shoal.errors import InputError, ShoalError
 from shoal.hazmat import budget
 from shoal.hazmat.fakes import SeededNoise
 
@@ -91,11 +91,11 @@ def test_the_policy_states_the_audience_and_the_plan_refuses_what_will_not_do():
 def test_the_argument_wins_over_the_policy_and_the_manifest_tells_which_it_was():
     policy = stated(release={"audience": "open"})
 
-    release = shoal.protect(people(), policy, audience="internal")
+    made = shoal.protect(people(), policy, audience="internal")
     plain = shoal.protect(people(), stated())
 
-    assert release.manifest["audience"] == "internal"
-    assert release.manifest["policy"]["release"] == {"audience": "open"}
+    assert made.manifest["audience"] == "internal"
+    assert made.manifest["policy"]["release"] == {"audience": "open"}
     assert plain.manifest["audience"] is None
 
 
@@ -127,6 +127,29 @@ def test_after_a_look_an_epsilon_does_for_a_partner_and_not_for_all_and_nothing_
     assert budget.account(path, "people").spent == 0
     shoal.protect(people(), policy, audience="partner")
     assert budget.account(path, "people").spent == 1
+
+
+@pytest.mark.parametrize(
+    "more", [{"release": {"audience": "open"}}, {"require": {"differential-privacy": 1}}]
+)
+def test_what_a_look_stops_is_foreseen_without_a_table_in_the_words_of_the_run(tmp_path, more):
+    path = tmp_path / "budget.sqlite"
+    budget.init(path, "people", Fraction(5))
+    ledger = {"file": str(path), "source": "people"}
+    policy = stated(LAPLACE, ledger=ledger, **more)
+    before = release.foreseen(policy)
+    budget.look(path, "people", budget.Look.TABLE, policy=policy.digest, note="")
+
+    with pytest.raises(ShoalError) as foreseen:
+        release.foreseen(policy)
+    with pytest.raises(ShoalError) as met:
+        shoal.protect(people(), policy)
+    after = release.foreseen(stated(LAPLACE, ledger=ledger))
+
+    assert (type(foreseen.value), str(foreseen.value)) == (type(met.value), str(met.value))
+    assert {one.status for one in before.claims} == {Status.PROVED}
+    assert {one.status for one in after.claims} == {Status.CONDITIONAL}
+    assert after.claims == shoal.protect(people(), stated(LAPLACE, ledger=ledger)).claims
 
 
 def test_an_offer_that_will_not_do_for_the_audience_says_so():
