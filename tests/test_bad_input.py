@@ -369,6 +369,13 @@ def test_an_unknown_key_of_a_column_is_refused(desk):
     [
         ("[requires]", "unknown key 'requires'. Did you mean 'require'?"),
         ("[require]\nk_anonymity = 3\nm-diversity = 2", "unknown key 'm-diversity'."),
+        ("[release]\npurpose = 'open'", "unknown key 'purpose'. Known here: audience."),
+        (
+            "[require]\nl-diversity = { l = 2, column = 'income', order = 1 }",
+            "unknown key 'order'. Known here: l, column, kind, c.",
+        ),
+        ("[columns.x]\nrole = 'other'\nquux = 1", "unknown key 'quux'. Known here: role, kind, "),
+        ("[quux]", "unknown key 'quux'. Known here: version, columns, protect, require, release, "),
         ("[reading]\ndelimeter = ';'", "unknown key 'delimeter'. Did you mean 'delimiter'?"),
         ("[context]\nporpose = 'x'", "unknown key 'porpose'. Did you mean 'purpose'?"),
     ],

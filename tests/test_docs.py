@@ -32,7 +32,7 @@ from shoal import io as files
 from shoal import partition as partitions
 from shoal import sklearn as estimators
 from shoal.comparison import grid
-from shoal.core import Kind, Neighbours, Purpose, ReleaseForm, Role, Status, Transform
+from shoal.core import Audience, Kind, Neighbours, ReleaseForm, Role, Status, Transform
 from shoal.hazmat.fakes import RecordingNoise
 from shoal.methods import REGISTRY
 from shoal.methods.insensitive import Order
@@ -322,7 +322,7 @@ def test_every_policy_key_is_documented(model):
         (Kind, "policy.md"),
         (Transform, "policy.md"),
         (ReleaseForm, "policy.md"),
-        (Purpose, "policy.md"),
+        (Audience, "policy.md"),
         (Aggregate, "methods.md"),
         (Neighbours, "methods.md"),
         (Origin, "methods.md"),

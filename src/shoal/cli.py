@@ -89,7 +89,7 @@ def protect(
     encoding: Encoding = None,
     ledger: Ledger = None,
     source: Source = None,
-    purpose: Annotated[
+    audience: Annotated[
         str | None,
         typer.Option(help="Who will get it, instead of the policy's: open, partner or internal."),
     ] = None,
@@ -133,7 +133,7 @@ def protect(
                 encoding=encoding,
                 ledger=ledger,
                 source=source,
-                purpose=purpose,
+                audience=audience,
                 measure=measured,
                 control=control,
                 comparison=comparison,

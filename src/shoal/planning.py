@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from shoal import clamp, purposes
+from shoal import audiences, clamp
 from shoal import policy as policies
 from shoal.core import (
     Claim,
@@ -62,7 +62,7 @@ def plan(
     *,
     keep_order: bool = False,
     spread: bool = False,
-    purpose: str | None = None,
+    audience: str | None = None,
 ) -> Plan:
     """Settle method, parameters and promises, and stop if a required promise is not among them.
 
@@ -70,15 +70,15 @@ def plan(
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         keep_order: release row i in place of row i.
         spread: the rows lie in blocks on Spark, where only some methods run.
-        purpose: who will get the release, instead of the policy's: open, partner or internal.
+        audience: who will get the release, instead of the policy's: open, partner or internal.
 
     Raises:
-        InputError: something does not fit, or the claims will not do for the purpose.
+        InputError: something does not fit, or the claims will not do for the audience.
         ClaimViolationError: a required promise cannot be had.
     """
     policy = policies.load(policy)
-    if purpose is not None:
-        policy = replace(policy, purpose=purposes.named(purpose))
+    if audience is not None:
+        policy = replace(policy, audience=audiences.named(audience))
     method = find(policy.method)
     columns = policy.columns or method.default_columns(policy.schema)
     if not columns:
@@ -118,7 +118,7 @@ def plan(
             continue
         if not any(covers(claim, guarantee) for claim in planned.claims):
             raise ClaimViolationError(_cannot(planned, guarantee))
-    purposes.refuse(policy, planned.claims)
+    audiences.refuse(policy, planned.claims)
     return planned
 
 
@@ -244,10 +244,10 @@ class Offer:
     Attributes:
         parameters: as `[protect]` would state them.
         release_form: where one must be stated.
-        plan: where unmet, without what policy and purpose require; where refused, none.
+        plan: where unmet, without what policy and audience require; where refused, none.
         proved: a proved claim covers all quasi-identifiers together, public ones aside.
         refused: why it cannot be used as set up, or nothing.
-        unmet: why it does not keep what policy and purpose require, or nothing.
+        unmet: why it does not keep what policy and audience require, or nothing.
         cost: what it takes of the budget, in a sentence.
     """
 
@@ -309,7 +309,7 @@ def offer(policy: Policy, method: Method[Any]) -> Offer:
     except (InputError, ClaimViolationError) as error:
         unmet = str(error)
         try:
-            planned = plan(replace(bare, required={}, purpose=None))
+            planned = plan(replace(bare, required={}, audience=None))
         except (InputError, ClaimViolationError) as reason:
             return Offer(method, stated, form, refused=str(reason))
     return Offer(
@@ -317,7 +317,7 @@ def offer(policy: Policy, method: Method[Any]) -> Offer:
         stated,
         form,
         planned,
-        purposes.claimed_together(policy, planned.claims, {Status.PROVED}),
+        audiences.claimed_together(policy, planned.claims, {Status.PROVED}),
         unmet=unmet,
         cost=cost(policy, planned.claims),
     )

@@ -96,7 +96,7 @@ def _build(content: Mapping[str, Any], *, folder: Path, where: str) -> Policy:
         measure=_measure(spec, folder),
         document=document,
         digest=hashlib.sha256(text.encode()).hexdigest(),
-        purpose=spec.release.purpose,
+        audience=spec.release.audience,
     )
 
 

@@ -67,7 +67,7 @@ def protect(
     encoding: str | None = None,
     ledger: Path | None = None,
     source: str | None = None,
-    purpose: str | None = None,
+    audience: str | None = None,
     measure: bool | None = None,
     control: Path | None = None,
     comparison: Path | None = None,
@@ -90,7 +90,7 @@ def protect(
         encoding: of a CSV file, where it cannot be found out.
         ledger: the budget file, instead of the policy's.
         source: the population in the budget file, instead of the policy's.
-        purpose: who will get the release, instead of the policy's: open, partner or internal.
+        audience: who will get the release, instead of the policy's: open, partner or internal.
         measure: run attacks and measures of utility for the officer's report; by default on
             tables of at most `evidence.MEASURED` rows.
         control: people of the same population who are not in the table, for the attacks.
@@ -109,7 +109,7 @@ def protect(
     if control is not None and measure is False:
         raise InputError("--control is for measuring; expected it without --no-measure.")
     stated = with_ledger(load(policy), ledger, source)
-    planned = plan(stated, keep_order=keep_order, spread=spread, purpose=purpose)
+    planned = plan(stated, keep_order=keep_order, spread=spread, audience=audience)
     io.check_writable(form, planned.policy.schema.released)
     internal = out.with_name(out.name + INTERNAL_SUFFIX)
     progress("reading the file", 0, 1)
@@ -125,7 +125,7 @@ def protect(
         "format": None if form == "parquet" else form, "keep-order": keep_order,
         "guard-formulas": guard_formulas, "delimiter": delimiter, "encoding": encoding,
         "ledger": ledger.name if ledger else None, "source": source,
-        "purpose": purpose, "control": control.name if control else None,
+        "audience": audience, "control": control.name if control else None,
         "comparison": comparison.name if comparison else None,
         "measure": measure is True and control is None, "no-measure": measure is False,
         "engine": engine if spread else None,

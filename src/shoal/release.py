@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal import engine, io, purposes
+from shoal import audiences, engine, io
 from shoal.core import (
     Check,
     Claim,
@@ -66,7 +66,7 @@ def protect(
     policy: Policy | Mapping[str, Any] | str | Path,
     *,
     keep_order: bool = False,
-    purpose: str | None = None,
+    audience: str | None = None,
     progress: Progress = silent,
     noise: Noise | None = None,
 ) -> Release:
@@ -77,8 +77,8 @@ def protect(
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         keep_order: release row i in place of row i. By default rows are shuffled, since
             their order can identify.
-        purpose: who will get the release, instead of the policy's: open, partner or internal;
-            see `shoal.purposes`.
+        audience: who will get the release, instead of the policy's: open, partner or internal;
+            see `shoal.audiences`.
         progress: called with the stage and how far it is.
         noise: another source of noise, for experiments: a release made with one that is
             not secure carries no claim of differential privacy.
@@ -88,11 +88,11 @@ def protect(
 
     Raises:
         InputError: the table or the policy cannot be used as it is, or the claims will not do
-            for the purpose.
+            for the audience.
         ClaimViolationError: a required promise cannot be kept; nothing is released.
     """
     source = engine.source(data)
-    planned = plan(policy, keep_order=keep_order, spread=source.spread, purpose=purpose)
+    planned = plan(policy, keep_order=keep_order, spread=source.spread, audience=audience)
     done = run(planned, source, progress=progress, noise=noise)
     settle(done)
     return done.release
@@ -269,11 +269,28 @@ def _still_covered(planned: Plan, claims: tuple[Claim, ...]) -> None:
                 f"The policy requires {guarantee}, and this run cannot promise it: with these "
                 "rows and this source of noise no proved claim is left. Nothing was written."
             )
-    purposes.refuse(planned.policy, claims, why="with these rows and this source of noise")
+    audiences.refuse(planned.policy, claims, why="with these rows and this source of noise")
 
 
 NOT_CHOSEN = "method and parameters were not chosen from this table"
 """What an epsilon assumes once methods were compared on the confidential table."""
+
+
+def foreseen(policy: Policy) -> Plan:
+    """Plan a release with all that is known before its table is read; nothing is recorded.
+
+    To `plan` it adds what `run` finds in the budget file: after a comparison of methods on the
+    table itself an epsilon is conditional.
+
+    Raises:
+        InputError: something does not fit, or the claims will not do for the audience.
+        ClaimViolationError: a required promise cannot be had.
+    """
+    planned = plan(policy)
+    if not _looked(policy):
+        return planned
+    _not_looked_at(planned, planned.claims, looked=True)
+    return replace(planned, claims=tuple(map(_if_not_chosen_from_it, planned.claims)))
 
 
 def _looked(policy: Policy) -> bool:
@@ -287,7 +304,7 @@ def _not_looked_at(planned: Plan, claims: Iterable[Claim], *, looked: bool) -> N
     """Stop where an epsilon is required, and the choice of the method may have cost more."""
     if looked:
         left = map(_if_not_chosen_from_it, claims)
-        purposes.refuse(planned.policy, left, why="chosen by a look at the table itself")
+        audiences.refuse(planned.policy, left, why="chosen by a look at the table itself")
     for guarantee in planned.required:
         if looked and isinstance(guarantee, DifferentialPrivacy):
             raise ClaimViolationError(
@@ -465,7 +482,7 @@ def _manifest(
         "parameters": plain(planned.setting.parameters.model_dump()),
         "protected_columns": list(planned.setting.columns),
         "release_form": planned.setting.release_form.value,
-        "purpose": plain(planned.policy.purpose),
+        "audience": plain(planned.policy.audience),
         "rows": outcome.rows,
         "suppressed": outcome.suppressed,
         "columns": dict(outcome.columns),

@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from shoal.core import Distance, Diversity, Kind, Purpose, ReleaseForm, Role, Transform
+from shoal.core import Audience, Distance, Diversity, Kind, ReleaseForm, Role, Transform
 from shoal.errors import did_you_mean
 
 EXPECTED = {
@@ -327,8 +327,8 @@ class RequireSpec(_Spec):
 class ReleaseSpec(_Spec):
     """For whom the release is."""
 
-    purpose: Annotated[Purpose, choice(Purpose)] | None = Field(
-        None, description="Who will get it; its claims must do for that, or nothing is written."
+    audience: Annotated[Audience, choice(Audience)] | None = Field(
+        None, description="Who will get it; its claims must do for them, or nothing is written."
     )
 
 
@@ -442,7 +442,9 @@ def _expected(error: ErrorDetails) -> str:
         return str(error["msg"])
     name = str(error["loc"][-1]) if error["loc"] else ""
     if kind == "extra_forbidden":
-        return f"unknown key '{name}'.{did_you_mean(name, _known_keys(error))}"
+        known = _known_keys(error)
+        told = f" Known here: {', '.join(known)}." if known else ""
+        return f"unknown key '{name}'.{did_you_mean(name, known) or told}"
     if kind == "missing":
         what = "two values" if isinstance(error["loc"][-1], int) else f"a value for '{name}'"
         return f"expected {what}, found none."
@@ -459,14 +461,20 @@ def _sort(value: object) -> str:
 
 
 def _known_keys(error: ErrorDetails) -> list[str]:
-    section = str(error["loc"][0]) if len(error["loc"]) > 1 else ""
+    """The keys of the table that has an unknown one; none for a table of a method's own."""
+    tables = [str(part) for part in error["loc"][:-1] if not isinstance(part, int)] or [""]
     models: dict[str, type[BaseModel]] = {
+        "": PolicySpec,
         "columns": ColumnSpec,
         "require": RequireSpec,
+        "l-diversity": DiversitySpec,
+        "t-closeness": ClosenessSpec,
         "release": ReleaseSpec,
         "reading": ReadingSpec,
         "ledger": LedgerSpec,
         "context": ContextSpec,
         "measure": MeasureSpec,
     }
-    return [f.alias or name for name, f in models.get(section, PolicySpec).model_fields.items()]
+    # Below [columns] come names that the steward gave.
+    found = models.get("columns" if tables[0] == "columns" else tables[-1])
+    return [] if found is None else [f.alias or name for name, f in found.model_fields.items()]

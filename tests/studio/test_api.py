@@ -232,7 +232,7 @@ def test_a_plan_says_what_would_be_promised_before_data_is_touched(client, works
     assert found["fits"] == ["open", "partner", "internal"]
     assert "requires 5-anonymity" in weak["refused"]
     assert {"mdav", "copula", "auto"} <= {card["name"] for card in cards["methods"]}
-    assert [preset["name"] for preset in cards["presets"]] == ["open", "partner", "internal"]
+    assert [audience["name"] for audience in cards["audiences"]] == ["open", "partner", "internal"]
 
 
 def test_a_budget_is_granted_and_shown(client):

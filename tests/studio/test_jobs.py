@@ -1,5 +1,6 @@
 """Long work: in processes of its own, cancelled without a trace, told in one sentence."""
 
+import html
 import io
 import json
 import os
@@ -12,8 +13,23 @@ import polars as pl
 import pytest
 
 from shoal import checking, publish
+from shoal.errors import InputError
+from shoal.hazmat import budget
+from shoal.report.words import STATUS_WORDS
 from shoal.studio.jobs import KILLED, Jobs, Kind
 
+EPSILON = """
+version = 1
+[columns]
+name = "identifier"
+age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }
+sex = { role = "other", public = true }
+income = { role = "confidential", kind = "numeric", bounds = [0, 1000000] }
+[protect]
+method = "laplace"
+epsilon = 1
+columns = ["age", "income"]
+"""
 GRID = [{"method": "mdav", "k": [3, 6]}]
 
 
@@ -59,7 +75,7 @@ def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspac
     checks = checking.check(pl.read_parquet(folder / "release.parquet"), tmp_path / "policy.toml")
     publish.protect(
         tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "other",
-        measure=False, purpose="open",
+        measure=False, audience="open",
     )  # fmt: skip
     ours, theirs = (
         json.loads((where / "manifest.json").read_text()) for where in (folder, tmp_path / "other")
@@ -202,21 +218,57 @@ def test_no_job_outlives_the_server_and_the_next_one_says_so(tmp_path, tools):
     assert shown["data"]["here"] is False
 
 
-def test_a_preset_refuses_a_method_whose_claims_will_not_do(client, workspace, tools):
+def test_an_audience_refuses_a_method_whose_claims_will_not_do(client, workspace, tools):
     policy = tools.policy.replace('method = "mdav"', 'method = "individual-ranking"')
     policy = policy.partition("[require]")[0]
     tools.with_people(client, workspace, policy=policy)
     refused = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": "protect"})
-    client.patch(f"/api/workspaces/{workspace}", json={"preset": "internal"})
+    client.patch(f"/api/workspaces/{workspace}", json={"audience": "internal"})
     job = start(client, workspace, kind="protect", measure=False)
 
     assert refused.status_code == 422
-    assert "open release" in refused.json()["error"]
+    assert "Audience 'open' (anybody)" in refused.json()["error"]
     assert tools.ended(client, job)["state"] == "done"
     again = client.get(f"/api/workspaces/{workspace}/again").json()
-    assert "--purpose internal" in again["command"]
-    assert client.get(f"/api/workspaces/{workspace}").json()["preset"] == "internal"
-    assert client.get(f"/api/releases/{job}/manifest.json").json()["purpose"] == "internal"
+    assert "--audience internal" in again["command"]
+    assert client.get(f"/api/workspaces/{workspace}").json()["audience"] == "internal"
+    assert client.get(f"/api/releases/{job}/manifest.json").json()["audience"] == "internal"
+
+
+def test_after_a_look_the_screen_says_before_the_job_that_an_epsilon_is_not_for_anybody(
+    served, client, workspace, tools, tmp_path
+):
+    here = f"/api/workspaces/{workspace}"
+    tools.with_people(client, workspace, policy=EPSILON)
+    client.post("/api/budget", json={"source": "looked at", "epsilon": "5"})
+    names = ["name", "age", "sex", "income"]
+    client.patch(here, json={"source": "looked at", "confirmed": names})
+    before = client.get(f"/w/{workspace}/release").text
+    budget.look(served.settings.budget, "looked at", budget.Look.TABLE, policy="")
+    (tmp_path / "people.csv").write_bytes(tools.people())
+    (tmp_path / "policy.toml").write_text(EPSILON)
+    with pytest.raises(InputError) as caught:  # What a job does.
+        publish.protect(
+            tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "out",
+            audience="open", ledger=served.settings.budget, source="looked at",
+        )  # fmt: skip
+    sentence = str(caught.value)
+
+    refused = client.post(f"{here}/jobs", json={"kind": "protect"})
+    after, protect = (client.get(f"/w/{workspace}/{name}").text for name in ("release", "protect"))
+    client.patch(here, json={"audience": "partner"})
+    partner = client.get(f"/w/{workspace}/release").text
+
+    assert "chosen by a look at the table itself" in sentence
+    assert (refused.status_code, refused.json()["error"]) == (422, sentence)
+    assert 'id="run-now">' in before
+    assert f": {STATUS_WORDS['proved']}." in before
+    for page in (after, protect):
+        assert 'id="run-now" disabled' in page
+        assert html.escape(sentence).replace("&#x27;", "&#39;") in page
+    assert 'id="run-now">' in partner
+    assert f": {STATUS_WORDS['conditional']}." in partner
+    assert not client.get(here).json()["jobs"].get("protect")
 
 
 @pytest.mark.parametrize("kind", ["protect", "compare"])

@@ -242,7 +242,7 @@ def test_a_reload_goes_on_with_the_job_and_cancel_leaves_nothing_behind(tab, tmp
     assert tab.locator("#compare-now").count() == 1
 
 
-def test_the_sample_comes_with_a_policy_and_cards_and_presets_change_what_would_be_done(tab):
+def test_the_sample_comes_with_a_policy_and_cards_and_audiences_change_what_would_be_done(tab):
     tab.click("#take-sample")
     tab.wait_for_selector("#columns-title")
     assert "10,000 rows" in tab.inner_text("#rail")
@@ -250,8 +250,8 @@ def test_the_sample_comes_with_a_policy_and_cards_and_presets_change_what_would_
 
     tab.goto(f"{tab.base}/protect")
     before = tab.locator(".method:visible").count()
-    tab.check("#preset-internal")
-    tab.wait_for_selector("text='Internal use'.")
+    tab.check("#audience-internal")
+    tab.wait_for_selector("text=the audience 'internal' (our own staff).")
     assert tab.locator(".method:visible").count() >= before
     tab.click("#method-mondrian button")
     tab.wait_for_selector("#method-mondrian.chosen")

@@ -58,7 +58,7 @@ class Releases:
         table.write_csv(self._data)
         # An audit of invented people must not be booked on the population's budget, and goes to
         # nobody.
-        self._policy = replace(planned.policy, ledger={}, purpose=None)
+        self._policy = replace(planned.policy, ledger={}, audience=None)
         self._form = planned.setting.release_form
         self._noise = noise
 

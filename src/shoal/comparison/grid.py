@@ -67,7 +67,7 @@ class Candidate:
             columns=self.columns,
             release_form=self.release_form,
             ledger={},
-            purpose=None,
+            audience=None,
             document=document,
             digest=hashlib.sha256(text.encode()).hexdigest(),
         )

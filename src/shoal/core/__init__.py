@@ -17,6 +17,7 @@ from shoal.core.columns import (
     silent,
 )
 from shoal.core.promises import (
+    Audience,
     Check,
     Claim,
     DifferentialPrivacy,
@@ -27,7 +28,6 @@ from shoal.core.promises import (
     KAnonymity,
     LDiversity,
     Neighbours,
-    Purpose,
     ReleaseForm,
     Status,
     StochasticTCloseness,
@@ -49,6 +49,7 @@ __all__ = [
     "LAPLACE",
     "RESPONSE",
     "SELECTION",
+    "Audience",
     "Check",
     "Claim",
     "Column",
@@ -67,7 +68,6 @@ __all__ = [
     "Persons",
     "Policy",
     "Progress",
-    "Purpose",
     "Release",
     "ReleaseForm",
     "Role",

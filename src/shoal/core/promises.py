@@ -33,8 +33,8 @@ class Status(StrEnum):
     REFUTED = "refuted"
 
 
-class Purpose(StrEnum):
-    """Who will get a release; see `shoal.purposes` for the claims that each needs."""
+class Audience(StrEnum):
+    """Who will get a release; see `shoal.audiences` for the claims that each needs."""
 
     OPEN = "open"
     PARTNER = "partner"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.core.columns import Schema
-from shoal.core.promises import Check, Claim, Purpose, ReleaseForm, figure
+from shoal.core.promises import Audience, Check, Claim, ReleaseForm, figure
 from shoal.core.spending import Spending
 from shoal.errors import InputError
 
@@ -20,7 +20,7 @@ class Policy:
 
     Attributes:
         required: guarantees by name with their parameter, as written in `[require]`.
-        purpose: who will get the release, if stated; then its claims must do for that.
+        audience: who will get the release, if stated; then its claims must do for them.
         measure: what `shoal measure` looks at beside its own choice.
         document: the policy as plain JSON values, without `[context]`, `[ledger]` and
             `[measure]`; it is published.
@@ -39,7 +39,7 @@ class Policy:
     measure: Mapping[str, Any]
     document: Mapping[str, Any]
     digest: str
-    purpose: Purpose | None = None
+    audience: Audience | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -149,7 +149,7 @@ def again(
             words += [f"--{option}"] if value is True else [f"--{option}", value]
     suffix = data.suffix.removeprefix(".").lower()
     reader = _READERS.get(suffix, "polars.read_csv")
-    whom = f", purpose={options['purpose']!r}" if options.get("purpose") else ""
+    whom = f", audience={options['audience']!r}" if options.get("audience") else ""
     if options.get("engine") == "spark":
         lines = [
             "import shoal",

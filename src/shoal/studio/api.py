@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from shoal import purposes, release
-from shoal.core import Purpose
+from shoal import audiences, release
+from shoal.core import Audience
 from shoal.errors import InputError
 from shoal.policy import shown
 from shoal.studio import document, downloads, uploads
@@ -22,7 +22,7 @@ from shoal.studio.context import Current, Studio, TheSession, TheStudio
 from shoal.studio.history import Entry
 from shoal.studio.jobs import JobStatus
 from shoal.studio.keeping import ID
-from shoal.studio.planned import Card, Preview, purpose_of
+from shoal.studio.planned import Card, Preview, audience_of
 from shoal.studio.profile import DataProfile
 from shoal.studio.workspace import Workspace
 
@@ -74,7 +74,7 @@ class WorkspaceOut(BaseModel):
     data: FileOut | None
     others: FileOut | None
     confirmed: list[str]
-    preset: str
+    audience: str
     chosen: str
     form: str
     source: str
@@ -88,7 +88,7 @@ class WorkspaceIn(_Model):
 
     title: str | None = Field(None, max_length=200)
     confirmed: list[str] | None = None
-    preset: Purpose | None = Field(None, description="Written into the policy as its purpose.")
+    audience: Audience | None = Field(None, description="Who will get it; written into the policy.")
     form: Literal["parquet", "csv", "sav", "dta"] | None = None
     source: str | None = Field(None, max_length=200)
 
@@ -126,8 +126,8 @@ class PlanIn(_Model):
     protect: dict[str, Any] | None = None
 
 
-class PresetOut(BaseModel):
-    """A rule on which claims will do."""
+class AudienceOut(BaseModel):
+    """Who may get a release, and the rule on which claims will do for them."""
 
     name: str
     title: str
@@ -135,10 +135,10 @@ class PresetOut(BaseModel):
 
 
 class MethodsOut(BaseModel):
-    """Methods and presets."""
+    """Methods and audiences."""
 
     methods: tuple[Card, ...]
-    presets: list[PresetOut]
+    audiences: list[AudienceOut]
 
 
 class ProtectIn(_Model):
@@ -232,8 +232,8 @@ def change_workspace(studio: TheStudio, workspace: Current, given: WorkspaceIn) 
     changed = given.model_dump(exclude_none=True)
     if "confirmed" in changed:
         changed["confirmed"] = tuple(changed["confirmed"])
-    if purpose := changed.pop("preset", None):
-        studio.put_fields(workspace, {"release": {"purpose": purpose.value}})
+    if audience := changed.pop("audience", None):
+        studio.put_fields(workspace, {"release": {"audience": audience.value}})
     return _workspace(studio, studio.store.change(workspace.id, **changed))
 
 
@@ -327,12 +327,12 @@ def plan(studio: TheStudio, workspace: Current, given: PlanIn) -> Preview:
 
 @router.get("/workspaces/{id}/methods")
 def methods(studio: TheStudio, workspace: Current) -> MethodsOut:
-    """Every method, with what it would promise here, and the presets."""
+    """Every method, with what it would promise here, and the audiences."""
     return MethodsOut(
         methods=studio.cards(workspace),
-        presets=[
-            PresetOut(name=one, title=rule.title, sentence=rule.sentence)
-            for one, rule in purposes.RULES.items()
+        audiences=[
+            AudienceOut(name=one, title=rule.title, sentence=rule.sentence)
+            for one, rule in audiences.RULES.items()
         ],
     )
 
@@ -486,7 +486,7 @@ def _workspace(studio: Studio, one: Workspace) -> WorkspaceOut:
         created=one.created,
         **files,
         confirmed=list(one.confirmed),
-        preset=purpose_of(one.policy),
+        audience=audience_of(one.policy),
         chosen=one.chosen,
         form=one.form,
         source=one.source,

@@ -18,7 +18,8 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
-from shoal import planning, sample
+from shoal import release, sample
+from shoal.core import Policy
 from shoal.errors import InputError
 from shoal.report import evidence
 from shoal.studio import document, planned, profile, uploads
@@ -158,6 +159,13 @@ class Studio:
         """Every method, with what it would promise here."""
         return planned.cards(workspace.policy, folder=self.store.files(workspace.id))
 
+    def booked(self, workspace: Workspace, policy: Policy) -> Policy:
+        """A policy with the studio's budget file, if the workspace names a population in it."""
+        if not workspace.source:
+            return policy
+        ledger = {"file": str(self.settings.budget), "source": workspace.source}
+        return replace(policy, ledger=ledger)
+
     def start_protect(self, workspace: Workspace, *, measure: bool | None = None) -> str:
         """Make a release, in a job.
 
@@ -169,13 +177,13 @@ class Studio:
             The job's id, which is the release's too.
 
         Raises:
-            InputError: something is missing, or the purpose needs another claim.
+            InputError: something is missing, or the audience needs another claim.
             ClaimViolationError: a required promise cannot be had.
         """
         data = self._data(workspace)
         policy = document.judged(_policy(workspace), folder=self.store.files(workspace.id))
-        purpose = planned.purpose_of(workspace.policy).value
-        planning.plan(policy, purpose=purpose)
+        audience = planned.audience_of(workspace.policy)
+        release.foreseen(replace(self.booked(workspace, policy), audience=audience))
         id_ = new_id()
         others = self.path(workspace, workspace.others)
         compared = self.comparison(workspace)
@@ -184,7 +192,7 @@ class Studio:
             "data": str(data),
             "out": str(self.jobs.release(id_)),
             "form": workspace.form,
-            "purpose": purpose,
+            "audience": audience.value,
             "measure": measure,
             "control": None if others is None or measure is False else str(others),
             "comparison": None if compared is None else str(compared / "comparison.json"),
@@ -312,7 +320,7 @@ class Studio:
             "control": others,
             "ledger": str(self.settings.budget) if workspace.source else None,
             "source": workspace.source or None,
-            "purpose": planned.purpose_of(workspace.policy).value,
+            "audience": planned.audience_of(workspace.policy).value,
         }
         return evidence.again(Path(label), Path("policy.toml"), Path("release"), options)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from shoal import planning, purposes
-from shoal.core import Policy, Purpose
+from shoal import audiences, planning
+from shoal.core import Audience, Policy
 from shoal.errors import ShoalError
 from shoal.methods import REGISTRY, Method, find
 from shoal.policy import shown
@@ -29,7 +29,7 @@ class Preview:
         not_claimed: sentences.
         notes: sentences.
         refused: why it cannot be done, in a sentence, or "".
-        fits: the purposes for which its claims will do.
+        fits: the audiences for which its claims will do.
     """
 
     method: str
@@ -111,7 +111,7 @@ def cards(text: str, *, folder: Path) -> tuple[Card, ...]:
 
 
 def _preview(policy: Policy, method: Method[Any]) -> Preview:
-    offer = planning.offer(replace(policy, purpose=None), method)
+    offer = planning.offer(replace(policy, audience=None), method)
     parameters = shown(dict(offer.parameters))
     if offer.plan is None or offer.unmet:
         return Preview(method.name, parameters, refused=offer.refused or offer.unmet)
@@ -124,17 +124,17 @@ def _preview(policy: Policy, method: Method[Any]) -> Preview:
         notes=offer.plan.notes,
         fits=tuple(
             one.value
-            for one in Purpose
-            if not purposes.objection(replace(policy, purpose=one), offer.claims)
+            for one in Audience
+            if not audiences.objection(replace(policy, audience=one), offer.claims)
         ),
     )
 
 
-def purpose_of(text: str) -> Purpose:
+def audience_of(text: str) -> Audience:
     """Who will get the release, by the policy; anybody, where it does not say.
 
     Args:
         text: the policy, TOML, or "".
     """
     stated = document.parsed(text).get("release", {}) if text else {}
-    return purposes.named(stated.get("purpose", Purpose.OPEN))
+    return audiences.named(stated.get("audience", Audience.OPEN))

@@ -119,7 +119,7 @@ def _protect(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
         Path(given["policy"]),
         Path(given["out"]),
         form=given["form"],
-        purpose=given["purpose"],
+        audience=given["audience"],
         measure=given["measure"],
         control=_path(given["control"]),
         comparison=_path(given["comparison"]),

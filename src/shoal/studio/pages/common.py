@@ -10,8 +10,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from shoal import planning, purposes
-from shoal.core import Policy, Purpose
+from shoal import planning, release
+from shoal.core import Audience, Claim, Policy
 from shoal.errors import ShoalError
 from shoal.planning import Plan
 from shoal.studio import document, planned
@@ -58,34 +58,44 @@ class Here:
 
     @cached_property
     def policy(self) -> Policy | None:
-        """The policy with its purpose, or none before there is one."""
+        """The policy with its audience, or none before there is one."""
         if not self.workspace.policy:
             return None
         folder = self.studio.store.files(self.workspace.id)
-        return replace(document.judged(self.workspace.policy, folder=folder), purpose=self.purpose)
+        return replace(
+            document.judged(self.workspace.policy, folder=folder), audience=self.audience
+        )
 
     @cached_property
-    def purpose(self) -> Purpose:
+    def audience(self) -> Audience:
         """Who will get the release."""
-        return planned.purpose_of(self.workspace.policy)
+        return planned.audience_of(self.workspace.policy)
 
     @cached_property
     def planned(self) -> tuple[Plan | None, str]:
-        """What would be done and promised, for any purpose, or none and why not."""
+        """What would be done and promised, for any audience, or none and why not."""
         if self.policy is None:
             return None, "There is no policy yet. Choose a file first."
         try:
-            return planning.plan(replace(self.policy, purpose=None)), ""
+            return planning.plan(replace(self.policy, audience=None)), ""
         except ShoalError as error:
             return None, str(error)
 
     @cached_property
-    def objection(self) -> str:
-        """Why what would be promised will not do for the purpose, or nothing."""
-        plan, _ = self.planned
-        if plan is None or self.policy is None:
-            return ""
-        return purposes.objection(self.policy, plan.claims)
+    def foreseen(self) -> tuple[Plan | None, str]:
+        """The same for its audience and after looks at the table, as a job will find it."""
+        if self.policy is None or self.planned[0] is None:
+            return self.planned
+        try:
+            return release.foreseen(self.studio.booked(self.workspace, self.policy)), ""
+        except ShoalError as error:
+            return None, str(error)
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What would be promised; where a job would refuse it, what the method by itself would."""
+        plan = self.foreseen[0] or self.planned[0]
+        return () if plan is None else plan.claims
 
     @cached_property
     def blocked(self) -> str:
@@ -97,7 +107,7 @@ class Here:
         if self.open_columns:
             left = len(self.open_columns)
             return f"Confirm {left} more column{'s' if left > 1 else ''} under Roles and policy."
-        return self.planned[1] or self.objection
+        return self.foreseen[1]
 
     @cached_property
     def open_columns(self) -> tuple[str, ...]:
@@ -159,8 +169,8 @@ class Here:
             return "later", "after the roles"
         if self.planned[1]:
             return "todo", "cannot be done as set up"
-        if self.objection:
-            return "todo", "needs another claim"
+        if self.foreseen[1]:
+            return "todo", "stops the release"
         return "done", self.policy.method
 
     def _compare_state(self) -> tuple[str, str]:

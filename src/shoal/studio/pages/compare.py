@@ -117,10 +117,7 @@ def _show(
     given = form or {}
     job = here.job(Kind.COMPARE, Kind.SELECT)
     others = workspace.others if studio.path(workspace, workspace.others) else None
-    booked = policy
-    if workspace.source:
-        ledger = {"file": str(studio.settings.budget), "source": workspace.source}
-        booked = replace(policy, ledger=ledger)
+    booked = studio.booked(workspace, policy)
     every = grid.default(policy)
     found = _found(here)
     return screen(

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from shoal import planning, purposes
+from shoal import audiences, planning
 from shoal.core import Policy
 from shoal.errors import InputError, ShoalError
 from shoal.methods import find
@@ -25,15 +25,15 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/w/{id}/protect")
 def show(studio: TheStudio, workspace: Current) -> Response:
-    """Show presets, the chosen method and every other one."""
+    """Show audiences, the chosen method and every other one."""
     here = Here(studio, workspace)
     return back_to(here, "data") if here.policy is None else _show(here, here.policy)
 
 
-@router.post("/w/{id}/protect/preset")
-def preset(studio: TheStudio, workspace: Current, form: Form) -> Response:
+@router.post("/w/{id}/protect/audience")
+def audience(studio: TheStudio, workspace: Current, form: Form) -> Response:
     """Say who will get the table."""
-    stated = {"purpose": purposes.named(form.get("preset", "")).value}
+    stated = {"audience": audiences.named(form.get("audience", "")).value}
     text = editing.with_table(workspace.policy, "release", stated)
     return back_to(Here(studio, studio.put_policy(workspace, text)), "protect")
 
@@ -119,22 +119,22 @@ def _show(
     offers = [_offer(one, policy) for one in planning.offers(policy)]
     fitting = [one for one in offers if one["chosen"] or not (one["refused"] or one["unmet"])]
     others = [one for one in offers if one not in fitting]
-    title = purposes.RULES[here.purpose].title
+    title = audiences.RULES[here.audience].title
     return screen(
         here,
         "protect",
-        presets=[
+        audiences=[
             {"key": one.value, "title": rule.title, "words": rule.sentence}
-            for one, rule in purposes.RULES.items()
+            for one, rule in audiences.RULES.items()
         ],
-        preset=here.purpose.value,
+        audience=here.audience.value,
         requirements=fields.requirements(required or here.document.get("require", {})),
         require_error=require_error,
         offers=sorted(fitting, key=lambda one: not one["chosen"]),
         others=others,
         offers_words=f"{len(fitting)} of {len(offers)} methods fit these columns, what the policy "
-        f"requires and the purpose '{title}'.",
-        others_words=f"{len(others)} methods that do not fit this purpose or these columns",
+        f"requires and the audience '{here.audience}' ({title.lower()}).",
+        others_words=f"{len(others)} methods that do not fit these columns or this audience",
         **chosen(here, policy, error=error, typed=typed or {}),
     )
 
@@ -158,7 +158,7 @@ def chosen(
         "parameters": asked,
         "parameter_error": error,
         "plan_error": refused,
-        "claims": [] if plan is None else [plain(claim) for claim in plan.claims],
+        "claims": [plain(claim) for claim in here.claims],
         "not_claimed": () if plan is None else plan.not_claimed,
         "plan_notes": () if plan is None else plan.notes,
         "cost": spent,

@@ -129,19 +129,19 @@ def checklist(
     here: Here, account: Mapping[str, Any] | None, released: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
     """What an officer asks: roles, claims, checks, budget and context, each with its state."""
-    plan, refused = here.planned
+    _, refused = here.foreseen
     left = len(here.open_columns)
     stated = _context(here)
     missing = [title for key, (title, _) in CONTEXT.items() if key not in stated]
-    claims = [] if plan is None else [plain(claim) for claim in plan.claims]
+    claims = [plain(claim) for claim in here.claims]
     weak = [one for one in claims if one["status"] != Status.PROVED]
     return [
         _line_of("Roles", "todo" if left else "done",
                  [f"{left} columns are still to confirm." if left else "Every role is confirmed."],
                  (f"{here.base}/roles", "Confirm them") if left else None),
-        _line_of("Claims", "stop" if refused or here.objection else "todo" if weak else "done",
-                 [refused or here.objection]
-                 if refused or here.objection
+        _line_of("Claims", "stop" if refused else "todo" if weak else "done",
+                 [refused]
+                 if refused
                  else [f"{words.title(one['guarantee'])}: {words.STATUS_WORDS[one['status']]}."
                        for one in claims] or ["Nothing is promised."],
                  (f"{here.base}/protect", "Change the method")),

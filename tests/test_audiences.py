@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import shoal
-from shoal import planning, purposes
+from shoal import audiences, planning, release
 from shoal.cli import app
-from shoal.core import Claim, KAnonymity, Purpose, ReleaseForm, Status
-from shoal.errors import InputError
+from shoal.core import Audience, Claim, KAnonymity, ReleaseForm, Status
+from shoal.errors import InputError, ShoalError
 from shoal.hazmat import budget
 from shoal.hazmat.fakes import SeededNoise
 
@@ -50,67 +50,69 @@ def claim(status, columns):
 
 
 @given(
-    st.sampled_from(Purpose),
+    st.sampled_from(Audience),
     st.lists(
         st.tuples(st.sampled_from(Status), st.sets(st.sampled_from(["age", "hours"]), min_size=1)),
         max_size=4,
     ),
 )
-def test_a_purpose_needs_one_claim_of_a_good_status_on_all_keys_that_are_not_public(purpose, made):
+def test_an_audience_needs_one_claim_of_a_good_status_on_all_keys_that_are_not_public(
+    audience, made
+):
     enough = {
-        Purpose.OPEN: {Status.PROVED},
-        Purpose.PARTNER: {Status.PROVED, Status.CONDITIONAL},
-        Purpose.INTERNAL: set(Status),
-    }[purpose]
+        Audience.OPEN: {Status.PROVED},
+        Audience.PARTNER: {Status.PROVED, Status.CONDITIONAL},
+        Audience.INTERNAL: set(Status),
+    }[audience]
     claims = [claim(status, columns) for status, columns in made]
 
-    reason = purposes.objection(replace(stated(), purpose=purpose), claims)
+    reason = audiences.objection(replace(stated(), audience=audience), claims)
 
     fits = any(s in enough and columns == {"age", "hours"} for s, columns in made)
-    assert (not reason) is (fits or purpose is Purpose.INTERNAL)
+    assert (not reason) is (fits or audience is Audience.INTERNAL)
 
 
-def test_without_a_purpose_any_claim_will_do():
-    assert purposes.objection(stated(), []) == ""
+def test_without_an_audience_any_claim_will_do():
+    assert audiences.objection(stated(), []) == ""
 
 
-def test_the_policy_states_the_purpose_and_the_plan_refuses_what_will_not_do():
+def test_the_policy_states_the_audience_and_the_plan_refuses_what_will_not_do():
     with pytest.raises(InputError) as caught:
-        shoal.plan(stated(release={"purpose": "open"}))
+        shoal.plan(stated(release={"audience": "open"}))
 
     assert str(caught.value) == (
-        "Purpose 'open' (open release) needs a claim that is proved for all quasi-identifiers "
+        "Audience 'open' (anybody) needs a claim that is proved for all quasi-identifiers "
         "together, and method 'individual-ranking' as set up carries none. Choose another method, "
-        "release form or purpose."
+        "release form or audience."
     )
-    planning.plan(stated(release={"purpose": "internal"}))
+    planning.plan(stated(release={"audience": "internal"}))
 
 
 def test_the_argument_wins_over_the_policy_and_the_manifest_tells_which_it_was():
-    policy = stated(release={"purpose": "open"})
+    policy = stated(release={"audience": "open"})
 
-    release = shoal.protect(people(), policy, purpose="internal")
+    made = shoal.protect(people(), policy, audience="internal")
     plain = shoal.protect(people(), stated())
 
-    assert release.manifest["purpose"] == "internal"
-    assert release.manifest["policy"]["release"] == {"purpose": "open"}
-    assert plain.manifest["purpose"] is None
+    assert made.manifest["audience"] == "internal"
+    assert made.manifest["policy"]["release"] == {"audience": "open"}
+    assert plain.manifest["audience"] is None
 
 
 @pytest.mark.parametrize("name", ["opne", "", "Open"])
-def test_an_unknown_purpose_is_told_the_known_ones(name):
-    with pytest.raises(InputError, match="a purpose among open, partner, internal, found"):
-        shoal.plan(stated(), purpose=name)
+def test_an_unknown_audience_is_told_the_known_ones(name):
+    with pytest.raises(InputError, match="an audience among open, partner, internal, found"):
+        shoal.plan(stated(), audience=name)
 
 
-def test_a_misspelt_purpose_in_a_policy_is_told_the_known_ones():
-    with pytest.raises(InputError, match=r"release.purpose: expected one of open, partner"):
-        stated(release={"purpose": "opne"})
+def test_a_misspelt_audience_in_a_policy_is_told_the_known_ones():
+    with pytest.raises(InputError, match=r"release.audience: expected one of open, partner"):
+        stated(release={"audience": "opne"})
 
 
 def test_noise_that_is_not_secure_carries_no_claim_for_an_open_release():
     with pytest.raises(InputError, match="this source of noise carries none"):
-        shoal.protect(people(), stated(LAPLACE), purpose="open", noise=SeededNoise(1))
+        shoal.protect(people(), stated(LAPLACE), audience="open", noise=SeededNoise(1))
 
 
 def test_after_a_look_an_epsilon_does_for_a_partner_and_not_for_all_and_nothing_is_spent(tmp_path):
@@ -120,28 +122,51 @@ def test_after_a_look_an_epsilon_does_for_a_partner_and_not_for_all_and_nothing_
     budget.look(path, "people", budget.Look.TABLE, policy=policy.digest, note="")
 
     with pytest.raises(InputError, match="chosen by a look at the table itself carries none"):
-        shoal.protect(people(), policy, purpose="open")
+        shoal.protect(people(), policy, audience="open")
 
     assert budget.account(path, "people").spent == 0
-    shoal.protect(people(), policy, purpose="partner")
+    shoal.protect(people(), policy, audience="partner")
     assert budget.account(path, "people").spent == 1
 
 
-def test_an_offer_that_will_not_do_for_the_purpose_says_so():
-    policy = stated({"method": "mdav", "k": 3}, release={"purpose": "open"})
+@pytest.mark.parametrize(
+    "more", [{"release": {"audience": "open"}}, {"require": {"differential-privacy": 1}}]
+)
+def test_what_a_look_stops_is_foreseen_without_a_table_in_the_words_of_the_run(tmp_path, more):
+    path = tmp_path / "budget.sqlite"
+    budget.init(path, "people", Fraction(5))
+    ledger = {"file": str(path), "source": "people"}
+    policy = stated(LAPLACE, ledger=ledger, **more)
+    before = release.foreseen(policy)
+    budget.look(path, "people", budget.Look.TABLE, policy=policy.digest, note="")
+
+    with pytest.raises(ShoalError) as foreseen:
+        release.foreseen(policy)
+    with pytest.raises(ShoalError) as met:
+        shoal.protect(people(), policy)
+    after = release.foreseen(stated(LAPLACE, ledger=ledger))
+
+    assert (type(foreseen.value), str(foreseen.value)) == (type(met.value), str(met.value))
+    assert {one.status for one in before.claims} == {Status.PROVED}
+    assert {one.status for one in after.claims} == {Status.CONDITIONAL}
+    assert after.claims == shoal.protect(people(), stated(LAPLACE, ledger=ledger)).claims
+
+
+def test_an_offer_that_will_not_do_for_the_audience_says_so():
+    policy = stated({"method": "mdav", "k": 3}, release={"audience": "open"})
 
     offers = {one.method.name: one for one in planning.offers(policy)}
 
     assert offers["mdav"].unmet == ""
-    assert offers["individual-ranking"].unmet.startswith("Purpose 'open'")
+    assert offers["individual-ranking"].unmet.startswith("Audience 'open'")
     assert offers["individual-ranking"].claims
 
 
-def test_the_command_refuses_with_2_before_the_table_is_read_and_records_the_purpose(tmp_path):
+def test_the_command_refuses_with_2_before_the_table_is_read_and_records_the_audience(tmp_path):
     (tmp_path / "policy.toml").write_text(
         'version = 1\n[columns]\nage = { role = "quasi-identifier", kind = "numeric" }\n'
         'hours = { role = "quasi-identifier", kind = "numeric" }\n'
-        '[protect]\nmethod = "individual-ranking"\nk = 3\n[release]\npurpose = "open"\n',
+        '[protect]\nmethod = "individual-ranking"\nk = 3\n[release]\naudience = "open"\n',
         encoding="utf-8",
     )
     command = ["protect", str(tmp_path / "people.csv"), "--policy", str(tmp_path / "policy.toml"),
@@ -149,13 +174,13 @@ def test_the_command_refuses_with_2_before_the_table_is_read_and_records_the_pur
 
     refused = CliRunner().invoke(app, command)  # There is no table yet.
     people().drop("town").write_csv(tmp_path / "people.csv")
-    done = CliRunner().invoke(app, [*command, "--purpose", "internal"])
+    done = CliRunner().invoke(app, [*command, "--audience", "internal"])
 
     assert refused.exit_code == 2
-    assert "Purpose 'open'" in refused.output
+    assert "Audience 'open'" in refused.output
     assert done.exit_code == 0, done.output
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text("utf-8"))
     figures = json.loads((tmp_path / "out.internal" / "figures.json").read_text("utf-8"))
-    assert manifest["purpose"] == "internal"
-    assert "--purpose internal" in figures["again"]["command"]
-    assert "purpose='internal'" in figures["again"]["python"]
+    assert manifest["audience"] == "internal"
+    assert "--audience internal" in figures["again"]["command"]
+    assert "audience='internal'" in figures["again"]["python"]

@@ -1,19 +1,19 @@
 """Which claims will do for whom.
 
-A purpose is the steward's own rule on what a release must be able to say of all quasi-identifiers
-together. It adds no promise, and it is asked before any data is read.
+For each audience there is a rule of the steward's own on what a release must be able to say of all
+quasi-identifiers together. It adds no promise, and it is asked before any data is read.
 """
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from shoal.core import Claim, Guarantee, Policy, Purpose, Role, Status
+from shoal.core import Audience, Claim, Guarantee, Policy, Role, Status
 from shoal.errors import InputError, did_you_mean
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a purpose needs.
+    """What an audience needs.
 
     Attributes:
         enough: a claim for all quasi-identifiers together must have one of these; empty for none.
@@ -25,63 +25,63 @@ class Rule:
 
 
 RULES = {
-    Purpose.OPEN: Rule(
-        "Open release",
-        "Anybody may have the table. It needs a proved claim.",
+    Audience.OPEN: Rule(
+        "Anybody",
+        "An open release. It needs a proved claim.",
         frozenset({Status.PROVED}),
     ),
-    Purpose.PARTNER: Rule(
-        "Share with a partner under contract",
-        "The partner promises not to re-identify. A claim may hang on stated conditions.",
+    Audience.PARTNER: Rule(
+        "Named recipients under contract",
+        "They promise not to re-identify. A claim may hang on stated conditions.",
         frozenset({Status.PROVED, Status.CONDITIONAL}),
     ),
-    Purpose.INTERNAL: Rule(
-        "Internal use",
+    Audience.INTERNAL: Rule(
+        "Our own staff",
         "The table stays in the house. No claim is needed, and every gap is shown.",
         frozenset(),
     ),
 }
 
 
-def named(name: str) -> Purpose:
-    """The purpose of this name.
+def named(name: str) -> Audience:
+    """The audience of this name.
 
     Raises:
         InputError: there is none; the names that are there are told.
 
     >>> named("partner")
-    <Purpose.PARTNER: 'partner'>
+    <Audience.PARTNER: 'partner'>
     """
-    if name not in list(Purpose):
-        known = ", ".join(Purpose)
-        guess = did_you_mean(name, list(Purpose))
-        raise InputError(f"Expected a purpose among {known}, found '{name}'.{guess}")
-    return Purpose(name)
+    if name not in list(Audience):
+        known = ", ".join(Audience)
+        guess = did_you_mean(name, list(Audience))
+        raise InputError(f"Expected an audience among {known}, found '{name}'.{guess}")
+    return Audience(name)
 
 
 def objection(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up") -> str:
-    """Why these claims will not do for the policy's purpose, in a sentence, or "".
+    """Why these claims will not do for the policy's audience, in a sentence, or "".
 
     Args:
-        policy: without a purpose, any claims will do.
+        policy: without an audience, any claims will do.
         claims: what would be said of the release.
         why: what the claims depend on, for the sentence.
     """
-    if policy.purpose is None:
+    if policy.audience is None:
         return ""
-    rule = RULES[policy.purpose]
+    rule = RULES[policy.audience]
     if not rule.enough or claimed_together(policy, claims, rule.enough):
         return ""
     statuses = " or ".join(one for one in Status if one in rule.enough)
     return (
-        f"Purpose '{policy.purpose}' ({rule.title.lower()}) needs a claim that is {statuses} for "
+        f"Audience '{policy.audience}' ({rule.title.lower()}) needs a claim that is {statuses} for "
         f"all quasi-identifiers together, and method '{policy.method}' {why} carries none. Choose "
-        "another method, release form or purpose."
+        "another method, release form or audience."
     )
 
 
 def refuse(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up") -> None:
-    """Stop where claims will not do for the policy's purpose; see `objection`.
+    """Stop where claims will not do for the policy's audience; see `objection`.
 
     Raises:
         InputError: with the objection.
