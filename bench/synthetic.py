@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from _stages import Stages
 
 from shoal import load_policy, publish
 
@@ -36,20 +37,6 @@ COLUMNS = {
     "region": KEY | {"kind": "nominal", "categories": REGIONS},
     "job": {"role": "confidential", "kind": "nominal", "categories": JOBS},
 }
-
-
-class Stages:
-    """CPU seconds by stage, as progress tells them."""
-
-    def __init__(self) -> None:
-        self.spent: dict[str, float] = {}
-        self._stage, self._since = "planning", time.process_time()
-
-    def __call__(self, stage: str, _done: int, _total: int) -> None:
-        """Close a stage and begin another."""
-        now = time.process_time()
-        self.spent[self._stage] = self.spent.get(self._stage, 0.0) + now - self._since
-        self._stage, self._since = stage, now
 
 
 def people(rows: int) -> pl.DataFrame:

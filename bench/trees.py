@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from _stages import Stages
 
 from shoal import publish
 from shoal.hazmat.fakes import SeededNoise
@@ -117,20 +118,6 @@ def million() -> None:
             for stage, seconds in stages.spent.items():
                 print(f"  {stage:<20} {seconds:.2f} CPU-s")
             print(f"  of which noise       {noise.spent:.2f} CPU-s")
-
-
-class Stages:
-    """CPU seconds by stage, as progress tells them."""
-
-    def __init__(self) -> None:
-        self.spent: dict[str, float] = {}
-        self._stage, self._since = "planning", time.process_time()
-
-    def __call__(self, stage: str, _done: int, _total: int) -> None:
-        """Close a stage and begin another."""
-        now = time.process_time()
-        self.spent[self._stage] = self.spent.get(self._stage, 0.0) + now - self._since
-        self._stage, self._since = stage, now
 
 
 def adult(path: Path) -> None:
