@@ -331,6 +331,26 @@ def test_an_epsilon_of_no_ordinary_size_is_refused(desk, epsilon):
         publish.protect(data, policy, out)
 
 
+def test_no_record_decides_how_the_others_are_read(desk):
+    """One byte, in a column that is dropped, made all other towns unknown at any epsilon."""
+    data, policy, out = desk()
+    text = data.read_text("utf-8")
+    header, first, *rest = text.splitlines()
+    policy.write_text(policy.read_text().replace('"north"', '"nörth"'))
+    data.write_bytes("\n".join([header, *rest, ""]).replace("north", "nörth").encode()
+                     + b"Ren\xe9" + first[first.index(",") :].encode() + b"\n")  # fmt: skip
+
+    with pytest.raises(InputError, match=r"no record decides how the others are read: state it"):
+        publish.protect(data, policy, out)
+    assert not out.exists()
+    with pytest.raises(InputError, match="no record decides how the others are read"):
+        publish.select(data, policy, out, epsilon="1", tell=print)
+
+    data.write_bytes(text.replace("north", "nörth").encode("cp1252"))
+    publish.protect(data, policy, out, encoding="cp1252")
+    assert out.exists()
+
+
 def test_several_rows_a_person_are_told_to_the_steward_alone(desk):
     data, policy, out = desk()
     text = policy.read_text()

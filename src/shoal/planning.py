@@ -149,9 +149,10 @@ def _refuse_choice(method: Method[Any], setting: Setting[Any], unit: str) -> Non
     """Refuse to leave out rows where a release shows which one stayed.
 
     Which row of a person stays follows from all cells of these rows, the protected ones too. A
-    proof about one changed record has its public cells and its place stay as they are.
+    proof about one changed record has all others of its cells, and its place, stay as they are.
     """
-    public = next((name for name in setting.schema.released if name not in setting.columns), None)
+    noisy = method.clamps(setting)
+    public = next((name for name in setting.schema.released if name not in noisy), None)
     if public is None and setting.release_form is not ReleaseForm.ROW_ALIGNED:
         return
     shown = "rows in their order" if public is None else f"'{public}' as it is"

@@ -114,7 +114,8 @@ def protect(
     internal = out.with_name(out.name + INTERNAL_SUFFIX)
     progress("reading the file", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
-    raw = _opened(data, marks, settings, spread=spread)
+    alone = planned.method.noisy
+    raw = _opened(data, marks | {"alone": alone}, settings, spread=spread)
     others = None if control is None else io.read(control, **marks)
     evidence.check_control(others, planned.policy)
     compared = evidence.comparison(comparison)
@@ -373,7 +374,8 @@ def select(
     except ValueError:
         raise InputError(f"Expected an epsilon such as 0.5, found '{epsilon}'.") from None
     progress("reading the file", 0, 1)
-    frame = io.read(data, **io.marks(stated, delimiter=delimiter, encoding=encoding)).frame
+    marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
+    frame = io.read(data, **marks, alone=True).frame
     with _alone(out):
         prepare(out)
         out.chmod(0o700)

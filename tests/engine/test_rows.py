@@ -1,5 +1,7 @@
 """What methods ask of rows in blocks, on blocks in memory: equal to one machine, however cut."""
 
+from itertools import pairwise
+
 import numpy as np
 import polars as pl
 import pytest
@@ -14,7 +16,7 @@ from shoal import clamp, intake
 from shoal.core import Decomposition
 from shoal.engine import local
 from shoal.engine.spark import outcome as outcomes
-from shoal.engine.spark.blocks import SEQ
+from shoal.engine.spark.blocks import SEQ, Order, exchange
 from shoal.engine.spark.source import ordered
 from shoal.hazmat.fakes import RecordingNoise
 from shoal.methods import Tools
@@ -80,3 +82,25 @@ def test_exact_methods_on_blocks_equal_one_machine_however_rows_are_cut(
                      [cut for cut in cuts if cut < rows])  # fmt: skip
 
     assert same(one, many)
+
+
+@given(st.integers(1, 200), st.integers(1, 9), st.integers(0, 2**32))
+@settings(max_examples=40)
+def test_lengths_of_ordered_blocks_follow_from_the_number_of_rows_alone(rows, count, seed):
+    """Blocks become files: where they end must not tell what was sorted."""
+    rng = np.random.default_rng(seed)
+
+    def made(values):
+        cuts = [0, *sorted(rng.integers(0, rows, 3)), rows]
+        frame = pl.DataFrame({"x": values, "id": np.arange(rows)})
+        held = [(a, frame[int(a) : int(b)]) for a, b in pairwise(cuts) if b > a]
+        blocks = memory.MemoryBlocks(held, rng).keep()
+        order = Order(lambda frame: frame, lambda frame: frame.select("x", "id"))
+        sorted_ = exchange(blocks, [order], [count], rows=rows)
+        return frame.sort("x", "id"), outcomes.levelled(sorted_, count, rows).keep()
+
+    (first, one), (second, other) = made(rng.integers(0, 9, rows)), made(rng.random(rows) ** 9)
+
+    assert one.sizes == other.sizes
+    assert pl.concat(one.frames()).equals(first)
+    assert pl.concat(other.frames()).equals(second)

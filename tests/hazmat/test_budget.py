@@ -495,6 +495,19 @@ def test_a_look_is_never_taken_back(path, statement):
         connection.execute(statement)
 
 
+def test_a_release_after_a_look_has_no_number_for_all_releases_together(path):
+    budget.spend(path, "people", epsilon=Fraction(1, 4), policy="digest", method="laplace")
+    before = account(path)
+    looked = budget.look(path, "people", budget.Look.TABLE, policy="digest")
+    budget.spend(path, "people", epsilon=Fraction(1, 4), policy="digest", method="laplace")
+    after = account(path)
+
+    assert before.cumulative == Fraction(1, 4)
+    assert looked.cumulative in {Fraction(1, 4), None}  # none if all fell into one second
+    assert after.cumulative is None
+    assert after.spent == Fraction(1, 2)
+
+
 def test_only_a_look_at_the_table_counts(path):
     for kind in (budget.Look.SAMPLE, budget.Look.SELECTION):
         assert not budget.look(path, "people", kind, policy="digest").looked

@@ -247,6 +247,7 @@ def test_a_method_that_keeps_rows_wants_to_know_their_number():
 
 
 KEPT = {"x": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 10]}}
+ILL = {"ill": {"role": "confidential", "kind": "nominal", "categories": LEVELS}}
 ZONE = {"zone": {"role": "other", "kind": "numeric", "public": True}}
 
 
@@ -256,6 +257,8 @@ ZONE = {"zone": {"role": "other", "kind": "numeric", "public": True}}
         ("laplace", "row-aligned", {}, "rows in their order"),
         ("laplace", "linked-shuffled", ZONE, "'zone' as it is"),
         ("public-laplace", "row-aligned", ZONE, "'zone' as it is"),
+        ("kanon-dp", "linked-shuffled", ILL, "'x' as it is"),
+        ("pram", "linked-shuffled", ILL, "'x' as it is"),
     ],
 )
 def test_a_release_that_shows_which_row_of_a_person_stayed_is_refused(name, form, beside, shown):

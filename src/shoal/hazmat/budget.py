@@ -171,7 +171,7 @@ class Account:
     @property
     def looked(self) -> bool:
         """Whether methods were compared on the table itself, in the open."""
-        return any(look.kind is Look.TABLE for look in self.looks)
+        return self._first_look is not None
 
     @property
     def spent(self) -> Fraction:
@@ -190,8 +190,19 @@ class Account:
 
     @property
     def cumulative(self) -> Fraction | None:
-        """Epsilon of all releases together; None once one of them has none."""
-        return None if self.unbounded else self.spent
+        """Epsilon of all releases together; None once one of them has none.
+
+        Of a release after a comparison on the table itself it is conditional, so that no number
+        stands for all. Times are whole seconds: one that began in the same counts as later.
+        """
+        first = self._first_look
+        chosen = first is not None and any(entry.time >= first for entry in self.entries)
+        return None if self.unbounded or chosen else self.spent
+
+    @property
+    def _first_look(self) -> str | None:
+        """When methods were first compared on the table itself."""
+        return next((look.time for look in self.looks if look.kind is Look.TABLE), None)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -202,8 +213,7 @@ class Account:
             texts.append(_UNBOUNDED.format(source=self.source, count=count))
         if self.unbounded > 1:
             texts.append(_INTERSECTION.format(source=self.source, count=self.unbounded))
-        if self.looked:
-            first = next(look.time for look in self.looks if look.kind is Look.TABLE)
+        if (first := self._first_look) is not None:
             texts.append(_LOOKED.format(source=self.source, time=first))
         return tuple(texts)
 

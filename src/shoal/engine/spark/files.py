@@ -26,6 +26,7 @@ def read(
     *,
     delimiter: str | None = None,
     encoding: str | None = None,
+    alone: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSource:
     """Open a Parquet file, a folder of them, or a CSV file on Spark.
@@ -34,6 +35,7 @@ def read(
         path: a place that the driver and all workers see.
         delimiter: of a CSV file; found out where not given.
         encoding: of a CSV file; UTF-8 and Windows-1252 are found out.
+        alone: as for `shoal.io.read`.
         settings: of Spark; see `session`.
     """
     if not path.exists():
@@ -51,7 +53,7 @@ def read(
     with path.open("rb") as file:
         sample = file.read(io.SAMPLE)
     sample = sample[: sample.rfind(b"\n") + 1] or sample  # no half a character at the end
-    known = encoding or io.found_encoding(sample, path)
+    known = encoding or io.found_encoding(sample, path, alone=alone)
     mark = io.stated_delimiter(delimiter) or io.found_delimiter(sample.decode(known, "ignore"))
     header = next(csv.reader(streams.StringIO(sample.decode(known, "ignore")), delimiter=mark), [])
     header = [name.removeprefix("\ufeff") for name in header]

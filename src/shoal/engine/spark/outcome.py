@@ -161,7 +161,7 @@ class SparkOutcome:
             return shuffled(kept, count).map(dressed)
         order = Order(lambda frame: frame, lambda frame: frame.select(by), dressed)
         made = exchange(kept, [order], [count], rows=len(self.records))
-        return Blocks(made.frame.orderBy("block"))
+        return Blocks(levelled(made, count, len(self.records)).frame.orderBy("block"))
 
     def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
         """Recompute promises on what is released, all in one pass or two."""
@@ -231,6 +231,30 @@ def shuffled(blocks: Blocks, count: int) -> Blocks:
         return [(number, pl.concat(frames).sort(_KEY, RID))]
 
     return blocks.map(part).gather(count, merge)
+
+
+def levelled(blocks: Blocks, count: int, rows: int) -> Blocks:
+    """Cut records that are in order anew, into blocks whose sizes follow from their number alone.
+
+    Where sorted blocks end follows from what was sorted, and blocks become files: their lengths
+    would tell of protected cells what no noise hides.
+    """
+    if count == 1:
+        return blocks
+    kept = blocks.keep()
+    numbers = sorted(kept.sizes)
+    begins = np.cumsum([0, *(kept.sizes[number] for number in numbers)])
+    first = dict(zip(numbers, begins.tolist(), strict=False))
+    each = -(-rows // count)
+
+    def cut(number: int, frame: pl.DataFrame) -> Numbered:
+        rank = first[number] + np.arange(frame.height)
+        return cut_by(frame.with_columns(pl.Series(_KEY, rank)), rank // each)
+
+    def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+        return [(number, pl.concat(frames).sort(_KEY).drop(_KEY))]
+
+    return kept.map(cut).gather(count, merge)
 
 
 def permuted(blocks: Blocks, names: Sequence[str], count: int, rows: int) -> Blocks:
