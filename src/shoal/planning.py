@@ -129,7 +129,7 @@ def _several(method: Method[Any], setting: Setting[Any]) -> None:
         return
     if stated.most == 1:
         if stated.dropped and method.noisy:
-            _refuse_choice(method, setting, stated.column)
+            persons.refuse_shown(setting, method.clamps(setting), method.name)
         return
     where = f"Column '{stated.column}': a person may have {stated.most:,} rows"
     if method.several is Several.NONE:
@@ -143,24 +143,6 @@ def _several(method: Method[Any], setting: Setting[Any]) -> None:
             f"{where}, and '{method.name}' releases a row for each row: their number would tell. "
             "State exact_rows in place of max_rows, or use auto."
         )
-
-
-def _refuse_choice(method: Method[Any], setting: Setting[Any], unit: str) -> None:
-    """Refuse to leave out rows where a release shows which one stayed.
-
-    Which row of a person stays follows from all cells of these rows, the protected ones too. A
-    proof about one changed record has all others of its cells, and its place, stay as they are.
-    """
-    noisy = method.clamps(setting)
-    public = next((name for name in setting.schema.released if name not in noisy), None)
-    if public is None and setting.release_form is not ReleaseForm.ROW_ALIGNED:
-        return
-    shown = "rows in their order" if public is None else f"'{public}' as it is"
-    raise InputError(
-        f"Column '{unit}', max_rows: of a person with several rows one stays, by its protected "
-        f"cells, and '{method.name}' would show which, since it releases {shown}. Bring the table "
-        "to one row a person and drop max_rows, or use auto."
-    )
 
 
 def _claims(method: Method[Any], setting: Setting[Any], *, spread: bool) -> tuple[Claim, ...]:

@@ -6,7 +6,11 @@ one record differs. A policy may promise more: a person has up to r rows (`max_r
 person comes or goes with all rows. Two steps lead from the one to the other.
 
 Rows beyond r are left out first, by a rule that sees the rows of that person alone
-(`shoal.intake.at_most`): so another person's rows are the same in both tables.
+(`shoal.intake.at_most`): so another person's rows are the same in both tables. That rule sees
+protected cells. So nothing of the row that stays may be released as it is: no other column, no
+stratum whose size is exact, no place among the rows (`refuse_shown`, `shoal.methods.strata`).
+Counterexample: 20 rows of one public value and one of another; if the 20 are equal, the other one
+stays with probability 1/2, if they differ with 1/21 (`tests/methods/test_persons.py`).
 
 Theorem (ours, unreviewed; after group privacy, Dwork et al. 2006). Let M cost e for change-one
 neighbours of N records, for every N. Let a person have at most r rows.
@@ -41,7 +45,7 @@ References:
     analysis", TCC 2006. doi:10.1007/11681878_14
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -50,7 +54,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Neighbours, Noise, Schema, Spending
+from shoal.core import Neighbours, Noise, ReleaseForm, Schema, Spending
 from shoal.errors import InputError
 from shoal.mechanism.answers import noisy_answers
 from shoal.mechanism.attributes import Attribute
@@ -111,6 +115,26 @@ def refuse_many_rows(setting: Setting[Any]) -> None:
             f"[protect], epsilon: the number of rows to draw is noisy too, and below {LEAST_DRAWN} "
             "for each row of a person it may run to millions whatever the table. Raise epsilon."
         )
+
+
+def refuse_shown(setting: Setting[Any], noisy: Collection[str], method: str) -> None:
+    """Refuse to leave out rows of a person where a release shows which one stayed.
+
+    Args:
+        setting: with persons of whom one row stays.
+        noisy: the columns that are released with noise alone.
+        method: for the error.
+    """
+    schema = setting.schema
+    public = next((name for name in schema.released if name not in noisy), None)
+    if public is None and setting.release_form is not ReleaseForm.ROW_ALIGNED:
+        return
+    shown = "rows in their order" if public is None else f"'{public}' as it is"
+    raise InputError(
+        f"Column '{schema.flagged('unit')}', max_rows: of a person with several rows one stays, by "
+        f"its protected cells, and '{method}' would show which, since it releases {shown}. Bring "
+        "the table to one row a person and drop max_rows, or use auto."
+    )
 
 
 def noisy_number(n: int, *, epsilon: Fraction, least: int, noise: Noise) -> tuple[int, Spending]:
