@@ -517,3 +517,15 @@ def test_whole_floats_and_integers_are_treated_alike(values, scale):
     floats = RecordingNoise(added=3).discrete_laplace(np.array(values, float), scale=scale)
 
     assert (whole == floats).all()
+
+
+def test_uniform_numbers_stay_below_their_bound_and_are_in_no_ledger(noise):
+    drawn = noise.uniform(7, size=500)
+
+    assert drawn.dtype == np.int64
+    assert set(drawn) == set(range(7))  # one is missing with probability below 7 (6/7)^500 < 1e-32
+    assert noise.uniform(1 << 62, size=3).max() < 1 << 62
+    assert noise.uniform(5, size=0).size == 0
+    assert not noise.drawn
+    with pytest.raises(InternalError, match="numbers to draw from"):
+        noise.uniform(0, size=1)
