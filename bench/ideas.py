@@ -2,19 +2,23 @@
 
     python bench/ideas.py singles
     python bench/ideas.py generated [VARIANT ...]
+    python bench/ideas.py wide [VARIANT ...]
     python bench/ideas.py adult [SEEDS [COLUMNS ...]]
 
 prints Markdown tables for RESULTS.md and docs/research.md. Ideas were tuned on the generated tables
 and EIA only; Adult was looked at once, at the end. Noise is seeded: nothing here may be published.
 
-Generated: 6,000 rows of five sorts, and EIA; three seeds; the mean relative error of 600 ranges of
+Generated: 6,000 rows of eight sorts, and EIA; three seeds; the mean relative error of 600 ranges of
 three columns, true counts below 1% of the rows counted as that, and the total variation of pairs.
+Wide: five of the sorts with twelve columns and 30,000 rows, and eight columns of the same, at
+epsilon 0.1, which is a small and a medium budget.
 Fits on particles use 20,000 of them, a fifth of what a release takes. Adult: the workloads of
 bench/tables.py, `before` and `after` with equal seeds in one run.
 """
 
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -27,6 +31,7 @@ from unittest.mock import patch
 
 import _workloads as workloads
 import numpy as np
+from _generated import MADE, Made, electricity, people
 from numpy.typing import NDArray
 
 from shoal.core import SELECTION, Kind, Neighbours, Spending
@@ -39,6 +44,7 @@ from shoal.mechanism.attributes import Attribute, Drawn
 from shoal.mechanism.covers import Cover
 from shoal.mechanism.fit import DENSE, Fitted, Target, fit
 from shoal.mechanism.maxent import Plan, Tables, maxent, pairs_of, plan
+from shoal.mechanism.posterior import expected
 from shoal.mechanism.privtree import Fill, privtree
 from shoal.mechanism.projection import project, shrink
 from shoal.mechanism.records import Held
@@ -46,7 +52,6 @@ from shoal.mechanism.singles import learn
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Made = tuple[Integers, list[Attribute]]
 ROWS, QUERIES, SEEDS, FEW = 6000, 600, 3, 20_000
 
 
@@ -58,8 +63,16 @@ def main() -> None:
         adult(seeds, columns or [2, 5, 8])
     elif what == "singles":
         singles()
+    elif what == "wide":
+        made = {
+            f"{name}, {columns}": MADE[name](3, 30_000, columns=columns)
+            for columns in (12, 8)
+            for name in ("latent", "classes", "chain", "sparse", "skewed")
+        }
+        generated(made, ("0.1",), rest or list(VARIANTS))
     else:
-        generated(rest or list(VARIANTS))
+        made = {name: make(1, ROWS) for name, make in MADE.items()} | {"eia": electricity()}
+        generated(made, workloads.EPSILONS, rest or list(VARIANTS))
 
 
 @dataclass(frozen=True)
@@ -118,6 +131,7 @@ def singles() -> None:
         "shrink, a third": lambda y, n, v: _strength(y, n, v, 0.3),
         "shrink": shrink,
         "shrink, three times": lambda y, n, v: _strength(y, n, v, 3.0),
+        "expected": lambda y, n, v: expected(y, n, sqrt(v / 2)),
         "equal shares": lambda y, n, _v: np.full(y.size, n / y.size),
     }
     print(f"| {len(columns)} columns; mean count over the noise's scale | 0.3 | 1 | 3 | 10 |")
@@ -142,15 +156,15 @@ def _strength(counts: Integers, total: int, variance: float, times: float) -> Fl
     return shrink(counts, total, times * variance)
 
 
-def generated(names: Sequence[str]) -> None:
-    """Each variant on the generated tables and EIA."""
+def generated(made: dict[str, Made], epsilons: Sequence[str], names: Sequence[str]) -> None:
+    """Each variant on each table, and the geometric means of variants over tables."""
     print("| table | epsilon | variant | count error | distance of pairs | CPU s |")
     print("|---|---|---|---|---|---|")
-    made = {name: make(1, ROWS) for name, make in MADE.items()} | {"eia": electricity()}
+    means: dict[tuple[str, str], list[Floats]] = defaultdict(list)
     for table, (X, attributes) in made.items():
         sizes = [attribute.size for attribute in attributes]
         asked = workloads.queries(X, sizes, 3, 11)[:QUERIES]
-        for epsilon in workloads.EPSILONS:
+        for epsilon in epsilons:
             for name in names:
                 found = []
                 for seed in range(1, SEEDS + 1):
@@ -162,6 +176,10 @@ def generated(names: Sequence[str]) -> None:
                     far = workloads.pair_distance(X, Y, sizes)
                     found.append([float(np.mean(wrong)), far, spent])
                 workloads.line(table, epsilon, name, *_shown(found))
+                means[epsilon, name].append(np.log(np.mean(found, axis=0)))
+    for (epsilon, name), logs in sorted(means.items()):
+        error, far, spent = np.exp(np.mean(logs, axis=0))
+        workloads.line("all", epsilon, name, f"{error:.3g}", f"{far:.3g}", f"{spent:.2f}")
 
 
 def adult(seeds: int, columns: Sequence[int]) -> None:
@@ -229,10 +247,15 @@ def earlier(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Pl
     return Plan(tables, groups, singles, (1,) * m, float(budget) / 100, strength, cover)
 
 
-def _projected(counts: Integers, total: float, variance: float) -> Floats:
+def _projected(counts: Integers, total: float, spread: float) -> Floats:
     """Single columns as they were before `shrink`."""
-    del variance
+    del spread
     return project(counts, total)
+
+
+def _shrunk(counts: Integers, total: float, scale: float) -> Floats:
+    """Single columns as they were before `expected`."""
+    return shrink(counts, total, 2 * scale**2)
 
 
 def _heads(masses: Floats, most: int) -> Integers:
@@ -247,6 +270,18 @@ def _heads(masses: Floats, most: int) -> Integers:
 def _less_tau(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
     chosen = plan(attributes, n=n, epsilon=epsilon)
     return replace(chosen, tau=0.3 * chosen.tau)
+
+
+def _not_learnt(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
+    """Tables are believed alike, by the public tau."""
+    return replace(plan(attributes, n=n, epsilon=epsilon), learns=False)
+
+
+def _longer_alone(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
+    """Seven tenths for single columns up to r = 200 in place of 50."""
+    shares = ((200, Fraction(7, 10)), *module._SHARES[1:])  # noqa: SLF001 -- a plan with one number changed
+    with patch.object(module, "_SHARES", shares):
+        return plan(attributes, n=n, epsilon=epsilon)
 
 
 def _never_asked(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
@@ -360,10 +395,14 @@ def _selection(price: Fraction) -> Spending:
 
 
 VARIANTS = {
-    "before": Variant(earlier, {"shrink": _projected}),
-    "shrink alone": Variant(earlier, {}),
-    "covers alone": Variant(plan, {"shrink": _projected}),
+    "before": Variant(earlier, {"expected": _projected}),
+    "shrink alone": Variant(earlier, {"expected": _shrunk}),
+    "covers alone": Variant(_not_learnt, {"expected": _projected}),
+    "covers, shrunk": Variant(_not_learnt, {"expected": _shrunk}),
     "after": Variant(plan, {}),
+    "shrunk": Variant(plan, {"expected": _shrunk}),
+    "not learnt": Variant(_not_learnt, {}),
+    "0.7 to 200": Variant(_longer_alone, {}),
     "tau x 0.3": Variant(_less_tau, {}),
     "heads": Variant(plan, {"anyhow": _heads}),
     "spectral": Variant(plan, {"fit": _spectral}),
@@ -371,174 +410,8 @@ VARIANTS = {
     "never asked": Variant(_never_asked, {}),
     "mass tree": Variant(_always_grown, {"LOST": -(10**9)}),
 }
-"""`after` is what a release does; those below it are `after` with one thing changed."""
-
-
-def people(rows: list[dict[str, str]], m: int) -> Made:
-    """The first columns of Adult, as bench/tables.py codes them."""
-    codes = {
-        "age": np.minimum((workloads.numbers(rows, "age") - 15) // 5, 14),
-        "hours": np.minimum((workloads.numbers(rows, "hours-per-week") - 1) // 10, 9),
-        "education-num": workloads.numbers(rows, "education-num") - 1,
-    }
-    ordinal = {"age": 15, "hours": 10, "education-num": 16, "capital-gain": 17}
-    names = ("marital-status", "occupation", "workclass", "sex", "income", "relationship")
-    for name in (*names, "race", "native-country"):
-        codes[name] = workloads.categories(rows, name)
-    gain = workloads.numbers(rows, "capital-gain")
-    bins = 1 + np.floor(np.log1p(gain) / np.log1p(99_999) * 16).astype(np.int64)
-    codes["capital-gain"] = np.where(gain == 0, 0, np.minimum(bins, 16))
-    chosen = list(codes)[:m]
-    kinds = [Kind.ORDINAL if name in ordinal else Kind.NOMINAL for name in chosen]
-    sizes = [ordinal.get(name, int(codes[name].max()) + 1) for name in chosen]
-    return _table([codes[name] for name in chosen], np.array(sizes), kinds)
-
-
-def electricity() -> Made:
-    """State, month and six amounts of EIA, as bench/tables.py codes them."""
-    rows = workloads.read("eia")
-    columns = [workloads.categories(rows, "STATE"), workloads.numbers(rows, "MONTH") - 1]
-    for name in ("RESREVENUE", "RESSALES", "COMREVENUE", "COMSALES", "INDREVENUE", "TOTSALES"):
-        values = np.maximum(workloads.numbers(rows, name), 0)
-        top = np.log1p(1.5 * values.max())
-        columns.append(np.minimum(np.floor(np.log1p(values) / top * 16), 15).astype(np.int64))
-    sizes = np.array([int(columns[0].max()) + 1, 12, *[16] * 6])
-    return _table(columns, sizes, [Kind.NOMINAL, *[Kind.ORDINAL] * 7])
-
-
-def latent(seed: int, n: int, *, columns: int = 8, strength: float = 0.8) -> Made:
-    """Ordinals cut from normal numbers that share two factors."""
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(5, 17, columns)
-    loads = rng.normal(size=(2, columns))
-    loads *= np.sqrt(strength) / np.sqrt((loads**2).sum(axis=0))
-    values = rng.normal(size=(n, 2)) @ loads
-    values += rng.normal(size=(n, columns)) * np.sqrt(1 - strength)
-    codes = []
-    for j, size in enumerate(sizes):
-        cuts = np.sort(rng.normal(0, 1.2, size - 1))
-        codes.append(np.searchsorted(cuts, values[:, j]))
-    return _table(codes, sizes, [Kind.ORDINAL] * columns)
-
-
-def classes(seed: int, n: int, *, columns: int = 8, types: int = 6) -> Made:
-    """Nominals of up to forty levels, independent within hidden types of people."""
-    rng = np.random.default_rng(seed)
-    sizes = rng.choice([2, 4, 8, 15, 25, 40], columns)
-    hidden = rng.choice(types, n, p=rng.dirichlet(np.full(types, 3.0)))
-    codes = []
-    for size in sizes:
-        shares = rng.dirichlet(np.full(size, 0.35), types)
-        codes.append(_drawn(shares[hidden], rng))
-    return _table(codes, sizes, [Kind.NOMINAL] * columns)
-
-
-def chain(seed: int, n: int, *, columns: int = 8) -> Made:
-    """Nominals of which each depends on an earlier one: a random tree."""
-    rng = np.random.default_rng(seed)
-    sizes = rng.choice([3, 6, 10, 16], columns)
-    codes = [_drawn(np.tile(rng.dirichlet(np.full(sizes[0], 2.0)), (n, 1)), rng)]
-    for j in range(1, columns):
-        parent = int(rng.integers(0, j))
-        shares = rng.dirichlet(np.full(sizes[j], 0.3), sizes[parent])
-        codes.append(_drawn(shares[codes[parent]], rng))
-    return _table(codes, sizes, [Kind.NOMINAL] * columns)
-
-
-def sparse(seed: int, n: int, *, columns: int = 10) -> Made:
-    """Two couples that nearly determine each other; the other columns stand alone."""
-    rng = np.random.default_rng(seed)
-    sizes = rng.choice([2, 5, 9, 12], columns)
-    sizes[:4] = (12, 9, 14, 14)
-    codes = [_drawn(np.tile(rng.dirichlet(np.full(s, 2.0)), (n, 1)), rng) for s in sizes]
-    for first, second in ((0, 1), (2, 3)):
-        wanted = rng.integers(0, sizes[second], sizes[first])[codes[first]]
-        codes[second] = np.where(rng.random(n) < 0.85, wanted, codes[second])
-    kinds = [Kind.NOMINAL, Kind.NOMINAL, Kind.ORDINAL, Kind.ORDINAL]
-    return _table(codes, sizes, kinds + [Kind.ORDINAL, Kind.NOMINAL] * ((columns - 4) // 2))
-
-
-def census(seed: int, n: int, *, columns: int = 8) -> Made:
-    """A mixture as in a census: ordinals that bend with age, nominals by type, yes and no."""
-    rng = np.random.default_rng(seed)
-    age = rng.beta(2, 3, n)
-    hidden = np.clip(rng.normal(age * 1.2, 0.35, n), 0, 1)
-    sizes = np.array([15, 16, 10, 7, 14, 2, 2, 30])[:columns]
-    skill = rng.normal(size=n)
-    shares = rng.dirichlet(np.full(14, 0.5), 8)
-    towns = rng.dirichlet(np.full(30, 0.7), 4)
-    status = rng.dirichlet(np.full(7, 0.4), 6)
-    band = np.clip(np.floor(4 + 1.5 * skill), 0, 7).astype(np.int64)
-    codes = [
-        np.clip(np.floor(age * 15), 0, 14),
-        np.clip(np.floor(8 + 2.5 * skill - 3 * hidden), 0, 15),
-        np.clip(np.floor(4 + 5 * age * (1 - age) + rng.normal(0, 1, n) + 0.5 * skill), 0, 9),
-        _drawn(status[np.minimum((age * 6).astype(np.int64), 5)], rng),
-        _drawn(shares[band], rng),
-        rng.random(n) < 1 / (1 + np.exp(-skill)),
-        rng.random(n) < 1 / (1 + np.exp(3 - 1.5 * skill - 4 * age)),
-        _drawn(towns[np.clip(np.floor(2 + skill), 0, 3).astype(np.int64)], rng),
-    ]
-    kinds = [Kind.ORDINAL] * 3 + [Kind.NOMINAL] * 5
-    return _table(codes[:columns], sizes, kinds[:columns])
-
-
-def nested(seed: int, n: int, *, columns: int = 6) -> Made:
-    """Each column follows from the one before, by order or shuffled, but for an eighth of cells."""
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(5, 18, columns)
-    codes = [rng.integers(0, sizes[0], n)]
-    for j in range(1, columns):
-        follows = codes[-1] * sizes[j] // sizes[j - 1]
-        if j % 3 == 0:
-            follows = rng.permutation(sizes[j])[follows]
-        alone = rng.integers(0, sizes[j], n)
-        codes.append(np.where(rng.random(n) < 0.12, alone, follows))
-    kinds = [Kind.NOMINAL if j and j % 3 == 0 else Kind.ORDINAL for j in range(columns)]
-    return _table(codes, sizes, kinds)
-
-
-def knots(seed: int, n: int, *, columns: int = 7, types: int = 14) -> Made:
-    """Hidden types of people, each with a narrow place in every column."""
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(4, 20, columns)
-    hidden = rng.integers(0, types, n)
-    codes = []
-    for j, size in enumerate(sizes):
-        centre = rng.integers(0, size, types)[hidden]
-        if j % 2:
-            codes.append(np.where(rng.random(n) < 0.1, rng.integers(0, size, n), centre))
-        else:
-            near = centre + np.rint(rng.normal(0, 0.7, n)).astype(np.int64)
-            codes.append(np.clip(near, 0, size - 1))
-    kinds = [Kind.NOMINAL if j % 2 else Kind.ORDINAL for j in range(columns)]
-    return _table(codes, sizes, kinds)
-
-
-MADE = {
-    "latent": latent,
-    "classes": classes,
-    "chain": chain,
-    "sparse": sparse,
-    "census": census,
-    "nested": nested,
-    "knots": knots,
-}
-
-
-def _drawn(shares: NDArray[np.float64], rng: np.random.Generator) -> Integers:
-    """One code a row, from the shares of its row."""
-    ends = np.cumsum(shares, axis=1)
-    return (rng.random(len(shares))[:, None] * ends[:, -1:] > ends).sum(axis=1)
-
-
-def _table(codes: list[Integers], sizes: Integers, kinds: list[Kind]) -> Made:
-    columns = [np.asarray(column).astype(np.int64) for column in codes]
-    attributes = [
-        Attribute(f"c{j}", kind, int(size))
-        for j, (kind, size) in enumerate(zip(kinds, sizes, strict=True))
-    ]
-    return np.column_stack(columns), attributes
+"""`after` is what a release does; those below it are `after` with one thing changed, those above
+it are earlier states."""
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
     python bench/two.py
 
 prints a Markdown table for RESULTS.md. Every two of the first six columns of the generated tables
-of bench/ideas.py and of EIA (where SHOAL_DATA has it), and pairs of numbers on 1,001 and 801 steps
-that go together in known ways; 10,000 rows (EIA 4,092), three seeds. Count error as in
+of bench/_generated.py and of EIA (where SHOAL_DATA has it), and pairs of numbers on 1,001 and 801
+steps that go together in known ways; 10,000 rows (EIA 4,092), three seeds. Count error as in
 bench/ideas.py, over ranges of both columns. Pairs stand by what `auto` would choose: `maxent` where
 every category is counted by itself, else `privtree`. Noise is seeded: nothing here may be
 published.
@@ -17,8 +17,8 @@ from itertools import combinations
 from math import exp, log, sqrt
 
 import _workloads as workloads
-import ideas
 import numpy as np
+from _generated import MADE, electricity
 from numpy.typing import NDArray
 
 from shoal.core import Kind
@@ -77,9 +77,9 @@ def errors(
 
 def pairs() -> Iterator[tuple[str, Integers, Sequence[Attribute]]]:
     """Tables of two columns, each with its sort."""
-    made = [make(1, ROWS) for make in ideas.MADE.values()]
+    made = [make(1, ROWS) for make in MADE.values()]
     if (workloads.DATA / "eia.csv").is_file():
-        made.append(ideas.electricity())
+        made.append(electricity())
     for X, attributes in made:
         for pair in combinations(range(min(X.shape[1], 6)), 2):
             yield "categories", X[:, pair], [attributes[j] for j in pair]

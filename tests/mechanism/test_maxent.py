@@ -101,6 +101,45 @@ def test_what_groups_lose_is_asked_where_it_is_cheap_and_may_matter():
     assert plan((MIXED[0],) * 3, n=6000, epsilon=Fraction(1)).question == Fraction(1, 100)
 
 
+def test_pairs_say_how_far_they_are_believed_where_little_is_there_for_each():
+    def learns(m, n, epsilon):
+        columns = tuple(Attribute(str(j), Kind.ORDINAL, 15) for j in range(m))
+        return plan(columns, n=n, epsilon=Fraction(epsilon)).learns
+
+    assert learns(8, 5000, "0.1")  # r = 18
+    assert not learns(8, 30162, "0.1")  # r = 108, and all cells can be held
+    assert learns(12, 30162, "1")  # r = 457, and they cannot
+    assert not learns(12, 60000, "1")  # r = 909
+
+
+def test_unrelated_columns_stay_so_where_hardly_anything_is_there_for_each_pair():
+    rng = np.random.default_rng(3)
+    attributes = tuple(Attribute(str(j), Kind.NOMINAL, 16) for j in range(8))
+    skewed = 0.6 ** np.arange(16)
+    columns = [rng.choice(16, 8000, p=skewed / skewed.sum()) for _ in attributes]
+    chosen = plan(attributes, n=8000, epsilon=Fraction(1, 10))
+    assert chosen.learns
+
+    def dependence(rows):
+        tables = [table_counts(pair, [16, 16]) / 8000 for pair in combinations(rows, 2)]
+        return np.mean([np.abs(t - np.outer(t.sum(1), t.sum(0))).sum() / 2 for t in tables])
+
+    def shown(tables, seed):
+        drawn = maxent(columns, attributes, epsilon=Fraction(1, 10), noise=SeededNoise(seed),
+                       rng=np.random.default_rng(seed), tables=tables)  # fmt: skip
+        assert ("tau of pairs" in drawn.facts) is tables.learns
+        return dependence(drawn.rows)
+
+    learnt, public = (
+        np.mean([shown(replace(chosen, learns=learns), seed) for seed in range(4)])
+        for learns in (True, False)
+    )
+
+    # Rows drawn at random show some by chance.
+    chance = dependence(columns)
+    assert learnt - chance < 0.5 * (public - chance)
+
+
 def tied(seed, n, m=5, size=16):
     """Columns that follow from the first, all but a tenth of their cells."""
     rng = np.random.default_rng(seed)

@@ -11,7 +11,8 @@
    table of all columns (FULL), of every two (PAIRS), of blocks of some columns (BLOCKS, chosen
    by `covers`), or of every three (TRIPLES). They share what is left of epsilon.
 5. A distribution over groups is fitted to all noisy counts (`fit`). Where there are too many
-   cells to hold, it is fitted to the tables of two columns that the counted ones add up to.
+   cells to hold, or little budget, it is fitted to the tables of two columns that the counted
+   ones add up to; with little budget these tell how far they are to be believed (`posterior`).
 6. n rows are drawn systematically, and inside a group codes follow the counts of step 1.
 
 With interactions counted over groups only, the distribution of greatest entropy is (joint of the
@@ -26,12 +27,13 @@ functions of what step 1 gave, so that the question of step 3 and each table of 
 by earlier outputs (adaptive composition): the prices add up to epsilon, and so they do on the way
 through the tree, which is taken by the noisy answer. The plan (which tables, G, the shares of all
 of them, tau) follows from n, epsilon, the number of columns, their kinds and the sizes of their
-public domains. Steps 2, 5 and 6 see noisy counts, their scales, n and fresh randomness. QED
+public domains. Steps 2, 5 and 6, what is believed of noisy counts too, see noisy counts, their
+scales, n and fresh randomness. QED
 
 Not promised: that little survives is not noticed. With P pairs and r = n epsilon / P below 50
 hardly more than single columns survives; every further column lowers the accuracy of the rest.
 The shares of epsilon and tau were tuned on Adult, five and eight columns (mixed-tables note); what
-noise a table may have, and what is done for r < 350, on generated tables (docs/research.md).
+noise a table may have, and what is done for r < 700, on generated tables (docs/research.md).
 
 References:
     McKenna, Miklau, Sheldon, "Winning the NIST contest: a scalable and general approach to
@@ -39,7 +41,7 @@ References:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
@@ -58,6 +60,7 @@ from shoal.mechanism.coarseness import loss_of_groups
 from shoal.mechanism.covers import Cover, cover
 from shoal.mechanism.fit import DENSE, Fitted, Target, fit
 from shoal.mechanism.mass_tree import mass_tree
+from shoal.mechanism.posterior import taus
 from shoal.mechanism.records import Columns
 from shoal.mechanism.singles import Single, is_line, learn, precision_of
 from shoal.mechanism.systematic import systematic
@@ -95,6 +98,7 @@ class Plan:
         singles: share of epsilon for step 1.
         weights: of the columns within that share.
         tau: how many times the fit overstates the noise's variance.
+        learns: whether tables say themselves how far they are believed.
         strength: r = n epsilon / P, P the number of pairs: what is there for each pair.
         question: share of epsilon for asking what groups lose; 0 if that is not asked.
         cover: the columns of each table of step 4, and its part of what is left of epsilon.
@@ -108,6 +112,7 @@ class Plan:
     strength: Fraction
     cover: Cover
     question: Fraction = Fraction(0)
+    learns: bool = False
 
     def __post_init__(self) -> None:
         if not 2 <= self.groups <= 255 or not 0 < self.singles < 1 or self.tau <= 0:
@@ -135,7 +140,9 @@ def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
 
     The single columns' share is 0.7 (r < 50), 0.5 (r < 350), 0.35 (r < 700), 0.15 (r < 10^4) or
     0.1; at least 0.3 with a numeric column and 0.6 if all are; numeric columns count twice.
-    tau = n epsilon / 100.
+    tau = n epsilon / 100. That of each pair is learnt (`posterior.taus`) for r < 700 where the fit
+    cannot hold all cells, and for r < 50 always. Where it holds them, tables of more columns say
+    more than their pairs, to which what is learnt applies.
 
     What groups lose is asked, for the price 60 / n, where that is at most a tenth of epsilon,
     r >= 50, there are three columns or more, and a column has more codes than G: elsewhere the
@@ -163,18 +170,21 @@ def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
         tables = _named(chosen)
     weights = tuple(2 if line else 1 for line in lines)
     finer = any(lines) or max(sizes) > groups
-    asks = m > 2 and tables is not Tables.TRIPLES and finer and strength >= 50
+    asks = m > 2 and tables is not Tables.TRIPLES and finer and strength >= _HARDLY
     question = Fraction(ASKED, n) / epsilon if asks else Fraction(0)
     if question > Fraction(1, 10):
         question = Fraction(0)
     tau = float(budget) / 100
-    return Plan(tables, groups, singles, weights, tau, strength, chosen, question)
+    fine = prod(min(size, groups) for size in sizes) > DENSE
+    learns = strength < (_LITTLE if fine else _HARDLY)
+    return Plan(tables, groups, singles, weights, tau, strength, chosen, question, learns)
 
 
+_HARDLY, _LITTLE = 50, 700
 _SHARES = (
-    (50, Fraction(7, 10)),
+    (_HARDLY, Fraction(7, 10)),
     (350, Fraction(1, 2)),
-    (700, Fraction(35, 100)),
+    (_LITTLE, Fraction(35, 100)),
     (10_000, Fraction(15, 100)),
 )
 
@@ -271,7 +281,7 @@ def maxent(
         columns, attributes, singles, chosen.cover, epsilon=rest, noise=noise, progress=progress
     )
     n = len(columns)
-    fitted = _fit(counted, singles, n, chosen.tau, rng=rng, progress=progress)
+    fitted, believed = _fit(counted, singles, n, chosen, rng=rng, progress=progress)
     progress("drawing rows", 0, 1)
     rows = _rows(fitted, singles, n, rng)
     facts |= {
@@ -283,6 +293,8 @@ def maxent(
         "effective sample": fitted.spread,
         "stages": fitted.stages,
     }
+    if believed:
+        facts["tau of pairs"] = [min(believed), float(np.median(believed)), max(believed)]
     return Drawn(rows, (*spendings, *prices), (*measurements, *counted), facts)
 
 
@@ -322,28 +334,36 @@ def _fit(
     counted: Sequence[Measurement],
     singles: Sequence[Single],
     n: int,
-    tau: float,
+    chosen: Plan,
     *,
     rng: np.random.Generator,
     progress: Progress,
-) -> Fitted:
-    """The distribution over groups nearest to all noisy counts."""
+) -> tuple[Fitted, list[float]]:
+    """The distribution over groups nearest to all noisy counts, and taus that were learnt."""
     sizes = [single.size for single in singles]
     targets = [
         Target(table.columns, table.counts.ravel() / n, precision_of(n, table.scale))
         for table in counted
     ]
-    if prod(sizes) > DENSE:
+    priors = [single.prior(n) for single in singles]
+    if prod(sizes) > DENSE or chosen.learns:
         targets = pairs_of(targets, sizes)
-    return fit(
+    learnt = taus(targets, priors, least=chosen.tau / 4) if chosen.learns else []
+    if learnt:
+        targets = [
+            replace(target, weight=target.weight * chosen.tau / tau)
+            for target, tau in zip(targets, learnt, strict=True)
+        ]
+    fitted = fit(
         sizes,
-        [single.prior(n) for single in singles],
+        priors,
         [single.target(j, n) for j, single in enumerate(singles)] + targets,
-        tau=tau,
+        tau=chosen.tau,
         particles=min(max(2 * n, 100_000), 300_000),
         rng=rng,
         progress=progress,
     )
+    return fitted, learnt
 
 
 def _all_tables(

@@ -15,7 +15,7 @@ from shoal.mechanism.attributes import Attribute
 from shoal.mechanism.boxes import Marginal, marginal
 from shoal.mechanism.fit import Target
 from shoal.mechanism.groups import anyhow, neighbours, quantiles
-from shoal.mechanism.projection import shrink
+from shoal.mechanism.posterior import expected
 from shoal.mechanism.records import Columns
 from shoal.mechanism.systematic import spread, systematic
 
@@ -148,7 +148,7 @@ def _categories(
     counts: Integers, spending: Spending, attribute: Attribute, n: int, most: int
 ) -> Single:
     """Every category of the public domain, those that no record has too."""
-    projected = shrink(counts, n, float(2 * spending.scale**2))
+    projected = expected(counts, n, float(spending.scale))
     group = neighbours if attribute.kind is Kind.ORDINAL else anyhow
     members = group(projected, most)
     summed = np.bincount(members, counts).astype(np.float64)
