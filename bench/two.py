@@ -1,13 +1,13 @@
-"""Two columns: rows from the leaves of a tree, or from their table with noise.
+"""One or two columns: rows from the leaves of a tree, or from their counts with noise.
 
     python bench/two.py
 
-prints a Markdown table for RESULTS.md. Every two of the first six columns of the generated tables
+prints two Markdown tables for RESULTS.md. Every two of the first six columns of generated tables
 of bench/_generated.py and of EIA (where SHOAL_DATA has it), and pairs of numbers on 1,001 and 801
 steps that go together in known ways; 10,000 rows (EIA 4,092), three seeds. Count error as in
 bench/ideas.py, over ranges of both columns. Pairs stand by what `auto` would choose: `maxent` where
-every category is counted by itself, else `privtree`. Noise is seeded: nothing here may be
-published.
+every category is counted by itself, else `privtree`. Then every column by itself, and columns of
+100, 1,000 and 5,000 categories, by total variation. Noise is seeded: nothing here may be published.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ from math import exp, log, sqrt
 
 import _workloads as workloads
 import numpy as np
-from _generated import MADE, electricity
+from _generated import MADE, Made, electricity
 from numpy.typing import NDArray
 
 from shoal.core import Kind
@@ -34,7 +34,14 @@ NUMBERS = (Attribute("a", Kind.NUMERIC, 1001), Attribute("b", Kind.NUMERIC, 801)
 
 
 def main() -> None:
-    """Run both on every pair."""
+    """Run both on every pair, and on every column."""
+    two()
+    print()
+    one()
+
+
+def two() -> None:
+    """Count error of pairs."""
     ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
     for sort, X, attributes in pairs():
         asked = workloads.queries(X, [a.size for a in attributes], 2, 3)
@@ -44,6 +51,27 @@ def main() -> None:
             what = "numbers" if sort == "numbers" else f"categories, auto takes {chosen}"
             ratios[what, epsilon].append(log(table / tree))
     print("| pairs | epsilon | how many | count error of a table over that of a tree |")
+    _show(ratios)
+
+
+def one() -> None:
+    """Total variation of single columns."""
+    ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for column, attribute in columns():
+        true = np.bincount(column, minlength=attribute.size)
+        for epsilon in ("0.01", *workloads.EPSILONS):
+            far = []
+            for way in ("tree", "counts"):
+                drawn = rows(column[:, None], [attribute], epsilon, way)
+                each = [np.bincount(Y[:, 0], minlength=attribute.size) for Y in drawn]
+                far.append(np.mean([np.abs(y - true).sum() / 2 / len(column) for y in each]))
+            chosen = choose([attribute], n=len(column), epsilon=Fraction(epsilon)).mechanism
+            ratios[f"auto takes {chosen}", epsilon].append(log((far[1] + 1e-4) / (far[0] + 1e-4)))
+    print("| columns | epsilon | how many | distance of counts over that of a tree |")
+    _show(ratios)
+
+
+def _show(ratios: dict[tuple[str, str], list[float]]) -> None:
     print("|---|---|---|---|")
     for (what, epsilon), logs in sorted(ratios.items()):
         error = np.std(logs, ddof=1) / sqrt(len(logs)) if len(logs) > 1 else float("nan")
@@ -59,7 +87,14 @@ def errors(
     way: str,
 ) -> float:
     """The mean count error over seeds; never zero, so that it has a logarithm."""
-    found = []
+    found = [workloads.query_error(Y, asked) for Y in rows(X, attributes, epsilon, way)]
+    return max(float(np.mean(found)), 1e-6)
+
+
+def rows(
+    X: Integers, attributes: Sequence[Attribute], epsilon: str, way: str
+) -> Iterator[Integers]:
+    """Rows by seed."""
     for seed in range(SEEDS):
         lent = {
             "epsilon": Fraction(epsilon),
@@ -70,21 +105,40 @@ def errors(
             drawn = privtree(X.T, attributes, fill=Fill.UNIFORM, **lent)
         else:
             drawn = maxent(X.T, attributes, **lent)
-        rows = np.column_stack(drawn.rows).astype(np.int64)
-        found.append(workloads.query_error(rows, asked))
-    return max(float(np.mean(found)), 1e-6)
+        yield np.column_stack(drawn.rows).astype(np.int64)
+
+
+def columns() -> Iterator[tuple[Integers, Attribute]]:
+    """Columns of the generated tables and EIA, and nominals of many codes."""
+    for X, attributes in tables():
+        for j, attribute in enumerate(attributes):
+            yield X[:, j], attribute
+    rng = np.random.default_rng(1)
+    for size in (100, 1000, 5000):
+        falling = rng.permutation(np.arange(1, size + 1) ** -1.1)
+        bell = np.exp(-0.5 * ((np.arange(size) - 0.4 * size) / (0.1 * size)) ** 2)
+        for shares in (falling, bell):
+            yield (
+                rng.choice(size, ROWS, p=shares / shares.sum()),
+                Attribute("c", Kind.NOMINAL, size),
+            )
 
 
 def pairs() -> Iterator[tuple[str, Integers, Sequence[Attribute]]]:
     """Tables of two columns, each with its sort."""
-    made = [make(1, ROWS) for make in MADE.values()]
-    if (workloads.DATA / "eia.csv").is_file():
-        made.append(electricity())
-    for X, attributes in made:
+    for X, attributes in tables():
         for pair in combinations(range(min(X.shape[1], 6)), 2):
             yield "categories", X[:, pair], [attributes[j] for j in pair]
     for X in numbers().values():
         yield "numbers", X, NUMBERS
+
+
+def tables() -> Iterator[Made]:
+    """The generated ones, and EIA where it is at hand."""
+    for make in MADE.values():
+        yield make(1, ROWS)
+    if (workloads.DATA / "eia.csv").is_file():
+        yield electricity()
 
 
 def numbers() -> dict[str, Integers]:

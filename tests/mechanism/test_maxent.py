@@ -323,9 +323,21 @@ def test_with_much_epsilon_pairs_come_out_as_they_are():
         assert np.abs(true - found).sum() / 2 / n < 0.02
 
 
-def test_one_column_has_nothing_to_be_joined_with():
-    with pytest.raises(InputError, match="at least two"):
-        run(0, 10, MIXED[:1], "1")
+@pytest.mark.parametrize("attribute", [MIXED[0], MIXED[2], MIXED[3]])
+def test_one_column_is_drawn_from_its_own_counts_for_all_of_epsilon(attribute):
+    drawn, noise = run(2, 5000, (attribute,), "1")
+
+    (column,) = records(2, 5000, (attribute,))
+    true, found = (np.bincount(c, minlength=attribute.size) for c in (column, drawn.rows[0]))
+    assert np.abs(np.cumsum(true - found)).max() < 250  # 0.05 of the records
+    assert drawn.facts["tables"] == Tables.NONE.value
+    assert len(drawn.measurements) == 1
+    ledger.verify(drawn.spendings, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn)
+
+
+def test_no_column_is_refused():
+    with pytest.raises(InputError, match="needs a column"):
+        plan((), n=10, epsilon=Fraction(1))
 
 
 def test_a_forgotten_spending_is_caught():

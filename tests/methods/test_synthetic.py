@@ -186,8 +186,8 @@ def test_the_claim_is_proved_and_gives_credit(name, options):
 # Small and odd tables.
 
 
-@pytest.mark.parametrize("name", ["privtree", "auto"])
-def test_one_column_is_enough_for_a_tree(name):
+@pytest.mark.parametrize("name", ["privtree", "maxent", "auto"])
+def test_one_column_of_numbers_is_enough(name):
     frame = people(200).select("age")
 
     released = shoal.protect(frame, policy(name, {"age": COLUMNS["age"]}, epsilon=100)).data
@@ -196,10 +196,24 @@ def test_one_column_is_enough_for_a_tree(name):
     assert abs(released["age"].mean() - frame["age"].mean()) < 5
 
 
-@pytest.mark.parametrize("name", ["copula", "maxent"])
-def test_one_column_has_nothing_to_be_joined_with(name):
+@pytest.mark.parametrize("name", ["privtree", "maxent", "auto"])
+def test_one_column_of_categories_is_enough(name):
+    frame = people(200).select("job")
+
+    release = shoal.protect(frame, policy(name, {"job": COLUMNS["job"]}, epsilon=100))
+
+    true, drawn = (dict(data["job"].value_counts().iter_rows()) for data in (frame, release.data))
+    assert sum(abs(true.get(job, 0) - drawn.get(job, 0)) for job in true | drawn) < 20
+    if name == "auto":
+        assert (
+            "auto chose maxent, the counts of the column, for the goal counts."
+            in release.manifest["notes"]
+        )
+
+
+def test_a_copula_wants_two_columns():
     with pytest.raises(InputError, match="at least two, found one"):
-        shoal.plan(policy(name, {"age": COLUMNS["age"]}))
+        shoal.plan(policy("copula", {"age": COLUMNS["age"]}))
 
 
 @pytest.mark.parametrize(("name", "options"), VARIANTS)

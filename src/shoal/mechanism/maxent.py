@@ -1,7 +1,8 @@
 """Rows from noisy tables of all columns, by the distribution of greatest entropy near them.
 
 1. Every column is counted by itself: categories one by one, a number over the leaves of a private
-   tree of its own (`boxes.marginal`). That takes a public share of epsilon.
+   tree of its own (`boxes.marginal`). That takes a public share of epsilon, and of a single column
+   all of it: rows are then drawn from what is believed of its counts.
 2. From these noisy counts, codes are put into at most G groups a column.
 3. If it can be had for little, one number is asked: how much of the tables of two columns such
    groups lose (`coarseness`). Where it exceeds 0.25, columns nearly determine each other: then a
@@ -82,6 +83,7 @@ NOISE = Fraction(1, 10)
 class Tables(StrEnum):
     """Which tables of several columns are counted."""
 
+    NONE = "none"
     FULL = "full"
     BLOCKS = "blocks"
     PAIRS = "pairs"
@@ -115,19 +117,20 @@ class Plan:
     learns: bool = False
 
     def __post_init__(self) -> None:
-        if not 2 <= self.groups <= 255 or not 0 < self.singles < 1 or self.tau <= 0:
+        if not 2 <= self.groups <= 255 or not 0 < self.singles <= 1 or self.tau <= 0:
             raise InputError("A plan needs 2 to 255 groups, a share between 0 and 1, and tau > 0.")
         seen = {pair for block in self.cover.blocks for pair in combinations(block, 2)}
         if seen != set(combinations(range(len(self.weights)), 2)):
             raise InputError("A plan needs tables that show every two columns together.")
-        if not 0 <= self.question < 1 - self.singles:
-            raise InputError("A plan's question must leave something for what it is about.")
+        if not 0 <= self.question < (1 - self.singles if seen else 1):
+            raise InputError("A plan must leave something for what it counts after columns.")
 
 
 def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
     """Choose tables, groups and shares from public quantities alone.
 
-    With m columns, P = m (m - 1) / 2 and r = n epsilon / P:
+    One column is counted by itself, and takes all of epsilon. With m > 1 columns,
+    P = m (m - 1) / 2 and r = n epsilon / P:
 
         TRIPLES  if 3 <= m <= 5, r >= 10^4, and the cells of 16 groups a column can all be held
         a cover  otherwise, for the largest G from 2 to 32 for which noise alone gives tables of
@@ -149,8 +152,12 @@ def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
     answer would be too dear, or could not change anything.
     """
     m = len(attributes)
-    if m < 2:
-        raise InputError("maxent joins columns; expected at least two, found one.")
+    if m < 1:
+        raise InputError("maxent needs a column, found none.")
+    if m == 1:
+        nothing = Cover((), (), 0.0)
+        tau = float(n * epsilon) / 100
+        return Plan(Tables.NONE, 2, Fraction(1), (1,), tau, n * epsilon, nothing)
     lines = [is_line(attribute) for attribute in attributes]
     sizes = [attribute.size for attribute in attributes]
     budget = n * epsilon
@@ -236,7 +243,7 @@ def maxent(
         progress: called with each stage.
 
     Raises:
-        InputError: for fewer than two columns.
+        InputError: without a column.
         InternalError: if the fit does not settle (`fit`).
 
     Cost: O(n) a table; the fit takes seconds for up to twelve columns, whatever n.
@@ -261,6 +268,10 @@ def maxent(
         "n epsilon a pair": float(chosen.strength),
         "share of single columns": float(chosen.singles),
     }
+    n = len(columns)
+    if chosen.tables is Tables.NONE:
+        rows = tuple(single.rows(n, rng) for single in singles)
+        return Drawn(rows, tuple(spendings), tuple(measurements), facts | {"tables": "none"})
     rest = (1 - chosen.singles - chosen.question) * epsilon
     if chosen.question:
         progress("asking what groups lose", 0, 1)
@@ -280,7 +291,6 @@ def maxent(
     counted, prices = _count(
         columns, attributes, singles, chosen.cover, epsilon=rest, noise=noise, progress=progress
     )
-    n = len(columns)
     fitted, believed = _fit(counted, singles, n, chosen, rng=rng, progress=progress)
     progress("drawing rows", 0, 1)
     rows = _rows(fitted, singles, n, rng)

@@ -85,7 +85,13 @@ class Single:
 
     def fill(self, group: int, total: int, rng: np.random.Generator) -> Integers:
         """Codes of so many rows of a group, in order."""
-        bins = np.flatnonzero(self.members == group)
+        return self._codes(np.flatnonzero(self.members == group), total, rng)
+
+    def rows(self, total: int, rng: np.random.Generator) -> Integers:
+        """Codes of so many rows of the column by itself, in random order."""
+        return rng.permutation(self._codes(np.arange(self.members.size), total, rng))
+
+    def _codes(self, bins: Integers, total: int, rng: np.random.Generator) -> Integers:
         if self.line:
             edges = self.edges[bins[0] : bins[-1] + 2]
             return spread(edges, self.projected[bins], total, rng)

@@ -14,7 +14,7 @@ from shoal.core import Kind
 from shoal.errors import InputError
 from shoal.mechanism.attributes import Drawn
 from shoal.mechanism.copula import Margins
-from shoal.mechanism.maxent import GROWN
+from shoal.mechanism.maxent import GROWN, Tables
 from shoal.mechanism.privtree import Fill
 from shoal.mechanism.selection import Goal, choose
 from shoal.methods import copula, maxent, privtree
@@ -47,10 +47,12 @@ def _draw(task: Task, setting: Setting[AutoDrawing], tools: Tools) -> tuple[Draw
         drawn, how = copula.draw(task, tools, margins=chosen.plan), f"margins {chosen.plan}"
     else:
         drawn = maxent.draw(task, tools, tables=chosen.plan)
-        grown = drawn.facts["tables"] == GROWN
-        how = "a tree in place of tables" if grown else f"tables {chosen.plan.tables}"
+        how = _HOW.get(drawn.facts["tables"], f"tables {chosen.plan.tables}")
     what = f"auto chose {chosen.mechanism}, {how}, for the goal {goal}."
     return drawn, (what, *chosen.why, *chosen.warnings)
+
+
+_HOW = {GROWN: "a tree in place of tables", Tables.NONE.value: "the counts of the column"}
 
 
 def _no_copula(setting: Setting[AutoDrawing]) -> None:

@@ -20,7 +20,6 @@ from shoal.methods.synthetic import (
     PRIVTREE,
     Drawing,
     Task,
-    at_least_two,
     synthetic_method,
 )
 from shoal.spec import choice
@@ -35,7 +34,11 @@ class CopulaDrawing(Drawing):
 
 
 def _refuse(setting: Setting[CopulaDrawing]) -> None:
-    at_least_two(setting)
+    if len(setting.columns) < 2:
+        raise InputError(
+            "This method joins columns; expected at least two, found one. Use privtree, maxent or "
+            "auto."
+        )
     kept = [name for name in setting.columns if setting.schema[name].keep_missing]
     if kept and setting.parameters.margins is Margins.BLOCKS:
         raise InputError(

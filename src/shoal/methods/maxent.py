@@ -15,7 +15,6 @@ from shoal.methods.synthetic import (
     Drawing,
     Task,
     anywhere,
-    at_least_two,
     synthetic_method,
 )
 
@@ -52,6 +51,5 @@ METHOD = synthetic_method(
     unsupported=(
         "Interactions beyond the tables that were counted: mostly pairs, over groups of values.",
     ),
-    refuse=at_least_two,
     refuse_spread=anywhere,
 )

@@ -176,14 +176,6 @@ def anywhere(_setting: Setting[Any]) -> None:
     """Refuse nothing: the mechanism only counts."""
 
 
-def at_least_two(setting: Setting[Any]) -> None:
-    """Refuse a single column where a mechanism joins columns."""
-    if len(setting.columns) < 2:
-        raise InputError(
-            "This method joins columns; expected at least two, found one. Use privtree or auto."
-        )
-
-
 def _not_claimed(setting: Setting[Drawing]) -> tuple[str, ...]:
     least = setting.parameters.min_cell
     if least is None:
