@@ -111,6 +111,20 @@ def test_no_run_on_any_pair_has_a_loss_above_epsilon(name, n, seed, epsilon, att
     assert abs(found) <= float(epsilon) * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_one_column_costs_all_of_epsilon_and_no_more(epsilon):
+    """A count of categories reaches it: one moves by one in each of two counts."""
+    one, line = [Attribute("a", Kind.NOMINAL, 3)], LINE[:1]
+
+    def largest(attributes):
+        run = bound("maxent", attributes, epsilon)
+        sides = losses(run, *moved(12, attributes), SeededNoise(1), laws=LAWS)
+        return max(np.abs(side(100)).max() for side in sides)
+
+    assert largest(one) == pytest.approx(float(epsilon))
+    assert 0 < largest(line) <= float(epsilon) * (1 + 1e-9)
+
+
 # Faults.
 
 
