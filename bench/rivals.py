@@ -35,12 +35,18 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import jax.monitoring
 import numpy as np
+import opendp.extras.mbi._aim as steps
 import opendp.prelude as dp
 import polars as pl
 from mbi import estimation
+from opendp.mod import OpenDPException
 
-_SHAVES = (0.0, 1e-9, 1e-6)
+_SELECT = steps._make_aim_select  # noqa: SLF001
+
+_SHAVES = (0.0, 1e-9, 1e-6, 1e-5, 3e-5, 1e-4)
 """Shares of epsilon left unspent in turn, where a rounding error refuses the budget."""
+_TOO_LITTLE = "must not be finite and non-negative"
+"""What AIM's search for a noise scale says where none fits what is left of epsilon."""
 
 
 def main() -> None:
@@ -86,6 +92,7 @@ def fit(job: dict[str, Any], codes: pl.DataFrame) -> Any:
     def estimator(domain: Any, losses: Any, *, potentials: Any = None) -> Any:
         return estimation.mirror_descent(domain, losses, known_total=known, potentials=potentials)
 
+    steps._make_aim_select = _select_or_stop  # noqa: SLF001
     algorithm = {"aim": dp.mbi.AIM, "mst": dp.mbi.MST}[job["algorithm"]](estimator=estimator)
     cuts = {name: list(range(size - 1)) for name, size in job["sizes"].items()}
     for shave in _SHAVES:
@@ -103,6 +110,20 @@ def fit(job: dict[str, Any], codes: pl.DataFrame) -> Any:
             if shave == _SHAVES[-1] or "budget" not in str(error):
                 raise
     raise AssertionError
+
+
+def _select_or_stop(*args: Any, **named: Any) -> Any:
+    """AIM's choice of the next table, or none where too little of epsilon is left for a choice.
+
+    That is what the library means to do: it catches a ValueError there, but the search of this
+    version raises another error, and the run would be lost at its very last step.
+    """
+    try:
+        return _SELECT(*args, **named)
+    except OpenDPException as error:
+        if _TOO_LITTLE in str(error):
+            return None
+        raise
 
 
 def rho(epsilon: float, delta: float) -> float:
