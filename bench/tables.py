@@ -1,6 +1,6 @@
 """Rows drawn with a proved epsilon, against everybody else's: how near they are, what they take.
 
-    python bench/tables.py [CASE ...] [--runs N] [--kept] [--rivals] [--draw]
+    python bench/tables.py [CASE ...] [--who NAME ...] [--runs N] [--kept] [--rivals] [--draw]
 
 runs who is named in `_contenders.py` on the tables of `_cases.py`, asks the questions of
 `_scores.py` and writes docs/tables/figures.csv: a line a figure, mean over runs and standard error.
@@ -9,7 +9,8 @@ alone. Noise of ours is seeded, so that figures repeat: nothing here may be publ
 
 AIM and MST (`_peers.py`, `rivals.py`) need an environment of their own, named by SHOAL_RIVALS; see
 bench/README.md. Their runs are kept, and `--kept` starts no new ones: after a change of ours, that
-is all there is to do. `--rivals` runs nobody else, and leaves the others' figures as they are.
+is all there is to do. `--who` runs the named ones and `--rivals` these two; the figures of all
+others stay as they are.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from _figures import Figure, publish, read, write
 from _peers import INTERPRETER, RIVALS, Rival, drawn
 from _scores import MEASURES, Scores
 
+_ORIGINAL = "original records"
 RUNS = 5
 MORE_RUNS = {"adult-5": 10, "census-4": 20}
 """Of ours, where that many are wanted; everybody else has RUNS."""
@@ -38,8 +40,12 @@ class Asked:
     cases: tuple[str, ...]
     runs: int | None
     kept: bool
-    rivals: bool
+    who: tuple[str, ...]
     draw: bool
+
+    def runs_anew(self, label: str) -> bool:
+        """Whether somebody is run, or their figures are those on file."""
+        return not self.who or label in self.who
 
 
 def main() -> None:
@@ -60,36 +66,45 @@ def _asked() -> Asked:
     parser.add_argument("cases", nargs="*", metavar="CASE", choices=[[], *NAMES])
     parser.add_argument("--runs", type=int, help="of everybody; 5 by default, of ours 5 to 20")
     parser.add_argument("--kept", action="store_true", help="start no new runs of AIM and MST")
+    parser.add_argument("--who", nargs="+", default=(), help="run nobody else")
     parser.add_argument("--rivals", action="store_true", help="run AIM and MST alone")
     parser.add_argument("--draw", action="store_true", help="only draw what is on file")
     given = parser.parse_args()
-    return Asked(tuple(given.cases), given.runs, given.kept, given.rivals, given.draw)
+    who = [rival.label for rival in RIVALS] if given.rivals else given.who
+    return Asked(tuple(given.cases), given.runs, given.kept, tuple(who), given.draw)
 
 
 def compared(case: Case, asked: Asked) -> Iterator[Figure]:
     """Every figure of a case."""
-    scores = Scores(case)
-    if asked.rivals:
-        yield from (figure for figure in read(case.name) if figure.family != "rival")
-        for epsilon in case.epsilons:
-            for rival in RIVALS:
-                yield from _rival_figures(case, scores, epsilon, rival, asked)
-        return
-    honest = scores.honest_accuracy
-    if honest is not None:
-        yield Figure(
-            "", "original records", "none", "none", "accuracy", honest, 0.0, 2, "by halves"
-        )
+    scores, on_file = Scores(case), read(case.name)
+
+    def kept(label: str, epsilon: str = "") -> list[Figure]:
+        return [figure for figure in on_file if (figure.who, figure.epsilon) == (label, epsilon)]
+
+    yield from _original(scores) if asked.runs_anew(_ORIGINAL) else kept(_ORIGINAL)
     for epsilon in case.epsilons:
         chosen = ""
         for contender in CONTENDERS:
             # With the same seed, what `auto` chose would only repeat its figures.
-            if contender.applies(case) and contender.label != chosen:
+            if not contender.applies(case) or contender.label == chosen:
+                continue
+            figures = kept(contender.label, epsilon)
+            if asked.runs_anew(contender.label):
                 figures = list(_figures(case, scores, epsilon, contender, asked))
-                chosen = figures[0].note if contender.label == "auto" else chosen
-                yield from figures
+            if contender.label == "auto" and figures:
+                chosen = figures[0].note
+            yield from figures
         for rival in RIVALS:
-            yield from _rival_figures(case, scores, epsilon, rival, asked)
+            if asked.runs_anew(rival.label):
+                yield from _rival_figures(case, scores, epsilon, rival, asked)
+            else:
+                yield from kept(rival.label, epsilon)
+
+
+def _original(scores: Scores) -> Iterator[Figure]:
+    honest = scores.honest_accuracy
+    if honest is not None:
+        yield Figure("", _ORIGINAL, "none", "none", "accuracy", honest, 0.0, 2, "by halves")
 
 
 def _figures(

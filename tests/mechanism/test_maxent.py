@@ -335,6 +335,19 @@ def test_one_column_is_drawn_from_its_own_counts_for_all_of_epsilon(attribute):
     ledger.verify(drawn.spendings, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn)
 
 
+def test_a_plan_that_contradicts_itself_is_refused():
+    one, two = (plan(MIXED[:m], n=500, epsilon=Fraction(1)) for m in (1, 2))
+
+    for chosen, change in (
+        (one, {"singles": Fraction(1, 2)}),
+        (one, {"tables": Tables.PAIRS}),
+        (two, {"tables": Tables.NONE}),
+        (two, {"singles": Fraction(1)}),
+    ):
+        with pytest.raises(InputError, match="counts no tables of one column"):
+            replace(chosen, **change)
+
+
 def test_no_column_is_refused():
     with pytest.raises(InputError, match="needs a column"):
         plan((), n=10, epsilon=Fraction(1))

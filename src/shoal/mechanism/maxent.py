@@ -119,6 +119,9 @@ class Plan:
     def __post_init__(self) -> None:
         if not 2 <= self.groups <= 255 or not 0 < self.singles <= 1 or self.tau <= 0:
             raise InputError("A plan needs 2 to 255 groups, a share between 0 and 1, and tau > 0.")
+        alone = self.tables is Tables.NONE
+        if alone != (self.singles == 1) or alone != (len(self.weights) == 1):
+            raise InputError("A plan counts no tables of one column, and some of several.")
         seen = {pair for block in self.cover.blocks for pair in combinations(block, 2)}
         if seen != set(combinations(range(len(self.weights)), 2)):
             raise InputError("A plan needs tables that show every two columns together.")
@@ -264,14 +267,15 @@ def maxent(
         Measurement((j,), (single.edges,), single.counts, single.scale)
         for j, single in enumerate(singles)
     ]
+    n = len(columns)
+    if chosen.tables is Tables.NONE:
+        rows = tuple(single.rows(n, rng) for single in singles)
+        told = {"n epsilon": float(chosen.strength), "tables": chosen.tables.value}
+        return Drawn(rows, tuple(spendings), tuple(measurements), told)
     facts: dict[str, Any] = {
         "n epsilon a pair": float(chosen.strength),
         "share of single columns": float(chosen.singles),
     }
-    n = len(columns)
-    if chosen.tables is Tables.NONE:
-        rows = tuple(single.rows(n, rng) for single in singles)
-        return Drawn(rows, tuple(spendings), tuple(measurements), facts | {"tables": "none"})
     rest = (1 - chosen.singles - chosen.question) * epsilon
     if chosen.question:
         progress("asking what groups lose", 0, 1)

@@ -3,8 +3,9 @@
 Of a column (`expected`): its true counts are taken as drawn from a gamma law with the public mean
 n / d, whose shape is not known. A small shape means a few large codes and many that are nearly
 empty, a large one that all are alike. The noisy counts tell which, because the noise's law is
-known. Believed is the mean of the true counts given the noisy ones, over shapes in proportion to
-how well each explains them.
+known. One count in fifty may go its own way, by a law so wide that noise decides: else many codes
+that are alike would outvote the one that is not. Believed is the mean of the true counts given the
+noisy ones, over shapes in proportion to how well each explains them.
 
 Of tables of two columns (`taus`): how far a table is believed where it departs from what its
 columns say by themselves, by how far it and the others depart beyond their noise.
@@ -33,6 +34,8 @@ from shoal.mechanism.fit import Target
 Floats = NDArray[np.float64]
 
 _SHAPES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0)
+_OTHERS, _WIDE = 0.02, 0.1
+"""Share of the counts that go their own way, and the shape of those."""
 _FAR = 30.0
 """Scales of the noise, beyond which it lies once in 10^13 times."""
 _GRAIN = 32
@@ -48,11 +51,11 @@ _LEAST, _MOST = 1e-2, 1e7
 def expected(counts: NDArray[Any], total: float, scale: float) -> Floats:
     """The mean of the true counts given noisy ones; positive, with a given sum.
 
-    With d noisy counts y, noise of Laplace's law with scale s, m = total / d, and each shape a as
-    likely as any other, the law of the true counts x is
+    With d noisy counts y, noise of Laplace's law with scale s, m = total / d, and each shape a of
+    all counts as likely as any other, the law of the true counts x is
 
-        sum over a of the product over i of    (a / m)^a / Gamma(a) x_i^(a-1) e^(-a x_i / m)
-                                               e^(-|x_i - y_i| / s),
+        sum over a of the product over i of (0.98 g_a(x_i) + 0.02 g_0.1(x_i)) e^(-|x_i - y_i| / s)
+        with g_a(x) = (a / m)^a / Gamma(a) x^(a-1) e^(-a x / m),
 
     normalised. That their sum is known is met by a further factor e^(-b sum x), with b such that
     the means have it. A count's law is summed over steps around y_i and near zero. Noisy counts
@@ -68,7 +71,7 @@ def expected(counts: NDArray[Any], total: float, scale: float) -> Floats:
     >>> expected(np.array([60, -20]), 40, 1.0).round(1)
     array([39.9,  0.1])
     >>> expected(np.array([60, -20]), 40, 100.0).round(1)
-    array([22.9, 17.1])
+    array([23.5, 16.5])
     """
     step = max(scale / _GRAIN, 1.0)
     rounded = np.rint(np.asarray(counts, dtype=np.float64) / step) * step
@@ -84,7 +87,11 @@ def expected(counts: NDArray[Any], total: float, scale: float) -> Floats:
     edges = np.sort(np.maximum(edges, 0.0), axis=1)
     middles = (edges[:, 1:] + edges[:, :-1]) / 2
     misses = -np.abs(noisy[:, None] - middles) / scale
-    laws = [_gamma(edges, middles, shape, mean) + misses for shape in _SHAPES]
+    other = _gamma(edges, middles, _WIDE, mean) + log(_OTHERS)
+    laws = [
+        np.logaddexp(_gamma(edges, middles, shape, mean) + log(1 - _OTHERS), other) + misses
+        for shape in _SHAPES
+    ]
     found = [logsumexp(law, axis=1) for law in laws]
     evidence = np.array([(times * one).sum() for one in found])
     evidence -= logsumexp(evidence)
@@ -132,7 +139,7 @@ def _falling(f: Callable[[float], float], unit: float) -> float:
         high *= 2
     if f(low) <= 0 or f(high) >= 0:
         return low if f(low) <= 0 else high
-    return float(brentq(f, low, high, xtol=1e-12 * unit, rtol=1e-12))
+    return float(brentq(f, low, high, xtol=1e-12 * unit, rtol=1e-12, maxiter=1000))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,12 +151,14 @@ class _Departure:
         alone: what single columns say of each cell.
         noise: variance of the departures from noise alone.
         freedom: how many of the cells are free.
+        least: no table of this size has a smaller tau.
     """
 
     squares: Floats
     alone: Floats
     noise: Floats
     freedom: int
+    least: float
 
     def surplus(self, tau: float) -> float:
         """By how much departures exceed what tau and noise explain, in degrees of freedom."""
@@ -168,7 +177,9 @@ def taus(tables: Sequence[Target], priors: Sequence[Floats], *, least: float) ->
     of which the left side grows with tau. That is solved for all tables at once, by their degrees
     of freedom, and then for each, where the common answer counts as four degrees of freedom more.
     Where departures are no larger than noise, tau is the largest: then the fit leaves two columns
-    independent.
+    independent. By chance a table of noise may depart a little more than most do, and is then
+    believed a little. No table at all departs so far that the sum of r^2 / q exceeds the smaller
+    number of groups less one, so that no tau is below the cells over that.
 
     Args:
         tables: of two columns, over groups.
@@ -186,7 +197,7 @@ def taus(tables: Sequence[Target], priors: Sequence[Floats], *, least: float) ->
         drawn = (alone / common + noise) / (alone / tau + noise) - 1
         return one.surplus(tau) + _SHARED * drawn
 
-    return [max(_rising(partial(surplus, one=one)), least) for one in shown]
+    return [max(_rising(partial(surplus, one=one)), one.least, least) for one in shown]
 
 
 def _departure(table: Target, priors: Sequence[Floats]) -> _Departure:
@@ -198,7 +209,8 @@ def _departure(table: Target, priors: Sequence[Floats]) -> _Departure:
     apart = apart - columns * apart.sum(axis=1, keepdims=True)
     spread = np.outer(*(1 - 2 * p + p.size * p**2 for p in (rows, columns)))
     freedom = (rows.size - 1) * (columns.size - 1)
-    return _Departure(apart**2, alone, spread / table.weight, freedom)
+    least = alone.size / max(min(alone.shape) - 1, alone.size / _MOST)
+    return _Departure(apart**2, alone, spread / table.weight, freedom, least)
 
 
 def _rising(f: Callable[[float], float]) -> float:

@@ -157,7 +157,7 @@ def _categories(
     projected = expected(counts, n, float(spending.scale))
     group = neighbours if attribute.kind is Kind.ORDINAL else anyhow
     members = group(projected, most)
-    summed = np.bincount(members, counts).astype(np.float64)
+    summed = np.bincount(members, projected).astype(np.float64)
     return Single(
         edges=np.arange(attribute.size + 1),
         counts=counts,
