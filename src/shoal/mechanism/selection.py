@@ -5,7 +5,7 @@ are wanted for. It never sees a record, so that following it costs nothing.
 
     m = number of columns, P = m (m - 1) / 2, r = n epsilon / P
 
-    m = 1, categories, at most n epsilon / 2 of them         maxent, which counts them
+    m = 1, categories, at most n epsilon / 2 of them        maxent, which counts them
     m = 1 otherwise                                         privtree
     m = 2, unless every code can be counted by itself       privtree
     all numeric, goal MEANS, n epsilon < 5000               copula, blocks by rank;
@@ -16,7 +16,7 @@ Where the thresholds come from. Adult, age and hours, 300 to 3,000 records, epsi
 privtree, evenly spread, had less rank distance and count error than either copula. With all
 30,162 records centroids were nearer at epsilon 10 only. Two columns of so few codes that `plan`
 puts none of them into groups: one table had less count error than a tree, and a single
-column's counts had about half the distance, unless it had more codes than half of n epsilon
+column's counts had about 0.6 of the distance, unless it had more codes than half of n epsilon
 (bench/two.py, on generated tables). Census, four amounts on a log scale,
 n epsilon 216 to 3,240, 12 seeds: blocks by rank had the least squared distance (at 1,080: 0.42 of
 the variance against 0.56 for maxent, which counted three times better). The others are those of the
