@@ -619,9 +619,13 @@ def line(moved):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["privtree", "copula", "maxent"])
 def test_noise_of_an_eighth_of_its_scale_is_found(name):
-    """The copula's blocks are single records here, which tell most."""
+    """The copula's blocks are single records here, which tell most.
+
+    Of so few records `maxent` believes hardly anything at epsilon 1, and its rows tell less.
+    """
     columns = {c: {**NUMBER, "step": Decimal("0.0625")} for c in "ab"}
-    rules = policy(name, columns if name == "copula" else PAIR)
+    epsilon = 2 if name == "maxent" else 1
+    rules = policy(name, columns if name == "copula" else PAIR, epsilon=epsilon)
     pair = [line(m) if name == "copula" else corner(12, moved=m) for m in (False, True)]
 
     found = shoal.audit(rules, pair=tuple(pair), trials=2000, confidence=SURE, noise=WeakNoise())

@@ -27,14 +27,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from shoal.mechanism.fit import Target
 
 Floats = NDArray[np.float64]
 
-_SHAPES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0)
-_OTHERS, _WIDE = 0.02, 0.1
+_SHAPES = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0])
+_OTHERS, _WIDE = 0.02, np.array([0.1])
 """Share of the counts that go their own way, and the shape of those."""
 _FAR = 30.0
 """Scales of the noise, beyond which it lies once in 10^13 times."""
@@ -86,18 +86,19 @@ def expected(counts: NDArray[Any], total: float, scale: float) -> Floats:
     )
     edges = np.sort(np.maximum(edges, 0.0), axis=1)
     middles = (edges[:, 1:] + edges[:, :-1]) / 2
-    misses = -np.abs(noisy[:, None] - middles) / scale
-    other = _gamma(edges, middles, _WIDE, mean) + log(_OTHERS)
-    laws = [
-        np.logaddexp(_gamma(edges, middles, shape, mean) + log(1 - _OTHERS), other) + misses
-        for shape in _SHAPES
-    ]
-    found = [logsumexp(law, axis=1) for law in laws]
-    evidence = np.array([(times * one).sum() for one in found])
-    evidence -= logsumexp(evidence)
-    mixed = np.full_like(middles, -np.inf)
-    for law, one, share in zip(laws, found, evidence, strict=True):
-        np.logaddexp(mixed, law - one[:, None] + share, out=mixed)
+    common = np.logaddexp(
+        _gamma(edges, middles, _SHAPES, mean) + log(1 - _OTHERS),
+        _gamma(edges, middles, _WIDE, mean) + log(_OTHERS),
+    )
+    laws = common - np.abs(noisy[:, None] - middles) / scale
+    tops = laws.max(axis=2, keepdims=True)
+    laws = np.exp(laws - tops)
+    sums = laws.sum(axis=2, keepdims=True)
+    evidence = ((np.log(sums) + tops)[:, :, 0] * times).sum(axis=1)
+    shares = np.exp(evidence - evidence.max())
+    laws *= (shares / shares.sum())[:, None, None] / sums
+    with np.errstate(divide="ignore"):
+        mixed = np.log(laws.sum(axis=0))
 
     def means(b: float) -> Floats:
         tilted = mixed - b * middles
@@ -111,21 +112,19 @@ def expected(counts: NDArray[Any], total: float, scale: float) -> Floats:
     return scaled
 
 
-def _gamma(edges: Floats, middles: Floats, shape: float, mean: float) -> Floats:
-    """Logarithm of a gamma law's mass on each step, in which it is taken as even.
+def _gamma(edges: Floats, middles: Floats, shapes: Floats, mean: float) -> Floats:
+    """Logarithms of gamma laws' masses on each step, in which they are taken as even.
 
-    Where the step begins at zero it is not: there the law is taken as its power.
+    Where the step begins at zero they are not: there a law is taken as its power.
     """
     lower, upper = edges[:, :-1], edges[:, 1:]
+    shapes = shapes[:, None, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        even = (shape - 1) * np.log(middles) + np.log(upper - lower)
-        power = shape * np.log(upper) - log(shape)
-    steps = np.where(lower > 0, even, power)
+        even = (shapes - 1) * np.log(middles) + np.log(upper - lower)
+        power = shapes * np.log(upper) - np.log(shapes)
+    steps = np.where(upper > lower, np.where(lower > 0, even, power), -np.inf)
     masses: Floats = (
-        np.where(upper > lower, steps, -np.inf)
-        - shape * middles / mean
-        + shape * log(shape / mean)
-        - gammaln(shape)
+        steps - shapes * middles / mean + shapes * np.log(shapes / mean) - gammaln(shapes)
     )
     return masses
 
@@ -133,13 +132,13 @@ def _gamma(edges: Floats, middles: Floats, shape: float, mean: float) -> Floats:
 def _falling(f: Callable[[float], float], unit: float) -> float:
     """Where a falling function is zero, or the end on that side if that is beyond all measure."""
     low, high = -unit, unit
-    while f(low) < 0 and low > -1e6 * unit:
+    while (above := f(low)) < 0 and low > -1e6 * unit:
         low *= 2
-    while f(high) > 0 and high < 1e6 * unit:
+    while (below := f(high)) > 0 and high < 1e6 * unit:
         high *= 2
-    if f(low) <= 0 or f(high) >= 0:
-        return low if f(low) <= 0 else high
-    return float(brentq(f, low, high, xtol=1e-12 * unit, rtol=1e-12, maxiter=1000))
+    if above <= 0 or below >= 0:
+        return low if above <= 0 else high
+    return float(brentq(f, low, high, xtol=1e-9 * unit, rtol=1e-9, maxiter=1000))
 
 
 @dataclass(frozen=True, eq=False)
