@@ -70,6 +70,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MOST_GROUPS = 32
+WEAK = 50
+"""r below which hardly more than single columns survives."""
 LOST = Fraction(1, 4)
 """Mean total variation that groups may lose on tables of two columns before a tree is grown."""
 ASKED = 60
@@ -122,11 +124,13 @@ class Plan:
         alone = self.tables is Tables.NONE
         if alone != (self.singles == 1) or alone != (len(self.weights) == 1):
             raise InputError("A plan counts no tables of one column, and some of several.")
+        if alone and self.question:
+            raise InputError("A plan asks nothing about groups of one column.")
         seen = {pair for block in self.cover.blocks for pair in combinations(block, 2)}
         if seen != set(combinations(range(len(self.weights)), 2)):
             raise InputError("A plan needs tables that show every two columns together.")
-        if not 0 <= self.question < (1 - self.singles if seen else 1):
-            raise InputError("A plan must leave something for what it counts after columns.")
+        if not alone and not 0 <= self.question < 1 - self.singles:
+            raise InputError("A plan's question must leave something for what it is about.")
 
 
 def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
@@ -157,13 +161,12 @@ def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
     m = len(attributes)
     if m < 1:
         raise InputError("maxent needs a column, found none.")
+    budget = n * epsilon
+    tau = float(budget) / 100
     if m == 1:
-        nothing = Cover((), (), 0.0)
-        tau = float(n * epsilon) / 100
-        return Plan(Tables.NONE, 2, Fraction(1), (1,), tau, n * epsilon, nothing)
+        return Plan(Tables.NONE, 2, Fraction(1), (1,), tau, budget, Cover((), (), 0.0))
     lines = [is_line(attribute) for attribute in attributes]
     sizes = [attribute.size for attribute in attributes]
-    budget = n * epsilon
     strength = budget / comb(m, 2)
     singles = next((share for bound, share in _SHARES if strength < bound), Fraction(1, 10))
     if any(lines):
@@ -180,19 +183,18 @@ def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
         tables = _named(chosen)
     weights = tuple(2 if line else 1 for line in lines)
     finer = any(lines) or max(sizes) > groups
-    asks = m > 2 and tables is not Tables.TRIPLES and finer and strength >= _HARDLY
+    asks = m > 2 and tables is not Tables.TRIPLES and finer and strength >= WEAK
     question = Fraction(ASKED, n) / epsilon if asks else Fraction(0)
     if question > Fraction(1, 10):
         question = Fraction(0)
-    tau = float(budget) / 100
     fine = prod(min(size, groups) for size in sizes) > DENSE
-    learns = strength < (_LITTLE if fine else _HARDLY)
+    learns = strength < (_LITTLE if fine else WEAK)
     return Plan(tables, groups, singles, weights, tau, strength, chosen, question, learns)
 
 
-_HARDLY, _LITTLE = 50, 700
+_LITTLE = 700
 _SHARES = (
-    (_HARDLY, Fraction(7, 10)),
+    (WEAK, Fraction(7, 10)),
     (350, Fraction(1, 2)),
     (_LITTLE, Fraction(35, 100)),
     (10_000, Fraction(15, 100)),

@@ -66,7 +66,7 @@ def expected(counts: NDArray[Any], total: float, scale: float) -> Floats:
         total: positive.
         scale: of the noise, positive.
 
-    Cost: O(d log d), and a thousand numbers for each distinct count.
+    Cost: O(d log d), and some thousand numbers for each distinct count.
 
     >>> expected(np.array([60, -20]), 40, 1.0).round(1)
     array([39.9,  0.1])

@@ -34,12 +34,10 @@ from shoal.core import figure
 from shoal.errors import InputError
 from shoal.mechanism.attributes import Attribute
 from shoal.mechanism.copula import Margins
-from shoal.mechanism.maxent import Plan, Tables, plan
+from shoal.mechanism.maxent import WEAK, Plan, Tables, plan
 from shoal.mechanism.privtree import Fill
 from shoal.mechanism.singles import is_line
 
-WEAK = 50
-"""r below which hardly more than single columns survives."""
 _FEW = 5000
 _MANY = 100_000
 
