@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MODULES = ("_cases", "_charts", "_contenders", "_figures", "_peers", "_scores")
+MODULES = ("_cases", "_charts", "_contenders", "_figures", "_peers", "_scores", "tables")
 
 
 @pytest.fixture
@@ -148,6 +148,25 @@ def test_without_an_interpreter_there_is_no_new_run(bench, case, monkeypatch, tm
     peers = bench("_peers")
 
     assert peers.drawn(case, peers.RIVALS[0], "1", 1, keep_only=False) is None
+
+
+def test_whoever_is_not_asked_for_keeps_the_figures_on_file(bench, case, monkeypatch):
+    tables, figures = bench("tables"), bench("_figures")
+    on_file = [
+        figures.Figure(epsilon, who, "ours", "epsilon", "counts", 7.0, 0.0, 5, "as it was")
+        for epsilon in case.epsilons
+        for who in ("auto", "privtree", "AIM")
+    ]
+    monkeypatch.setattr(tables, "read", lambda _case: on_file)
+    asked = tables.Asked(cases=(), runs=1, kept=True, who=("auto",), draw=False)
+
+    found = list(tables.compared(case, asked))
+
+    kept = [figure for figure in found if figure.who != "auto"]
+    assert sorted(map(str, kept)) == sorted(str(f) for f in on_file if f.who != "auto")
+    anew = [figure for figure in found if figure.who == "auto"]
+    assert {figure.epsilon for figure in anew} == set(case.epsilons)
+    assert not set(on_file) & set(anew)
 
 
 def test_figures_are_put_on_file_drawn_and_filled_into_the_page(bench, tmp_path):
