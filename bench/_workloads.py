@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.mechanism.answers import table_counts
+from shoal.mechanism.groups import neighbours
+
 DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 EPSILONS = ("0.1", "1", "10")
 
@@ -95,6 +98,20 @@ def answer(X: Integers, members: Sequence[int], low: list[int], width: list[int]
 def query_error(Y: Integers, asked: list[Query]) -> float:
     """Median relative error over the queries."""
     return float(np.median([abs(answer(Y, m, low, w) - t) / t for m, low, w, t in asked]))
+
+
+def triple_distance(X: Integers, Y: Integers, sizes: Sequence[int]) -> float:
+    """Total variation between tables of three columns, at most four groups of codes a column."""
+    groups = [
+        neighbours(np.bincount(X[:, j], minlength=size).astype(np.float64), 4)
+        for j, size in enumerate(sizes)
+    ]
+    found = []
+    for members in combinations(range(len(sizes)), 3):
+        shape = [int(groups[j].max()) + 1 for j in members]
+        one, other = (table_counts([groups[j][Z[:, j]] for j in members], shape) for Z in (X, Y))
+        found.append(np.abs(one - other).sum() / 2 / len(X))
+    return float(np.mean(found))
 
 
 def pair_distance(X: Integers, Y: Integers, sizes: Sequence[int]) -> float:

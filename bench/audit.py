@@ -4,8 +4,8 @@ A mechanism that answers with one number, 100,000 batched draws on each of two t
 audited in under 3 CPU seconds with numpy's noise; ours costs its draws on top. Then the array
 level of `shoal.audit` for some policies.
 
-`python bench/audit.py drawn [runs]` audits the mechanisms that draw rows instead, on worst-case
-pairs of small tables at epsilon 0.1, 1 and 4: the exact loss of every run
+`python bench/audit.py drawn [runs [mechanism ...]]` audits the mechanisms that draw rows instead,
+on worst-case pairs of small tables at epsilon 0.1, 1 and 4: the exact loss of every run
 (`shoal.auditing.losses`), of which none may exceed epsilon, and the lower bound that frequencies of
 losses give. Then each of them once from end to end, by the folder that would be published.
 """
@@ -13,7 +13,7 @@ losses give. Then each of them once from end to end, by the folder that would be
 import platform
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -88,12 +88,21 @@ def tables(trials: int = 4000) -> None:
 
 LINE = [Attribute(name, Kind.NUMERIC, 17) for name in "ab"]
 FLAT = [Attribute(name, Kind.NOMINAL, 2) for name in "ab"]
+FOUR = [Attribute("a", Kind.NUMERIC, 9), *(Attribute(name, Kind.NOMINAL, 3) for name in "bcd")]
 
 
 def asked(codes: Any, attributes: Any, *, epsilon: Fraction, **lent: Any) -> Any:
     """`maxent` that asks what groups lose; with so few records noise takes either way."""
     chosen = plan(attributes, n=len(codes[0]), epsilon=epsilon)
     chosen = replace(chosen, question=Fraction(1, 10))
+    return maxent(codes, attributes, epsilon=epsilon, tables=chosen, **lent)
+
+
+def chose(codes: Any, attributes: Any, *, epsilon: Fraction, **lent: Any) -> Any:
+    """`maxent` that chooses two tables of three columns for half of what single columns leave."""
+    chosen = plan(attributes, n=len(codes[0]), epsilon=epsilon)
+    half = (1 - chosen.singles) / 2
+    chosen = replace(chosen, threes=2, further=half, question=Fraction(0))
     return maxent(codes, attributes, epsilon=epsilon, tables=chosen, **lent)
 
 
@@ -104,31 +113,34 @@ MECHANISMS = {
     "copula, tree": (copula, {"margins": Margins.TREE}),
     "maxent": (maxent, {}),
     "maxent, asked": (asked, {}),
+    "maxent, threes": (chose, {}),
 }
+PAIRS = [("numbers, n = 3", 3, LINE), ("categories, n = 12", 12, FLAT),
+         ("numbers, n = 40", 40, LINE)]  # fmt: skip
+FOURS = [("four columns, n = 3", 3, FOUR), ("four columns, n = 12", 12, FOUR)]
 # Of a split only the decision is published; the prime of PATH is in no other scale.
 LAWS = Laws(
     threshold=lambda scale: None if (scale / UNITS).numerator % PATH.numerator else 0,
 )
 
 
-def drawn(runs: int = 20_000) -> None:
+def drawn(runs: int = 20_000, names: Sequence[str] = ()) -> None:
     """Exact losses of the mechanisms that draw rows, and what frequencies of them show."""
     print("| mechanism | table | epsilon | largest loss | epsilon at least, 95% | runs | CPU-s |")
     print("|---|---|---|---|---|---|---|")
-    pairs = [("numbers, n = 3", 3, LINE), ("categories, n = 12", 12, FLAT),
-             ("numbers, n = 40", 40, LINE)]  # fmt: skip
     for name, (mechanism, options) in MECHANISMS.items():
-        for what, n, attributes in pairs:
+        if names and name not in names:
+            continue
+        for what, n, attributes in FOURS if mechanism is chose else PAIRS:
             before = [np.zeros(n, dtype=np.int64) for _ in attributes]
             after = [
                 np.append(column[1:], attribute.size - 1)
                 for column, attribute in zip(before, attributes, strict=True)
             ]
             for epsilon in (Fraction(1, 10), Fraction(1), Fraction(4)):
-                rows = np.random.default_rng(1)
 
-                def run(codes, noise, a=attributes, e=epsilon, m=mechanism, o=options, r=rows):  # noqa: ANN001, ANN202, PLR0917 (bound now, not later)
-                    m(codes, a, epsilon=e, noise=noise, rng=r, **o)
+                def run(codes, noise, a=attributes, e=epsilon, m=mechanism, o=options):  # noqa: ANN001, ANN202, PLR0917 (bound now, not later)
+                    m(codes, a, epsilon=e, noise=noise, rng=np.random.default_rng(1), **o)
 
                 largest = [0.0]
 
@@ -170,7 +182,7 @@ def folders(trials: int = 100) -> None:
 if __name__ == "__main__":
     print(platform.platform(), platform.python_version(), "\n")
     if "drawn" in sys.argv:
-        drawn(*map(int, sys.argv[2:3]))
+        drawn(*map(int, sys.argv[2:3]), names=sys.argv[3:])
         folders()
     else:
         scalar()

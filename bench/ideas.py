@@ -3,15 +3,19 @@
     python bench/ideas.py singles
     python bench/ideas.py generated [VARIANT ...]
     python bench/ideas.py wide [VARIANT ...]
+    python bench/ideas.py threes [VARIANT ...]
     python bench/ideas.py adult [SEEDS [COLUMNS ...]]
 
 prints Markdown tables for RESULTS.md and docs/research.md. Ideas were tuned on the generated tables
 and EIA only; Adult was looked at once, at the end. Noise is seeded: nothing here may be published.
 
 Generated: 6,000 rows of eight sorts, and EIA; three seeds; the mean relative error of 600 ranges of
-three columns, true counts below 1% of the rows counted as that, and the total variation of pairs.
+three columns, true counts below 1% of the rows counted as that, and the total variation of pairs
+and of threes (in four groups a column).
 Wide: five of the sorts with twelve columns and 30,000 rows, and eight columns of the same, at
 epsilon 0.1, which is a small and a medium budget.
+Threes: 12,000 rows of all sorts at epsilon 10, which is much, two sorts with dependence that no two
+columns show among them; with all particles.
 Fits on particles use 20,000 of them, a fifth of what a release takes. Adult: the workloads of
 bench/tables.py, `before` and `after` with equal seeds in one run.
 """
@@ -19,19 +23,20 @@ bench/tables.py, `before` and `after` with equal seeds in one run.
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
 from math import comb, floor, prod, sqrt
+from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
 import _workloads as workloads
 import numpy as np
-from _generated import MADE, Made, electricity, people
+from _generated import BEYOND_PAIRS, MADE, Made, electricity, people
 from numpy.typing import NDArray
 
 from shoal.core import SELECTION, Kind, Neighbours, Spending
@@ -70,6 +75,9 @@ def main() -> None:
             for name in ("latent", "classes", "chain", "sparse", "skewed")
         }
         generated(made, ("0.1",), rest or list(VARIANTS))
+    elif what == "threes":
+        made = {name: make(1, 2 * ROWS) for name, make in (BEYOND_PAIRS | MADE).items()}
+        generated(made, ("10",), rest or ["pairs alone", "after"], few={})
     else:
         made = {name: make(1, ROWS) for name, make in MADE.items()} | {"eia": electricity()}
         generated(made, workloads.EPSILONS, rest or list(VARIANTS))
@@ -156,10 +164,15 @@ def _strength(counts: Integers, total: int, variance: float, times: float) -> Fl
     return shrink(counts, total, times * variance)
 
 
-def generated(made: dict[str, Made], epsilons: Sequence[str], names: Sequence[str]) -> None:
+def generated(
+    made: dict[str, Made],
+    epsilons: Sequence[str],
+    names: Sequence[str],
+    few: Mapping[str, int] = MappingProxyType({"particles": FEW}),
+) -> None:
     """Each variant on each table, and the geometric means of variants over tables."""
-    print("| table | epsilon | variant | count error | distance of pairs | CPU s |")
-    print("|---|---|---|---|---|---|")
+    print("| table | epsilon | variant | count error | of pairs | of threes | CPU s |")
+    print("|---|---|---|---|---|---|---|")
     means: dict[tuple[str, str], list[Floats]] = defaultdict(list)
     for table, (X, attributes) in made.items():
         sizes = [attribute.size for attribute in attributes]
@@ -168,18 +181,19 @@ def generated(made: dict[str, Made], epsilons: Sequence[str], names: Sequence[st
             for name in names:
                 found = []
                 for seed in range(1, SEEDS + 1):
-                    Y, spent = VARIANTS[name].run(X, attributes, epsilon, seed, particles=FEW)
+                    Y, spent = VARIANTS[name].run(X, attributes, epsilon, seed, **few)
                     wrong = [
                         abs(workloads.answer(Y, m, low, w) - t) / max(t, 0.01 * len(X))
                         for m, low, w, t in asked
                     ]
                     far = workloads.pair_distance(X, Y, sizes)
-                    found.append([float(np.mean(wrong)), far, spent])
+                    threes = workloads.triple_distance(X, Y, sizes)
+                    found.append([float(np.mean(wrong)), far, threes, spent])
                 workloads.line(table, epsilon, name, *_shown(found))
                 means[epsilon, name].append(np.log(np.mean(found, axis=0)))
     for (epsilon, name), logs in sorted(means.items()):
-        error, far, spent = np.exp(np.mean(logs, axis=0))
-        workloads.line("all", epsilon, name, f"{error:.3g}", f"{far:.3g}", f"{spent:.2f}")
+        *measures, spent = np.exp(np.mean(logs, axis=0))
+        workloads.line("all", epsilon, name, *(f"{each:.3g}" for each in measures), f"{spent:.2f}")
 
 
 def adult(seeds: int, columns: Sequence[int]) -> None:
@@ -282,6 +296,11 @@ def _longer_alone(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction)
     shares = ((200, Fraction(7, 10)), *module._SHARES[1:])  # noqa: SLF001 -- a plan with one number changed
     with patch.object(module, "_SHARES", shares):
         return plan(attributes, n=n, epsilon=epsilon)
+
+
+def _pairs_alone(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
+    """No tables of three columns are chosen."""
+    return replace(plan(attributes, n=n, epsilon=epsilon), threes=0, further=Fraction(0))
 
 
 def _never_asked(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
@@ -407,6 +426,7 @@ VARIANTS = {
     "heads": Variant(plan, {"anyhow": _heads}),
     "spectral": Variant(plan, {"fit": _spectral}),
     "tree": Variant(plan, {}, tree_of_pairs),
+    "pairs alone": Variant(_pairs_alone, {}),
     "never asked": Variant(_never_asked, {}),
     "mass tree": Variant(_always_grown, {"LOST": -(10**9)}),
 }

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.auditing.losses import Laws, _decided, loss, losses
+from shoal.auditing.losses import Laws, _decided, chance, loss, losses
 from shoal.core import Kind
 from shoal.errors import InternalError
 from shoal.hazmat.fakes import SeededNoise
@@ -61,6 +62,14 @@ RUNS = {
 }
 
 
+def choosing(codes, attributes, epsilon, noise):
+    """`maxent` that chooses two tables of three columns; its fit, of all cells, draws nothing."""
+    chosen = plan(attributes, n=len(codes[0]), epsilon=epsilon)
+    chosen = replace(chosen, threes=2, further=(1 - chosen.singles) / 2, question=Fraction(0))
+    return maxent(codes, attributes, epsilon=epsilon, noise=noise, rng=np.random.default_rng(1),
+                  tables=chosen)  # fmt: skip
+
+
 def asking(attributes, n, epsilon):
     """A plan that asks what groups lose; with so few records noise takes either way."""
     return replace(plan(attributes, n=n, epsilon=epsilon), question=Fraction(1, 10))
@@ -109,6 +118,35 @@ def test_no_run_on_any_pair_has_a_loss_above_epsilon(name, n, seed, epsilon, att
     found = loss(bound(name, attributes, epsilon), before, after, SeededNoise(seed), laws=LAWS)
 
     assert abs(found) <= float(epsilon) * (1 + 1e-9)
+
+
+FOUR = [Attribute("a", Kind.NUMERIC, 9), *(Attribute(c, Kind.NOMINAL, 3) for c in "bcd")]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("n", [3, 12, 40])
+def test_no_choice_of_three_columns_has_a_loss_above_epsilon(epsilon, n):
+    """A choice costs little of all, and its scores move alike: what guards its price are the
+    tests that no score moves by more than two, and those of single choices below.
+    """
+
+    def run(codes, noise):
+        choosing(codes, FOUR, epsilon, noise)
+
+    pairs = [moved(n, FOUR)]
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        before = [rng.integers(0, attribute.size, n) for attribute in FOUR]
+        after = [np.append(column[1:], rng.integers(0, a.size))
+                 for column, a in zip(before, FOUR, strict=True)]  # fmt: skip
+        pairs.append((before, after))
+    seen = np.concatenate([
+        sampler(6) for pair in pairs
+        for sampler in losses(run, *pair, SeededNoise(1), laws=LAWS)
+    ])  # fmt: skip
+
+    assert np.abs(seen).max() <= float(epsilon) * (1 + 1e-9)
+    assert np.abs(seen).max() > 0
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -223,6 +261,76 @@ def test_a_question_that_only_one_table_asks_has_an_infinite_loss():
 # The losses themselves.
 
 
+def first_heads(coins):
+    """Chances of permute-and-flip, order by order and coin by coin."""
+    found = np.zeros(len(coins))
+    orders = list(permutations(range(len(coins))))
+    for order in orders:
+        left = 1.0
+        for i in order:
+            found[i] += left * coins[i] / len(orders)
+            left *= 1 - coins[i]
+    return found
+
+
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=6), st.floats(0.3, 20))
+@settings(max_examples=60)
+def test_chances_of_choices_equal_sums_over_orders_and_coins(scores, scale):
+    scores = np.array(scores)
+    plain = first_heads(np.exp((scores - scores.max()) / scale))
+
+    found = [np.exp(chance(scores, i, scale)) for i in range(len(scores))]
+
+    np.testing.assert_allclose(found, plain, rtol=1e-9)
+    assert sum(found) == pytest.approx(1)
+
+
+def test_a_choice_has_a_loss_of_at_most_its_price_and_nearly_reaches_it():
+    def choice(scores, noise):
+        return noise.select(scores, sensitivity=Fraction(2), epsilon=Fraction(1))
+
+    # All others up by two, and the one down by two: no pair of scores is farther apart.
+    before, after = np.zeros(200, dtype=np.int64), np.full(200, 2)
+    before[0], after[0] = 40, 38
+    sides = losses(choice, before, after, SeededNoise(1))
+    seen = np.abs(np.concatenate([side(300) for side in sides]))
+
+    assert seen.max() <= 1
+    assert seen.max() > 0.5
+
+
+def test_a_choice_without_noise_and_one_of_half_its_noise_are_found():
+    """Three columns chosen by true scores, and a choice that pays for half of what it costs."""
+    rng = np.random.default_rng(1)
+    before = [rng.integers(0, attribute.size, 12) for attribute in FOUR]
+    after = [np.append(column[1:], attribute.size - 1)
+             for column, attribute in zip(before, FOUR, strict=True)]  # fmt: skip
+    chosen = plan(FOUR, n=12, epsilon=Fraction(1))
+    price = (1 - chosen.singles) / 2 / 10 / 2
+
+    def certain(scale):
+        return Fraction(0) if scale == 4 / price else scale
+
+    def run(codes, noise):
+        choosing(codes, FOUR, Fraction(1), noise)
+
+    laws = replace(LAWS, actual=certain)
+    found = [loss(run, before, after, SeededNoise(seed), laws=laws) for seed in range(40)]
+    assert np.isinf(found).any()
+
+    def choice(scores, noise):
+        return noise.select(scores, sensitivity=Fraction(2), epsilon=Fraction(1))
+
+    first, second = np.array([0, 0, 0]), np.array([2, -2, -2])
+
+    def worst(laws):
+        return max(abs(loss(choice, first, second, SeededNoise(seed), laws=laws))
+                   for seed in range(8))  # fmt: skip
+
+    assert worst(Laws()) <= 1
+    assert worst(Laws(actual=lambda scale: scale / 2)) > 1
+
+
 @given(value=st.integers(-30, 30), scale=st.floats(0.3, 20))
 @settings(max_examples=100)
 def test_probabilities_of_decisions_equal_sums_over_the_law(value, scale):
@@ -263,8 +371,8 @@ def test_losses_are_the_score_of_an_audit_by_frequencies():
 
 
 def test_noise_of_another_sort_has_no_exact_loss():
-    def choice(scores, noise):
-        return noise.select(scores, sensitivity=Fraction(1), epsilon=Fraction(1))
+    def choices(scores, noise):
+        return noise.select_many(scores, sensitivity=Fraction(1), epsilon=Fraction(1))
 
-    with pytest.raises(InternalError, match="discrete Laplace noise only"):
-        loss(choice, np.arange(3), np.arange(3), SeededNoise(1))
+    with pytest.raises(InternalError, match="and single choices only"):
+        loss(choices, np.eye(3), np.eye(3), SeededNoise(1))

@@ -11,10 +11,11 @@ from shoal.core import Kind, Neighbours
 from shoal.errors import InputError, InternalError
 from shoal.hazmat import ledger
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
+from shoal.mechanism import maxent as module
 from shoal.mechanism.answers import table_counts
 from shoal.mechanism.attributes import Attribute, Sort
 from shoal.mechanism.covers import Cover, cover
-from shoal.mechanism.fit import Target
+from shoal.mechanism.fit import Target, fit
 from shoal.mechanism.maxent import GROWN, Plan, Tables, maxent, pairs_of, plan
 
 MIXED = (
@@ -70,6 +71,7 @@ def test_rows_lie_in_their_domains_and_the_ledger_adds_up(seed, n, epsilon, attr
         (300, "0.1", CATEGORIES, Tables.FULL),
         (10_000, "1", BLOCKS, Tables.BLOCKS),
         (20_000, "1", WIDE, Tables.PAIRS),
+        (90_000, "1", (*WIDE, *WIDE), Tables.PAIRS),
         (6000, "10", CATEGORIES, Tables.TRIPLES),
         (6000, "10", MIXED, Tables.TRIPLES),
     ],
@@ -80,7 +82,10 @@ def test_every_plan_draws_rows_and_accounts_for_every_draw(n, epsilon, attribute
     assert drawn.facts["tables"] == tables.value
     assert len(drawn.rows[0]) == n
     asked = "groups lose" in drawn.facts
-    assert len(drawn.measurements) == len(attributes) + asked + drawn.facts["number of tables"]
+    threes = len(drawn.facts.get("tables of three columns", ()))
+    assert threes == plan(attributes, n=n, epsilon=Fraction(epsilon)).threes
+    tables = drawn.facts["number of tables"] + threes
+    assert len(drawn.measurements) == len(attributes) + asked + tables
     ledger.verify(
         drawn.spendings, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
@@ -189,6 +194,71 @@ def test_independent_columns_get_tables():
 
     assert drawn.facts["groups lose"] < 0.25
     assert drawn.facts["tables"] == "blocks"
+
+
+def test_tables_of_three_columns_are_paid_for_where_much_is_there():
+    def threes(m, n, epsilon, size=15):
+        columns = tuple(Attribute(str(j), Kind.ORDINAL, size) for j in range(m))
+        chosen = plan(columns, n=n, epsilon=Fraction(epsilon))
+        assert (chosen.further > 0) == (chosen.threes > 0)
+        if chosen.threes:
+            assert chosen.further == (1 - chosen.singles) / 10
+        return chosen.threes
+
+    assert threes(8, 12_000, "10") == 4
+    assert threes(8, 30_162, "10") == 8  # no more than columns
+    assert threes(8, 10_000, "10") == 3
+    assert threes(8, 30_162, "1") == 0  # room for one
+    assert threes(14, 86_000, "1") == 0  # r = 945
+    assert threes(15, 110_000, "1") == 3  # r = 1,048
+    assert threes(4, 59_000, "1") == 0
+    assert threes(6, 90_000, "1") == 3
+    assert threes(2, 10**6, "10") == 0
+    assert threes(4, 30_162, "10") == 0  # all of them are counted
+    assert threes(8, 10**6, "10", size=2) == 0  # one table of all columns
+    assert threes(17, 10**7, "10") == 0  # too many to look at
+
+
+def test_rows_follow_the_first_fit_where_the_second_does_not_settle(monkeypatch):
+    def stubborn(*args, start=None, **terms):
+        return start or fit(*args, **terms)
+
+    columns = tuple(Attribute(name, Kind.ORDINAL, 9) for name in "abcdef")
+    chosen = plan(columns, n=9000, epsilon=Fraction(10))
+    alone = replace(chosen, threes=0, further=Fraction(0))
+    codes = records(3, 9000, columns)
+    monkeypatch.setattr(module, "fit", stubborn)
+
+    noise = RecordingNoise()
+    drawn, without = (
+        maxent(codes, columns, epsilon=Fraction(10), noise=noise, rng=np.random.default_rng(0),
+               tables=tables) for tables in (chosen, alone)
+    )  # fmt: skip
+
+    assert chosen.threes == 3
+    assert "did not settle" in drawn.facts["fit of three columns"]
+    assert "fit of three columns" not in without.facts
+    for a, b in combinations(range(6), 2):
+        one, other = (table_counts([d.rows[a], d.rows[b]], [9, 9]) for d in (drawn, without))
+        assert np.abs(one - other).sum() / 2 / 9000 < 0.06
+
+
+def test_a_plan_that_pays_for_no_tables_of_three_columns_is_refused():
+    two, four = (plan(columns, n=500, epsilon=Fraction(1)) for columns in (MIXED[:2], MIXED))
+
+    for chosen, change in (
+        (two, {"threes": 1, "further": Fraction(1, 10)}),
+        (four, {"threes": 5, "further": Fraction(1, 10)}),
+        (four, {"threes": 1}),
+        (four, {"further": Fraction(1, 10)}),
+        (four, {"threes": -1, "further": Fraction(1, 10)}),
+    ):
+        with pytest.raises(InputError, match="three columns that there are"):
+            replace(chosen, **change)
+    with pytest.raises(InputError, match="must not be negative"):
+        replace(four, further=Fraction(-1, 10))
+    with pytest.raises(InputError, match="must leave something"):
+        replace(four, threes=1, further=Fraction(1, 2))
 
 
 def test_a_question_that_leaves_nothing_is_refused():

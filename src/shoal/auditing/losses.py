@@ -11,7 +11,8 @@ run may have a loss above it. So one run with a larger loss refutes a claim, wit
 without false alarms, and the loss is the best score that an audit by frequencies can have.
 
 Where a tree is grown, only the decision "above the threshold" is published of an answer, so that
-its loss is the log-ratio of the decision's probabilities.
+its loss is the log-ratio of the decision's probabilities. That of a choice among scores is the
+log-ratio of the probabilities that permute-and-flip chooses so (`chance`).
 
 If the neighbour asks another question (another number of answers, another scale), something that
 was not paid for decided what to ask: the loss is infinite.
@@ -37,7 +38,7 @@ Mechanism = Callable[[Any, Noise], Any]
 """A mechanism as a function of a table and the noise; what it returns is not looked at."""
 
 
-_ONLY = "Exact losses are known for discrete Laplace noise only."
+_ONLY = "Exact losses are known for discrete Laplace noise and single choices only."
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,13 @@ class _Answer:
     drawn: Integers
 
 
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    scores: Integers
+    scale: Fraction
+    chosen: int
+
+
 class _Over(Exception):  # noqa: N818 (no error: the last answer was given back)
     """All answers were given back; what follows is post-processing."""
 
@@ -71,12 +79,9 @@ class _Apart(Exception):  # noqa: N818 (no error: it is what is looked for)
 
 
 class _Silent:
-    """Discrete Laplace noise is all that may be drawn."""
+    """Discrete Laplace noise and single choices are all that may be drawn."""
 
     secure = False
-
-    def select(self, *_args: Any, **_terms: Any) -> int:
-        raise InternalError(_ONLY)
 
     def select_many(self, *_args: Any, **_terms: Any) -> Integers:
         raise InternalError(_ONLY)
@@ -92,7 +97,17 @@ class _Silent:
 class _Recorder(_Silent):
     noise: Noise
     laws: Laws
-    kept: list[_Answer] = field(default_factory=list)
+    kept: list[_Answer | _Choice] = field(default_factory=list)
+
+    def select(self, scores: Integers, *, sensitivity: Fraction, epsilon: Fraction) -> int:
+        scale = 2 * sensitivity / epsilon
+        actual = self.laws.actual(scale)
+        chosen = int(np.argmax(scores))
+        if actual:
+            price = 2 * sensitivity / actual
+            chosen = self.noise.select(scores, sensitivity=sensitivity, epsilon=price)
+        self.kept.append(_Choice(np.array(scores), scale, chosen))
+        return chosen
 
     def discrete_laplace(self, values: Integers, *, scale: Fraction) -> Integers:
         actual = self.laws.actual(scale)
@@ -103,22 +118,43 @@ class _Recorder(_Silent):
 
 @dataclass
 class _Replay(_Silent):
-    kept: list[_Answer]
+    kept: list[_Answer | _Choice]
     laws: Laws
     loss: float = 0.0
     place: int = 0
 
+    def select(self, scores: Integers, *, sensitivity: Fraction, epsilon: Fraction) -> int:
+        choice = self._next()
+        scale = 2 * sensitivity / epsilon
+        if not isinstance(choice, _Choice) or choice.scale != scale:
+            raise _Apart
+        if choice.scores.shape != np.shape(scores):
+            raise _Apart
+        actual = float(self.laws.actual(scale))
+        new = np.asarray(scores)
+        before, after = (chance(each, choice.chosen, actual) for each in (choice.scores, new))
+        self._add(before - after)
+        return choice.chosen
+
     def discrete_laplace(self, values: Integers, *, scale: Fraction) -> Integers:
+        answer = self._next()
+        if not isinstance(answer, _Answer) or answer.scale != scale:
+            raise _Apart
+        if answer.values.shape != np.shape(values):
+            raise _Apart
+        self._add(self._apart(answer, np.asarray(values)))
+        return answer.drawn
+
+    def _next(self) -> _Answer | _Choice:
         if self.place == len(self.kept):
             raise _Apart
-        answer = self.kept[self.place]
-        if answer.scale != scale or answer.values.shape != np.shape(values):
-            raise _Apart
+        return self.kept[self.place]
+
+    def _add(self, loss: float) -> None:
+        self.loss += loss
         self.place += 1
-        self.loss += self._apart(answer, np.asarray(values))
         if self.place == len(self.kept):
             raise _Over
-        return answer.drawn
 
     def _apart(self, answer: _Answer, values: Integers) -> float:
         moved = np.flatnonzero(answer.values.ravel() != values.ravel())
@@ -149,13 +185,36 @@ def _decided(values: Integers, scale: float, *, above: NDArray[np.bool_]) -> Flo
     return chosen
 
 
+def chance(scores: Integers, chosen: int, scale: float) -> float:
+    """Ln P(permute-and-flip chooses this one).
+
+    It goes through the scores in a random order, as if each came at a random time in [0, 1], and
+    takes the first whose coin, p_i = exp((q_i - max q) / scale), shows heads. The chosen does so,
+    and no other's that came before. So P = p_i times the integral of prod (1 - t p_j), j != i, over
+    t, a polynomial, for which Gauss's rule with so many nodes is exact.
+
+    >>> round(np.exp(chance(np.array([3, 3]), 0, 1.0)), 12)
+    0.5
+    """
+    gaps = (scores - scores.max()).astype(np.float64)
+    if scale == 0:
+        return 0.0 if chosen == int(np.argmax(scores)) else -np.inf
+    coins = np.exp(gaps / scale)
+    times, weights = np.polynomial.legendre.leggauss(len(coins) // 2 + 1)
+    times = (times[:, None] + 1) / 2
+    before = np.prod(1 - times * np.delete(coins, chosen), axis=1)
+    return float(gaps[chosen] / scale + np.log((weights / 2 * before).sum()))
+
+
 def loss(
     mechanism: Mechanism, before: Any, after: Any, noise: Noise, *, laws: Laws | None = None
 ) -> float:
     """Run a mechanism once, and return the exact log-ratio of what it published.
 
     Args:
-        mechanism: it may draw discrete Laplace noise only.
+        mechanism: it may draw discrete Laplace noise and choose among scores. Other randomness
+            must be the same in all runs, such as that of a generator which it seeds anew: it
+            would be taken for a difference between the tables otherwise.
         before: the table that it is run on.
         after: a neighbour.
         noise: where draws come from.

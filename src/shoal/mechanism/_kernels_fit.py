@@ -44,11 +44,21 @@ def marginals(cells: Cells, starts: Integers, weights: Floats, out: Floats) -> N
 
 @kernel
 def gibbs(
-    groups: NDArray[np.uint8], sizes: Integers, single: Floats, pairs: Floats, uniforms: Floats
+    groups: NDArray[np.uint8],
+    sizes: Integers,
+    single: Floats,
+    pairs: Floats,
+    triples: Integers,
+    strides: Integers,
+    starts: Integers,
+    theta: Floats,
+    uniforms: Floats,
 ) -> None:
     """Redraw each column of each particle given its other columns, once, in place.
 
-    P(column j of the particle = v) ~ exp(single[j, v] + sum_k pairs[j, k, x_k, v]).
+    P(column j of the particle = v) ~ exp(single[j, v] + sum_k pairs[j, k, x_k, v] + sum_t theta_t),
+    theta_t being the parameter of the cell of table t, of three columns, that the particle would
+    then lie in: starts[t] + the sum over the three of strides[t, axis, group].
     """
     count, columns = groups.shape
     energy = np.empty(single.shape[1])
@@ -62,6 +72,18 @@ def gibbs(
                     x = groups[particle, k]
                     for v in range(size):
                         energy[v] += pairs[j, k, x, v]
+            for t in range(triples.shape[0]):
+                own = -1
+                start = starts[t]
+                for axis in range(3):
+                    k = triples[t, axis]
+                    if k == j:
+                        own = axis
+                    else:
+                        start += strides[t, axis, groups[particle, k]]
+                if own >= 0:
+                    for v in range(size):
+                        energy[v] += theta[start + strides[t, own, v]]
             top = energy[0]
             for v in range(1, size):
                 top = max(top, energy[v])

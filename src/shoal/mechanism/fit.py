@@ -55,11 +55,20 @@ class Target:
         columns: which columns, by index, in increasing order.
         shares: the noisy counts divided by n, flat, last column fastest.
         weight: (n / sd)^2, before tau.
+        joined: for each of the columns the place that each of its groups has in the table, where
+            a table joins groups; by default each has its own.
     """
 
     columns: tuple[int, ...]
     shares: Floats
     weight: float
+    joined: tuple[Integers, ...] | None = None
+
+    def places(self, sizes: Sequence[int]) -> list[Integers]:
+        """The place in the table of each group, column by column."""
+        if self.joined is None:
+            return [np.arange(sizes[j]) for j in self.columns]
+        return list(self.joined)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +82,7 @@ class Fitted:
         stages: how many times particles were fitted; 1 for a dense fit.
         tau: as asked for, or larger where particles did not settle with it.
         dense: whether every cell has a number of its own.
+        theta: the parameters of all tables, one after the other.
     """
 
     groups: NDArray[np.uint8]
@@ -81,6 +91,7 @@ class Fitted:
     stages: int
     tau: float
     dense: bool
+    theta: Floats
 
 
 def fit(
@@ -91,41 +102,53 @@ def fit(
     tau: float,
     particles: int,
     rng: np.random.Generator,
+    start: Fitted | None = None,
     progress: Progress = silent,
 ) -> Fitted:
     """Fit on all cells if there are few, else on particles.
 
     Epsilon is spent by now, so that particles that do not settle are given a second and a third
-    chance with a tau four times larger, which believes the tables less.
+    chance with a tau four times larger, which believes the tables less. If they began where an
+    earlier fit ended and still do not settle, that one is the answer.
 
     Args:
         sizes: groups of each column.
         priors: probabilities of each column's groups; p0 is their product.
-        targets: the noisy tables. A fit on particles takes tables of one and of two columns.
+        targets: the noisy tables. A fit on particles takes tables of one to three columns.
         tau: how many times the noise's variance is overstated.
         particles: how many, where they are needed.
         rng: for particles.
+        start: where a fit to the first of these tables ended, which is nearer than the prior is.
         progress: called with each stage.
 
     Raises:
-        InternalError: if particles do not settle at all.
+        InternalError: if particles do not settle at all, and there is no earlier fit.
     """
     if prod(sizes) <= DENSE:
         progress("fitting a distribution", 0, 1)
-        weights = fit_dense(sizes, priors, targets, tau=tau)
+        weights, theta = _fit_cells(sizes, priors, targets, tau=tau, start=start)
         order = _lexicographic(sizes)
         cells = np.indices([sizes[j] for j in order]).reshape(len(sizes), -1)
         groups = np.empty((weights.size, len(sizes)), dtype=np.uint8)
         groups[:, order] = cells.T
         flat = np.transpose(weights, order).ravel()
-        return Fitted(groups, flat, spread=1.0, stages=1, tau=tau, dense=True)
+        return Fitted(groups, flat, spread=1.0, stages=1, tau=tau, dense=True, theta=theta)
     for _ in range(_ATTEMPTS):
         found = _fit_particles(
-            sizes, priors, targets, tau=tau, particles=particles, rng=rng, progress=progress
+            sizes,
+            priors,
+            targets,
+            tau=tau,
+            particles=particles,
+            rng=rng,
+            start=start,
+            progress=progress,
         )
         if found is not None:
             return found
         tau *= 4
+    if start is not None:
+        return start
     raise InternalError("The fit of the noisy tables did not settle; nothing was drawn.")
 
 
@@ -133,12 +156,31 @@ def fit_dense(
     sizes: Sequence[int], priors: Sequence[Floats], targets: Sequence[Target], *, tau: float
 ) -> Floats:
     """The probabilities of all cells, one axis a column. L-BFGS on the dual."""
-    tables = _Grid(sizes, [target.columns for target in targets])
+    return _fit_cells(sizes, priors, targets, tau=tau, start=None)[0]
+
+
+def _fit_cells(
+    sizes: Sequence[int],
+    priors: Sequence[Floats],
+    targets: Sequence[Target],
+    *,
+    tau: float,
+    start: Fitted | None,
+) -> tuple[Floats, Floats]:
+    """The probabilities of all cells, one axis a column, and the parameters."""
+    tables = _Grid(sizes, targets)
     base = np.zeros(tuple(sizes))
     for j, prior in enumerate(priors):
         base += np.log(prior).reshape([-1 if k == j else 1 for k in range(len(sizes))])
-    theta = _solve(tables, base.ravel(), targets, tau=tau, start=None, iterations=300)
-    return _softmax(tables.energies(theta) + base.ravel())[0].reshape(tuple(sizes))
+    begin = None if start is None else _continued(start.theta, tables)
+    theta = _solve(tables, base.ravel(), targets, tau=tau, start=begin, iterations=300)
+    weights, _ = _softmax(tables.energies(theta) + base.ravel())
+    return weights.reshape(tuple(sizes)), theta
+
+
+def _continued(theta: Floats, tables: "_Tables") -> Floats:
+    """Parameters of the first tables, and zeros for those that have come since."""
+    return np.concatenate([theta, np.zeros(int(tables.starts[-1]) - theta.size)])
 
 
 class _Tables(Protocol):
@@ -199,19 +241,22 @@ class _Grid:
     left without the one before, and so on. Energies go the same way back.
     """
 
-    def __init__(self, sizes: Sequence[int], tables: Sequence[tuple[int, ...]]) -> None:
+    def __init__(self, sizes: Sequence[int], targets: Sequence[Target]) -> None:
         self.sizes = tuple(sizes)
-        self.tables = list(tables)
-        counts = [prod(sizes[j] for j in table) for table in tables]
-        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.tables = [target.columns for target in targets]
+        self.cells = [_cells(target, sizes) for target in targets]
+        self.starts = _starts(targets)
         self.steps: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
-        _route(tuple(range(len(sizes))), frozenset(tables), self.steps)
+        _route(tuple(range(len(sizes))), frozenset(self.tables), self.steps)
 
     def energies(self, theta: Floats) -> Floats:
         """Sum of the parameters that each cell has, flat."""
         sums: dict[tuple[int, ...], Floats] = {}
         for number, table in enumerate(self.tables):
-            part = theta[self.starts[number] : self.starts[number + 1]].reshape(self._shape(table))
+            part = theta[self.starts[number] : self.starts[number + 1]]
+            if (cells := self.cells[number]) is not None:
+                part = part[cells]
+            part = part.reshape(self._shape(table))
             sums[table] = sums[table] + part if table in sums else part
         for parent, child in reversed(self.steps):
             if child in sums:
@@ -227,7 +272,12 @@ class _Grid:
         for parent, child in self.steps:
             away = tuple(place for place, j in enumerate(parent) if j not in child)
             sums[child] = sums[parent].sum(axis=away)
-        return np.concatenate([sums[table].ravel() for table in self.tables])
+        return np.concatenate(
+            [
+                sums[table].ravel() if cells is None else np.bincount(cells, sums[table].ravel())
+                for table, cells in zip(self.tables, self.cells, strict=True)
+            ]
+        )
 
     def _shape(self, table: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(self.sizes[j] for j in table)
@@ -256,15 +306,15 @@ class _Particles:
         self,
         groups: NDArray[np.uint8],
         sizes: Sequence[int],
-        tables: Sequence[tuple[int, ...]],
+        targets: Sequence[Target],
     ) -> None:
-        counts = [prod(sizes[j] for j in table) for table in tables]
-        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self.cells = np.empty((len(tables), len(groups)), dtype=np.int32)
-        for number, table in enumerate(tables):
+        self.starts = _starts(targets)
+        self.cells = np.empty((len(targets), len(groups)), dtype=np.int32)
+        for number, target in enumerate(targets):
             cell = np.zeros(len(groups), dtype=np.int32)
-            for j in table:
-                cell = cell * np.int32(sizes[j]) + groups[:, j]
+            for j, places in zip(target.columns, target.places(sizes), strict=True):
+                count = np.int32(places.max() + 1)
+                cell = cell * count + places.astype(np.int32)[groups[:, j]]
             self.cells[number] = cell
 
     def energies(self, theta: Floats) -> Floats:
@@ -286,6 +336,7 @@ def _fit_particles(
     tau: float,
     particles: int,
     rng: np.random.Generator,
+    start: Fitted | None,
     progress: Progress,
 ) -> Fitted | None:
     """Fit on a sample of the cells that is moved along with the distribution.
@@ -299,27 +350,34 @@ def _fit_particles(
        and the fit collapses on a few of them.
     3. Unless nine tenths of the sample are then effective, or half and no more than a stage
        before, resample systematically in lexicographic order, which adds far less noise than
-       independent draws, and redraw each row by two Gibbs sweeps of the pairwise model.
+       independent draws, and redraw each row by two Gibbs sweeps of the model.
+
+    From where an earlier fit ended its particles and its parameters are taken, and tau is its own
+    from the first stage on.
 
     Returns:
         Nothing if after the last stage less than half of the sample is effective, or if the fit is
         no fit (`_improves`): particles that have all become one have equal weights too.
     """
     order = _lexicographic(sizes)
-    groups = np.empty((particles, len(sizes)), dtype=np.uint8)
-    for j, prior in enumerate(priors):
-        column = np.repeat(np.arange(sizes[j]), systematic(prior, particles, rng))
-        groups[:, j] = rng.permutation(column)
-    columns = [target.columns for target in targets]
     theta: Floats | None = None
+    anneal = _ANNEAL
+    if start is None:
+        groups = np.empty((particles, len(sizes)), dtype=np.uint8)
+        for j, prior in enumerate(priors):
+            column = np.repeat(np.arange(sizes[j]), systematic(prior, particles, rng))
+            groups[:, j] = rng.permutation(column)
+    else:
+        groups = np.repeat(start.groups, systematic(start.weights, particles, rng), axis=0)
+        theta, anneal = start.theta, 1.0
     last = 0.0
     for stage in range(_STAGES):
         progress("fitting a distribution", stage, _STAGES)
         groups = groups[np.argsort(_keys(groups, sizes, order), kind="stable")]
-        tables = _Particles(groups, sizes, columns)
-        old = np.zeros(int(tables.starts[-1])) if theta is None else theta
+        tables = _Particles(groups, sizes, targets)
+        old = _continued(np.zeros(0) if theta is None else theta, tables)
         base = -tables.energies(old)
-        heat = max(1.0, _ANNEAL / 4.0**stage)
+        heat = max(1.0, anneal / 4.0**stage)
         iterations = _BURST if heat > 1.0 else _LAST
         theta = _solve(tables, base, targets, tau=tau * heat, start=old, iterations=iterations)
         step = 1.0
@@ -333,30 +391,45 @@ def _fit_particles(
         level = spread >= _TOLERABLE and spread < last + 0.01
         last = spread if cool else 0.0
         if cool and (spread > _SETTLED or level):
-            found = Fitted(groups, weights, spread, stage + 1, tau, dense=False)
-            return found if _improves(tables.marginals(weights), priors, targets) else None
+            found = Fitted(groups, weights, spread, stage + 1, tau, dense=False, theta=theta)
+            better = _improves(tables.marginals(weights), priors, targets, start)
+            return found if better else None
         groups = np.repeat(groups, systematic(weights, particles, rng), axis=0)
         _sweep(groups, sizes, priors, targets, theta=theta, rng=rng)
     return None
 
 
-def _improves(fitted: Floats, priors: Sequence[Floats], targets: Sequence[Target]) -> bool:
+def _improves(
+    fitted: Floats, priors: Sequence[Floats], targets: Sequence[Target], start: Fitted | None
+) -> bool:
     """Whether tables are nearer to the noisy ones than those of the prior are.
 
     The minimum of KL(p || p0) + misfit(p) is at most misfit(p0), and KL is not negative: what is
-    farther than the prior is not the minimum.
+    farther than the prior is not the minimum. And of tables that have come since an earlier fit
+    ended the misfit must not grow, because that fit was the minimum for all others.
     """
-    before = after = 0.0
-    start = 0
+    sizes = [each.size for each in priors]
+    alone = []
     for target in targets:
         prior = np.ones(1)
-        for j in target.columns:
-            prior = np.multiply.outer(prior, priors[j]).ravel()
-        here = fitted[start : start + target.shares.size]
-        start += target.shares.size
-        before += target.weight * float(((prior - target.shares) ** 2).sum())
-        after += target.weight * float(((here - target.shares) ** 2).sum())
-    return after <= before
+        for j, places in zip(target.columns, target.places(sizes), strict=True):
+            prior = np.multiply.outer(prior, np.bincount(places, priors[j])).ravel()
+        alone.append(prior)
+    if _misfit(fitted, targets) > _misfit(np.concatenate(alone), targets):
+        return False
+    if start is None:
+        return True
+    seen = start.theta.size
+    begins = _starts(targets)[:-1]
+    added = [target for target, begin in zip(targets, begins, strict=True) if begin >= seen]
+    before = _Particles(start.groups, sizes, added).marginals(start.weights)
+    return _misfit(fitted[seen:], added) <= _misfit(before, added)
+
+
+def _misfit(shares: Floats, targets: Sequence[Target]) -> float:
+    """Squared distance from the noisy tables, by their weights."""
+    weights = np.repeat([t.weight for t in targets], [t.shares.size for t in targets])
+    return float((weights * (shares - np.concatenate([t.shares for t in targets])) ** 2).sum())
 
 
 def _sweep(
@@ -368,27 +441,62 @@ def _sweep(
     theta: Floats,
     rng: np.random.Generator,
 ) -> None:
-    """Two Gibbs sweeps with the parameters of tables of one and of two columns."""
+    """Two Gibbs sweeps with the parameters of tables of one, two and three columns."""
     widest = max(sizes)
     single = np.zeros((len(sizes), widest))
     pairs = np.zeros((len(sizes), len(sizes), widest, widest))
     for j, prior in enumerate(priors):
         single[j, : sizes[j]] = np.log(prior)
-    start = 0
-    for target in targets:
-        part = theta[start : start + target.shares.size]
-        start += target.shares.size
+    triples = [number for number, target in enumerate(targets) if len(target.columns) == 3]
+    starts = _starts(targets)
+    members = np.array([targets[number].columns for number in triples], dtype=np.int64)
+    strides = np.zeros((len(triples), 3, widest), dtype=np.int64)
+    for row, number in enumerate(triples):
+        stride = 1
+        for axis, places in reversed(list(enumerate(targets[number].places(sizes)))):
+            strides[row, axis, : places.size] = places * stride
+            stride *= int(places.max()) + 1
+    for number, target in enumerate(targets):
+        part = theta[starts[number] : starts[number + 1]]
+        if len(target.columns) < 3 and (cells := _cells(target, sizes)) is not None:
+            part = part[cells]
         if len(target.columns) == 1:
             single[target.columns[0], : part.size] += part
         elif len(target.columns) == 2:
             a, b = target.columns
             both = part.reshape(sizes[a], sizes[b])
-            pairs[a, b, : sizes[b], : sizes[a]] = both.T
-            pairs[b, a, : sizes[a], : sizes[b]] = both
-        else:
-            raise InternalError("Particles take tables of one or two columns.")
+            pairs[a, b, : sizes[b], : sizes[a]] += both.T
+            pairs[b, a, : sizes[a], : sizes[b]] += both
+        elif len(target.columns) != 3:
+            raise InternalError("Particles take tables of one to three columns.")
     for _ in range(2):
-        gibbs(groups, np.array(sizes), single, pairs, rng.random(groups.shape))
+        gibbs(
+            groups,
+            np.array(sizes),
+            single,
+            pairs,
+            members.reshape(-1, 3),
+            strides,
+            starts[triples],
+            theta,
+            rng.random(groups.shape),
+        )
+
+
+def _starts(targets: Sequence[Target]) -> Integers:
+    """Where the parameters of each table begin, and the end of all."""
+    counts = [target.shares.size for target in targets]
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _cells(target: Target, sizes: Sequence[int]) -> Integers | None:
+    """The place in a table that joins groups of each cell over groups, flat; or nothing."""
+    if target.joined is None:
+        return None
+    cell = np.zeros(1, dtype=np.int64)
+    for places in target.places(sizes):
+        cell = np.add.outer(cell * (int(places.max()) + 1), places).ravel()
+    return cell
 
 
 def _lexicographic(sizes: Sequence[int]) -> list[int]:

@@ -10,7 +10,9 @@
    from its leaves. Otherwise:
 4. Over groups, tables of several columns are counted that together show every two of them: one
    table of all columns (FULL), of every two (PAIRS), of blocks of some columns (BLOCKS, chosen
-   by `covers`), or of every three (TRIPLES). They share what is left of epsilon.
+   by `covers`), or of every three (TRIPLES). They share what is left of epsilon, but for a tenth of
+   it where there is much: after a first fit it chooses and counts a few tables of three columns
+   that the fit misses (`interactions`).
 5. A distribution over groups is fitted to all noisy counts (`fit`). Where there are too many
    cells to hold, or little budget, it is fitted to the tables of two columns that the counted
    ones add up to; with little budget these tell how far they are to be believed (`posterior`).
@@ -26,10 +28,11 @@ one unit between two cells of a table, so that a table's counts move by at most 
 of scale 2 / e makes it cost e. A number's tree costs what `boxes` proves. Groups are
 functions of what step 1 gave, so that the question of step 3 and each table of step 4 are fixed
 by earlier outputs (adaptive composition): the prices add up to epsilon, and so they do on the way
-through the tree, which is taken by the noisy answer. The plan (which tables, G, the shares of all
-of them, tau) follows from n, epsilon, the number of columns, their kinds and the sizes of their
-public domains. Steps 2, 5 and 6, what is believed of noisy counts too, see noisy counts, their
-scales, n and fresh randomness. QED
+through the tree, which is taken by the noisy answer, and through `interactions`, which has a proof
+of its own. The plan (which tables, G, the shares of all of them, tau, how many threes) follows from
+n, epsilon, the number of columns, their kinds and the sizes of their public domains. Steps 2, 5
+and 6, what is believed of noisy counts too, see noisy counts, their scales, n and fresh
+randomness. QED
 
 Not promised: that little survives is not noticed. With P pairs and r = n epsilon / P below 50
 hardly more than single columns survives; every further column lowers the accuracy of the rest.
@@ -55,15 +58,16 @@ from numpy.typing import NDArray
 
 from shoal.core import Noise, Progress, Spending, silent
 from shoal.errors import InputError
-from shoal.mechanism.answers import noisy_table, table_counts
+from shoal.mechanism.answers import noisy_table
 from shoal.mechanism.attributes import Attribute, Drawn, Measurement, records
 from shoal.mechanism.coarseness import loss_of_groups
 from shoal.mechanism.covers import Cover, cover
 from shoal.mechanism.fit import DENSE, Fitted, Target, fit
+from shoal.mechanism.interactions import interactions, room
 from shoal.mechanism.mass_tree import mass_tree
 from shoal.mechanism.posterior import taus
 from shoal.mechanism.records import Columns
-from shoal.mechanism.singles import Single, is_line, learn, precision_of
+from shoal.mechanism.singles import Single, counts_of_groups, is_line, learn, precision_of
 from shoal.mechanism.systematic import systematic
 
 Floats = NDArray[np.float64]
@@ -106,6 +110,8 @@ class Plan:
         strength: r = n epsilon / P, P the number of pairs: what is there for each pair.
         question: share of epsilon for asking what groups lose; 0 if that is not asked.
         cover: the columns of each table of step 4, and its part of what is left of epsilon.
+        threes: how many tables of three columns are chosen after a first fit.
+        further: share of epsilon for choosing and counting them.
     """
 
     tables: Tables
@@ -117,6 +123,8 @@ class Plan:
     cover: Cover
     question: Fraction = Fraction(0)
     learns: bool = False
+    threes: int = 0
+    further: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if not 2 <= self.groups <= 255 or not 0 < self.singles <= 1 or self.tau <= 0:
@@ -129,8 +137,14 @@ class Plan:
         seen = {pair for block in self.cover.blocks for pair in combinations(block, 2)}
         if seen != set(combinations(range(len(self.weights)), 2)):
             raise InputError("A plan needs tables that show every two columns together.")
-        if not alone and not 0 <= self.question < 1 - self.singles:
+        if min(self.question, self.further) < 0:
+            raise InputError("A plan's shares must not be negative.")
+        if not alone and self.question + self.further >= 1 - self.singles:
             raise InputError("A plan's question must leave something for what it is about.")
+        if not 0 <= self.threes <= comb(len(self.weights), 3) or bool(self.threes) != (
+            self.further > 0
+        ):
+            raise InputError("A plan pays for tables of three columns that there are, or for none.")
 
 
 def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
@@ -157,6 +171,11 @@ def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
     What groups lose is asked, for the price 60 / n, where that is at most a tenth of epsilon,
     r >= 50, there are three columns or more, and a column has more codes than G: elsewhere the
     answer would be too dear, or could not change anything.
+
+    Of three to 16 columns whose tables are PAIRS or BLOCKS, where r >= 1000, a tenth of what single
+    columns leave is for tables of three columns: as many as have room for six groups a column
+    with a total variation of 0.1 from noise (`interactions.room`), at most m; and none where that
+    is fewer than three (m > 3): one table of many is not worth its price.
     """
     m = len(attributes)
     if m < 1:
@@ -189,10 +208,29 @@ def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
         question = Fraction(0)
     fine = prod(min(size, groups) for size in sizes) > DENSE
     learns = strength < (_LITTLE if fine else WEAK)
-    return Plan(tables, groups, singles, weights, tau, strength, chosen, question, learns)
+    threes, further = 0, (1 - singles) / 10
+    if 3 <= m <= _MOST_COLUMNS and strength >= _MUCH and tables in {Tables.PAIRS, Tables.BLOCKS}:
+        threes = min(room(n, further * epsilon, 1, NOISE) // 6**3, m, comb(m, 3))
+    if threes < min(_FEWEST, comb(m, 3)) or not threes:
+        threes, further = 0, Fraction(0)
+    return Plan(
+        tables,
+        groups,
+        singles,
+        weights,
+        tau,
+        strength,
+        chosen,
+        question,
+        learns,
+        threes,
+        further,
+    )
 
 
-_LITTLE = 700
+_LITTLE, _MUCH = 700, 1000
+_MOST_COLUMNS = 16  # of which all tables of three are looked at
+_FEWEST = 3  # tables of three that are worth a choice
 _SHARES = (
     (WEAK, Fraction(7, 10)),
     (350, Fraction(1, 2)),
@@ -294,10 +332,41 @@ def maxent(
             measurements.append(grown.measurement)
             facts |= {"tables": GROWN, "leaves": grown.measurement.counts.size}
             return Drawn(grown.rows, tuple(spendings), tuple(measurements), facts)
+    further = chosen.further * epsilon
     counted, prices = _count(
-        columns, attributes, singles, chosen.cover, epsilon=rest, noise=noise, progress=progress
+        columns,
+        attributes,
+        singles,
+        chosen.cover,
+        epsilon=rest - further,
+        noise=noise,
+        progress=progress,
     )
-    fitted, believed = _fit(counted, singles, n, chosen, rng=rng, progress=progress)
+    spendings += prices
+    measurements += counted
+    targets, believed = _targets(counted, singles, n, chosen)
+    solve = partial(_fit, singles=singles, n=n, rng=rng, progress=progress)
+    fitted = solve(targets, tau=chosen.tau)
+    if chosen.threes:
+        found = interactions(
+            columns,
+            attributes,
+            singles,
+            fitted,
+            tables=chosen.threes,
+            cells=room(n, further, chosen.threes, NOISE),
+            epsilon=further,
+            noise=noise,
+            progress=progress,
+        )
+        spendings += found.spendings
+        measurements += found.measurements
+        first, fitted = fitted, solve(targets + found.targets, tau=fitted.tau, start=fitted)
+        facts["tables of three columns"] = [
+            " x ".join(attributes[j].name for j in table.columns) for table in found.measurements
+        ]
+        if fitted is first:
+            facts["fit of three columns"] = "did not settle; rows follow the other tables"
     progress("drawing rows", 0, 1)
     rows = _rows(fitted, singles, n, rng)
     facts |= {
@@ -311,7 +380,7 @@ def maxent(
     }
     if believed:
         facts["tau of pairs"] = [min(believed), float(np.median(believed)), max(believed)]
-    return Drawn(rows, (*spendings, *prices), (*measurements, *counted), facts)
+    return Drawn(rows, tuple(spendings), tuple(measurements), facts)
 
 
 def _count(
@@ -330,7 +399,8 @@ def _count(
     found: list[Measurement] = []
     spendings: list[Spending] = []
     progress("counting tables", 0, len(chosen.blocks))
-    counts = columns.total(partial(_all_tables, singles=singles, sets=chosen.blocks))
+    axes = tuple(enumerate(singles))
+    counts = columns.total(partial(counts_of_groups, axes=axes, sets=chosen.blocks))
     begin = 0
     for members, part in zip(chosen.blocks, chosen.weights, strict=True):
         progress("counting tables", len(found), len(chosen.blocks))
@@ -346,53 +416,47 @@ def _count(
     return found, spendings
 
 
-def _fit(
-    counted: Sequence[Measurement],
-    singles: Sequence[Single],
-    n: int,
-    chosen: Plan,
-    *,
-    rng: np.random.Generator,
-    progress: Progress,
-) -> tuple[Fitted, list[float]]:
-    """The distribution over groups nearest to all noisy counts, and taus that were learnt."""
+def _targets(
+    counted: Sequence[Measurement], singles: Sequence[Single], n: int, chosen: Plan
+) -> tuple[list[Target], list[float]]:
+    """What the fit has to meet besides single columns, and taus that were learnt."""
     sizes = [single.size for single in singles]
     targets = [
         Target(table.columns, table.counts.ravel() / n, precision_of(n, table.scale))
         for table in counted
     ]
-    priors = [single.prior(n) for single in singles]
     if prod(sizes) > DENSE or chosen.learns:
         targets = pairs_of(targets, sizes)
-    learnt = taus(targets, priors, least=chosen.tau / 4) if chosen.learns else []
-    if learnt:
-        targets = [
-            replace(target, weight=target.weight * chosen.tau / tau)
-            for target, tau in zip(targets, learnt, strict=True)
-        ]
-    fitted = fit(
-        sizes,
-        priors,
-        [single.target(j, n) for j, single in enumerate(singles)] + targets,
-        tau=chosen.tau,
+    if not chosen.learns:
+        return targets, []
+    learnt = taus(targets, [single.prior(n) for single in singles], least=chosen.tau / 4)
+    believed = [
+        replace(target, weight=target.weight * chosen.tau / tau)
+        for target, tau in zip(targets, learnt, strict=True)
+    ]
+    return believed, learnt
+
+
+def _fit(
+    targets: Sequence[Target],
+    *,
+    singles: Sequence[Single],
+    n: int,
+    tau: float,
+    rng: np.random.Generator,
+    progress: Progress,
+    start: Fitted | None = None,
+) -> Fitted:
+    """The distribution over groups nearest to all noisy counts."""
+    return fit(
+        [single.size for single in singles],
+        [single.prior(n) for single in singles],
+        [*(single.target(j, n) for j, single in enumerate(singles)), *targets],
+        tau=tau,
         particles=min(max(2 * n, 100_000), 300_000),
         rng=rng,
+        start=start,
         progress=progress,
-    )
-    return fitted, learnt
-
-
-def _all_tables(
-    columns: Sequence[Integers], singles: Sequence[Single], sets: Sequence[Sequence[int]]
-) -> Integers:
-    """Records in each cell of all tables, one table after the other."""
-    grouped = [single.grouped(column) for single, column in zip(singles, columns, strict=True)]
-    sizes = [single.size for single in singles]
-    return np.concatenate(
-        [
-            table_counts([grouped[j] for j in members], [sizes[j] for j in members]).ravel()
-            for members in sets
-        ]
     )
 
 

@@ -107,6 +107,7 @@ def choose(
         f"n epsilon is {strength} for each pair of columns: {_REASONS[tables.tables]}.",
         f"A column has at most {tables.groups} groups in these tables.",
         *([_QUESTION] if tables.question else []),
+        *([_threes(tables.threes)] if tables.threes else []),
     )
     return Choice("maxent", tables, why, weak)
 
@@ -115,6 +116,13 @@ _QUESTION = (
     "Whether such groups lose too much is asked first, with noise; if so, a tree takes the place "
     "of tables."
 )
+
+
+def _threes(count: int) -> str:
+    what = "A table" if count == 1 else f"{count} tables"
+    return f"{what} of three columns, chosen with noise where pairs say too little, come last."
+
+
 _REASONS = {
     Tables.FULL: "one coarse table of all columns, because many would share too little",
     Tables.BLOCKS: "tables of a few columns each, by which every two are seen with least noise",

@@ -1,7 +1,7 @@
 """Single columns with noise: what `maxent` learns of every column first, and groups of codes."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import sqrt
@@ -98,6 +98,53 @@ class Single:
         return np.repeat(bins, systematic(self.projected[bins] + 1e-9, total, rng))
 
 
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """A column whose groups were joined to fewer.
+
+    Attributes:
+        single: the column with joined groups.
+        places: the joined group of each group that there was.
+    """
+
+    single: Single
+    places: Integers
+
+
+def join(single: Single, attribute: Attribute, most: int) -> Joined:
+    """Join groups of a column to at most so many, by what is believed of their counts."""
+    places = _grouping(attribute)(single.summed, most)
+    summed = np.bincount(places, single.summed).astype(np.float64)
+    fewer = replace(
+        single,
+        members=places[single.members],
+        summed=summed,
+        precision=single.precision * summed.size / single.size,
+    )
+    return Joined(fewer, places)
+
+
+def counts_of_groups(
+    columns: Sequence[Integers],
+    axes: Sequence[tuple[int, Single]],
+    sets: Sequence[Sequence[int]],
+) -> Integers:
+    """Records in each cell of tables over groups, one table after the other.
+
+    Args:
+        columns: codes, one array a column.
+        axes: columns, by index, with their groups; a column may have several.
+        sets: the axes of each table, by their place in that list.
+    """
+    grouped = [single.grouped(columns[j]) for j, single in axes]
+    return np.concatenate(
+        [
+            table_counts([grouped[k] for k in places], [axes[k][1].size for k in places]).ravel()
+            for places in sets
+        ]
+    )
+
+
 def is_line(attribute: Attribute) -> bool:
     """Whether a column is counted over the leaves of a tree."""
     return attribute.numeric or (attribute.kind is Kind.ORDINAL and attribute.size > LINE)
@@ -155,8 +202,7 @@ def _categories(
 ) -> Single:
     """Every category of the public domain, those that no record has too."""
     projected = expected(counts, n, float(spending.scale))
-    group = neighbours if attribute.kind is Kind.ORDINAL else anyhow
-    members = group(projected, most)
+    members = _grouping(attribute)(projected, most)
     summed = np.bincount(members, projected).astype(np.float64)
     return Single(
         edges=np.arange(attribute.size + 1),
@@ -169,6 +215,12 @@ def _categories(
         line=False,
         spendings=(spending,),
     )
+
+
+def _grouping(attribute: Attribute) -> Callable[[Floats, int], Integers]:
+    """How codes are put into groups: neighbours together if they have an order."""
+    ordered = attribute.kind is Kind.ORDINAL or is_line(attribute)
+    return neighbours if ordered else anyhow
 
 
 def precision_of(n: int, scale: Fraction) -> float:

@@ -75,6 +75,8 @@ METHOD = synthetic_method(
         "goal, all public; privtree, copula and maxent each have a proof at the same price"
     ),
     source=f"{PRIVTREE}; {COPULA}; {MARGINALS}",
-    unsupported=("Interactions beyond pairs of columns, and the goal that was not chosen.",),
+    unsupported=(
+        "Interactions beyond pairs of columns, some threes aside, and the goal not chosen.",
+    ),
     refuse_spread=_no_copula,
 )

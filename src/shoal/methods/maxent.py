@@ -43,9 +43,9 @@ METHOD = synthetic_method(
     parameters=Drawing,
     basis=(
         "a changed record moves the counts of each table by 2 in all, and the trees of numbers as "
-        "in privtree; which tables are counted is public, over which groups follows from noisy "
-        "counts, and whether a tree takes their place from a noisy answer that is paid for; rows "
-        "are drawn from noisy answers"
+        "in privtree; which tables are counted is public, or chosen by permute-and-flip, which is "
+        "paid for; over which groups follows from noisy counts, and whether a tree takes their "
+        "place from a noisy answer that is paid for; rows are drawn from noisy answers"
     ),
     source=f"{MARGINALS}; for covers of pairs {COVERS}; for numbers {PRIVTREE}",
     unsupported=(
