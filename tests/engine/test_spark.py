@@ -15,6 +15,7 @@ from functools import reduce
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -93,6 +94,23 @@ def test_exact_methods_give_the_table_of_one_machine_on_any_partitions(spark, me
     for partitions in (1, 2):
         rows = on_spark(spark, frame, partitions)
         assert_same(one, shoal.protect(rows, policy, noise=RecordingNoise(9)))
+
+
+def test_tables_of_three_columns_are_chosen_on_spark_as_on_one_machine(spark):
+    rng, names, levels = np.random.default_rng(4), list("abcdef"), list("0123456")
+    frame = pl.DataFrame({name: rng.choice(levels, 40) for name in names})
+    column = {"role": "quasi-identifier", "kind": "ordinal", "categories": levels}
+    policy = {
+        "version": 1,
+        "columns": dict.fromkeys(names, column),
+        "protect": {"method": "maxent", "epsilon": 3000},
+    }
+
+    one = shoal.protect(frame, policy, noise=RecordingNoise(9))
+    many = shoal.protect(on_spark(spark, frame, 3), policy, noise=RecordingNoise(9))
+
+    assert "tables of three columns: " in " ".join(one.manifest["notes"])
+    assert_same(one, many)
 
 
 def test_rows_stay_in_their_order_where_the_release_is_row_aligned(spark):
