@@ -189,11 +189,11 @@ def chance(scores: Integers, chosen: int, scale: float) -> float:
     """Ln P(permute-and-flip chooses this one).
 
     It goes through the scores in a random order, as if each came at a random time in [0, 1], and
-    takes the first whose coin, p_i = exp((q_i - max q) / scale), shows heads. The chosen does so,
-    and no other's that came before. So P = p_i times the integral of prod (1 - t p_j), j != i, over
-    t, a polynomial, for which Gauss's rule with so many nodes is exact.
+    takes the first whose coin, p_i = exp((q_i - max q) / scale), shows heads: that of the chosen,
+    and of no other that came before. So P = p_i times the integral of prod (1 - t p_j), j != i,
+    over t, a polynomial, for which Gauss's rule with so many nodes is exact.
 
-    >>> round(np.exp(chance(np.array([3, 3]), 0, 1.0)), 12)
+    >>> round(float(np.exp(chance(np.array([3, 3]), 0, 1.0))), 12)
     0.5
     """
     gaps = (scores - scores.max()).astype(np.float64)

@@ -153,7 +153,7 @@ def score(exact: Integers, means: Floats) -> int:
     """How many records lie elsewhere than expected, beyond what chance alone does.
 
     >>> score(np.array([10, 0]), np.array([5.0, 5.0]))
-    7
+    6
     """
     wanted = np.rint(means * _UNIT).astype(np.int64)
     off = int(np.abs(exact * _UNIT - wanted).sum()) // _UNIT
