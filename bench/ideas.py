@@ -39,12 +39,12 @@ import numpy as np
 from _generated import BEYOND_PAIRS, MADE, Made, electricity, people
 from numpy.typing import NDArray
 
-from shoal.core import SELECTION, Kind, Neighbours, Spending
+from shoal.core import Kind, Neighbours
 from shoal.hazmat import ledger
 from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism import maxent as module
 from shoal.mechanism import singles as single_columns
-from shoal.mechanism.answers import noisy_table, table_counts
+from shoal.mechanism.answers import noisy_choice, noisy_table, table_counts
 from shoal.mechanism.attributes import Attribute, Drawn
 from shoal.mechanism.covers import Cover
 from shoal.mechanism.fit import DENSE, Fitted, Target, fit
@@ -383,8 +383,10 @@ def tree_of_pairs(
     for _ in range(m - 1):
         free = [i for i, (a, b) in enumerate(pairs) if part[a] != part[b]]
         price = rest / 10 / (m - 1)
-        found = noise.select(scores[free], sensitivity=Fraction(3), epsilon=price)
-        spendings.append(_selection(price))
+        found, spending = noisy_choice(
+            scores[free], sensitivity=3, epsilon=price, target="which pair", noise=noise
+        )
+        spendings.append(spending)
         chosen.append(free[found])
         one, other = (part[j] for j in pairs[free[found]])
         part = [one if name == other else name for name in part]
@@ -399,18 +401,6 @@ def tree_of_pairs(
     fitted = module.fit(sizes, priors, targets, tau=tables.tau, particles=FEW, rng=rng)
     rows = module._rows(fitted, singles, n, rng)  # noqa: SLF001 -- an idea that stayed outside
     return Drawn(rows, tuple(spendings))
-
-
-def _selection(price: Fraction) -> Spending:
-    return Spending(
-        mechanism=SELECTION,
-        target="which pair",
-        sensitivity=Fraction(3),
-        scale=6 / price,
-        epsilon=price,
-        neighbours=Neighbours.CHANGE_ONE,
-        draws=1,
-    )
 
 
 VARIANTS = {

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import LAPLACE, Neighbours, Noise, Spending
+from shoal.core import LAPLACE, SELECTION, Neighbours, Noise, Spending
 
 Integers = NDArray[np.int64]
 
@@ -48,6 +48,34 @@ def noisy_answers(
         draws=exact.size,
     )
     return noise.discrete_laplace(exact, scale=scale), spending
+
+
+def noisy_choice(
+    scores: Integers, *, sensitivity: Fraction | int, epsilon: Fraction, target: str, noise: Noise
+) -> tuple[int, Spending]:
+    """Choose an index, preferring high scores, by permute-and-flip (`Noise.select`).
+
+    Args:
+        scores: whole numbers.
+        sensitivity: how far a changed record can move any one of them.
+        epsilon: the price.
+        target: what is chosen, in public words.
+        noise: where draws come from.
+
+    Returns:
+        The index, and the entry for the ledger.
+    """
+    reach = Fraction(sensitivity)
+    spending = Spending(
+        mechanism=SELECTION,
+        target=target,
+        sensitivity=reach,
+        scale=2 * reach / epsilon,
+        epsilon=epsilon,
+        neighbours=Neighbours.CHANGE_ONE,
+        draws=1,
+    )
+    return noise.select(scores, sensitivity=reach, epsilon=epsilon), spending
 
 
 def table_counts(groups: Sequence[Integers], sizes: Sequence[int]) -> Integers:

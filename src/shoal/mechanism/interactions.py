@@ -35,8 +35,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import SELECTION, Neighbours, Noise, Progress, Spending, silent
-from shoal.mechanism.answers import noisy_table
+from shoal.core import Noise, Progress, Spending, silent
+from shoal.mechanism.answers import noisy_choice, noisy_table
 from shoal.mechanism.attributes import Attribute, Measurement
 from shoal.mechanism.coarseness import mean_deviation
 from shoal.mechanism.fit import Fitted, Target
@@ -51,6 +51,7 @@ CHOOSING = Fraction(1, 10)
 FINEST = 10
 """Groups a column of a table of three has at most."""
 _UNIT = 1 << 10
+_WHICH = "which three columns are counted together"
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +132,11 @@ def interactions(
     chosen, spendings = [], []
     for number in range(tables):
         progress("choosing tables of three columns", number, tables)
-        next_one = noise.select(scores[left], sensitivity=Fraction(2), epsilon=price)
-        chosen.append(left.pop(next_one))
-        spendings.append(_selection(price))
+        best, spending = noisy_choice(
+            scores[left], sensitivity=2, epsilon=price, target=_WHICH, noise=noise
+        )
+        chosen.append(left.pop(best))
+        spendings.append(spending)
     found = Interactions([], [], spendings)
     price = epsilon * (1 - CHOOSING) / tables
     for number, i in enumerate(sorted(chosen), 1):
@@ -174,15 +177,3 @@ def _said(fitted: Fitted, members: Sequence[int], axes: Sequence[Joined]) -> Flo
     shape = tuple(axis.single.size for axis in axes)
     shares = np.bincount(cell, fitted.weights, minlength=prod(shape)).astype(np.float64)
     return shares.reshape(shape)
-
-
-def _selection(price: Fraction) -> Spending:
-    return Spending(
-        mechanism=SELECTION,
-        target="which three columns are counted together",
-        sensitivity=Fraction(2),
-        scale=4 / price,
-        epsilon=price,
-        neighbours=Neighbours.CHANGE_ONE,
-        draws=1,
-    )
