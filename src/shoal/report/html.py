@@ -67,6 +67,11 @@ def internal_report(
     )
 
 
+def failed_report(reason: str) -> str:
+    """Render in place of the officer's report why there is none, and what to do."""
+    return _page("failed.html", confidential=CONFIDENTIAL, reason=reason)
+
+
 def audit_report(audit: Mapping[str, Any]) -> str:
     """Render what an audit found: events, probabilities, and the tables that it ran on."""
     return _page("audit.html", audit=audit, confidential=AUDIT_CONFIDENTIAL)
