@@ -20,7 +20,7 @@ from typing import Any
 
 from shoal import comparison, engine, folders, internal, io, measuring, public, release
 from shoal.comparison import Comparison, Selection
-from shoal.core import Confidential, Noise, Policy, Progress, Release, silent
+from shoal.core import Confidential, Noise, Policy, Progress, Release, ReleaseForm, silent
 from shoal.errors import InputError, ShoalError
 from shoal.folders import INTERNAL_SUFFIX, check_text, prepare, write_text
 from shoal.measures.attack import DIFFERENCE
@@ -117,6 +117,9 @@ def protect(
     stated = with_ledger(load(policy), ledger, source)
     planned = plan(stated, keep_order=keep_order, spread=spread, audience=audience)
     io.check_writable(form, planned.policy.schema.released)
+    if planned.setting.release_form is ReleaseForm.TREE and form in io.STATS_NAMES:
+        raise InputError("Boxes have columns that SPSS and Stata cannot name; expected --format "
+                         "parquet or csv.")  # fmt: skip
     progress("reading the file", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     alone = planned.method.noisy

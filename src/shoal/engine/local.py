@@ -168,8 +168,10 @@ def _arranged(
 ) -> pl.DataFrame:
     """The released rows in the order of the release form.
 
-    An order that no output can tell apart from any other: random numbers below 2^62, sorted. That
-    two of n rows get the same has probability below n^2 / 2^63.
+    A random order is one that no output can tell apart from any other: random numbers below 2^62,
+    sorted. That two of n rows get the same has probability below n^2 / 2^63. Where noise was paid
+    for, rows are sorted before: what is released is then a function of the released rows as a set
+    and of that order, and so, draw by draw, of nothing else.
     """
     if form is ReleaseForm.ROW_ALIGNED:
         places = np.empty_like(order)
@@ -178,7 +180,9 @@ def _arranged(
     if form is ReleaseForm.CANONICAL and masked.canonical is not None:
         return frame[masked.canonical]
     if form is ReleaseForm.MARGINALS:
-        return pl.DataFrame([series[_random_order(frame.height, noise)] for series in frame])
+        return pl.DataFrame([series.sort()[_random_order(frame.height, noise)] for series in frame])
+    if masked.spendings:
+        frame = frame.sort(frame.columns)
     return frame[_random_order(frame.height, noise)]
 
 

@@ -442,7 +442,9 @@ def public_only(setting: Setting[Noisy]) -> None:
 def _released(table: Table, axis: Axis, units: Floats) -> Table:
     values = axis.grid.decode(units)
     if axis.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        return table.with_codes(axis.name, np.rint(values).astype(np.int64))
+        # The grid of a single category is as wide as that of two.
+        last = len(table.levels(axis.name)) - 1
+        return table.with_codes(axis.name, np.rint(values).clip(0, last).astype(np.int64))
     return table.with_numbers(axis.name, values)
 
 
