@@ -169,7 +169,8 @@ def described(frame):
     """Everything a returned table shows: type, columns, types, index, attributes, cells."""
     if isinstance(frame, pd.DataFrame):
         return (
-            "pandas", [(n, str(d)) for n, d in frame.dtypes.items()], repr(frame.index), frame.attrs,
+            "pandas", [(n, str(d)) for n, d in frame.dtypes.items()], repr(frame.index),
+            frame.attrs,
             [repr(list(c.array)) for _, c in frame.items()],
             [list(getattr(c.dtype, "categories", ())) for _, c in frame.items()],
         )  # fmt: skip

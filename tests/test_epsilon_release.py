@@ -1,5 +1,6 @@
 """An epsilon release end to end: the folder, the ledger, and what may not reach them."""
 
+import errno
 import json
 import os
 import signal
@@ -14,7 +15,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from shoal import publish, release
+from shoal import folders, publish, release
 from shoal.cli import app
 from shoal.errors import ClaimViolationError, InputError, InternalError
 from shoal.hazmat import budget
@@ -337,7 +338,7 @@ def test_no_record_decides_how_the_others_are_read(desk):
     found = publish.protect(data, policy, out)
     assert "Read as utf-8, delimiter ','." in found.notes
     lost = json.loads((found.internal / "figures.json").read_text())["clamped"]["region"]
-    assert lost["unknown"] == 0
+    assert lost["unknown"] == 1  # one row says north
 
     data.write_bytes(text.replace("north", "nörth").encode("cp1252"))
     found = publish.protect(data, policy, out, encoding="cp1252", force=True)
@@ -366,3 +367,90 @@ def test_several_rows_a_person_are_told_to_the_steward_alone(desk):
         path.read_text() for path in published.folder.iterdir() if path.suffix != ".parquet"
     )
     assert "rows were left out" not in public
+
+
+def test_a_release_that_is_paid_for_and_cannot_be_put_in_place_is_kept_and_finished(
+    desk, tmp_path, monkeypatch
+):
+    ledger = tmp_path / "budget.db"
+    budget.init(ledger, "people", Fraction(1))
+    data, policy, out = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+
+    def full(*_arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folders, "commit", full)
+        with pytest.raises(InputError, match=r"Epsilon 0\.4 counts as spent\. .* is kept, for you"):
+            publish.protect(data, policy, out)
+    kept = tmp_path / "out.unfinished"
+    drawn = (kept / "public" / "release.parquet").read_bytes()
+    assert kept.stat().st_mode & 0o777 == 0o700
+    assert not out.exists()
+    with pytest.raises(InputError, match="paid for and not finished"):
+        publish.protect(data, policy, out)
+
+    done = CliRunner().invoke(app, ["finish", str(out)])
+
+    assert done.exit_code == 0, done.output
+    assert (out / "release.parquet").read_bytes() == drawn
+    assert not kept.exists()
+    (account,) = budget.show(ledger)
+    assert [entry.status for entry in account.entries] == ["released"]
+    assert account.spent == Fraction(2, 5)
+
+    CliRunner().invoke(app, ["report", str(out), str(data), "--policy", str(policy)])
+    assert "Internal report on a release" in (tmp_path / "out.internal/report.html").read_text()
+
+
+def test_what_was_kept_and_changed_is_not_put_in_place(desk, tmp_path, monkeypatch):
+    data, policy, out = desk()
+
+    def full(*_arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folders, "commit", full)
+        with pytest.raises(InputError, match="is kept, for you alone"):
+            publish.protect(data, policy, out)
+    table = tmp_path / "out.unfinished" / "public" / "release.parquet"
+    table.write_bytes(table.read_bytes()[:-1] + b"x")
+
+    with pytest.raises(InputError, match="is damaged"):
+        publish.finish(out)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("text", ["[null]", '{"candidates": null, "baselines": []}', "[" * 9999])
+def test_a_comparison_that_cannot_be_shown_is_refused_before_anything_is_booked(
+    desk, tmp_path, text
+):
+    ledger = tmp_path / "budget.db"
+    budget.init(ledger, "people", Fraction(1))
+    data, policy, out = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+    (tmp_path / "found.json").write_text(text)
+
+    with pytest.raises(InputError, match="--comparison: expected what"):
+        publish.protect(data, policy, out, comparison=tmp_path / "found.json")
+
+    (account,) = budget.show(ledger)
+    assert not account.entries
+
+
+def test_a_disk_without_room_is_noticed_before_anything_is_booked(desk, tmp_path, monkeypatch):
+    ledger = tmp_path / "budget.db"
+    budget.init(ledger, "people", Fraction(1))
+    data, policy, out = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+
+    def full(*_arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(InputError, match="no space left on device"):
+        publish.protect(data, policy, out)
+
+    (account,) = budget.show(ledger)
+    assert not account.entries
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "budget.db", "people.csv", "policy.toml"
+    ]  # fmt: skip

@@ -112,7 +112,7 @@ def comparison(path: Path | None) -> dict[str, Any] | None:
     except OSError as error:
         reason = (error.strerror or "unknown reason").lower()
         raise InputError(f"Cannot read the comparison '{path.name}': {reason}.") from None
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         raise InputError(
             f"--comparison: expected what `shoal compare --json` prints in '{path.name}'."
         ) from None
