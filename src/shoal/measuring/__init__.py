@@ -66,19 +66,15 @@ def measure(
         released = released.data
     before, after = io.from_native(original).frame, io.from_native(released).frame
     progress("reading the release", 0, 1)
-    reading = foreign.read(before, after, policy, rename=rename, aligned=aligned)
+    others = None if control is None else io.from_native(control).frame
+    reading = foreign.read(before, after, policy, control=others, rename=rename, aligned=aligned)
     sides = Sides.of(reading)
     figures: list[Figure] = []
     skipped: list[str] = []
     queries: tuple[float, ...] = ()
-    others = None
-    if control is not None:
-        people = io.from_native(control).frame
-        others = sides.of_people(foreign.read(people, after, policy, rename=rename))
     if Part.RISK in wanted:
         found = risk.measure(
             sides,
-            others,
             policy,
             which=which,
             rng=np.random.default_rng([seed, 1]),
@@ -89,7 +85,6 @@ def measure(
     if Part.UTILITY in wanted:
         kept = utility.measure(
             sides,
-            others,
             policy,
             which=which,
             rng=np.random.default_rng([seed, 2]),

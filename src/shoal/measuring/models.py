@@ -33,9 +33,7 @@ def target(sides: Sides, policy: Policy) -> int:
     return confidential[0]
 
 
-def learned(
-    sides: Sides, control: Sides | None, axis: int, rng: np.random.Generator
-) -> Iterator[Figure]:
+def learned(sides: Sides, axis: int, rng: np.random.Generator) -> Iterator[Figure]:
     """A model trained on the release and on the original, tested on original rows.
 
     Tested on the people not in the table where some are handed in, which is fair; otherwise on a
@@ -47,8 +45,8 @@ def learned(
     name = sides.names[axis]
     order = rng.permutation(len(sides.places))
     fifth = max(len(order) // 5, 1)
-    if control is not None:
-        tested, whom = control.places, "people not in the table"
+    if sides.control is not None:
+        tested, whom = sides.control, "people not in the table"
     else:
         tested, whom = sides.places[order[:fifth]], "people whom both have seen"
     classify = sides.discrete[axis]

@@ -58,12 +58,10 @@ class Task:
     """What every attack is handed.
 
     Attributes:
-        control: people not in the table, beside the same release.
         secret: the axis that attacks try to guess.
     """
 
     sides: Sides
-    control: Sides | None
     secret: int | None
     rng: np.random.Generator
 
@@ -93,7 +91,6 @@ class Task:
 
 def measure(
     sides: Sides,
-    control: Sides | None,
     policy: Policy,
     *,
     which: Collection[str],
@@ -104,12 +101,12 @@ def measure(
     secret = _secret(sides, policy)
     figures, skipped = take(
         ATTACKS_BY_NAME,
-        lambda own: Task(sides, control, secret, own),
+        lambda own: Task(sides, secret, own),
         which=which,
         rng=rng,
         progress=lambda name, done, all_: progress(f"measuring risk: {name}", done, all_),
     )
-    return Risk(figures, skipped if control is not None else (NO_CONTROL + ".", *skipped))
+    return Risk(figures, skipped if sides.control is not None else (NO_CONTROL + ".", *skipped))
 
 
 def _secret(sides: Sides, policy: Policy) -> int | None:
@@ -137,10 +134,9 @@ def _naive_bayes(task: Task) -> Iterator[Figure]:
         values=int(sides.highs[axis]),
         weights=sides.released.weights,
     )
-    control = None
-    if task.control is not None:
-        others = bayes.guess(model, task.control.places[:, known])
-        control = (others, task.control.codes(axis))
+    control, outside = None, sides.outside(known, axis)
+    if outside is not None:
+        control = (bayes.guess(model, outside[0]), outside[1])
     guesses = bayes.guess(model, sides.places[:, known])
     found = bayes.empirical_privacy(guesses, sides.codes(axis), control=control)
     name = sides.names[axis]
@@ -174,9 +170,7 @@ def _boosting(task: Task) -> Iterator[Figure]:
     }
     name = sides.names[axis]
     if sides.discrete[axis]:
-        control = None
-        if task.control is not None:
-            control = (task.control.places[:, known], task.control.codes(axis))
+        control = sides.outside(known, axis)
         model = prediction.learn_codes(*boxes, sides.codes(axis, released=True), **settings)
         found = prediction.code_attack(
             model, sides.places[:, known], sides.codes(axis), rng=task.rng, control=control
@@ -185,8 +179,8 @@ def _boosting(task: Task) -> Iterator[Figure]:
         return
     model = prediction.learn_numbers(*boxes, sides.midpoints[:, axis], **settings)
     inside, outside = (
-        None if people is None else _some(people.places, prediction.TARGETS, task.rng)
-        for people in (sides, task.control)
+        None if people is None else _some(people, prediction.TARGETS, task.rng)
+        for people in (sides.places, sides.control)
     )
     guesses, others = (
         None if people is None else (prediction.guess_numbers(model, people[:, known]),
@@ -238,7 +232,7 @@ def _linkage(task: Task) -> Iterator[Figure]:
 def _closeness(task: Task) -> Iterator[Figure]:
     """Whether the release lies nearer to people in the table than to others."""
     task.rows()
-    if task.control is None:
+    if task.sides.control is None:
         return
     axes = list(range(len(task.sides.names)))
     released = _embedded(task.sides, task.sides.midpoints, axes)
@@ -246,7 +240,7 @@ def _closeness(task: Task) -> Iterator[Figure]:
     most = CLOSE if released.shape[1] <= linkage.TREE_AXES else max(FEWEST, task.people(CLOSE) // 2)
     inside, outside = (
         _embedded(task.sides, _some(places, most, task.rng), axes)
-        for places in (task.sides.places, task.control.places)
+        for places in (task.sides.places, task.sides.control)
     )
     found = linkage.closeness(released, inside, outside, rng=task.rng, sample=None)
     text = (
@@ -302,14 +296,14 @@ def _singling_out(task: Task) -> Iterator[Figure]:
     """First question of the guidance."""
     task.rows()
     sides = task.sides
-    others = None if task.control is None else task.control.places
     sorts = [("one column", 1)]
     if len(sides.names) > 1:
         sorts.append(("several columns", min(3, len(sides.names))))
     for subject, attributes in sorts:
         found = guidance.singling_out(
             sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
-            rng=task.rng, attributes=attributes, control=others, attacks=task.people(ATTACKS),
+            rng=task.rng, attributes=attributes, control=sides.control,
+            attacks=task.people(ATTACKS),
         )  # fmt: skip
         text = (
             f"Of 100 conditions on {subject} that fit one released row, {_hundred(found.main)} fit "
@@ -328,10 +322,10 @@ def _linkability(task: Task) -> Iterator[Figure]:
     keys = sides.keys
     first = keys if 0 < len(keys) < len(axes) else axes[: len(axes) // 2]
     second = [axis for axis in axes if axis not in first]
-    others = None if task.control is None else task.control.places
     found = guidance.linkability(
         sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
-        first=first, second=second, rng=task.rng, control=others, attacks=task.people(ATTACKS),
+        first=first, second=second, rng=task.rng, control=sides.control,
+        attacks=task.people(ATTACKS),
     )  # fmt: skip
     text = (
         f"Two files, one with {_listed(sides, first)} and one with the rest, are linked through "
@@ -348,8 +342,8 @@ def _inference(task: Task) -> Iterator[Figure]:
         if axis in known:
             continue
         others = None
-        if task.control is not None:
-            others = (task.control.places[:, known], task.control.places[:, axis])
+        if sides.control is not None:
+            others = (sides.control[:, known], sides.control[:, axis])
         found = guidance.inference(
             sides.released.lower[:, known], sides.released.upper[:, known],
             sides.midpoints[:, axis], sides.places[:, known], sides.places[:, axis],

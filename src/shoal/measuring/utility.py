@@ -51,7 +51,6 @@ class Task:
     """What every measure is handed."""
 
     sides: Sides
-    control: Sides | None
     policy: Policy
     rng: np.random.Generator
     errors: list[float]
@@ -59,7 +58,6 @@ class Task:
 
 def measure(
     sides: Sides,
-    control: Sides | None,
     policy: Policy,
     *,
     which: Collection[str],
@@ -70,7 +68,7 @@ def measure(
     errors: list[float] = []
     figures, skipped = take(
         MEASURES,
-        lambda own: Task(sides, control, policy, own, errors),
+        lambda own: Task(sides, policy, own, errors),
         which=which,
         rng=rng,
         progress=lambda name, done, all_: progress(f"measuring utility: {name}", done, all_),
@@ -279,7 +277,7 @@ def _query_axis(sides: Sides, axis: int) -> workload.Axis:
 def _learning(task: Task) -> Iterator[Figure]:
     """A model that learns from the release."""
     axis = models.target(task.sides, task.policy)
-    yield from models.learned(task.sides, task.control, axis, task.rng)
+    yield from models.learned(task.sides, axis, task.rng)
 
 
 def _regression(task: Task) -> Iterator[Figure]:
