@@ -333,7 +333,11 @@ def audit(
         str, typer.Option(help="arrays (the method alone) or files (the whole pipeline).")
     ] = "arrays",
     fail_on_violation: Annotated[
-        bool, typer.Option("--fail-on-violation", help="Exit with 3 if the claim is refuted.")
+        bool,
+        typer.Option(
+            "--fail-on-violation",
+            help="Exit with 3 if the claim is refuted, by the runs or by a known counterexample.",
+        ),
     ] = False,
     out: Page = None,
     force: ReplacePage = False,
@@ -360,7 +364,7 @@ def audit(
         if out is not None:
             write_text(out, html.audit_report(found.facts()), force=force, confidential=True)
             typer.echo(f"Report, confidential: {out}")
-        if fail_on_violation and found.violated:
+        if fail_on_violation and found.fails:
             raise typer.Exit(3)
 
 
