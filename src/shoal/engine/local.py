@@ -90,7 +90,8 @@ class Outcome:
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original: confidential."""
-        return figures.compare(self.original, self.protected, columns, form=form)
+        raw = self.raw.frame
+        return figures.compare(self.original, self.protected, columns, form=form, raw=raw)
 
 
 @dataclass(frozen=True, eq=False)

@@ -85,16 +85,22 @@ def regressed(sides: Sides, formula: str) -> Iterator[Figure]:
     overlaps = learning.interval_overlap(fits[0], fits[1])
     model = formula.strip()
     text = f"Intervals of {model} overlap by {overlaps.mean:.0%} on average."
-    yield Figure(Part.UTILITY, "own regression", model, overlaps.mean, Better.HIGHER, text)
+    yield Figure(Part.UTILITY, "own regression", model, overlaps.mean, Better.HIGHER, text,
+                 reason="the original determines none of its coefficients")  # fmt: skip
     order = sorted(range(len(labels)), key=lambda place: np.nan_to_num(overlaps.each[place], nan=2))
     for place in order:
-        before, after = (float(fit.coefficients[place]) for fit in fits)
+        before, after = (_coefficient(fit.coefficients[place]) for fit in fits)
         text = (
-            f"{labels[place]}: {before:.4g} in the original, {after:.4g} in the release; intervals "
+            f"{labels[place]}: {before} in the original, {after} in the release; intervals "
             f"overlap by {overlaps.each[place]:.0%}."
         )
         yield Figure(Part.UTILITY, "interval overlap", labels[place], overlaps.each[place],
-                     Better.HIGHER, text)  # fmt: skip
+                     Better.HIGHER, text,
+                     reason="the original does not determine the coefficient")  # fmt: skip
+
+
+def _coefficient(value: float) -> str:
+    return f"{value:.4g}" if np.isfinite(value) else "not determined"
 
 
 def _axis(sides: Sides, term: str, formula: str) -> int:

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from shoal import figures
 from shoal.core import Estimate, Policy, Progress, Role
 from shoal.errors import InputError
 from shoal.measures import bayes, guidance, linkage, uniques
@@ -59,11 +61,13 @@ class Task:
 
     Attributes:
         secret: the axis that attacks try to guess.
+        came: the original as it came, before any step of the policy.
     """
 
     sides: Sides
     secret: int | None
     rng: np.random.Generator
+    came: pl.DataFrame
 
     @property
     def known(self) -> list[int]:
@@ -93,20 +97,21 @@ def measure(
     sides: Sides,
     policy: Policy,
     *,
+    came: pl.DataFrame,
     which: Collection[str],
     rng: np.random.Generator,
     progress: Progress,
 ) -> Risk:
     """Run the named attacks, as far as these tables allow."""
     secret = _secret(sides, policy)
-    figures, skipped = take(
+    found, skipped = take(
         ATTACKS_BY_NAME,
-        lambda own: Task(sides, secret, own),
+        lambda own: Task(sides, secret, own, came),
         which=which,
         rng=rng,
         progress=lambda name, done, all_: progress(f"measuring risk: {name}", done, all_),
     )
-    return Risk(figures, skipped if sides.control is not None else (NO_CONTROL + ".", *skipped))
+    return Risk(found, skipped if sides.control is not None else (NO_CONTROL + ".", *skipped))
 
 
 def _secret(sides: Sides, policy: Policy) -> int | None:
@@ -147,6 +152,7 @@ def _naive_bayes(task: Task) -> Iterator[Figure]:
     yield Figure(
         Part.RISK, "breach increase", name, found.breach_increase, Better.LOWER,
         f"{text}the most frequent value would be.",
+        reason="too few guesses are right for a ratio",
     )  # fmt: skip
     text = f"Of the {found.top_people:,} people whom the attacker is surest of, "
     yield Figure(
@@ -259,17 +265,18 @@ def _uniques(task: Task) -> Iterator[Figure]:
     """Who is alone with the quasi-identifiers, in the table and by its weights beyond it."""
     task.rows()
     sides, known = task.sides, task.known
-    before = uniques.uniques(sides.places[:, known])
+    names, rows = [sides.names[axis] for axis in known], task.came.height
+    before = figures.alone(task.came, sides.schema, names) or 0
     # Both ends of a cell go together; a suppressed cell matches any.
     released = np.column_stack([_classes(sides, axis) for axis in known])
     hidden = sides.suppressed[:, known]
     after = uniques.uniques(released, hidden=hidden)
     text = (
         f"{after.uniques:,} of {after.records:,} released rows are alone with "
-        f"{_listed(sides, known)}; {before.uniques:,} of {before.records:,} were."
+        f"{_listed(sides, known)}; {before:,} of {rows:,} were in the original."
     )
     yield Figure(Part.RISK, "uniques", _listed(sides, known), after.share, Better.LOWER, text,
-                 before.share)  # fmt: skip
+                 before / rows)  # fmt: skip
     weights = sides.released.weights if sides.reading.weights is not None else None
     single = uniques.individual_risk(released, weights, hidden=hidden)
     whom = "by their weights" if weights is not None else "if the table is the whole population"
