@@ -235,8 +235,12 @@ def compare(
         str | None,
         typer.Option(metavar="E", help="Choose one method privately, at this price; show no more."),
     ] = None,
-    repeats: Annotated[int, typer.Option(help="Releases of each candidate.")] = 3,
-    max_risk: Annotated[float, typer.Option(help="Largest risk of what is recommended.")] = 0.1,
+    repeats: Annotated[
+        int, typer.Option(help="Releases of each candidate; up to 4 times as many if needed.")
+    ] = 3,
+    max_risk: Annotated[
+        float, typer.Option(help="Largest risk of what is recommended, by its upper end.")
+    ] = 0.1,
     any_claim: Annotated[
         bool, typer.Option("--any-claim", help="Recommend methods without a proved claim too.")
     ] = False,
