@@ -291,8 +291,12 @@ def compare(
         str | None,
         typer.Option(metavar="E", help="Choose one method privately, at this price; show no more."),
     ] = None,
-    repeats: Annotated[int, typer.Option(help="Releases of each candidate.")] = 3,
-    max_risk: Annotated[float, typer.Option(help="Largest risk of what is recommended.")] = 0.1,
+    repeats: Annotated[
+        int, typer.Option(help="Releases of each candidate; up to 4 times as many if needed.")
+    ] = 3,
+    max_risk: Annotated[
+        float, typer.Option(help="Largest risk of what is recommended, by its upper end.")
+    ] = 0.1,
     any_claim: Annotated[
         bool, typer.Option("--any-claim", help="Recommend methods without a proved claim too.")
     ] = False,
@@ -389,7 +393,11 @@ def audit(
         str, typer.Option(help="arrays (the method alone) or files (the whole pipeline).")
     ] = "arrays",
     fail_on_violation: Annotated[
-        bool, typer.Option("--fail-on-violation", help="Exit with 3 if the claim is refuted.")
+        bool,
+        typer.Option(
+            "--fail-on-violation",
+            help="Exit with 3 if the claim is refuted, by the runs or by a known counterexample.",
+        ),
     ] = False,
     out: Page = None,
     force: ReplacePage = False,
@@ -416,7 +424,7 @@ def audit(
         if out is not None:
             write_text(out, html.audit_report(found.facts()), force=force, confidential=True)
             typer.echo(f"Report, confidential: {out}")
-        if fail_on_violation and found.violated:
+        if fail_on_violation and found.fails:
             raise typer.Exit(3)
 
 

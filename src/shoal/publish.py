@@ -372,7 +372,11 @@ class _Unmatched:
         """The number of rows; nothing that compares row by row."""
         return {
             "rows": self.raw.frame.height,
-            "unique_on_quasi_identifiers": {"original": None, "released": None},
+            "unique_on_quasi_identifiers": {
+                "original": None,
+                "rows": self.raw.frame.height,
+                "released": None,
+            },
             "homogeneous": {},
             "columns": [],
         }

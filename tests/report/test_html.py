@@ -29,7 +29,7 @@ def test_hostile_column_names_are_text_in_both_reports(people, policy):
     manifest = release(people, policy).manifest
     figures = {
         "rows": 12,
-        "unique_on_quasi_identifiers": {"original": 12, "released": 0},
+        "unique_on_quasi_identifiers": {"original": 12, "rows": 12, "released": 0},
         "columns": [{"name": HOSTILE, "kind": "numeric", "measure": HOSTILE, "loss": 0.5,
                      "missing_original": 0, "missing_released": 0}],
     }  # fmt: skip

@@ -2,7 +2,8 @@
 
 `audit` takes a policy that claims differential privacy, runs its method many times on pairs of
 tables that differ in one person, and looks for an event that is more frequent on one table than
-the declared epsilon allows. It says "violated" or "no violation found", never more.
+the declared epsilon allows. It says "violated" or "no violation found", never more. A claim that
+a counterexample has refuted already stays refuted, whatever the runs find.
 """
 
 import tempfile
@@ -38,6 +39,7 @@ from shoal.planning import Plan, plan, with_rows
 from shoal.release import secure_noise
 
 VIOLATED = "violated"
+REFUTED = "refuted by a known counterexample"
 NOTHING_FOUND = "no violation found"
 LEVELS = {"arrays": 20_000, "files": 200}
 """The levels, and how many runs on each table are enough to see something."""
@@ -69,7 +71,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found, pair by pair; the bounds hold together at `confidence`."""
+    """What an audit found, pair by pair; the bounds hold together at `confidence`.
+
+    Attributes:
+        refuted: claims of the policy that a known counterexample refutes, its basis naming it.
+    """
 
     method: str
     release_form: ReleaseForm
@@ -77,6 +83,7 @@ class Audit:
     trials: int
     confidence: float
     findings: tuple[Finding, ...]
+    refuted: tuple[Claim, ...] = ()
 
     @property
     def worst(self) -> Finding:
@@ -89,9 +96,16 @@ class Audit:
         return any(finding.violated for finding in self.findings)
 
     @property
+    def fails(self) -> bool:
+        """Whether the claim is false: by what the runs found, or by a known counterexample."""
+        return self.violated or bool(self.refuted)
+
+    @property
     def verdict(self) -> str:
-        """Violated, or no violation found."""
-        return VIOLATED if self.violated else NOTHING_FOUND
+        """Violated, refuted by a known counterexample, or no violation found."""
+        if self.violated:
+            return VIOLATED
+        return REFUTED if self.refuted else NOTHING_FOUND
 
     def __str__(self) -> str:
         worst = self.worst
@@ -106,9 +120,16 @@ class Audit:
                 f"    event: {bound.event}",
                 f"    in {counts} of {bound.trials:,} runs on the two tables",
             ]
-        if not self.violated:
+        lines += [f"  counterexample: {basis}." for basis in self._counterexamples]
+        if self.refuted and not self.violated:
+            lines.append("  These runs did not show it: too few, or on other tables. It holds.")
+        elif not self.violated:
             lines.append("  This does not support the claim; its proof does, where it has one.")
         return "\n".join(lines)
+
+    @property
+    def _counterexamples(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(claim.basis for claim in self.refuted))
 
     def facts(self) -> Mapping[str, Any]:
         """The same as plain values, for the report; the tables of the pairs included."""
@@ -120,6 +141,8 @@ class Audit:
             "trials": self.trials,
             "confidence": self.confidence,
             "verdict": self.verdict,
+            "violated": self.violated,
+            "counterexamples": list(self._counterexamples),
             "declared": shown(worst.declared),
             "status": worst.claim.status.value,
             "basis": worst.claim.basis,
@@ -188,7 +211,12 @@ def audit(
         trials=trials,
         confidence=confidence,
         findings=findings,
+        refuted=tuple(claim for claim in _promised(planned) if claim.status is Status.REFUTED),
     )
+
+
+def _promised(planned: Plan) -> list[Claim]:
+    return [claim for claim in planned.claims if isinstance(claim.guarantee, DifferentialPrivacy)]
 
 
 def _audited(planned: Plan) -> Claim:
@@ -197,7 +225,7 @@ def _audited(planned: Plan) -> Claim:
     A method with two readings carries a conditional claim, for tables that share their groups,
     and one without that condition; pairs built here are for the latter.
     """
-    claims = [c for c in planned.claims if isinstance(c.guarantee, DifferentialPrivacy)]
+    claims = _promised(planned)
     if not claims:
         raise InputError(
             f"Method '{planned.method.name}' claims no differential privacy, so that there is "

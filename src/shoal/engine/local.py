@@ -45,7 +45,8 @@ class Evidence:
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original."""
-        return figures.compare(self.original, self.protected, columns, form=form)
+        raw = self.raw.frame
+        return figures.compare(self.original, self.protected, columns, form=form, raw=raw)
 
 
 @dataclass(frozen=True, eq=False)

@@ -82,13 +82,11 @@ def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -
     """
     column = table.schema[name]
     if column.kind in CATEGORICAL:
-        levels, codes = table.levels(name), table.codes(name)
-        order = level_order(column, levels)
-        place = np.append(np.argsort(order), len(levels)).astype(np.float64)
-        gone = bool((codes < 0).any())
+        levels, gone = table.levels(name), bool(table.missing(name).any())
         domain = (0.0, float(max(len(levels) + gone, 1)))
-        ordered = tuple(levels[code] for code in order)
-        return Scale(column, ordered, place[codes], domain, column.levels is not None, 1.0)
+        ordered = tuple(levels[code] for code in level_order(column, levels))
+        places = places_of(table, name)
+        return Scale(column, ordered, places, domain, column.levels is not None, 1.0)
     places = table.numbers(name)
     present = places[~np.isnan(places)]
     days = table.frame.schema[name] == pl.Date
@@ -106,6 +104,15 @@ def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -
     domain = (float(np.ceil(low) if whole else low), _after(float(high), unit))
     comma = decimal == "," or (text.dtype == pl.String and decimal is None and _uses_comma(text))
     return Scale(column, (), places, domain, column.bounds is not None, unit, comma)
+
+
+def places_of(table: Table, name: str) -> Floats:
+    """Places of a table's own cells; a missing category lies after the last one."""
+    if table.schema[name].kind not in CATEGORICAL:
+        return table.numbers(name)
+    levels = table.levels(name)
+    order = level_order(table.schema[name], levels)
+    return np.append(np.argsort(order), len(levels)).astype(np.float64)[table.codes(name)]
 
 
 def _uses_comma(text: pl.Series) -> bool:

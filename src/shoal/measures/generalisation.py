@@ -29,8 +29,13 @@ class Penalty(NamedTuple):
 
     @property
     def granularity(self) -> float:
-        """What is left: 1 - penalty."""
+        """What is left of the detail, 1 - penalty: 1 is exact, 0 is suppressed."""
         return 1.0 - self.overall
+
+    @property
+    def granularities(self) -> tuple[float, ...]:
+        """The same by axis."""
+        return tuple(1.0 - penalty for penalty in self.axes)
 
 
 def discernibility(

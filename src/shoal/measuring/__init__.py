@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from shoal import foreign, io
 from shoal import policy as policies
@@ -21,7 +22,8 @@ from shoal.measuring.sides import Sides
 ATTACKS = tuple(risk.ATTACKS_BY_NAME)
 MEASURES = tuple(utility.MEASURES)
 
-__all__ = ["ATTACKS", "MEASURES", "Better", "Figure", "Measurement", "Part", "measure"]
+__all__ = ["ATTACKS", "MEASURES", "Better", "Figure", "Measurement", "Part", "measure",
+           "measure_frames"]  # fmt: skip
 
 
 def measure(
@@ -58,28 +60,57 @@ def measure(
         InputError: the tables or the policy cannot be used as they are.
     """
     policy = policies.load(policy)
-    wanted = _parts(only)
-    which = _names(which)
     if isinstance(released, Release):
         form = released.manifest["release_form"]
         aligned = form == ReleaseForm.ROW_ALIGNED.value if aligned is None else aligned
         released = released.data
-    before, after = io.from_native(original).frame, io.from_native(released).frame
+    return measure_frames(
+        io.from_native(original).frame,
+        io.from_native(released).frame,
+        policy,
+        control=None if control is None else io.from_native(control).frame,
+        only=only,
+        which=which,
+        aligned=aligned,
+        rename=rename,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def measure_frames(
+    original: pl.DataFrame,
+    released: pl.DataFrame,
+    policy: Policy,
+    *,
+    control: pl.DataFrame | None,
+    came: pl.DataFrame | None = None,
+    only: Part | str | None = None,
+    which: Collection[str] | None = None,
+    aligned: bool | None = None,
+    rename: Mapping[str, str] | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Measurement:
+    """Measure frames; see `measure`.
+
+    Where the original was clamped, `came` is the table before that: people are alone, or not, in
+    the table as it came.
+    """
+    wanted, which = _parts(only), _names(which)
     progress("reading the release", 0, 1)
-    reading = foreign.read(before, after, policy, rename=rename, aligned=aligned)
+    reading = foreign.read(
+        original, released, policy, control=control, rename=rename, aligned=aligned
+    )
     sides = Sides.of(reading)
     figures: list[Figure] = []
     skipped: list[str] = []
     queries: tuple[float, ...] = ()
-    others = None
-    if control is not None:
-        people = io.from_native(control).frame
-        others = sides.of_people(foreign.read(people, after, policy, rename=rename))
     if Part.RISK in wanted:
         found = risk.measure(
             sides,
-            others,
             policy,
+            came=original if came is None else came,
             which=which,
             rng=np.random.default_rng([seed, 1]),
             progress=progress,
@@ -89,7 +120,6 @@ def measure(
     if Part.UTILITY in wanted:
         kept = utility.measure(
             sides,
-            others,
             policy,
             which=which,
             rng=np.random.default_rng([seed, 2]),
@@ -103,7 +133,7 @@ def measure(
         skipped=tuple(skipped),
         how=reading.how,
         findings=reading.findings,
-        rows=(before.height, after.height),
+        rows=(original.height, released.height),
         queries=queries,
     )
 

@@ -51,7 +51,7 @@ def measured(
 
     A release that is paid for is not lost because it cannot be measured: whatever stops the
     measurement becomes a sentence. In an epsilon release, the original is measured as it was
-    clamped, as all figures are.
+    clamped; who is alone in it is counted as it came.
 
     Args:
         planned: what was run.
@@ -71,10 +71,11 @@ def measured(
         )
     aligned = release.manifest["release_form"] == ReleaseForm.ROW_ALIGNED.value
     try:
-        found = measuring.measure(
+        found = measuring.measure_frames(
             _clamped(planned, raw.frame),
-            release.data,
+            io.from_native(release.data).frame,
             planned.policy,
+            came=raw.frame,
             control=None if control is None else _clamped(planned, control.frame),
             aligned=True if aligned and rows == release.manifest["rows"] else None,
             progress=progress,

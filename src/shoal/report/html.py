@@ -123,7 +123,9 @@ def _environment() -> Environment:
 
 
 def _figure(value: Any) -> str:
-    """Write a number for people: whole with separators, else to four digits."""
+    """Write a number for people: whole with separators, else to four digits, or that it is none."""
+    if value is None:
+        return "none"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return words.number(value) if isinstance(value, float) else str(value)

@@ -30,7 +30,12 @@ STANDINGS = ("frontier", "tied", "beaten")
 MOST_WORST = 6
 DETAILS = (
     ("repeats", "Releases of each candidate", comparison.REPEATS, "More give narrower intervals."),
-    ("max_risk", "Largest risk", comparison.MAX_RISK, "Of what is recommended, from 0 to 1."),
+    (
+        "max_risk",
+        "Largest risk",
+        comparison.MAX_RISK,
+        "Of what is recommended, by the upper end of its interval.",
+    ),
     ("rows", "Rows", comparison.MOST_ROWS, "Of a larger table a random sample is compared."),
     ("seed", "Seed", 0, "Of who is held out and which queries are asked; not of the noise."),
 )
@@ -220,7 +225,12 @@ def _found(here: Here) -> dict[str, Any] | None:
     if facts is None:
         return None
     rows = [
-        {**row, "place": place, "recommended": row["label"] == facts["recommended"]}
+        {
+            **row,
+            "place": place,
+            "recommended": row["label"] == facts["recommended"],
+            "open": facts["recommended"] is None and row["label"] in facts["ties"],
+        }
         for place, row in enumerate(facts["candidates"])
     ]
     return {
