@@ -395,7 +395,7 @@ def test_a_policy_that_is_no_toml_is_refused(desk):
 def test_a_policy_that_is_no_text_is_refused(desk):
     desk.policy.write_bytes(b"\xff\xfe\x00")
 
-    desk.refuses("policy.toml' must be UTF-8 text; it is not.")
+    desk.refuses("policy.toml': it must be UTF-8 text.")
 
 
 def test_a_policy_that_is_not_there_is_refused(desk):

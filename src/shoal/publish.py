@@ -14,12 +14,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from shoal import comparison, io, measuring, release
+from shoal import comparison, inputs, io, measuring, release
 from shoal.comparison import Comparison, Selection
 from shoal.core import Noise, Policy, Progress, Release, silent
 from shoal.errors import InputError
@@ -265,6 +264,7 @@ def measure(
         options: of `shoal.measure`.
     """
     check_text(out, force=force)
+    inputs.check_options(seed=options.get("seed"))
     stated = load(policy)
     progress("reading the files", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
@@ -312,6 +312,8 @@ def compare(
         options: of `shoal.compare`.
     """
     _check_compared(out)
+    asked = {name: value for name, value in options.items() if name in inputs.RANGES}
+    inputs.check_options(jobs=jobs, **asked)
     stated = with_ledger(load(policy), ledger, source)
     progress("reading the file", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
@@ -325,7 +327,7 @@ def compare(
             candidates=candidates,
             on_sample=None if on_sample is None else frame,
             folder=out / KEPT,
-            jobs=jobs or _cores(),
+            jobs=_cores() if jobs is None else jobs,
             note=out.name,
             tell=tell,
             progress=progress,
@@ -369,10 +371,7 @@ def select(
     """
     _check_compared(out)
     stated = with_ledger(load(policy), ledger, source)
-    try:
-        price = Fraction(epsilon)
-    except ValueError:
-        raise InputError(f"Expected an epsilon such as 0.5, found '{epsilon}'.") from None
+    price = inputs.parse_epsilon(epsilon)
     progress("reading the file", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     frame = io.read(data, **marks, alone=True).frame

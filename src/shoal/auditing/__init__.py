@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal import io
+from shoal import inputs, io
 from shoal.auditing import files, pairs
 from shoal.auditing.arrays import Runs, protected
 from shoal.auditing.pairs import Neighbours
@@ -172,6 +172,7 @@ def audit(
         raise InputError(f"Expected a level among {', '.join(LEVELS)}, found '{level}'.")
     if pair is not None and table is not None:
         raise InputError("Expected a pair or a table to search, found both.")
+    inputs.check_options(trials=trials, confidence=confidence, seed=seed)
     planned = plan(policy)
     _audited(planned)
     trials = LEVELS[level] if trials is None else trials

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal import io, release
+from shoal import inputs, io, release
 from shoal import policy as policies
 from shoal.comparison import frontier, grid, running, selection
 from shoal.comparison.frontier import Choice, Point, Standing
@@ -117,8 +117,7 @@ def compare(
     """
     policy = policies.load(policy)
     listed = _listed(candidates, policy)
-    if repeats < 1 or jobs < 1 or not 0 <= max_risk <= 1:
-        raise InputError("Expected repeats and jobs of at least 1, and max_risk from 0 to 1.")
+    inputs.check_options(repeats=repeats, jobs=jobs, max_risk=max_risk, rows=rows, seed=seed)
     frame = io.from_native(data if on_sample is None else on_sample).frame
     if frame.height < LEAST_ROWS:
         raise InputError(f"Expected {LEAST_ROWS} rows or more to compare on, found {frame.height}.")
@@ -191,9 +190,7 @@ def select(
         progress: called with how much is done.
     """
     policy = policies.load(policy)
-    price = Fraction(epsilon)
-    if price <= 0:
-        raise InputError(f"Expected an epsilon above 0 for a private selection, found {epsilon}.")
+    price = inputs.parse_epsilon(str(epsilon), "an epsilon of a private selection")
     tell(selection_costs(float(price)))
     listed = _listed(candidates, policy)
     frame = io.from_native(data).frame
