@@ -6,6 +6,7 @@ cell of the original table: name the column and the number of rows instead.
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from errno import ENOMEM
 from pathlib import Path
 from traceback import extract_tb
 
@@ -44,6 +45,22 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     close = get_close_matches(name, list(known), n=1)
     return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out; libraries have their own words for it.
+
+    >>> lacks_memory(MemoryError()), lacks_memory(ValueError())
+    (True, False)
+    """
+    if isinstance(error, MemoryError):
+        return True
+    if isinstance(error, OSError):
+        return error.errno == ENOMEM
+    # A library that cannot be mapped; a thread without a stack; a worker that the system ended.
+    words = ("failed to map segment", "cannot allocate memory", "can't start new thread")
+    text = str(error).lower()
+    return type(error).__name__ == "BrokenProcessPool" or any(word in text for word in words)
 
 
 def withheld(error: BaseException) -> str:

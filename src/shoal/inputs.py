@@ -6,6 +6,7 @@ refused before anything is computed with it.
 """
 
 import json
+import os
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -37,10 +38,15 @@ RANGES: Mapping[str, tuple[float, float]] = {
 def refuse_special(path: Path) -> None:
     """Refuse a pipe, a device or a socket, which may never end; whatever is not there may pass.
 
-    `/dev/stdin` and the pipes of a shell's `<(...)` are such; a file is read more than once.
+    `/dev/stdin` and the pipes of a shell's `<(...)` are such; a file is read more than once. A name
+    that is no text is refused as well: reports and manifests could not hold it.
     """
     try:
+        str(path).encode()
         mode = path.stat().st_mode
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode(errors="backslashreplace")
+        raise InputError(f"Expected a path in UTF-8, found '{shown}'. Rename it.") from None
     except (OSError, ValueError):
         return  # Opening it says why.
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):

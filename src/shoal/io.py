@@ -21,6 +21,7 @@ import polars as pl
 from polars import selectors
 from polars.exceptions import DuplicateError, PanicException, PolarsError
 
+from shoal import inputs
 from shoal.core import Policy
 from shoal.errors import InputError
 from shoal.intake import is_number
@@ -76,6 +77,7 @@ def read(
     path = Path(path)
     if path.is_dir():
         raise InputError(f"Expected a file, found the folder '{path}'.")
+    inputs.refuse_special(path)
     suffix = path.suffix.lower()
     with _refusing(path):
         if suffix in STATS:

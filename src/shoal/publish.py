@@ -6,13 +6,12 @@ renamed: errors and interrupts leave either nothing or a whole release. A run th
 leave its temporary folders, mode 0700 and with a dot before their names.
 """
 
-import fcntl
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +21,7 @@ from shoal import comparison, inputs, io, measuring, release
 from shoal.comparison import Comparison, Selection
 from shoal.core import Noise, Policy, Progress, Release, silent
 from shoal.errors import InputError
+from shoal.locking import alone
 from shoal.measures.attack import DIFFERENCE
 from shoal.planning import NO_PERSON, plan
 from shoal.policy import load
@@ -424,6 +424,7 @@ def check_text(path: Path | None, *, force: bool) -> None:
     """Refuse a place for a text file before the work for it is done."""
     if path is None:
         return
+    inputs.refuse_special(path)
     if path.is_dir():
         raise InputError(f"Expected a file to write, found the folder '{path}'.")
     if path.exists() and not force:
@@ -459,23 +460,18 @@ def prepare(folder: Path) -> None:
 
 @contextmanager
 def _alone(out: Path) -> Iterator[None]:
-    """Keep other runs from writing the same release; a killed run leaves no lock behind."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        lock = (out.parent / f".{out.name}.lock").open("w")
-    except OSError as error:
-        raise _cannot_write(out, error) from None
-    with lock:
+    """Keep other runs from writing the same release."""
+    with ExitStack() as held:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(alone(out.parent / f".{out.name}.lock"))
+        except BlockingIOError:
             raise InputError(
                 f"Another run is writing '{out}'. Wait for it, or choose another --out."
             ) from None
-        try:
-            yield
-        finally:
-            Path(lock.name).unlink(missing_ok=True)
+        except OSError as error:
+            raise _cannot_write(out, error) from None
+        yield
 
 
 def _is_release(folder: Path) -> bool:
@@ -489,9 +485,9 @@ def _is_release(folder: Path) -> bool:
 def _is_ours(folder: Path) -> bool:
     for name, key in (("manifest.json", "shoal_version"), ("figures.json", "confidential")):
         try:
-            if key in json.loads((folder / name).read_text(encoding="utf-8")):
+            if key in inputs.parse_json(inputs.read_text(folder / name, name)):
                 return True
-        except (OSError, ValueError, TypeError):
+        except (InputError, ValueError, TypeError):
             continue
     return False
 

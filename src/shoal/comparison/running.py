@@ -21,7 +21,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +149,10 @@ def _results(
         initializer=_start,
         initargs=(frame, folder),
     ) as pool:  # fmt: skip
-        waiting: set[Future[tuple[str, dict[str, Any]]]] = {pool.submit(_work, j) for j in pending}
+        with _interrupts_wait():
+            waiting: set[Future[tuple[str, dict[str, Any]]]] = {
+                pool.submit(_work, job) for job in pending
+            }
         try:
             while waiting:
                 finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -167,11 +170,26 @@ _HELD: dict[str, Any] = {}
 
 def _start(frame: pl.DataFrame, folder: Path | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent decides what an interrupt means.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     _HELD["frame"], _HELD["folder"] = frame, folder
 
 
 def _work(job: Job) -> tuple[str, dict[str, Any]]:
     return job.key, _done(_HELD["frame"], job, _HELD["folder"])
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Let no interrupt reach a process before it can ignore it: it would show a traceback.
+
+    A process inherits what is blocked. What came meanwhile reaches the parent afterwards.
+    """
+    resource_tracker.ensure_running()  # Starting it unblocks interrupts.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
