@@ -122,7 +122,7 @@ def test_fewer_rows_than_k_are_refused(desk):
 def test_duplicate_column_names_are_refused(desk, header):
     desk.write(f"{header}\n{ROWS}")
 
-    desk.refuses("people.csv' has two columns named 'age'; expected each name once.")
+    desk.refuses("people.csv': columns 2 and 4 have one name; expected each name once.")
 
 
 def test_duplicate_column_names_in_a_parquet_file_are_refused(desk):

@@ -4,7 +4,7 @@ A message says what was expected, what was found and what to do next. It never h
 cell of the original table: name the column and the number of rows instead.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from errno import ENOMEM
 from pathlib import Path
@@ -45,6 +45,29 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     close = get_close_matches(name, list(known), n=1)
     return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def unlike(what: str, found: Collection[str], known: Collection[str]) -> str:
+    """Say that a table has hardly a name of its policy; nothing where it has half of them or more.
+
+    In a file without a header the first person's cells stand where names are expected. So no name
+    is quoted unless enough others are known.
+
+    >>> unlike("The data", ["Ann", "1956", "north"], ["name", "born", "region"])[:52]
+    'The data has 3 columns, and none is named as the pol'
+    >>> unlike("The data", ["name", "brn", "region"], ["name", "born", "region"])
+    ''
+    """
+    shared = len(set(found) & set(known))
+    if 2 * shared >= len(set(known)):
+        return ""
+    named = "none is named as the policy expects" if not shared else \
+        f"only {shared} of them named as the policy expects"  # fmt: skip
+    several = "s" if len(found) != 1 else ""
+    return (
+        f"{what} has {len(found)} column{several}, and {named}; the policy names {len(known)}. "
+        "If the file lacks a header, add a row of column names; if it has one, use its own policy."
+    )
 
 
 def lacks_memory(error: BaseException) -> bool:

@@ -170,7 +170,11 @@ def _check_names(names: Sequence[Any], where: str) -> None:
         if not name:
             raise InputError(f"{where}: column {place} has no name; expected one for each column.")
         if name in names[: place - 1]:
-            raise InputError(f"{where} has two columns named '{name}'; expected each name once.")
+            # In a file without a header it is a cell, and is not shown.
+            first = 1 + names.index(name)
+            raise InputError(
+                f"{where}: columns {first} and {place} have one name; expected each name once."
+            )
 
 
 def _to_pandas(released: pl.DataFrame, before: pl.DataFrame, like: Any) -> Any:

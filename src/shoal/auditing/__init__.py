@@ -31,6 +31,7 @@ from shoal.core import (
     silent,
 )
 from shoal.errors import InputError
+from shoal.intake import check_names
 from shoal.measures import audit as measure
 from shoal.measures.audit import Bound
 from shoal.measures.stats import clopper_pearson
@@ -235,8 +236,13 @@ def _chosen(
 
 def _frame(planned: Plan, data: Any) -> pl.DataFrame:
     if isinstance(data, str | Path):
-        return io.read(data, **io.marks(planned.policy)).frame
-    return io.from_native(data).frame
+        frame = io.read(data, **io.marks(planned.policy)).frame
+    else:
+        frame = io.from_native(data).frame
+    check_names(frame, planned.policy.schema)
+    if frame.height == 0:
+        raise InputError("A table to audit on has no rows; expected one row per person.")
+    return frame
 
 
 def _finding(
