@@ -424,14 +424,17 @@ def studio(
             raise InputError(
                 "The studio needs the extra 'studio': pip install 'shoal[studio]'."
             ) from None
-        launch(
-            home=default_home() if data is None else data,
-            host=host,
-            port=port,
-            browser=not no_browser,
-            say=typer.echo,
-            warn=lambda text: _tell(f"warning: {text}"),
-        )
+        try:
+            launch(
+                home=default_home() if data is None else data,
+                host=host,
+                port=port,
+                browser=not no_browser,
+                say=typer.echo,
+                warn=lambda text: _tell(f"warning: {text}"),
+            )
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
 
 
 @app.command()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
+from shoal import memory
 from shoal.errors import ShoalError, lacks_memory, withheld
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def door() -> Iterator[None]:
     interrupts = Interrupts()
     try:
         with interrupts:
+            memory.refuse_little()
             yield
     except (typer.Exit, typer.Abort, SystemExit):
         raise

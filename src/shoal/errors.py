@@ -76,10 +76,8 @@ def lacks_memory(error: BaseException) -> bool:
     >>> lacks_memory(MemoryError()), lacks_memory(ValueError())
     (True, False)
     """
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == ENOMEM:
         return True
-    if isinstance(error, OSError):
-        return error.errno == ENOMEM
     # A library that cannot be mapped; a thread without a stack; a worker that the system ended.
     words = ("failed to map segment", "cannot allocate memory", "can't start new thread")
     text = str(error).lower()

@@ -21,7 +21,7 @@ import polars as pl
 from polars import selectors
 from polars.exceptions import DuplicateError, PanicException, PolarsError
 
-from shoal import inputs
+from shoal import inputs, memory
 from shoal.core import Policy
 from shoal.errors import InputError
 from shoal.intake import is_number
@@ -78,6 +78,7 @@ def read(
     if path.is_dir():
         raise InputError(f"Expected a file, found the folder '{path}'.")
     inputs.refuse_special(path)
+    memory.refuse_large(path)
     suffix = path.suffix.lower()
     with _refusing(path):
         if suffix in STATS:

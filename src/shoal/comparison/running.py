@@ -23,16 +23,16 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from multiprocessing import get_context, resource_tracker
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal import measuring, release
+from shoal import inputs, measuring, release
 from shoal.comparison.grid import without_requirements
 from shoal.core import Policy, Progress, Schema
-from shoal.errors import ClaimViolationError, ShoalError
+from shoal.errors import ClaimViolationError, InputError, ShoalError
 from shoal.io import Raw
 from shoal.planning import plan
 from shoal.serialise import plain
@@ -304,20 +304,28 @@ def held_out(
 
 
 def _kept(folder: Path | None, job: Job) -> dict[str, Any] | None:
+    """What an earlier run has kept of a job; what is damaged is done again."""
     if folder is None:
         return None
+    path = folder / f"{job.key}.json"
     try:
-        result = json.loads((folder / f"{job.key}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return result if isinstance(result, Mapping) else None  # type: ignore[return-value]
+        digest, _, text = inputs.read_text(path, "a result").partition("\n")
+        if hashlib.sha256(text.encode()).hexdigest() == digest:
+            return cast("dict[str, Any]", inputs.parse_json(text))
+    except (InputError, ValueError):
+        pass
+    return None
 
 
 def _keep(path: Path, result: Mapping[str, Any]) -> None:
-    """Write a result whole: another process, or a killed one, never leaves half of it."""
+    """Write a result whole: another process, or a killed one, never leaves half of it.
+
+    Its digest stands in the first line, for whatever happens to a file later.
+    """
+    text = json.dumps(result)
     descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(result, file)
+        file.write(f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
     Path(name).replace(path)
 
 
