@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal import comparison, inputs, io, measuring, release
-from shoal.comparison import Comparison, Selection
+from shoal.comparison import Comparison, Selection, grid
 from shoal.core import Noise, Policy, Progress, Release, silent
 from shoal.errors import InputError
 from shoal.locking import alone
@@ -312,6 +312,7 @@ def compare(
         options: of `shoal.compare`.
     """
     _check_compared(out)
+    listed = None if candidates is None else grid.read(candidates)
     asked = {name: value for name, value in options.items() if name in inputs.RANGES}
     inputs.check_options(jobs=jobs, **asked)
     stated = with_ledger(load(policy), ledger, source)
@@ -324,7 +325,7 @@ def compare(
         found = comparison.compare(
             None if on_sample is not None else frame,
             stated,
-            candidates=candidates,
+            candidates=listed,
             on_sample=None if on_sample is None else frame,
             folder=out / KEPT,
             jobs=_cores() if jobs is None else jobs,
@@ -372,6 +373,7 @@ def select(
     _check_compared(out)
     stated = with_ledger(load(policy), ledger, source)
     price = inputs.parse_epsilon(epsilon)
+    listed = None if candidates is None else grid.read(candidates)
     progress("reading the file", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     frame = io.read(data, **marks, alone=True).frame
@@ -382,7 +384,7 @@ def select(
             frame,
             stated,
             epsilon=price,
-            candidates=candidates,
+            candidates=listed,
             note=out.name,
             tell=tell,
             progress=progress,
