@@ -32,6 +32,7 @@ from shoal.comparison.results import (
 from shoal.comparison.selection import Selection
 from shoal.core import Estimate, Policy, Progress, Role, Status, silent
 from shoal.errors import InputError, ShoalError
+from shoal.intake import check_names
 from shoal.planning import plan
 from shoal.serialise import plain
 
@@ -119,6 +120,7 @@ def compare(
     listed = _listed(candidates, policy)
     inputs.check_options(repeats=repeats, jobs=jobs, max_risk=max_risk, rows=rows, seed=seed)
     frame = io.from_native(data if on_sample is None else on_sample).frame
+    check_names(frame, policy.schema)
     if frame.height < LEAST_ROWS:
         raise InputError(f"Expected {LEAST_ROWS} rows or more to compare on, found {frame.height}.")
     costs = release.record_comparison(policy, sample=on_sample is not None, note=note)
@@ -194,6 +196,7 @@ def select(
     tell(selection_costs(float(price)))
     listed = _listed(candidates, policy)
     frame = io.from_native(data).frame
+    check_names(frame, policy.schema)
     return selection.select(frame, policy, listed, epsilon=price, note=note, progress=progress)
 
 
