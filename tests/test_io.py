@@ -105,7 +105,7 @@ def test_a_header_longer_than_the_sample_is_read(tmp_path):
         ('a,b\n1,2\n"x\ny"\n3,4\n', "number of cells than its header, 1 of them; expected 2 cells"),
         ("a,b\n1,2\n3,4,5\n", "a row has more cells than the header"),
         ('a,b\n1,"2\n', "or a quote is never closed"),
-        ("a,b,a\n1,2,3\n", "has two columns named 'a'; expected each name once."),
+        ("a,b,a\n1,2,3\n", "columns 1 and 3 have one name; expected each name once."),
         ("a,,c\n1,2,3\n", "column 2 has no name; expected one for each column."),
     ],
 )

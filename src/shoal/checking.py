@@ -23,7 +23,7 @@ from shoal.core import (
     TCloseness,
     Testable,
 )
-from shoal.errors import ClaimViolationError, InputError, did_you_mean
+from shoal.errors import ClaimViolationError, InputError, did_you_mean, unlike
 from shoal.models import Counts, k_when_missing_matches, verdict
 from shoal.planning import required
 
@@ -63,10 +63,13 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
             f"The released table holds the identifier column '{present[0]}'; expected none."
         )
     boxes = leaves.from_frame(frame, schema) if leaves.is_tree(frame, schema) else None
-    for name in frame.columns:
-        if boxes is None and name not in schema.names:
-            guess = did_you_mean(name, schema.names)
-            raise InputError(f"The table has a column '{name}' that the policy lacks.{guess}")
+    strange = [name for name in frame.columns if name not in schema.names]
+    if boxes is None and strange:
+        guess = did_you_mean(strange[0], schema.names)
+        raise InputError(
+            unlike("The table", frame.columns, schema.released)
+            or f"The table has a column '{strange[0]}' that the policy lacks.{guess}"
+        )
     if policy.required.keys() == {DifferentialPrivacy.name}:
         raise InputError(
             "The policy requires differential privacy alone, which is a promise about how a table "

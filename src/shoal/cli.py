@@ -5,16 +5,17 @@ stdout; progress and errors to stderr. Exit codes: 0 done; 2 the user's move; 3 
 promise cannot be kept or a check failed; 70 our bug.
 """
 
+import os
+import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from shoal.core import Progress
+from shoal.door import door as _door
+from shoal.door import showing_progress as _progress
+from shoal.door import tell as _tell
 
 app = typer.Typer(
     help="Protect tables of people for publication, and say exactly what the result promises.",
@@ -44,8 +45,23 @@ ReplacePage = Annotated[bool, typer.Option("--force", help="Replace an existing 
 
 
 def main() -> None:
-    """Start the command line."""
-    app()
+    """Start the command line.
+
+    Words that are no text, such as the name of a file in another encoding, are refused: reports
+    and manifests could not hold them.
+    """
+    for word in sys.argv[1:]:
+        if not word.isascii() and any("\ud800" <= mark <= "\udfff" for mark in word):
+            shown = os.fsencode(word).decode(errors="backslashreplace")
+            _tell(f"Expected UTF-8 text on the command line, found '{shown}'. Rename the file.")
+            sys.exit(2)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        app()
+    finally:
+        # Nothing is left to be put in order: an interrupt may end the process as it is.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @app.command()
@@ -472,14 +488,17 @@ def studio(
             raise InputError(
                 "The studio needs the extra 'studio': pip install 'shoal[studio]'."
             ) from None
-        launch(
-            home=default_home() if data is None else data,
-            host=host,
-            port=port,
-            browser=not no_browser,
-            say=typer.echo,
-            warn=lambda text: _tell(f"warning: {text}"),
-        )
+        try:
+            launch(
+                home=default_home() if data is None else data,
+                host=host,
+                port=port,
+                browser=not no_browser,
+                say=typer.echo,
+                warn=lambda text: _tell(f"warning: {text}"),
+            )
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
 
 
 @app.command()
@@ -540,55 +559,3 @@ def budget_show(
         from shoal import release
 
         typer.echo(release.show_budget(file))
-
-
-@contextmanager
-def _door() -> Iterator[None]:
-    """Turn errors into one sentence and an exit code; never show a message we did not write."""
-    from shoal.errors import ShoalError, withheld
-
-    try:
-        yield
-    except ShoalError as error:
-        typer.echo(f"shoal: {error}", err=True)
-        raise typer.Exit(error.exit_code) from None
-    except KeyboardInterrupt:
-        typer.echo("shoal: interrupted; nothing was written. A budget that was charged before "
-                   "stays charged: see `shoal budget show`.", err=True)  # fmt: skip
-        raise typer.Exit(130) from None
-    except (typer.Exit, typer.Abort, SystemExit):
-        raise
-    except BaseException as error:  # noqa: BLE001 (the last resort; a panic of Polars is no Exception)
-        typer.echo(f"shoal: {withheld(error)}", err=True)
-        raise typer.Exit(70) from None
-
-
-def _tell(sentence: str) -> None:
-    typer.echo(f"shoal: {sentence}", err=True)
-
-
-@contextmanager
-def _progress() -> "Iterator[Progress]":
-    """Show a bar on stderr while something runs, where stderr is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _stage, _done, _total: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
-                          TimeElapsedColumn(), TimeRemainingColumn()]  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def report(stage: str, done: int, total: int) -> None:
-            bar.update(task, description=stage, completed=done, total=total if done else None)
-
-        yield report

@@ -4,8 +4,9 @@ A message says what was expected, what was found and what to do next. It never h
 cell of the original table: name the column and the number of rows instead.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from errno import ENOMEM
 from pathlib import Path
 from traceback import extract_tb
 
@@ -44,6 +45,43 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     close = get_close_matches(name, list(known), n=1)
     return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def unlike(what: str, found: Collection[str], known: Collection[str]) -> str:
+    """Say that a table has hardly a name of its policy; nothing where it has half of them or more.
+
+    In a file without a header the first person's cells stand where names are expected. So no name
+    is quoted unless enough others are known.
+
+    >>> unlike("The data", ["Ann", "1956", "north"], ["name", "born", "region"])[:52]
+    'The data has 3 columns, and none is named as the pol'
+    >>> unlike("The data", ["name", "brn", "region"], ["name", "born", "region"])
+    ''
+    """
+    shared = len(set(found) & set(known))
+    if 2 * shared >= len(set(known)):
+        return ""
+    named = "none is named as the policy expects" if not shared else \
+        f"only {shared} of them named as the policy expects"  # fmt: skip
+    several = "s" if len(found) != 1 else ""
+    return (
+        f"{what} has {len(found)} column{several}, and {named}; the policy names {len(known)}. "
+        "If the file lacks a header, add a row of column names; if it has one, use its own policy."
+    )
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out; libraries have their own words for it.
+
+    >>> lacks_memory(MemoryError()), lacks_memory(ValueError())
+    (True, False)
+    """
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == ENOMEM:
+        return True
+    # A library that cannot be mapped; a thread without a stack; a worker that the system ended.
+    words = ("failed to map segment", "cannot allocate memory", "can't start new thread")
+    text = str(error).lower()
+    return type(error).__name__ == "BrokenProcessPool" or any(word in text for word in words)
 
 
 def withheld(error: BaseException) -> str:

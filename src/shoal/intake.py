@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from polars.exceptions import PolarsError
 
 from shoal.core import Column, Kind, Persons, Role, Schema
-from shoal.errors import InputError, did_you_mean
+from shoal.errors import InputError, did_you_mean, unlike
 from shoal.policy import quoted
 from shoal.table import Table
 
@@ -76,6 +76,8 @@ def leaving(dtype: pl.DataType, column: Column) -> pl.DataType:
 
 def check_names(frame: pl.DataFrame, schema: Schema) -> None:
     """Refuse columns that the policy does not name, and names that the data lacks."""
+    if reason := unlike("The data", frame.columns, schema.names):
+        raise InputError(reason)
     for name in frame.columns:
         if name not in schema.names:
             guess = did_you_mean(name, set(schema.names) - set(frame.columns))

@@ -21,6 +21,7 @@ import polars as pl
 from polars import selectors
 from polars.exceptions import DuplicateError, PanicException, PolarsError
 
+from shoal import inputs, memory
 from shoal.core import Policy
 from shoal.errors import InputError
 from shoal.intake import is_number
@@ -100,6 +101,8 @@ def read(
     path = Path(path)
     if path.is_dir():
         raise InputError(f"Expected a file, found the folder '{path}'.")
+    inputs.refuse_special(path)
+    memory.refuse_large(path)
     suffix = path.suffix.lower()
     with _refusing(path):
         if suffix in STATS:
@@ -217,7 +220,11 @@ def _check_names(names: Sequence[Any], where: str) -> None:
         if not name:
             raise InputError(f"{where}: column {place} has no name; expected one for each column.")
         if name in names[: place - 1]:
-            raise InputError(f"{where} has two columns named '{name}'; expected each name once.")
+            # In a file without a header it is a cell, and is not shown.
+            first = 1 + names.index(name)
+            raise InputError(
+                f"{where}: columns {first} and {place} have one name; expected each name once."
+            )
 
 
 def _to_pandas(released: pl.DataFrame, types: Mapping[str, tuple[pl.DataType, Any]]) -> Any:

@@ -9,7 +9,6 @@ import csv
 import hashlib
 import io
 import json
-import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
@@ -18,6 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from shoal import inputs
 from shoal.core import Column, Policy, Schema, Taxonomy
 from shoal.errors import InputError
 from shoal.spec import ColumnSpec, PolicySpec, RequireSpec, sentence
@@ -34,28 +34,21 @@ def load(source: Policy | Mapping[str, Any] | str | Path) -> Policy:
     if isinstance(source, Policy):
         return source
     if isinstance(source, Mapping):
-        return _build(_decimals(source), folder=Path(), where="policy")
+        content = _decimals(source)
+        inputs.refuse_absurd(content, "policy")
+        return _build(content, folder=Path(), where="policy")
     if not isinstance(source, str | Path):
         raise InputError(
             f"Expected a policy as a path, a mapping or a Policy, found {type(source).__name__}."
         )
     path = Path(source)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"Cannot read the policy '{path}': {_reason(error)}.") from None
-    except UnicodeDecodeError:
-        raise InputError(f"The policy '{path}' must be UTF-8 text; it is not.") from None
+    text = inputs.read_text(path, f"the policy '{path}'")
     return loads(text, folder=path.parent, where=path.name)
 
 
 def loads(text: str, *, folder: Path = Path(), where: str = "policy") -> Policy:
     """Read and check a policy given as TOML text; see `load`."""
-    try:
-        content = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{where} is not valid TOML: {error}.") from None
-    return _build(content, folder=folder, where=where)
+    return _build(inputs.parse_toml(text, where), folder=folder, where=where)
 
 
 def json_schema() -> dict[str, Any]:
@@ -160,21 +153,15 @@ def _column(name: str, spec: ColumnSpec, folder: Path, files: dict[str, str]) ->
 
 
 def _read_rows(folder: Path, name: str, files: dict[str, str]) -> list[list[str]]:
+    raw = inputs.read_bytes(folder / name, f"'{name}', named by the policy")
     try:
-        raw = (folder / name).read_bytes()
         text = raw.decode("utf-8-sig")
         delimiter = ";" if ";" in text.partition("\n")[0] else ","
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
-    except OSError as error:
-        raise InputError(f"Cannot read '{name}', named by the policy: {_reason(error)}.") from None
     except (ValueError, csv.Error):
         raise InputError(f"'{name}', named by the policy, must be CSV in UTF-8.") from None
     files[name] = hashlib.sha256(raw).hexdigest()
     return [cells for row in rows if any(cells := [cell.strip() for cell in row])]
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or "unknown reason").lower()
 
 
 def _decimals(value: Any) -> Any:

@@ -13,6 +13,7 @@ from shoal import io
 from shoal.core import Release
 from shoal.errors import InputError
 from shoal.folders import digest
+from shoal.inputs import parse_json, read_text
 from shoal.planning import NO_PERSON
 from shoal.report import html
 from shoal.serialise import plain
@@ -92,8 +93,8 @@ def manifest_of(folder: Path) -> dict[str, Any]:
         InputError: the folder is not a release.
     """
     try:
-        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        content = parse_json(read_text(folder / MANIFEST, MANIFEST))
+    except (InputError, ValueError):
         content = None
     if not isinstance(content, Mapping) or "shoal_version" not in content:
         raise InputError(
@@ -130,8 +131,8 @@ def refuse_place(folder: Path, *, force: bool) -> None:
 def _is_ours(folder: Path) -> bool:
     for name, key in ((MANIFEST, "shoal_version"), (_FIGURES, "confidential")):
         try:
-            if key in json.loads((folder / name).read_text(encoding="utf-8")):
+            if key in parse_json(read_text(folder / name, name)):
                 return True
-        except (OSError, ValueError, TypeError, RecursionError):
+        except (InputError, ValueError, TypeError):
             continue
     return False

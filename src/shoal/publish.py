@@ -13,13 +13,12 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from shoal import comparison, engine, folders, internal, io, measuring, public, release
-from shoal.comparison import Comparison, Selection
+from shoal import comparison, engine, folders, inputs, internal, io, measuring, public, release
+from shoal.comparison import Comparison, Selection, grid
 from shoal.core import Confidential, Noise, Policy, Progress, Release, ReleaseForm, silent
 from shoal.errors import InputError, ShoalError
 from shoal.folders import INTERNAL_SUFFIX, check_text, prepare, write_text
@@ -447,6 +446,7 @@ def measure(
         options: of `shoal.measure`.
     """
     check_text(out, force=force)
+    inputs.check_options(seed=options.get("seed"))
     stated = load(policy)
     progress("reading the files", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
@@ -495,6 +495,9 @@ def compare(
         options: of `shoal.compare`.
     """
     _check_compared(out)
+    listed = None if candidates is None else grid.read(candidates)
+    asked = {name: value for name, value in options.items() if name in inputs.RANGES}
+    inputs.check_options(jobs=jobs, **asked)
     stated = with_ledger(load(policy), ledger, source)
     progress("reading the file", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
@@ -505,10 +508,10 @@ def compare(
         found = comparison.compare(
             None if on_sample is not None else frame,
             stated,
-            candidates=candidates,
+            candidates=listed,
             on_sample=None if on_sample is None else frame,
             folder=out / KEPT,
-            jobs=jobs or _cores(),
+            jobs=_cores() if jobs is None else jobs,
             note=out.name,
             tell=tell,
             progress=progress,
@@ -550,10 +553,8 @@ def select(
     """
     _check_compared(out)
     stated = with_ledger(load(policy), ledger, source)
-    try:
-        price = Fraction(epsilon)
-    except ValueError:
-        raise InputError(f"Expected an epsilon such as 0.5, found '{epsilon}'.") from None
+    price = inputs.parse_epsilon(epsilon)
+    listed = None if candidates is None else grid.read(candidates)
     progress("reading the file", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     frame = io.read(data, **marks, alone=True).frame
@@ -564,7 +565,7 @@ def select(
             frame,
             stated,
             epsilon=price,
-            candidates=candidates,
+            candidates=listed,
             note=out.name,
             tell=tell,
             progress=progress,

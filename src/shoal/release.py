@@ -8,7 +8,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal import audiences, engine, io
+from shoal import audiences, engine, inputs, io
 from shoal.core import (
     Check,
     Claim,
@@ -199,14 +198,7 @@ def secure_noise() -> Noise:
 
 def open_budget(path: Path, source: str, epsilon: str) -> str:
     """Grant a population a budget in a budget file, which is made if need be."""
-    try:
-        stated = Decimal(epsilon)
-    except InvalidOperation:
-        raise InputError(f"Expected epsilon as a number such as 0.5, found '{epsilon}'.") from None
-    if not (stated.is_finite() and Decimal("1e-9") <= stated <= Decimal("1e9")):
-        raise InputError(f"Expected epsilon above 0 and of ordinary size, found '{epsilon}'.")
-    granted = Fraction(stated)
-    return str(budget.init(path, source, granted))
+    return str(budget.init(path, source, inputs.parse_epsilon(epsilon)))
 
 
 def show_budget(path: Path) -> str:

@@ -4,6 +4,7 @@
 with the same types.
 """
 
+import re
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
@@ -14,7 +15,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PositiveInt,
     ValidationError,
     model_validator,
 )
@@ -22,6 +22,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from shoal.core import Audience, Distance, Diversity, Kind, ReleaseForm, Role, Transform
 from shoal.errors import did_you_mean
+from shoal.inputs import brief
 
 EXPECTED = {
     "bool_type": "true or false",
@@ -90,6 +91,9 @@ Category = Annotated[str, BeforeValidator(_text, json_schema_input_type=str | in
 Number = Annotated[Decimal, BeforeValidator(_number, json_schema_input_type=float)]
 
 
+MOST = 10**9
+"""Sizes, counts and ratios beyond this are slips: no table is so long."""
+Size = Annotated[int, Field(ge=2, le=MOST)]
 Epsilon = Annotated[Number, Field(gt=0, ge=Decimal("1e-9"), le=Decimal("1e9"))]
 LARGEST = Decimal("1e150")
 """Bounds beyond this are refused: their squares would overflow."""
@@ -223,16 +227,24 @@ class ColumnSpec(_Spec):
                     )
             if self.bounds and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
                 _fail(f"expected bounds from low to high, found {list(map(str, self.bounds))}.")
-            if self.bounds and self.kind is Kind.NUMERIC:
-                low, high = cast("tuple[Decimal, Decimal]", self.bounds)
-                if max(abs(low), abs(high)) > LARGEST or high - low < 1 / LARGEST:
-                    _fail("expected bounds within 1e150 and at least 1e-150 apart.")
+            self._check_sizes()
             if self.bounds and self.missing_as is not None:
                 low, high = cast("tuple[Any, Any]", self.bounds)
                 if not low <= cast("Any", self.missing_as) <= high:
                     _fail(f"expected 'missing_as' within the bounds, found '{self.missing_as}'.")
             if None not in self._coding and self._coding[0] > self._coding[1]:
                 _fail(f"expected 'bottom' below 'top', found {list(map(str, self._coding))}.")
+
+    def _check_sizes(self) -> None:
+        if self.step and not 1 / LARGEST <= self.step <= LARGEST:
+            _fail("expected 'step' from 1e-150 to 1e150.")
+        numbers = (*(self.bounds or ()), self.top, self.bottom, self.missing_as)
+        if any(abs(value) > LARGEST for value in numbers if isinstance(value, Decimal)):
+            _fail("expected bounds, top, bottom and missing_as within 1e150.")
+        if self.bounds and self.kind is Kind.NUMERIC:
+            low, high = cast("tuple[Decimal, Decimal]", self.bounds)
+            if abs(high - low) < 1 / LARGEST:
+                _fail("expected bounds at least 1e-150 apart.")
 
     @property
     def _coding(self) -> tuple[Any, Any]:
@@ -269,12 +281,14 @@ ColumnNames = Annotated[
 class DiversitySpec(_Spec):
     """The confidential values of every class are diverse."""
 
-    l: Annotated[Number, Field(ge=1)] = Field(description="How diverse.")  # noqa: E741 (as in the literature)
+    l: Annotated[Number, Field(ge=1, le=MOST)] = Field(description="How diverse.")  # noqa: E741 (as in the literature)
     column: ColumnNames = Field(description="The confidential column, or several jointly.")
     kind: Annotated[Diversity, choice(Diversity)] = Field(
         Diversity.DISTINCT, description="How values are counted."
     )
-    c: Annotated[Number, Field(gt=0)] | None = Field(None, description="Of the recursive kind.")
+    c: Annotated[Number, Field(gt=0, le=MOST)] | None = Field(
+        None, description="Of the recursive kind."
+    )
 
     @model_validator(mode="after")
     def _c_where_needed(self) -> Self:
@@ -286,7 +300,7 @@ class DiversitySpec(_Spec):
 class ClosenessSpec(_Spec):
     """The confidential values of every class are distributed nearly as in the whole table."""
 
-    t: Annotated[Number, Field(ge=0)] = Field(description="How near.")
+    t: Annotated[Number, Field(ge=0, le=MOST)] = Field(description="How near.")
     column: ColumnNames = Field(description="The confidential column, or several jointly.")
     distance: Annotated[Distance, choice(Distance)] = Field(
         Distance.EQUAL, description="How distributions are compared."
@@ -302,7 +316,7 @@ class ClosenessSpec(_Spec):
 class RequireSpec(_Spec):
     """Promises that the release must keep, or nothing is written."""
 
-    k_anonymity: Annotated[PositiveInt, Field(ge=2)] | None = Field(
+    k_anonymity: Size | None = Field(
         None, alias="k-anonymity", description="Of the quasi-identifiers together."
     )
     l_diversity: (
@@ -449,7 +463,8 @@ def _expected(error: ErrorDetails) -> str:
         what = "two values" if isinstance(error["loc"][-1], int) else f"a value for '{name}'"
         return f"expected {what}, found none."
     text = EXPECTED.get(kind, error["msg"].removeprefix("Input should be "))
-    shown = f"'{found}'" if isinstance(found, str | int | Decimal) else f"a {_sort(found)}"
+    text = re.sub(r"Decimal\('([^']*)'\)", r"\1", text)
+    shown = f"'{brief(found)}'" if isinstance(found, str | int | Decimal) else f"a {_sort(found)}"
     if isinstance(found, str) and kind in {"int_type", "literal_error"}:
         shown = f"the text {shown}"
     return f"expected {text}, found {shown}."

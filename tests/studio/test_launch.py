@@ -79,7 +79,7 @@ def test_the_token_is_printed_once_and_never_logged_and_ctrl_c_tidies_up(
     assert len(token) > 40
     assert len(left) == 1
     assert not left[0].exists()
-    assert code == 0
+    assert code == 130
     assert listening == [f"0100007F:{client.base_url.port:04X}"]  # 127.0.0.1
     for text in (rest, log.read_text()):
         assert token not in text

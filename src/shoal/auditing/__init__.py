@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal import io
+from shoal import inputs, io
 from shoal.auditing import files, pairs
 from shoal.auditing.arrays import Runs, protected
 from shoal.auditing.pairs import Neighbours
@@ -32,6 +32,7 @@ from shoal.core import (
     silent,
 )
 from shoal.errors import InputError
+from shoal.intake import check_names
 from shoal.measures import audit as measure
 from shoal.measures.audit import Bound
 from shoal.measures.stats import clopper_pearson
@@ -195,6 +196,7 @@ def audit(
         raise InputError(f"Expected a level among {', '.join(LEVELS)}, found '{level}'.")
     if pair is not None and table is not None:
         raise InputError("Expected a pair or a table to search, found both.")
+    inputs.check_options(trials=trials, confidence=confidence, seed=seed)
     planned = plan(policy)
     _audited(planned)
     trials = LEVELS[level] if trials is None else trials
@@ -262,8 +264,13 @@ def _chosen(
 
 def _frame(planned: Plan, data: Any) -> pl.DataFrame:
     if isinstance(data, str | Path):
-        return io.read(data, **io.marks(planned.policy)).frame
-    return io.from_native(data).frame
+        frame = io.read(data, **io.marks(planned.policy)).frame
+    else:
+        frame = io.from_native(data).frame
+    check_names(frame, planned.policy.schema)
+    if frame.height == 0:
+        raise InputError("A table to audit on has no rows; expected one row per person.")
+    return frame
 
 
 def _finding(

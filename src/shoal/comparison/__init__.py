@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal import io, release
+from shoal import inputs, io, release
 from shoal import policy as policies
 from shoal.comparison import frontier, grid, running, selection
 from shoal.comparison.frontier import Choice, Point, Standing
@@ -32,6 +32,7 @@ from shoal.comparison.results import (
 from shoal.comparison.selection import Selection
 from shoal.core import Estimate, Policy, Progress, Role, Status, silent
 from shoal.errors import InputError, ShoalError
+from shoal.intake import check_names
 from shoal.planning import plan
 from shoal.serialise import plain
 
@@ -121,9 +122,9 @@ def compare(
     """
     policy = policies.load(policy)
     listed = _listed(candidates, policy)
-    if repeats < 1 or jobs < 1 or not 0 <= max_risk <= 1:
-        raise InputError("Expected repeats and jobs of at least 1, and max_risk from 0 to 1.")
+    inputs.check_options(repeats=repeats, jobs=jobs, max_risk=max_risk, rows=rows, seed=seed)
     frame = io.from_native(data if on_sample is None else on_sample).frame
+    check_names(frame, policy.schema)
     if frame.height < LEAST_ROWS:
         raise InputError(f"Expected {LEAST_ROWS} rows or more to compare on, found {frame.height}.")
     costs = release.record_comparison(policy, sample=on_sample is not None, note=note)
@@ -221,12 +222,11 @@ def select(
         progress: called with how much is done.
     """
     policy = policies.load(policy)
-    price = Fraction(epsilon)
-    if price <= 0:
-        raise InputError(f"Expected an epsilon above 0 for a private selection, found {epsilon}.")
+    price = inputs.parse_epsilon(str(epsilon), "an epsilon of a private selection")
     tell(selection_costs(float(price)))
     listed = _listed(candidates, policy)
     frame = io.from_native(data).frame
+    check_names(frame, policy.schema)
     return selection.select(frame, policy, listed, epsilon=price, note=note, progress=progress)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal import foreign, io
+from shoal import foreign, inputs, io
 from shoal import policy as policies
 from shoal.core import Policy, Progress, Release, ReleaseForm, silent
 from shoal.errors import InputError, did_you_mean
@@ -59,6 +59,7 @@ def measure(
     Raises:
         InputError: the tables or the policy cannot be used as they are.
     """
+    inputs.check_options(seed=seed)
     policy = policies.load(policy)
     if isinstance(released, Release):
         form = released.manifest["release_form"]

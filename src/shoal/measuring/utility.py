@@ -4,16 +4,15 @@ Each measure stands in a function of its own that yields figures. One that canno
 tables is skipped, with a sentence that says why.
 """
 
-import tomllib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import inputs
 from shoal.core import Estimate, Policy, Progress
 from shoal.errors import InputError
 from shoal.measures import distribution, generalisation, loss, moments, workload
@@ -293,10 +292,8 @@ def _own_counts(task: Task) -> Iterator[Figure]:
 
 
 def _read_queries(path: Path) -> list[dict[str, Any]]:
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        raise InputError(f"Cannot read the queries '{path.name}': expected a TOML file.") from None
+    what = f"the queries '{path.name}'"
+    document = inputs.parse_toml(inputs.read_text(path, what), what.capitalize())
     queries = document.get("query")
     if not isinstance(queries, list) or set(document) != {"query"}:
         raise InputError(f"'{path.name}': expected a list of [[query]] tables, found none.")

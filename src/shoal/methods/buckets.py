@@ -29,7 +29,7 @@ from shoal.methods.rulers import places_of
 from shoal.models import epsilon_from_t
 from shoal.partition import buckets, joint_buckets
 from shoal.recode import name_buckets
-from shoal.spec import Number
+from shoal.spec import Number, Size
 from shoal.table import Table
 
 SOURCE = (
@@ -48,7 +48,7 @@ class Bucketing(Grouping):
     t: Annotated[Number, Field(ge=1, le=LARGEST)] = Field(
         description="Largest ratio of a bucket's share in a class and in the table, either way."
     )
-    b: Annotated[int, Field(ge=2)] | None = Field(
+    b: Size | None = Field(
         None,
         description="Number of buckets, at most k. Without it floor(t) + 1, or 2 for each "
         "confidential column if that is more, and no more than k.",

@@ -23,7 +23,7 @@ from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
 from shoal.methods.rows import Change, Cut, Groups, Rows, RunOrder, Spread
 from shoal.partition import marginality_order, path_lengths
 from shoal.recode import Aggregate, recode
-from shoal.spec import choice
+from shoal.spec import Size, choice
 from shoal.table import Table, leaf_edges
 
 FORMS = (ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
@@ -37,7 +37,7 @@ Integers = NDArray[np.int64]
 class Grouping(Parameters):
     """Parameters of the methods that form groups of at least k records."""
 
-    k: Annotated[int, Field(ge=2)] = Field(description="Smallest number of records in a group.")
+    k: Size = Field(description="Smallest number of records in a group.")
     aggregate: Annotated[Aggregate, choice(Aggregate)] = Field(
         Aggregate.MEAN, description="What stands for a group: mean, median, medoid or mode."
     )

@@ -55,7 +55,7 @@ from shoal.methods.rows import Rows, Spread
 from shoal.methods.rulers import Values, levels_of, places, way
 from shoal.partition import Choice, Requirement, Tree, mondrian_tree, unmet
 from shoal.recode import Aggregate, generalise
-from shoal.spec import Number, choice
+from shoal.spec import MOST, Number, choice
 from shoal.table import Table
 
 Ints = NDArray[np.int64]
@@ -87,7 +87,7 @@ class Cuts(Grouping):
     relaxed: bool = Field(
         default=False, description="Let equal values be parted, so that groups are smaller."
     )
-    max_height: Annotated[int, Field(ge=0)] | None = Field(
+    max_height: Annotated[int, Field(ge=0, le=MOST)] | None = Field(
         None, description="Largest number of cuts above a group."
     )
     count: str | None = Field(
@@ -96,7 +96,7 @@ class Cuts(Grouping):
     suppress: Annotated[Number, Field(ge=0, lt=1)] = Field(
         Decimal(0), description="Largest share of the rows that may be left out."
     )
-    halt_beyond: Annotated[Number, Field(ge=0)] | None = Field(
+    halt_beyond: Annotated[Number, Field(ge=0, le=MOST)] | None = Field(
         None, description="Do not cut groups farther than this from the whole table."
     )
     halt_distance: Annotated[Distance, choice(Distance)] = Field(

@@ -48,7 +48,7 @@ from shoal.methods.grouping import KNOWN_COLUMNS, one_row, top_down
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
 from shoal.methods.rows import Change, Counted, Groups
 from shoal.partition import path_lengths
-from shoal.spec import Epsilon, choice
+from shoal.spec import Epsilon, Size, choice
 from shoal.table import Table, leaf_edges
 
 Floats = NDArray[np.float64]
@@ -101,7 +101,7 @@ class Noisy(Priced):
 class NoisyGroups(Noisy):
     """Parameters of the methods that form groups of at least k records before adding noise."""
 
-    k: Annotated[int, Field(ge=2)] = Field(description="Smallest number of records in a group.")
+    k: Size = Field(description="Smallest number of records in a group.")
 
 
 class Scaled(NoisyGroups):

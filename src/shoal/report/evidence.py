@@ -3,7 +3,6 @@
 All of it goes to the confidential folder alone: a digest of the original confirms a guess of it.
 """
 
-import json
 import platform
 import shlex
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from shoal import clamp, io, measuring
 from shoal.core import Policy, Progress, Release, ReleaseForm
 from shoal.errors import InputError, ShoalError
 from shoal.folders import digest
+from shoal.inputs import parse_json, read_text
 from shoal.planning import Plan
 
 MEASURED = 50_000
@@ -103,17 +103,15 @@ def comparison(path: Path | None) -> dict[str, Any] | None:
     """Read what `shoal compare --json` printed, to show this release among others."""
     if path is None:
         return None
+    text = read_text(path, f"the comparison '{path.name}'")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_json(text)
         rows = [*found["candidates"], *found["baselines"]]
         _ = [(row["label"], row["method"], row["parameters"], row["standing"]) for row in rows]
         _ = [(one["value"], one["low"], one["high"]) for row in rows
              for one in (row["risk"], row["error"]) if one is not None]  # fmt: skip
         return {key: found[key] for key in ("recommendation", "axes", "candidates", "baselines")}
-    except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise InputError(f"Cannot read the comparison '{path.name}': {reason}.") from None
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError):
         raise InputError(
             f"--comparison: expected what `shoal compare --json` prints in '{path.name}'."
         ) from None

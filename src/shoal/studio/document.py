@@ -5,14 +5,13 @@ TOML text is the one truth. Fields are read from it; a changed field is written 
 """
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from shoal import policy
+from shoal import inputs, policy
 from shoal.core import Policy
 from shoal.errors import InputError
 from shoal.policy import quoted
@@ -33,10 +32,7 @@ def parsed(text: str) -> dict[str, Any]:
     Raises:
         InputError: it is not valid TOML.
     """
-    try:
-        return tomllib.loads(text, parse_float=Decimal)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"The policy is not valid TOML: {error}.") from None
+    return inputs.parse_toml(text, "The policy")
 
 
 def judged(text: str, *, folder: Path) -> Policy:

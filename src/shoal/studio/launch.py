@@ -86,6 +86,7 @@ def launch(
                 server.run(sockets=[listening])
             except KeyboardInterrupt:
                 say("The studio has ended.")
+                raise
 
 
 def _end(server: Any) -> None:

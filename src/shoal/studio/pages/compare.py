@@ -1,9 +1,7 @@
 """Screen 4: methods side by side, after the warning on what looking costs."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ import polars as pl
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
-from shoal import comparison, release
+from shoal import comparison, inputs, release
 from shoal.comparison import grid
 from shoal.core import Policy
 from shoal.errors import InputError
@@ -178,10 +176,7 @@ def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
 def _grid(form: Mapping[str, str]) -> dict[str, Any] | None:
     if form.get("grid") != "own":
         return None
-    try:
-        content = tomllib.loads(form.get("grid_text", ""), parse_float=Decimal)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"The list is not valid TOML: {error}.") from None
+    content = inputs.parse_toml(form.get("grid_text", ""), "The list")
     grid.of(content, where="The list")
     return content
 
