@@ -188,6 +188,8 @@ def measure(
     seed: Annotated[int, typer.Option(help="Of the samples that are drawn.")] = 0,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    ledger: Ledger = None,
+    source: Source = None,
 ) -> None:
     """Measure what a release keeps and what it tells, whoever made it."""
     with _door():
@@ -208,6 +210,9 @@ def measure(
                 aligned=aligned or None,
                 rename=_renamed(rename or []),
                 seed=seed,
+                ledger=ledger,
+                source=source,
+                tell=_tell,
                 progress=progress,
             )
         typer.echo(found.to_json() if as_json else str(found))
@@ -337,23 +342,27 @@ def audit(
     ] = False,
     out: Page = None,
     force: ReplacePage = False,
+    ledger: Ledger = None,
+    source: Source = None,
 ) -> None:
     """Try to refute the differential privacy that a policy claims, on pairs of tables."""
     with _door():
-        from shoal import auditing
+        from shoal import auditing, booking
         from shoal.partition import compile_notice
+        from shoal.policy import load
         from shoal.publish import check_text, write_text
         from shoal.report import html
 
         check_text(out, force=force)
         with _progress() as progress, compile_notice(_tell):
             found = auditing.audit(
-                policy,
+                booking.with_ledger(load(policy), ledger, source),
                 pair=pair,
                 table=table,
                 trials=trials,
                 confidence=confidence,
                 level=level,
+                tell=_tell,
                 progress=progress,
             )
         typer.echo(str(found))
@@ -462,9 +471,9 @@ def budget_init(
 ) -> None:
     """Grant a population a privacy budget; the file is made if it is not there."""
     with _door():
-        from shoal import release
+        from shoal import booking
 
-        typer.echo(release.open_budget(file, source, epsilon))
+        typer.echo(booking.open_budget(file, source, epsilon))
 
 
 @budget.command("show")
@@ -473,9 +482,9 @@ def budget_show(
 ) -> None:
     """Show what was granted, spent and left for each population."""
     with _door():
-        from shoal import release
+        from shoal import booking
 
-        typer.echo(release.show_budget(file))
+        typer.echo(booking.show_budget(file))
 
 
 @contextmanager

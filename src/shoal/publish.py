@@ -7,19 +7,20 @@ leave its temporary folders, mode 0700 and with a dot before their names.
 """
 
 import fcntl
+import filecmp
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from shoal import comparison, io, measuring, release
+from shoal import booking, comparison, io, measuring, release
 from shoal.comparison import Comparison, Selection
 from shoal.core import Noise, Policy, Progress, Release, silent
 from shoal.errors import InputError
@@ -108,7 +109,7 @@ def protect(
         raise InputError(f"Expected a new folder for --out, found '{out}'.")
     if control is not None and measure is False:
         raise InputError("--control is for measuring; expected it without --no-measure.")
-    stated = with_ledger(load(policy), ledger, source)
+    stated = booking.with_ledger(load(policy), ledger, source)
     planned = plan(stated, keep_order=keep_order, spread=spread, audience=audience)
     io.check_writable(form, planned.policy.schema.released)
     internal = out.with_name(out.name + INTERNAL_SUFFIX)
@@ -136,6 +137,11 @@ def protect(
         for folder in (out, internal):
             _check_place(folder, force=force)
         done = release.run(planned, raw, progress=progress, noise=noise, note=out.name)
+        costs: tuple[str, ...] = ()
+        if measure is not False:
+            costs = booking.record_inspection(planned.policy, what="protect", note=out.name)
+        elif planned.policy.ledger:
+            done = release.unread(done)
         measured, unmeasured = None, evidence.ON_SPARK
         if isinstance(raw, io.Raw):
             measured, unmeasured = evidence.measured(
@@ -176,7 +182,7 @@ def protect(
         release.settle(done)
     found = (f"Read as {raw.found}.",) if raw.found else ()
     told = (unmeasured,) if unmeasured and measure is not False else ()
-    notes = (*found, *done.release.manifest["notes"], *done.warnings, *told)
+    notes = (*found, *done.release.manifest["notes"], *done.warnings, *done.noticed, *told, *costs)
     return Published(out, internal, done.release, notes, measured)
 
 
@@ -247,6 +253,8 @@ def measure(
     force: bool = False,
     delimiter: str | None = None,
     encoding: str | None = None,
+    ledger: Path | None = None,
+    source: str | None = None,
     progress: Progress = silent,
     **options: Any,
 ) -> measuring.Measurement:
@@ -261,11 +269,13 @@ def measure(
         force: replace an existing page.
         delimiter: of a CSV file, where it cannot be found out.
         encoding: of a CSV file, where it cannot be found out.
+        ledger: the budget file, instead of the policy's.
+        source: the population in the budget file, instead of the policy's.
         progress: called with the stage and how far it is.
         options: of `shoal.measure`.
     """
     check_text(out, force=force)
-    stated = load(policy)
+    stated = booking.with_ledger(load(policy), ledger, source)
     progress("reading the files", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     before, after = (io.read(path, **marks).frame for path in (original, released))
@@ -296,7 +306,8 @@ def compare(
     """Compare methods on a file, and write what was found: all of it confidential.
 
     Args:
-        data: the confidential table; it is not opened where there is a sample.
+        data: the confidential table; where there is a sample, it is not read, but for being sure
+            that the sample is another file.
         policy: the policy file, or what was read from it.
         out: the folder to write, mode 0700; results are kept in it, so that a second run costs
             nothing and an interrupted one goes on.
@@ -312,7 +323,9 @@ def compare(
         options: of `shoal.compare`.
     """
     _check_compared(out)
-    stated = with_ledger(load(policy), ledger, source)
+    stated = booking.with_ledger(load(policy), ledger, source)
+    if on_sample is not None and _same(data, on_sample):
+        raise InputError(comparison.SAME_TABLE)
     progress("reading the file", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     frame = io.read(data if on_sample is None else on_sample, **marks).frame
@@ -345,6 +358,14 @@ def compare(
     return found
 
 
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, or to files of the same bytes."""
+    try:
+        return one.samefile(other) or filecmp.cmp(one, other, shallow=False)
+    except OSError:
+        return False  # Whoever reads them says why.
+
+
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
@@ -368,7 +389,7 @@ def select(
     The arguments are those of `compare`; epsilon is a number as text, so that it is exact.
     """
     _check_compared(out)
-    stated = with_ledger(load(policy), ledger, source)
+    stated = booking.with_ledger(load(policy), ledger, source)
     try:
         price = Fraction(epsilon)
     except ValueError:
@@ -407,18 +428,6 @@ def _check_compared(out: Path) -> None:
         raise InputError(f"Cannot write the folder '{out}': a file of that name exists.")
     if out.is_dir() and not {path.name for path in out.iterdir()} <= _COMPARED:
         raise InputError(f"'{out}' holds other things than a comparison; choose another --out.")
-
-
-def with_ledger(policy: Policy, file: Path | None, source: str | None) -> Policy:
-    """The policy with another budget file or population, as the command line may state them."""
-    if file is None and source is None:
-        return policy
-    stated = {**policy.ledger, **({"file": str(file)} if file else {})}
-    stated |= {"source": source} if source else {}
-    for key, option in (("file", "--ledger"), ("source", "--source")):
-        if key not in stated:
-            raise InputError(f"Expected {option}, or '{key}' under [ledger] in the policy.")
-    return replace(policy, ledger=stated)
 
 
 def check_text(path: Path | None, *, force: bool) -> None:

@@ -9,6 +9,7 @@ source in the budget file, and a later epsilon of that source is conditional.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal import io, release
+from shoal import booking, io
 from shoal import policy as policies
 from shoal.comparison import frontier, grid, running, selection
 from shoal.comparison.frontier import Choice, Point, Standing
@@ -66,6 +67,12 @@ are, so that it is near 1 for every method that releases confidential columns as
 """
 
 
+SAME_TABLE = (
+    "The sample is the confidential table itself, so the comparison would inspect it. Expected "
+    "other people; or leave --on-sample out, and the inspection is recorded."
+)
+
+
 def _quiet(_sentence: str) -> None:
     pass
 
@@ -93,7 +100,8 @@ def compare(
     booked. The comparison itself is recorded in the policy's budget file before it starts.
 
     Args:
-        data: the confidential table: pandas, Polars or PyArrow. Not touched with `on_sample`.
+        data: the confidential table: pandas, Polars or PyArrow. With `on_sample` it may be None;
+            otherwise nothing is done with it but to refuse a sample that is the table itself.
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         candidates: a path to a grid file, the same content as a mapping, or `Candidate`s; by
             default every method with a few sizes and prices.
@@ -120,9 +128,11 @@ def compare(
     if repeats < 1 or jobs < 1 or not 0 <= max_risk <= 1:
         raise InputError("Expected repeats and jobs of at least 1, and max_risk from 0 to 1.")
     frame = io.from_native(data if on_sample is None else on_sample).frame
+    if on_sample is not None and data is not None and frame.equals(io.from_native(data).frame):
+        raise InputError(SAME_TABLE)
     if frame.height < LEAST_ROWS:
         raise InputError(f"Expected {LEAST_ROWS} rows or more to compare on, found {frame.height}.")
-    costs = release.record_comparison(policy, sample=on_sample is not None, note=note)
+    costs = booking.record_comparison(policy, sample=on_sample is not None, note=note)
     for sentence in costs:
         tell(sentence)
     whole = frame.height
@@ -135,7 +145,7 @@ def compare(
         running.Job.of(stated, digest, share=share, repeat=repeat, seed=seed)
         for stated, share in (
             *((candidate.applied(policy), None) for candidate in able),
-            *((policy, share) for share in (1.0, *SHARES)),
+            *((replace(policy, ledger={}), share) for share in (1.0, *SHARES)),
         )
         for repeat in range(repeats)
     ]

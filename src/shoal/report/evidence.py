@@ -8,6 +8,7 @@ import json
 import platform
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,7 @@ def measured(
         found = measuring.measure(
             _clamped(planned, raw.frame),
             release.data,
-            planned.policy,
+            replace(planned.policy, ledger={}),  # The caller has recorded the inspection.
             control=None if control is None else _clamped(planned, control.frame),
             aligned=True if aligned and rows == release.manifest["rows"] else None,
             progress=progress,

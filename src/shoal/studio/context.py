@@ -163,7 +163,7 @@ class Studio:
         """A policy with the studio's budget file, if the workspace names a population in it."""
         if not workspace.source:
             return policy
-        ledger = {"file": str(self.settings.budget), "source": workspace.source}
+        ledger = {**policy.ledger, "file": str(self.settings.budget), "source": workspace.source}
         return replace(policy, ledger=ledger)
 
     def start_protect(self, workspace: Workspace, *, measure: bool | None = None) -> str:
