@@ -1,5 +1,6 @@
 """The rule by which entries add up, against a search through tiny sources."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -179,8 +180,8 @@ def distance(one, other, facts):
         return None  # published exactly: no number of steps leads there
     if facts.unit:
         return len(changed)
-    cells = [sorted(cell for _, cell in table) for table in (one, other)]
-    return sum(a != b for a, b in zip(*cells, strict=True))
+    before, after = (Counter(cell for _, cell in table) for table in (one, other))
+    return (before - after).total()
 
 
 def neighbours(source, *, most):
