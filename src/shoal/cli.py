@@ -231,7 +231,7 @@ def compare(
     ] = None,
     on_sample: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="People to look at instead; DATA is not opened."),
+        typer.Option(metavar="FILE", help="People to inspect instead of DATA."),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(help="Processes at a time; as many as there are cores by default.")
@@ -255,7 +255,7 @@ def compare(
     ledger: Ledger = None,
     source: Source = None,
 ) -> None:
-    """Compare methods and parameters on a table, and recommend one; this is a look at the table."""
+    """Compare methods and parameters on a table, and recommend one; this inspects the table."""
     with _door():
         from shoal import publish
         from shoal.errors import InputError
