@@ -109,6 +109,9 @@ def test_a_comparison_is_made_on_other_people_and_a_candidate_chosen(client, wor
     path = f"/api/workspaces/{workspace}"
     early = client.post(f"{path}/jobs", json={"kind": "compare", "on_others": True})
     assert (early.status_code, client.get(f"{path}/comparison").status_code) == (422, 409)
+    tools.upload(client, workspace, tools.people(80), name="same.csv", where="others")
+    same = start(client, workspace, kind="compare", on_others=True, candidates=GRID, repeats=1)
+    assert "the confidential table itself" in tools.ended(client, same)["error"]
     tools.upload(client, workspace, tools.people(60), name="others.csv", where="others")
     job = start(client, workspace, kind="compare", on_others=True, candidates=GRID, repeats=1)
     status = tools.ended(client, job)

@@ -222,7 +222,7 @@ class Studio:
         others = self.path(workspace, workspace.others)
         if on_others and others is None:
             raise InputError("Choose a file of other people first; there is none to look at.")
-        data = others if on_others else self._data(workspace)
+        data = self._data(workspace)
         self._only_one(workspace, Kind.COMPARE)
         arguments = {
             **self._common(workspace, id_),
