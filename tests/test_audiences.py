@@ -121,7 +121,7 @@ def test_after_a_look_an_epsilon_does_for_a_partner_and_not_for_all_and_nothing_
     policy = stated(LAPLACE, ledger={"file": str(path), "source": "people"})
     budget.look(path, "people", budget.Look.TABLE, policy=policy.digest, note="")
 
-    with pytest.raises(InputError, match="chosen by a look at the table itself carries none"):
+    with pytest.raises(InputError, match="after an inspection of the table itself carries none"):
         shoal.protect(people(), policy, audience="open")
 
     assert budget.account(path, "people").spent == 0

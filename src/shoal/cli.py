@@ -260,6 +260,8 @@ def measure(
     seed: Annotated[int, typer.Option(help="Of the samples that are drawn.")] = 0,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    ledger: Ledger = None,
+    source: Source = None,
 ) -> None:
     """Measure what a release keeps and what it tells, whoever made it."""
     with _door():
@@ -280,6 +282,9 @@ def measure(
                 aligned=aligned or None,
                 rename=_renamed(rename or []),
                 seed=seed,
+                ledger=ledger,
+                source=source,
+                tell=_tell,
                 progress=progress,
             )
         typer.echo(found.to_json() if as_json else str(found))
@@ -298,7 +303,7 @@ def compare(
     ] = None,
     on_sample: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="People to look at instead; DATA is not opened."),
+        typer.Option(metavar="FILE", help="People to inspect instead of DATA."),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(help="Processes at a time; as many as there are cores by default.")
@@ -326,7 +331,7 @@ def compare(
     ledger: Ledger = None,
     source: Source = None,
 ) -> None:
-    """Compare methods and parameters on a table, and recommend one; this is a look at the table."""
+    """Compare methods and parameters on a table, and recommend one; this inspects the table."""
     with _door():
         from shoal import publish
         from shoal.errors import InputError
@@ -417,23 +422,27 @@ def audit(
     ] = False,
     out: Page = None,
     force: ReplacePage = False,
+    ledger: Ledger = None,
+    source: Source = None,
 ) -> None:
     """Try to refute the differential privacy that a policy claims, on pairs of tables."""
     with _door():
-        from shoal import auditing
+        from shoal import auditing, booking
         from shoal.partition import compile_notice
+        from shoal.policy import load
         from shoal.publish import check_text, write_text
         from shoal.report import html
 
         check_text(out, force=force)
         with _progress() as progress, compile_notice(_tell):
             found = auditing.audit(
-                policy,
+                booking.with_ledger(load(policy), ledger, source),
                 pair=pair,
                 table=table,
                 trials=trials,
                 confidence=confidence,
                 level=level,
+                tell=_tell,
                 progress=progress,
             )
         typer.echo(str(found))
@@ -545,9 +554,9 @@ def budget_init(
 ) -> None:
     """Grant a population a privacy budget; the file is made if it is not there."""
     with _door():
-        from shoal import release
+        from shoal import booking
 
-        typer.echo(release.open_budget(file, source, epsilon))
+        typer.echo(booking.open_budget(file, source, epsilon))
 
 
 @budget.command("show")
@@ -556,6 +565,6 @@ def budget_show(
 ) -> None:
     """Show what was granted, spent and left for each population."""
     with _door():
-        from shoal import release
+        from shoal import booking
 
-        typer.echo(release.show_budget(file))
+        typer.echo(booking.show_budget(file))

@@ -115,10 +115,11 @@ def _measure(spec: PolicySpec, folder: Path) -> dict[str, Any]:
     return stated
 
 
-def _ledger(spec: PolicySpec, folder: Path) -> dict[str, str]:
+def _ledger(spec: PolicySpec, folder: Path) -> dict[str, Any]:
     if spec.ledger is None:
         return {}
-    return {"file": str(folder / spec.ledger.file), "source": spec.ledger.source}
+    stated = spec.ledger.model_dump(exclude_none=True)
+    return {**stated, "file": str(folder / spec.ledger.file)}
 
 
 def _column(name: str, spec: ColumnSpec, folder: Path, files: dict[str, str]) -> Column:

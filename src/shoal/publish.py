@@ -6,6 +6,7 @@ the budget's entry is settled; then, separately, the original is compared with i
 fail, and be repeated (`report`), without touching the release.
 """
 
+import filecmp
 import json
 import os
 import shutil
@@ -17,7 +18,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from shoal import comparison, engine, folders, inputs, internal, io, measuring, public, release
+from shoal import (
+    booking,
+    comparison,
+    engine,
+    folders,
+    inputs,
+    internal,
+    io,
+    measuring,
+    public,
+    release,
+)
 from shoal.comparison import Comparison, Selection, grid
 from shoal.core import Confidential, Noise, Policy, Progress, Release, ReleaseForm, silent
 from shoal.errors import InputError, ShoalError
@@ -40,7 +52,7 @@ _ROOM = 16 << 20
 
 __all__ = [
     "EXTRAS", "INTERNAL_SUFFIX", "Published", "check_text", "compare", "finish", "measure",
-    "prepare", "protect", "report", "select", "with_ledger", "write_text",
+    "prepare", "protect", "report", "select", "write_text",
 ]  # fmt: skip
 
 
@@ -113,7 +125,7 @@ def protect(
         raise InputError(f"Expected a new folder for --out, found '{out}'.")
     if control is not None and measure is False:
         raise InputError("--control is for measuring; expected it without --no-measure.")
-    stated = with_ledger(load(policy), ledger, source)
+    stated = booking.with_ledger(load(policy), ledger, source)
     planned = plan(stated, keep_order=keep_order, spread=spread, audience=audience)
     io.check_writable(form, planned.policy.schema.released)
     if planned.setting.release_form is ReleaseForm.TREE and form in io.STATS_NAMES:
@@ -158,6 +170,9 @@ def protect(
             )
             folders.commit(place, out)
         release.settle(done)
+        costs: tuple[str, ...] = ()
+        if measure is not False:
+            costs = booking.record_inspection(planned.policy, what="protect", note=out.name)
         written = _compared(
             done.evidence,
             place,
@@ -167,6 +182,7 @@ def protect(
             manifest=manifest,
             facts={"suppressed": manifest["suppressed"], "budget": done.account, **facts},
             measure=measure,
+            inspected=measure is not False or not planned.policy.ledger,
             control=others,
             progress=progress,
         )
@@ -180,6 +196,7 @@ def protect(
         *done.release.manifest["notes"],
         *done.warnings,
         *filter(None, told),
+        *costs,
     )
     return Published(out, folders.internal_of(out), done.release, notes, written.measured)
 
@@ -329,6 +346,8 @@ def report(
         raise InputError(f"'{out}' lacks its table, or has it in parts; expected release.parquet.")
     made = Release(io.read(table).frame, (), (), (), manifest)
     named = None if isinstance(policy, Policy) else policy
+    if measure is not False:
+        booking.record_inspection(stated, what="measure", note=out.name)
     with folders.workplace(out) as place:
         with folders.refusing(folders.internal_of(out)):
             folders.recover(place, out)
@@ -350,6 +369,7 @@ def report(
                 "again": evidence.again(data, named, out, {}),
             },
             measure=measure,
+            inspected=measure is not False or not stated.ledger,
             control=others,
             progress=progress,
         )
@@ -428,6 +448,8 @@ def measure(
     force: bool = False,
     delimiter: str | None = None,
     encoding: str | None = None,
+    ledger: Path | None = None,
+    source: str | None = None,
     progress: Progress = silent,
     **options: Any,
 ) -> measuring.Measurement:
@@ -442,12 +464,14 @@ def measure(
         force: replace an existing page.
         delimiter: of a CSV file, where it cannot be found out.
         encoding: of a CSV file, where it cannot be found out.
+        ledger: the budget file, instead of the policy's.
+        source: the population in the budget file, instead of the policy's.
         progress: called with the stage and how far it is.
         options: of `shoal.measure`.
     """
     check_text(out, force=force)
     inputs.check_options(seed=options.get("seed"))
-    stated = load(policy)
+    stated = booking.with_ledger(load(policy), ledger, source)
     progress("reading the files", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     before = io.read(original, **marks).frame
@@ -479,7 +503,8 @@ def compare(
     """Compare methods on a file, and write what was found: all of it confidential.
 
     Args:
-        data: the confidential table; it is not opened where there is a sample.
+        data: the confidential table; where there is a sample, it is not read, but for being sure
+            that the sample is another file.
         policy: the policy file, or what was read from it.
         out: the folder to write, mode 0700; results are kept in it, so that a second run costs
             nothing and an interrupted one goes on.
@@ -498,7 +523,9 @@ def compare(
     listed = None if candidates is None else grid.read(candidates)
     asked = {name: value for name, value in options.items() if name in inputs.RANGES}
     inputs.check_options(jobs=jobs, **asked)
-    stated = with_ledger(load(policy), ledger, source)
+    stated = booking.with_ledger(load(policy), ledger, source)
+    if on_sample is not None and _same(data, on_sample):
+        raise InputError(comparison.SAME_TABLE)
     progress("reading the file", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     frame = io.read(data if on_sample is None else on_sample, **marks).frame
@@ -529,6 +556,14 @@ def compare(
     return found
 
 
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, or to files of the same bytes."""
+    try:
+        return one.samefile(other) or filecmp.cmp(one, other, shallow=False)
+    except OSError:
+        return False  # Whoever reads them says why.
+
+
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
@@ -552,7 +587,7 @@ def select(
     The arguments are those of `compare`; epsilon is a number as text, so that it is exact.
     """
     _check_compared(out)
-    stated = with_ledger(load(policy), ledger, source)
+    stated = booking.with_ledger(load(policy), ledger, source)
     price = inputs.parse_epsilon(epsilon)
     listed = None if candidates is None else grid.read(candidates)
     progress("reading the file", 0, 1)
@@ -589,15 +624,3 @@ def _check_compared(out: Path) -> None:
         raise InputError(f"Cannot write the folder '{out}': a file of that name exists.")
     if out.is_dir() and not {path.name for path in out.iterdir()} <= _COMPARED:
         raise InputError(f"'{out}' holds other things than a comparison; choose another --out.")
-
-
-def with_ledger(policy: Policy, file: Path | None, source: str | None) -> Policy:
-    """The policy with another budget file or population, as the command line may state them."""
-    if file is None and source is None:
-        return policy
-    stated = {**policy.ledger, **({"file": str(file)} if file else {})}
-    stated |= {"source": source} if source else {}
-    for key, option in (("file", "--ledger"), ("source", "--source")):
-        if key not in stated:
-            raise InputError(f"Expected {option}, or '{key}' under [ledger] in the policy.")
-    return replace(policy, ledger=stated)

@@ -20,7 +20,16 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from shoal.core import Audience, Distance, Diversity, Kind, ReleaseForm, Role, Transform
+from shoal.core import (
+    Audience,
+    Distance,
+    Diversity,
+    Extract,
+    Kind,
+    ReleaseForm,
+    Role,
+    Transform,
+)
 from shoal.errors import did_you_mean
 from shoal.inputs import brief
 
@@ -359,6 +368,24 @@ class LedgerSpec(_Spec):
 
     file: str = Field(description="The budget file, made by `shoal budget init`.")
     source: str = Field(description="The population, which all its extracts share.")
+    extract: Annotated[str, Field(min_length=1, max_length=500)] | None = Field(
+        None, description="The rule by which the table was cut out of its source; none: the whole."
+    )
+    extract_by: Annotated[Extract, choice(Extract)] | None = Field(
+        None, description="What that rule reads: public facts, the row alone, or other rows too."
+    )
+    max_contributions: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        None, description="Rows that a person has at most in any table of the source: a fact."
+    )
+
+    @model_validator(mode="after")
+    def _both(self) -> Self:
+        if (self.extract is None) is not (self.extract_by is None):
+            _fail(
+                "expected 'extract' (the rule, in words) and 'extract_by' "
+                f"({', '.join(Extract)}) together, found one."
+            )
+        return self
 
 
 class ContextSpec(_Spec):
@@ -426,6 +453,17 @@ class PolicySpec(_Spec):
                 _fail(f"expected columns that are released, found the identifier '{name}'.")
             if self.columns[name].kind is None:
                 _fail(f"expected a kind for the protected column '{name}', found none.")
+        return self
+
+    @model_validator(mode="after")
+    def _contributions(self) -> Self:
+        most = None if self.ledger is None else self.ledger.max_contributions
+        for name, spec in self.columns.items():
+            if most is not None and (spec.exact_rows or 1) > most:
+                _fail(
+                    f"expected max_contributions of at least {spec.exact_rows}, the exact_rows of "
+                    f"'{name}', found {most}."
+                )
         return self
 
     @model_validator(mode="after")

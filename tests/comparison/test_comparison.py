@@ -362,7 +362,7 @@ def test_a_look_at_the_table_makes_a_later_epsilon_conditional_in_the_manifest(t
     assert any("Choosing by looking costs privacy" in sentence for sentence in told)
     account = budget.account(tmp_path / "budget.sqlite", "people")
     assert account.spent == 2  # a conditional epsilon takes from the budget all the same
-    assert "first on" in str(account)
+    assert "first by `shoal compare` on" in str(account)
 
 
 def test_a_required_epsilon_is_refused_after_a_look_and_nothing_is_spent(tmp_path):
@@ -370,7 +370,7 @@ def test_a_required_epsilon_is_refused_after_a_look_and_nothing_is_spent(tmp_pat
     shoal.compare(people(), policy, candidates=ONE, repeats=1)
 
     with pytest.raises(
-        ClaimViolationError, match="methods were compared on the table of"
+        ClaimViolationError, match="the table of source 'people' was inspected"
     ) as caught:
         shoal.protect(people(), policy)
 

@@ -7,7 +7,7 @@ a counterexample has refuted already stays refuted, whatever the runs find.
 """
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal import inputs, io
+from shoal import booking, inputs, io
 from shoal.auditing import files, pairs
 from shoal.auditing.arrays import Runs, protected
 from shoal.auditing.pairs import Neighbours
@@ -163,6 +163,7 @@ def audit(
     most: int = 2,
     tries: int = 200,
     seed: int = 0,
+    tell: Callable[[str], None] = lambda _sentence: None,
     progress: Progress = silent,
 ) -> Audit:
     """Try to refute the differential privacy that a policy claims.
@@ -172,7 +173,7 @@ def audit(
 
     Args:
         policy: a path to a policy file, the same content as a mapping, or a `Policy`. Its
-            budget file, if it names one, is left alone.
+            budget file, if it names one, is not charged; a table is inspected, and recorded there.
         pair: two tables that differ in one person.
         table: one table; a search changes one of its records, and the best change is run.
         trials: runs on each table of a pair; half of them choose the event. By default
@@ -184,6 +185,7 @@ def audit(
         most: at most so many of the built-in pairs are run.
         tries: how many changes the search considers.
         seed: of the search; the runs themselves have no seed.
+        tell: called with what it costs that a table is inspected, in sentences.
         progress: called with the stage and how far it is.
 
     Returns:
@@ -199,6 +201,9 @@ def audit(
     inputs.check_options(trials=trials, confidence=confidence, seed=seed)
     planned = plan(policy)
     _audited(planned)
+    if table is not None:
+        for sentence in booking.record_inspection(planned.policy, what="audit"):
+            tell(sentence)
     trials = LEVELS[level] if trials is None else trials
     chosen = _chosen(planned, pair, table, most=most, tries=tries, seed=seed, progress=progress)
     findings = tuple(

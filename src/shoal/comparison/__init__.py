@@ -9,6 +9,7 @@ source in the budget file, and a later epsilon of that source is conditional.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal import inputs, io, release
+from shoal import booking, inputs, io
 from shoal import policy as policies
 from shoal.comparison import frontier, grid, running, selection
 from shoal.comparison.frontier import Choice, Point, Standing
@@ -69,6 +70,12 @@ are, so that it is near 1 for every method that releases confidential columns as
 """
 
 
+SAME_TABLE = (
+    "The sample is the confidential table itself, so the comparison would inspect it. Expected "
+    "other people; or leave --on-sample out, and the inspection is recorded."
+)
+
+
 def _quiet(_sentence: str) -> None:
     pass
 
@@ -96,7 +103,8 @@ def compare(
     booked. The comparison itself is recorded in the policy's budget file before it starts.
 
     Args:
-        data: the confidential table: pandas, Polars or PyArrow. Not touched with `on_sample`.
+        data: the confidential table: pandas, Polars or PyArrow. With `on_sample` it may be None;
+            otherwise nothing is done with it but to refuse a sample that is the table itself.
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         candidates: a path to a grid file, the same content as a mapping, or `Candidate`s; by
             default every method with a few sizes and prices.
@@ -125,9 +133,11 @@ def compare(
     inputs.check_options(repeats=repeats, jobs=jobs, max_risk=max_risk, rows=rows, seed=seed)
     frame = io.from_native(data if on_sample is None else on_sample).frame
     check_names(frame, policy.schema)
+    if on_sample is not None and data is not None and frame.equals(io.from_native(data).frame):
+        raise InputError(SAME_TABLE)
     if frame.height < LEAST_ROWS:
         raise InputError(f"Expected {LEAST_ROWS} rows or more to compare on, found {frame.height}.")
-    costs = release.record_comparison(policy, sample=on_sample is not None, note=note)
+    costs = booking.record_comparison(policy, sample=on_sample is not None, note=note)
     for sentence in costs:
         tell(sentence)
     whole = frame.height
@@ -169,7 +179,8 @@ def compare(
     able = [place for place, reason in enumerate(refused) if reason is None]
     wanted = [(listed[place].applied(policy), None) for place in able]
     shares = (1.0, *SHARES)
-    done = releases([*wanted, *((policy, share) for share in shares)], range(repeats), progress)
+    unbooked = replace(policy, ledger={})
+    done = releases([*wanted, *((unbooked, share) for share in shares)], range(repeats), progress)
     batches = dict(zip(able, done, strict=False))
     baselines = [
         _row(_share(share), None, batch, keys)

@@ -52,6 +52,18 @@ class Neighbours(StrEnum):
     ADD_REMOVE = "add-remove"
 
 
+class Extract(StrEnum):
+    """By what a table was cut out of its source.
+
+    `public`: by public facts of a row. `row`: by cells of the row alone. `table`: by other rows
+    too, as the first thousand by income, or what is left after duplicates were dropped.
+    """
+
+    PUBLIC = "public"
+    ROW = "row"
+    TABLE = "table"
+
+
 @dataclass(frozen=True)
 class KAnonymity:
     """Every combination of released values in `columns` is shared by at least k records."""

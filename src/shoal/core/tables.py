@@ -21,6 +21,7 @@ class Policy:
     Attributes:
         required: guarantees by name with their parameter, as written in `[require]`.
         audience: who will get the release, if stated; then its claims must do for them.
+        ledger: budget file, source, and what is declared of the table as a part of its source.
         measure: what `shoal measure` looks at beside its own choice.
         document: the policy as plain JSON values, without `[context]`, `[ledger]` and
             `[measure]`; it is published.
@@ -34,7 +35,7 @@ class Policy:
     release_form: ReleaseForm | None
     required: Mapping[str, Any]
     reading: Mapping[str, str]
-    ledger: Mapping[str, str]
+    ledger: Mapping[str, Any]
     context: Mapping[str, str]
     measure: Mapping[str, Any]
     document: Mapping[str, Any]

@@ -4,14 +4,14 @@
 confidential as it. Sampling here carries no privacy: it is seeded, so that figures repeat.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from shoal import foreign, inputs, io
+from shoal import booking, foreign, inputs, io
 from shoal import policy as policies
 from shoal.core import Policy, Progress, Release, ReleaseForm, silent
 from shoal.errors import InputError, did_you_mean
@@ -37,9 +37,12 @@ def measure(
     aligned: bool | None = None,
     rename: Mapping[str, str] | None = None,
     seed: int = 0,
+    tell: Callable[[str], None] = lambda _sentence: None,
     progress: Progress = silent,
 ) -> Measurement:
     """Measure what a release keeps and what it tells.
+
+    This is an inspection of the original. It is recorded in the policy's budget file first.
 
     Args:
         original: the table that the policy describes: pandas, Polars or PyArrow.
@@ -54,6 +57,7 @@ def measure(
             both tables tells it too.
         rename: for columns that the release calls otherwise: its name to the policy's.
         seed: of the samples that are drawn.
+        tell: called with what it costs that the original is inspected, in sentences.
         progress: called with the stage and how far it is.
 
     Raises:
@@ -61,6 +65,9 @@ def measure(
     """
     inputs.check_options(seed=seed)
     policy = policies.load(policy)
+    _parts(only), _names(which)  # what is refused is no inspection
+    for sentence in booking.record_inspection(policy, what="measure"):
+        tell(sentence)
     if isinstance(released, Release):
         form = released.manifest["release_form"]
         aligned = form == ReleaseForm.ROW_ALIGNED.value if aligned is None else aligned

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from shoal import audiences, release
+from shoal import audiences, booking
 from shoal.core import Audience
 from shoal.errors import InputError
 from shoal.policy import shown
@@ -408,14 +408,14 @@ def history(studio: TheStudio) -> tuple[Entry, ...]:
 def get_budget(studio: TheStudio) -> BudgetOut:
     """What was granted, spent and left for each population of this studio's budget file."""
     path = studio.settings.budget
-    return BudgetOut(accounts=release.budget_facts(path) if path.is_file() else [])
+    return BudgetOut(accounts=booking.budget_facts(path) if path.is_file() else [])
 
 
 @router.post("/budget", status_code=201)
 def grant_budget(studio: TheStudio, given: BudgetIn) -> BudgetOut:
     """Grant a population a budget."""
-    release.open_budget(studio.settings.budget, given.source, given.epsilon)
-    return BudgetOut(accounts=release.budget_facts(studio.settings.budget))
+    booking.open_budget(studio.settings.budget, given.source, given.epsilon)
+    return BudgetOut(accounts=booking.budget_facts(studio.settings.budget))
 
 
 @router.post("/links", status_code=201)

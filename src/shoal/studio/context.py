@@ -163,7 +163,7 @@ class Studio:
         """A policy with the studio's budget file, if the workspace names a population in it."""
         if not workspace.source:
             return policy
-        ledger = {"file": str(self.settings.budget), "source": workspace.source}
+        ledger = {**policy.ledger, "file": str(self.settings.budget), "source": workspace.source}
         return replace(policy, ledger=ledger)
 
     def start_protect(self, workspace: Workspace, *, measure: bool | None = None) -> str:
@@ -222,7 +222,7 @@ class Studio:
         others = self.path(workspace, workspace.others)
         if on_others and others is None:
             raise InputError("Choose a file of other people first; there is none to look at.")
-        data = others if on_others else self._data(workspace)
+        data = self._data(workspace)
         self._only_one(workspace, Kind.COMPARE)
         arguments = {
             **self._common(workspace, id_),

@@ -10,7 +10,7 @@ import polars as pl
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
-from shoal import comparison, inputs, release
+from shoal import booking, comparison, inputs
 from shoal.comparison import grid
 from shoal.core import Policy
 from shoal.errors import InputError
@@ -126,7 +126,7 @@ def _show(
     return screen(
         here,
         "compare",
-        table_costs=release.looking_costs(booked, sample=False),
+        table_costs=booking.looking_costs(booked, sample=False),
         looks=_looks(booked, others=others is not None),
         look=given.get("look", "others" if others else "table"),
         found=found,
@@ -155,7 +155,7 @@ def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
         {
             "key": "others",
             "title": "Other people instead (--on-sample)",
-            "words": " ".join(release.looking_costs(policy, sample=True)),
+            "words": " ".join(booking.looking_costs(policy, sample=True)),
             "blocked": "" if others else "It needs a file of such people, below.",
         },
         {

@@ -98,7 +98,7 @@ def run(studio: TheStudio, workspace: Current, form: Form) -> Response:
     here = Here(studio, workspace)
     if here.blocked:
         raise InputError(here.blocked)
-    studio.start_protect(workspace)
+    studio.start_protect(workspace, measure=False if form.get("unmeasured") else None)
     return back_to(here, form.get("back", "release"))
 
 

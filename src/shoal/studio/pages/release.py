@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, Response
 
-from shoal import release
+from shoal import booking
 from shoal.core import Status
 from shoal.errors import InputError
 from shoal.io import FORMATS
@@ -63,7 +63,7 @@ def budget(studio: TheStudio, workspace: Current, form: Form) -> Response:
     known = {one["source"] for one in _accounts(studio)}
     try:
         if source and epsilon:
-            release.open_budget(studio.settings.budget, source, epsilon)
+            booking.open_budget(studio.settings.budget, source, epsilon)
         elif source and source not in known:
             raise InputError(f"'{source}' has no budget yet. Say how much may be spent in all.")  # noqa: TRY301
     except InputError as error:
@@ -192,7 +192,7 @@ def _context(here: Here) -> dict[str, str]:
 
 def _accounts(studio: Studio) -> list[dict[str, Any]]:
     path = studio.settings.budget
-    return list(release.budget_facts(path)) if path.is_file() else []
+    return list(booking.budget_facts(path)) if path.is_file() else []
 
 
 def _released(here: Here) -> dict[str, Any] | None:
