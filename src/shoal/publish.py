@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.util import find_spec
@@ -23,11 +23,12 @@ from shoal import comparison, io, measuring, release
 from shoal.comparison import Comparison, Selection
 from shoal.core import Noise, Policy, Progress, Release, silent
 from shoal.errors import InputError
+from shoal.manifest import MANIFEST, SIGNATURE
 from shoal.measures.attack import DIFFERENCE
 from shoal.planning import NO_PERSON, plan
 from shoal.policy import load
 from shoal.report import evidence, html
-from shoal.serialise import plain
+from shoal.serialise import parsed, plain
 
 INTERNAL_SUFFIX = ".internal"
 KEPT = "results"
@@ -119,7 +120,7 @@ def protect(
     others = None if control is None else io.read(control, **marks)
     evidence.check_control(others, planned.policy)
     compared = evidence.comparison(comparison)
-    files = evidence.inputs(
+    inputs = evidence.inputs(
         data=data, policy=None if isinstance(policy, Policy) else policy, control=control
     )
     options: dict[str, str | bool | None] = {
@@ -143,26 +144,21 @@ def protect(
             )
         progress("writing", 0, 1)
         written = _written(done.release, public, form, guard_formulas=guard_formulas, spread=spread)
-        manifest = {
-            **done.release.manifest,
-            "guard_formulas": guard_formulas,
-            "files": {
-                path.relative_to(public).as_posix(): {
-                    "sha256": evidence.digest(path),
-                    "bytes": path.stat().st_size,
-                }
-                for path in written
-            },
-        }
-        _dump(public / "manifest.json", manifest)
-        (public / "report.html").write_text(html.public_report(manifest), encoding="utf-8")
+        files = {path.relative_to(public).as_posix(): _facts(path) for path in written}
+        manifest = plain(
+            {**done.release.manifest, "guard_formulas": guard_formulas, "files": files}
+        )
+        page = public / html.REPORT
+        page.write_text(html.public_report(manifest), encoding="utf-8")
+        manifest["files"][html.REPORT] = _facts(page)
+        _dump(public / MANIFEST, manifest)
         figures = {
             "confidential": html.CONFIDENTIAL,
             **done.figures,
             "measured": None if measured is None else measured.facts(),
             "unmeasured": unmeasured,
             "comparison": compared,
-            "inputs": files,
+            "inputs": inputs,
             "versions": evidence.versions(),
             "again": evidence.again(
                 data, None if isinstance(policy, Policy) else policy, out, options
@@ -178,6 +174,11 @@ def protect(
     told = (unmeasured,) if unmeasured and measure is not False else ()
     notes = (*found, *done.release.manifest["notes"], *done.warnings, *told)
     return Published(out, internal, done.release, notes, measured)
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """What a manifest says of a file."""
+    return {"sha256": evidence.digest(path), "bytes": path.stat().st_size}
 
 
 def _spread(
@@ -440,10 +441,15 @@ def write_text(path: Path, text: str, *, force: bool, confidential: bool = False
         force: replace an existing file.
         confidential: only the owner may read it.
     """
+    write_bytes(path, text.encode(), force=force, confidential=confidential)
+
+
+def write_bytes(path: Path, content: bytes, *, force: bool, confidential: bool = False) -> None:
+    """Write a file as `write_text` does."""
     check_text(path, force=force)
     with _writing(path) as (folder,):
         new = folder / path.name
-        new.write_text(text, encoding="utf-8")
+        new.write_bytes(content)
         if confidential:
             new.chmod(0o600)
         _flush(folder)
@@ -482,18 +488,17 @@ def _alone(out: Path) -> Iterator[None]:
 def _is_release(folder: Path) -> bool:
     """Whether a folder holds what we write, and nothing else."""
     names = {path.name for path in folder.iterdir()}
-    if not names <= {"manifest.json", "figures.json", "report.html", *_TABLES, *EXTRAS}:
+    if not names <= {MANIFEST, SIGNATURE, "figures.json", html.REPORT, *_TABLES, *EXTRAS}:
         return False
     return _is_ours(folder)
 
 
 def _is_ours(folder: Path) -> bool:
-    for name, key in (("manifest.json", "shoal_version"), ("figures.json", "confidential")):
-        try:
-            if key in json.loads((folder / name).read_text(encoding="utf-8")):
+    for name, key in ((MANIFEST, "shoal_version"), ("figures.json", "confidential")):
+        with suppress(OSError, ValueError):
+            found = parsed((folder / name).read_bytes())
+            if isinstance(found, dict) and key in found:
                 return True
-        except (OSError, ValueError, TypeError):
-            continue
     return False
 
 

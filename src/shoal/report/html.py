@@ -19,13 +19,20 @@ from shoal.methods import REGISTRY
 from shoal.report import officer, words
 
 CONFIDENTIAL = "CONFIDENTIAL: computed from the original table; not for publication"
+REPORT = "report.html"
+"""Name of a release's report, in both folders."""
 AUDIT_CONFIDENTIAL = (
     "CONFIDENTIAL: shows the tables that the audit ran on, row by row; not for publication"
 )
 
 
 def public_report(manifest: Mapping[str, Any]) -> str:
-    """Render what may be published beside the table."""
+    """Render what may be published beside the table: a function of the manifest alone.
+
+    The manifest has the digest of this report, which is not in it.
+    """
+    files = {name: facts for name, facts in manifest.get("files", {}).items() if name != REPORT}
+    manifest = {**manifest, "files": files}
     do, dont = words.uses(manifest)
     return _page(
         "public.html",
