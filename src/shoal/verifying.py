@@ -10,7 +10,7 @@ that is as consistent; only a signature says whose folder it is.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -30,6 +30,7 @@ from shoal.core import (
     Distance,
     Neighbours,
     ReleaseForm,
+    Schema,
     Spending,
     Status,
     TCloseness,
@@ -157,16 +158,8 @@ def verify(folder: str | Path, *, key: str | Path | None = None) -> Verification
     path = Path(folder)
     recorded = manifest.read(path)
     opened = _opened(path, recorded)
-    parts: list[tuple[str, Callable[[_Folder], tuple[list[str], str]]]] = [
-        ("files", _files),
-        ("manifest", _settled),
-        ("claims", _claims),
-        ("checks", _checks),
-        ("accounting", _accounting),
-    ]
-    found = [_part(name, *compare(opened)) for name, compare in parts]
-    found += [_report(opened), _versions(opened), _signature(opened, key)]
-    return Verification(path, tuple(found))
+    parts = (_files, _settled, _claims, _checks, _accounting, _report, _versions)
+    return Verification(path, (*(part(opened) for part in parts), _signature(opened, key)))
 
 
 def sign(
@@ -202,9 +195,14 @@ def signing() -> Any:
     return room
 
 
-def _part(name: str, faults: list[str], compared: str) -> VerifiedPart:
+def _part(
+    name: str, faults: Sequence[str], compared: str, left: Sequence[str] = ()
+) -> VerifiedPart:
+    """A part that fails, or of which something is left, or that is verified as a whole."""
     if faults:
         return VerifiedPart(name, PartStatus.FAILS, tuple(faults))
+    if left:
+        return VerifiedPart(name, PartStatus.OPEN, (*left, f"The rest is verified: {compared}"))
     return VerifiedPart(name, PartStatus.VERIFIED, (compared,))
 
 
@@ -243,21 +241,23 @@ def _table(path: Path, fields: Manifest) -> pl.DataFrame:
             frame = pl.concat(frames)
         except (PolarsError, PanicException):
             raise InputError("release.parquet: its files have different columns.") from None
-    numbers = {
-        name: dtype
-        for name, text in fields.columns.items()
-        if name in frame.columns and (dtype := getattr(pl, text, None)) in _NUMBERS
-    }
-    for name, dtype in numbers.items():
-        cast = frame[name].cast(dtype, strict=False)
-        if cast.null_count() == frame[name].null_count():
-            frame = frame.with_columns(cast)
+    return frame if "release.parquet" in names else _with_numbers(frame, fields.columns)
+
+
+def _with_numbers(frame: pl.DataFrame, types: Mapping[str, str]) -> pl.DataFrame:
+    """Numbers in the types that the manifest records, where a file keeps no types."""
+    for name in frame.columns:
+        dtype = _NUMBERS.get(types.get(name, ""))
+        typed = None if dtype is None else frame[name].cast(dtype, strict=False)
+        if typed is not None and typed.null_count() == frame[name].null_count():
+            frame = frame.with_columns(typed)
     return frame
 
 
 _NUMBERS = {
-    pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64,
-    pl.Float32, pl.Float64,
+    str(dtype): dtype
+    for dtype in (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64,
+                  pl.Float32, pl.Float64)
 }  # fmt: skip
 
 
@@ -292,13 +292,16 @@ def _planned(fields: Manifest, frame: pl.DataFrame | None) -> Plan:
 def _is_inside(path: Path, name: str) -> bool:
     """Whether a release has a file of this name, and neither a link nor a way out of the folder."""
     parts = Path(name).parts
-    if not parts or Path(name).is_absolute() or ".." in parts or "\0" in name:
+    if not parts or Path(name).is_absolute() or ".." in parts:
         return False
     places = [path.joinpath(*parts[: depth + 1]) for depth in range(len(parts))]
-    return places[-1].is_file() and not any(place.is_symlink() for place in places)
+    try:
+        return places[-1].is_file() and not any(place.is_symlink() for place in places)
+    except OSError:  # such as a name that is too long
+        return False
 
 
-def _files(opened: _Folder) -> tuple[list[str], str]:
+def _files(opened: _Folder) -> VerifiedPart:
     """Every file that is listed has its size and digest, and no other file is there."""
     path, listed = opened.path, opened.fields.files
     faults = []
@@ -318,10 +321,11 @@ def _files(opened: _Folder) -> tuple[list[str], str]:
         if name not in known:
             faults.append(f"{ascii(name)[1:-1]}: the manifest does not list this file.")
     are = "file has its" if len(listed) == 1 else "files have their"
-    return faults, f"{len(listed)} {are} recorded size and SHA-256, and there is no other."
+    compared = f"{len(listed)} {are} recorded size and SHA-256, and there is no other."
+    return _part("files", faults, compared)
 
 
-def _settled(opened: _Folder) -> tuple[list[str], str]:
+def _settled(opened: _Folder) -> VerifiedPart:
     """Rows and columns are those of the table, and what follows from the policy follows from it."""
     fields, faults = opened.fields, list(opened.faults)
     if opened.frame is not None:
@@ -339,13 +343,15 @@ def _settled(opened: _Folder) -> tuple[list[str], str]:
             faults += _differences(opened.recorded.values[name], _as_read(value), name)
         notes = list(opened.planned.notes)
         faults += _differences(fields.notes[: len(notes)], notes, "notes")
-    return faults, "rows and columns are the table's, and the rest follows from the policy."
+    compared = "rows and columns are the table's, and the rest follows from the policy."
+    return _part("manifest", faults, compared)
 
 
-def _claims(opened: _Folder) -> tuple[list[str], str]:
+def _claims(opened: _Folder) -> VerifiedPart:
     """Each claim is what the policy lets the method claim, or less."""
     if opened.planned is None:
-        return ["They cannot be derived without a policy that can be planned."], ""
+        fault = "they cannot be derived without a policy that can be planned."
+        return _part("claims", [fault], "")
     stated, derived = opened.recorded.values["claims"], opened.claims
     faults = []
     if len(stated) != len(derived):
@@ -356,25 +362,23 @@ def _claims(opened: _Folder) -> tuple[list[str], str]:
             nearest = min(forms, key=lambda form: len(list(_differences(one, form, ""))))
             faults += _differences(one, nearest, f"claims.{number}")
     less = len(opened.planned.claims) - len(derived)
-    more = " It could claim an epsilon, and does not." if less and not faults else ""
-    return faults, f"{len(stated)} derived again from the policy.{more}"
+    more = " It claims no epsilon, as one made with a fake noise." if less else ""
+    return _part("claims", faults, f"{len(stated)} derived again from the policy.{more}")
 
 
-def _checks(opened: _Folder) -> tuple[list[str], str]:
+def _checks(opened: _Folder) -> VerifiedPart:
     """Each check, recomputed on the table, has the recorded figures."""
     if opened.planned is None or opened.frame is None:
-        return ["They cannot be recomputed without the table and a policy that can be planned."], ""
+        fault = "they cannot be recomputed without the table and a policy that can be planned."
+        return _part("checks", [fault], "")
     stated = opened.recorded.values["checks"]
-    schema = opened.planned.policy.schema
     wanted = release.testable(opened.planned, opened.claims)
     faults, left = [], []
     if len(stated) != len(wanted):
         faults.append(f"checks: {len(stated)} recorded, {len(wanted)} derived from the policy.")
     for number, (one, guarantee) in enumerate(zip(stated, wanted, strict=False)):
-        hidden = any(schema[name].observed for name in guarantee.columns)
-        ordered = isinstance(guarantee, TCloseness) and guarantee.distance is Distance.ORDERED
-        if hidden and ordered:
-            left.append(f"{guarantee} goes by categories that the manifest does not show.")
+        if why := _not_shown(opened, guarantee, one):
+            left.append(f"checks.{number}: {why}")
             continue
         try:
             check = _recomputed(opened.frame, guarantee, opened.planned)
@@ -387,7 +391,20 @@ def _checks(opened: _Folder) -> tuple[list[str], str]:
         faults += _differences(*pair, f"checks.{number}")
         if not check.holds:
             faults.append(f"checks.{number}: {guarantee} does not hold.")
-    return faults, " ".join([f"{len(stated) - len(left)} recomputed on the table.", *left])
+    return _part("checks", faults, f"{len(stated) - len(left)} recomputed on the table.", left)
+
+
+def _not_shown(opened: _Folder, guarantee: Testable, stated: Mapping[str, Any]) -> str:
+    """Why a check cannot be recomputed from what is public, or nothing."""
+    schema = opened.planned.policy.schema if opened.planned else Schema(())
+    ordered = isinstance(guarantee, TCloseness) and guarantee.distance is Distance.ORDERED
+    if ordered and any(schema[name].observed for name in guarantee.columns):
+        return f"{guarantee} follows an order of categories that is not published."
+    unit = schema.flagged("unit")
+    hidden = unit is not None and opened.frame is not None and unit not in opened.frame.columns
+    if hidden and stated["remarks"].get("counted") == "persons":
+        return f"{guarantee} counts persons, and the table does not say whose rows they are."
+    return ""
 
 
 def _recomputed(frame: pl.DataFrame, guarantee: Testable, planned: Plan) -> Check:
@@ -409,7 +426,7 @@ def _without_order(one: Any, other: Any) -> tuple[Any, Any]:
     return both[0], both[1]
 
 
-def _accounting(opened: _Folder) -> tuple[list[str], str]:
+def _accounting(opened: _Folder) -> VerifiedPart:
     """The recorded entries add up to each claim of an epsilon, and account for every draw."""
     fields, faults = opened.fields, []
     entries = []
@@ -422,9 +439,12 @@ def _accounting(opened: _Folder) -> tuple[list[str], str]:
         faults += release.accounting_faults(entries, _priced(opened))
     if fields.draws is not None:
         faults += _draws(fields, entries)
-    counted = f"{len(entries)} spendings" if len(entries) != 1 else "1 spending"
-    drawn = "" if fields.draws is None else " and account for every draw"
-    return faults, f"{counted} add up to what is claimed{drawn}." if entries else "nothing spent."
+    if not fields.spendings:
+        return _part("accounting", faults, "nothing was spent.")
+    missing = "draws: the manifest does not record what the noise itself drew."
+    left = [missing] if fields.draws is None else []
+    adds = "1 spending adds" if len(entries) == 1 else f"{len(entries)} spendings add"
+    return _part("accounting", faults, f"{adds} up to the epsilon of the policy.", left)
 
 
 _SPENDING = tuple(Spending.__dataclass_fields__)
