@@ -22,7 +22,7 @@ from shoal.cli import app
 from shoal.core import ReleaseForm
 from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat.fakes import SeededNoise
-from shoal.io import FORMATS
+from shoal.io import FORMATS, write
 from shoal.methods import REGISTRY
 from shoal.verifying import PartStatus, verify
 
@@ -183,6 +183,27 @@ def test_a_release_with_disarmed_formulas_verifies(tmp_path):
 
     assert "'=1" in (tmp_path / "out" / "release.csv").read_text()
     assert verify(tmp_path / "out").holds
+
+
+def test_labels_beside_a_csv_release_are_covered_by_the_manifest(tmp_path):
+    frame = pl.DataFrame({"age": [1, 1, 2, 2], "ill": [1, 2, 1, 2]})
+    write(frame, tmp_path / "d.sav", labels={"columns": {"age": "Age"}, "values": {}})
+    stated = {
+        "version": 1,
+        "columns": {
+            "age": {"role": "quasi-identifier", "kind": "numeric"},
+            "ill": {"role": "confidential", "kind": "numeric"},
+        },
+        "protect": {"method": "mdav", "k": 2},
+    }
+    out = tmp_path / "out"
+
+    publish.protect(tmp_path / "d.sav", policy.load(stated), out, form="csv", measure=False)
+
+    assert json.loads((out / "labels.json").read_text("utf-8"))["columns"] == {"age": "Age"}
+    assert verify(out).holds
+    (out / "labels.json").write_text("{}")
+    assert "labels.json" in failing(verify(out))["files"]
 
 
 @pytest.fixture(scope="module")

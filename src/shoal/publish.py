@@ -38,6 +38,8 @@ _COMPARED = {KEPT, "comparison.json", "comparison.parquet", "report.html", "sele
 _TABLES = tuple(f"release.{form}" for form in io.FORMATS)
 EXTRAS = ("measurements.parquet",)
 """Tables that methods publish beside the rows."""
+LABELS = "labels.json"
+"""Labels of columns and values beside a CSV file, which has no room for them."""
 
 
 @dataclass(frozen=True)
@@ -232,6 +234,9 @@ def _written(
     else:
         io.write(done.data, table, labels=done.labels, about=about, guard_formulas=guard_formulas)
         written, extras = [table], dict(done.extras)
+        if form == "csv" and done.labels:
+            written.append(public / LABELS)
+            _dump(written[-1], done.labels)
     for name, extra in extras.items():
         written.append(public / f"{name}.parquet")
         io.write(extra, written[-1], labels={})
@@ -488,7 +493,7 @@ def _alone(out: Path) -> Iterator[None]:
 def _is_release(folder: Path) -> bool:
     """Whether a folder holds what we write, and nothing else."""
     names = {path.name for path in folder.iterdir()}
-    if not names <= {MANIFEST, SIGNATURE, "figures.json", html.REPORT, *_TABLES, *EXTRAS}:
+    if not names <= {MANIFEST, SIGNATURE, "figures.json", html.REPORT, LABELS, *_TABLES, *EXTRAS}:
         return False
     return _is_ours(folder)
 

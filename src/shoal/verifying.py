@@ -9,6 +9,7 @@ that is as consistent; only a signature says whose folder it is.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -261,13 +262,20 @@ _NUMBERS = {
 }  # fmt: skip
 
 
+_GUARD = "^'('*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20])"
+"""An apostrophe that disarms a formula; see `shoal.io.write`."""
+
+
 def _read_csv(path: Path, *, guarded: bool) -> pl.DataFrame:
     """Read a CSV file as `io.write` writes it, whatever its columns are called."""
     try:
         frame = pl.read_csv(path, infer_schema=False, glob=False)
     except (OSError, PolarsError, PanicException, UnicodeError):
         raise InputError(f"{path.name}: it cannot be read as CSV.") from None
-    return frame.with_columns(pl.all().str.replace(r"^'([=+\-@\t\r])", "$1")) if guarded else frame
+    if not guarded:
+        return frame
+    plain_names = {name: re.sub(_GUARD, r"\1", name) for name in frame.columns}
+    return frame.with_columns(pl.all().str.replace(_GUARD, "${1}")).rename(plain_names)
 
 
 def _planned(fields: Manifest, frame: pl.DataFrame | None) -> Plan:
