@@ -524,7 +524,7 @@ def test_force_does_not_replace_a_folder_that_is_no_release(desk, name):
     (desk.folder / name).mkdir()
     (desk.folder / name / "thesis.tex").write_text("years of work", encoding="utf-8")
 
-    desk.refuses(f"{name}' is no release of Shoal, so that --force does not replace it.", "--force")
+    desk.refuses(f"{name}' is not a Shoal release; --force will not replace it.", "--force")
 
 
 @pytest.mark.parametrize("name", ["release", "release.internal"])

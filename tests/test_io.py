@@ -363,7 +363,7 @@ def test_a_polars_frame_is_taken_as_it_is():
     raw = io.from_native(TABLE)
 
     assert raw.frame is TABLE
-    assert raw.restore(TABLE) is TABLE
+    assert raw.restoring(())(TABLE) is TABLE
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import random
 import shutil
 import socket
@@ -20,7 +19,7 @@ import shoal
 from shoal import policy, publish
 from shoal.cli import app
 from shoal.core import ReleaseForm
-from shoal.errors import ClaimViolationError, InputError
+from shoal.errors import InputError
 from shoal.hazmat.fakes import SeededNoise
 from shoal.io import FORMATS, write
 from shoal.methods import REGISTRY
@@ -86,7 +85,7 @@ def test_an_untouched_release_verifies_for_every_method_form_format_and_noise(de
         found = verify(folder)
 
         assert found.holds, f"{case}: {found}"
-        for part in ("files", "manifest", "claims", "checks", "report", "versions"):
+        for part in ("files", "manifest", "claims", "checks", "accounting", "report", "versions"):
             assert found[part].status is PartStatus.VERIFIED, found
 
 
@@ -315,6 +314,8 @@ EDITS = [
     ("noisy", stronger, "claims", "epsilon: 0.01 recorded, 1 derived."),
     ("noisy", stronger, "accounting", "derives epsilon 1; the claim says 1/100"),
     ("noisy", halved, "accounting", "spendings.0: A spending states less epsilon"),
+    ("noisy", lambda m: m["spendings"][0].update(sensitivity=1), "report", "not the report"),
+    ("grouped", lambda m: m.update(audience="open"), "report", "not the report"),
     ("noisy", lambda m: m["spendings"].pop(), "accounting", "The ledger derives epsilon"),
     ("noisy", lambda m: m["spendings"][0].update(epsilon=1), "accounting", "derives epsilon"),
     ("noisy", lambda m: m["spendings"][0].update(mechanism="x"), "accounting", "no proof"),
@@ -334,33 +335,32 @@ def test_an_edited_field_of_the_manifest_is_named(
     assert words in found[part]
 
 
-def draws_of(manifest):
-    """What the noise would have written down: its draws by mechanism and scale."""
-    counts = {}
-    for one in manifest["spendings"]:
-        key = one["mechanism"], one["scale"]
-        counts[key] = counts.get(key, 0) + one["draws"]
-    return [{"mechanism": m, "scale": s, "count": n} for (m, s), n in counts.items()]
-
-
 @pytest.mark.parametrize(
     "change",
     [
         lambda m: m["spendings"][0].update(scale=m["spendings"][0]["scale"] * 2),
         lambda m: m["spendings"][0].update(draws=0),
-        lambda m: m["draws"].pop(),
+        lambda m: m["draws"].clear(),
         lambda m: m["draws"][0].update(count=1),
         lambda m: m["draws"][0].update(mechanism="permute-and-flip"),
     ],
 )
 def test_draws_of_the_noise_are_compared_with_the_spendings(noisy, tmp_path, change):
     folder = copied(noisy, tmp_path)
-    edit(folder, lambda m: m.update(draws=draws_of(m)))
-    assert verify(folder)["accounting"].status is PartStatus.VERIFIED
-
     edit(folder, change)
 
-    assert "draws: " in failing(verify(folder))["accounting"]
+    found = failing(verify(folder))
+
+    assert "The ledger accounts for" in found["accounting"]
+    assert "at scale" in found["accounting"]
+
+
+def test_a_manifest_without_its_draws_is_refused(noisy, tmp_path):
+    folder = copied(noisy, tmp_path)
+    edit(folder, lambda m: m.pop("draws"))
+
+    with pytest.raises(InputError, match="'draws': expected this field, found none"):
+        verify(folder)
 
 
 def test_a_release_of_other_versions_is_reported_and_not_failed(grouped, tmp_path):
@@ -457,7 +457,7 @@ odd = st.recursive(
 @settings(max_examples=60)
 @given(data=st.data(), value=odd)
 def test_no_change_of_the_manifest_is_an_error_of_ours_or_goes_unnoticed(noisy, data, value):
-    """Any value anywhere: refused, or named, or the same as before, or what nothing tells."""
+    """Any value anywhere is refused, or named, or the same as before."""
     path = noisy / "manifest.json"
     before = path.read_bytes()
     manifest = json.loads(before)
@@ -467,126 +467,16 @@ def test_no_change_of_the_manifest_is_an_error_of_ours_or_goes_unnoticed(noisy, 
     try:
         path.write_text(json.dumps(changed), encoding="utf-8")
         found = verify(noisy)
-        same = changed == manifest or where[0] in {"versions", "guard_formulas", "audience"}
-        assert same or not found.holds, where
+        assert changed == manifest or not found.holds, where
     except InputError as error:
         assert "is not a Shoal release" in str(error)  # noqa: PT017 (either is right)
     finally:
         path.write_bytes(before)
 
 
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("keys")
-    for name in ("ours", "other"):
-        assert CliRunner().invoke(app, ["keys", "new", str(folder / name)]).exit_code == 0
-    return folder
-
-
 def run(*words):
     done = CliRunner().invoke(app, [str(word) for word in words])
     return done.exit_code, done.output
-
-
-def test_a_signed_release_verifies_with_its_key_and_with_no_other(grouped, tmp_path, keys):
-    folder = copied(grouped, tmp_path)
-
-    assert run("verify", folder, "--key", keys / "ours.pub")[0] == 3  # not signed yet
-    assert run("sign", folder, "--key", keys / "ours")[0] == 0
-    code, told = run("verify", folder, "--key", keys / "ours.pub")
-    wrong, named = run("verify", folder, "--key", keys / "other.pub")
-
-    assert code == 0
-    assert "signature   verified" in told
-    assert (wrong, "manifest.sig: it is not this key's signature" in named) == (3, True)
-    assert "give the public key" in run("verify", folder)[1]
-
-
-def test_an_edited_manifest_of_a_signed_release_is_named(grouped, tmp_path, keys):
-    folder = copied(grouped, tmp_path)
-    run("sign", folder, "--key", keys / "ours")
-    edit(folder, lambda manifest: manifest.update(created="yesterday"))
-
-    code, told = run("verify", folder, "--key", keys / "ours.pub")
-
-    assert code == 3
-    assert "signature   does not hold: manifest.sig" in told
-
-
-def test_openssl_verifies_the_signature(grouped, tmp_path, keys):
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl")
-    folder = copied(grouped, tmp_path)
-    run("sign", folder, "--key", keys / "ours")
-    command = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", str(keys / "ours.pub"),
-               "-rawin", "-in", str(folder / "manifest.json"),
-               "-sigfile", str(folder / "manifest.sig")]  # fmt: skip
-
-    assert os.spawnvp(os.P_WAIT, command[0], command) == 0  # noqa: S606 (as the page shows it)
-
-
-def test_a_release_that_does_not_verify_is_not_signed(grouped, tmp_path, keys):
-    folder = copied(grouped, tmp_path)
-    (folder / "note.txt").touch()
-
-    code, told = run("sign", folder, "--key", keys / "ours")
-
-    assert code == 3
-    assert "was not signed" in told
-    assert not (folder / "manifest.sig").exists()
-
-
-def test_a_signature_is_replaced_by_force_alone_and_a_signed_release_too(
-    desk, grouped, tmp_path, keys
-):
-    folder = copied(grouped, tmp_path)
-    run("sign", folder, "--key", keys / "ours")
-
-    assert run("sign", folder, "--key", keys / "other")[0] == 2
-    assert run("sign", folder, "--key", keys / "other", "--force")[0] == 0
-    assert run("verify", folder, "--key", keys / "other.pub")[0] == 0
-    released(desk, folder, "mdav")
-    assert not (folder / "manifest.sig").exists()
-
-
-def test_a_private_key_is_its_owners_alone_and_never_replaced(keys):
-    assert (keys / "ours").stat().st_mode & 0o777 == 0o600
-    assert b"BEGIN PRIVATE KEY" in (keys / "ours").read_bytes()
-    before = (keys / "ours").read_bytes()
-
-    assert run("keys", "new", keys / "ours")[0] == 2
-    assert (keys / "ours").read_bytes() == before
-
-
-def test_a_key_with_a_passphrase_opens_with_it_alone(grouped, tmp_path):
-    folder, key = copied(grouped, tmp_path), tmp_path / "key"
-    (tmp_path / "right").write_text("correct horse\n")
-    (tmp_path / "wrong").write_text("battery\n")
-    (tmp_path / "empty").touch()
-
-    assert run("keys", "new", key, "--passphrase-file", tmp_path / "right")[0] == 0
-    assert b"ENCRYPTED" in key.read_bytes()
-    assert run("sign", folder, "--key", key)[0] == 2
-    assert run("sign", folder, "--key", key, "--passphrase-file", tmp_path / "wrong")[0] == 2
-    assert run("sign", folder, "--key", key, "--passphrase-file", tmp_path / "empty")[0] == 2
-    assert run("sign", folder, "--key", key, "--passphrase-file", tmp_path / "right")[0] == 0
-    assert run("verify", folder, "--key", tmp_path / "key.pub")[0] == 0
-
-
-def test_what_is_no_key_is_refused_with_a_sentence(grouped, tmp_path, keys):
-    (tmp_path / "text").write_text("no key")
-    folder = copied(grouped, tmp_path)
-
-    for words in (
-        ("sign", folder, "--key", tmp_path / "text"),
-        ("sign", folder, "--key", keys / "ours.pub"),
-        ("sign", folder, "--key", tmp_path / "none"),
-        ("verify", folder, "--key", tmp_path / "text"),
-        ("verify", folder, "--key", keys / "ours"),
-    ):
-        code, told = run(*words)
-        assert code == 2, words
-        assert told.startswith("shoal: ")
 
 
 def test_the_command_prints_a_line_for_each_part_or_json(grouped):
@@ -610,7 +500,6 @@ def test_the_library_has_the_same_door_and_touches_no_network(grouped, monkeypat
     assert shoal.verify(grouped).holds
     with pytest.raises(InputError):
         shoal.verify(grouped / "none")
-    assert ClaimViolationError.exit_code == 3
 
 
 def test_the_schema_of_a_manifest_is_printed_and_knows_every_field(noisy):

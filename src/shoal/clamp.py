@@ -6,12 +6,19 @@ by a function of that cell alone: numbers outside the bounds are clamped, unknow
 become the level `other`, missing cells a public constant, or stay missing where the policy says so
 and the method counts them as one more value. How many did is counted for the
 steward, and never published.
+
+The type of a column is no fact about a cell: one missing cell makes floats of whole numbers in
+pandas, one text makes objects of them. So cells are read one by one, whatever holds them
+(`Cells`), and the type in which a column leaves follows from the policy.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import date
-from typing import Any, cast
+from datetime import date, datetime
+from decimal import Decimal
+from numbers import Real
+from typing import Any, NamedTuple, cast
 
+import numpy as np
 import polars as pl
 
 from shoal.core import Column, Kind, Role, Schema
@@ -20,10 +27,10 @@ from shoal.intake import (
     LARGEST,
     check_names,
     coded_levels,
+    is_number,
     leaving,
     limit,
-    marked_missing,
-    refuse_odd,
+    plain_column,
     rounded,
     typed,
 )
@@ -59,12 +66,13 @@ def adopt(
     series, counts = [], {}
     dtypes: dict[str, pl.DataType] = {}
     for name in (name for name in frame.columns if schema[name] in kept):
-        cells, column = refuse_odd(frame[name]), schema[name]
-        dtypes[name] = leaving(cells.dtype, column)
+        cells, column = frame[name], schema[name]
         if name in columns:
             cells, counts[name] = clamped(cells, column, decimal, keep=keep)
             dtypes[name] = pl.String() if isinstance(cells.dtype, pl.Enum) else cells.dtype
         else:
+            cells = plain_column(cells)
+            dtypes[name] = leaving(cells.dtype, column)
             cells = typed(cells, column, decimal)
         series.append(cells)
     return Table(pl.DataFrame(series), Schema(kept), dtypes), counts
@@ -82,14 +90,13 @@ def clamped(
         keep: missing cells stay missing where the policy says that they are values of their own.
     """
     keep = keep and column.keep_missing
-    series = marked_missing(series, column)
-    missing = series.null_count()
+    cells = read(series, column)
+    missing = int(cells.missing.sum())
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        values, unknown = _categories(series, column, keep=keep)
+        values, unknown = _categories(cells, column, keep=keep)
         return values, {"missing": missing, "unknown": unknown}
-    numbers = (
-        _days(series, column) if column.kind is Kind.DATE else _numbers(series, column, decimal)
-    )
+    found = _days(cells, column) if column.kind is Kind.DATE else _numbers(cells, column, decimal)
+    numbers = found.set(cells.missing, None).alias(column.name)
     unreadable = numbers.null_count() - missing
     values = numbers if keep else numbers.fill_null(cast("Any", constant(column)))
     outside = 0
@@ -113,44 +120,105 @@ def constant(column: Column) -> Any:
     return low + (high - low) / 2
 
 
-def _numbers(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
-    if series.dtype == pl.String:
-        text = series.str.strip_chars()
-        if decimal == ",":
-            text = text.str.replace(",", ".", literal=True)
-        values = text.cast(pl.Float64, strict=False)
-    elif series.dtype.is_numeric() or series.dtype in {pl.Boolean, pl.Null}:
-        values = series.cast(pl.Float64)
-    else:
-        raise InputError(
-            f"Column '{column.name}' is numeric by the policy; expected numbers, found "
-            f"{series.dtype}."
-        )
+class Cells(NamedTuple):
+    """The cells of a column, each read by itself; null where a cell is not of that sort.
+
+    Attributes:
+        text: texts, truth values as `true` and `false`, days as 2026-11-16.
+        number: numbers, truth values as 1 and 0. Whole numbers are floats here, as pandas makes
+            them floats where another cell is missing.
+        day: days.
+        missing: cells that are missing, or that the policy counts as missing.
+    """
+
+    text: pl.Series
+    number: pl.Series
+    day: pl.Series
+    missing: pl.Series
+
+
+def read(series: pl.Series, column: Column) -> Cells:
+    """Read a column cell by cell, whatever its type: equal cells read equally in every type."""
+    cells = _read(series)
+    if not column.missing:
+        return cells
+    marks = [float(mark) for mark in column.missing if is_number(mark)]
+    marked = cells.text.is_in(list(column.missing)).fill_null(value=False)
+    marked |= cells.number.is_in(marks).fill_null(value=False) & cells.text.is_null()
+    return cells._replace(missing=cells.missing | marked)
+
+
+def _read(series: pl.Series) -> Cells:
+    rows, dtype = series.len(), series.dtype
+    text = pl.repeat(None, rows, dtype=pl.String, eager=True)
+    number = pl.repeat(None, rows, dtype=pl.Float64, eager=True)
+    day = pl.repeat(None, rows, dtype=pl.Date, eager=True)
+    if isinstance(dtype, pl.Object):
+        return _read_objects(series)
+    if dtype.is_numeric():
+        number = series.cast(pl.Float64)
+        return Cells(text, number.fill_nan(None), day, series.is_null() | number.is_nan())
+    if dtype == pl.Boolean:
+        number, text = series.cast(pl.Float64), series.cast(pl.String)
+    elif dtype == pl.String or isinstance(dtype, pl.Enum | pl.Categorical):
+        text = series.cast(pl.String)
+    elif dtype == pl.Date or isinstance(dtype, pl.Datetime):
+        day = series.cast(pl.Date)
+        text = day.cast(pl.String)
+    return Cells(text, number, day, series.is_null())
+
+
+def _read_objects(series: pl.Series) -> Cells:
+    """Read Python's own values, as a pandas column of type object holds them."""
+    rows = [_read_object(cell) for cell in series]
+    columns = list(zip(*rows, strict=True)) or [()] * 4
+    types = (pl.String, pl.Float64, pl.Date, pl.Boolean)
+    return Cells(*(pl.Series(values, dtype=t) for values, t in zip(columns, types, strict=True)))
+
+
+def _read_object(cell: Any) -> tuple[str | None, float | None, date | None, bool]:
+    if isinstance(cell, str):
+        return cell.encode("utf-8", "replace").decode(), None, None, False
+    if isinstance(cell, bool | np.bool_):
+        return str(bool(cell)).lower(), float(cell), None, False
+    if isinstance(cell, date) and cell == cell:  # noqa: PLR0124 (NaT is a date, and not itself)
+        day = cell.date() if isinstance(cell, datetime) else cell
+        return day.isoformat(), None, day, False
+    if isinstance(cell, np.datetime64) and not np.isnat(cell):
+        return _read_object(cell.astype("datetime64[D]").item())
+    if isinstance(cell, Real | Decimal):
+        try:
+            number = float(cell)
+        except (OverflowError, ValueError):  # beyond every bound
+            number = float("-inf") if str(cell).startswith("-") else float("inf")
+        missing = np.isnan(number)
+        return None, None if missing else number, None, bool(missing)
+    missing = cell is None or type(cell).__name__ in {"NAType", "NaTType"}
+    return None, None, None, missing or (isinstance(cell, np.datetime64) and bool(np.isnat(cell)))
+
+
+def _numbers(cells: Cells, column: Column, decimal: str | None) -> pl.Series:
+    text = cells.text.str.strip_chars()
+    if decimal == ",":
+        text = text.str.replace(",", ".", literal=True)
+    values = cells.number.fill_null(text.cast(pl.Float64, strict=False)).fill_nan(None)
     if column.bounds is None:
         # Without bounds there is nothing that an infinite value could be clamped to.
         values = values.set(values.is_infinite().fill_null(value=False), None)
-        return values.fill_nan(None).clip(-LARGEST, LARGEST)
-    return values.fill_nan(None)
+        return values.clip(-LARGEST, LARGEST)
+    return values
 
 
-def _days(series: pl.Series, column: Column) -> pl.Series:
-    if series.dtype == pl.String:
-        return series.str.to_date(column.date_format or "%Y-%m-%d", strict=False)
-    if series.dtype == pl.Date or isinstance(series.dtype, pl.Datetime | pl.Null):
-        return series.cast(pl.Date)
-    raise InputError(
-        f"Column '{column.name}' is a date by the policy; expected dates, found {series.dtype}."
-    )
+def _days(cells: Cells, column: Column) -> pl.Series:
+    text = cells.text.str.to_date(column.date_format or "%Y-%m-%d", strict=False)
+    return cells.day.fill_null(text)
 
 
-def _categories(series: pl.Series, column: Column, *, keep: bool) -> tuple[pl.Series, int]:
+def _categories(cells: Cells, column: Column, *, keep: bool) -> tuple[pl.Series, int]:
     levels = cast("tuple[str, ...]", column.levels)
-    text = series.cast(pl.String)
-    if series.dtype.is_float():
-        text = text.str.replace(r"\.0$", "")  # each cell by itself
-    if column.recode:
-        text = text.replace({old: new or None for old, new in column.recode.items()})
-    gone = text.is_null()
+    came = cells.text.fill_null(_codes(cells.number, levels)).set(cells.missing, None)
+    text = came.replace({old: new or None for old, new in (column.recode or {}).items()})
+    gone = cells.missing | (text.is_null() & came.is_not_null())
     values = text.cast(pl.Enum(levels), strict=False)
     unknown = values.is_null() & ~gone
     other = column.other or levels[0]
@@ -158,3 +226,39 @@ def _categories(series: pl.Series, column: Column, *, keep: bool) -> tuple[pl.Se
     values = values.set(unknown, other).set(gone, None if keep else missing)
     values = coded_levels(values, column)
     return values.alias(column.name), int(unknown.sum())
+
+
+def _codes(numbers: pl.Series, levels: Sequence[str]) -> pl.Series:
+    """Write numbers as the categories that they stand for, whole ones without a point.
+
+    Beyond 2^53 whole numbers share their float with others, and the float stands for the category
+    that has it: `refuse_alike` has seen to it that there is one.
+    """
+    whole = (numbers == numbers.round()) & numbers.is_between(-LARGEST_CODE, LARGEST_CODE)
+    text = numbers.cast(pl.String)
+    text = text.set(whole.fill_null(value=False), None).fill_null(
+        numbers.set(~whole.fill_null(value=False), None).cast(pl.Int64).cast(pl.String)
+    )
+    alike = {str(int(float(level))): level for level in levels if _is_long(level)}
+    return text.replace(alike) if alike else text
+
+
+LARGEST_CODE = float(2**63 - 1024)
+"""Largest whole number that a category written as a number is read as."""
+
+
+def _is_long(level: str) -> bool:
+    """Whether a category is a whole number that a float may not hold."""
+    digits = level.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and 15 < len(digits) < 20 and digits[0] != "0"
+
+
+def refuse_alike(column: Column) -> None:
+    """Refuse categories that are numbers, and the same number as a float."""
+    long = [level for level in column.levels or () if _is_long(level)]
+    if len({float(level) for level in long}) < len(long):
+        raise InputError(
+            f"Column '{column.name}': some of its categories are whole numbers beyond 2^53 that "
+            "floating-point numbers cannot tell apart. Give them other codes, such as a letter "
+            "before each."
+        )

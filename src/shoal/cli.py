@@ -152,6 +152,62 @@ def protect(
 
 
 @app.command()
+def report(
+    release: Annotated[Path, typer.Argument(metavar="DIR", help="The release.")],
+    data: Data,
+    policy: PolicyFile,
+    measured: Annotated[
+        bool | None, typer.Option("--measure/--no-measure", help="Run attacks; see `protect`.")
+    ] = None,
+    control: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="People of the same population, not in the table."),
+    ] = None,
+    comparison: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What a comparison printed as JSON, for the report."),
+    ] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+) -> None:
+    """Make the confidential report of a release again; this spends no epsilon."""
+    with _door():
+        from shoal import publish
+        from shoal.partition import compile_notice
+
+        with _progress() as progress, compile_notice(_tell):
+            publish.report(
+                release,
+                data,
+                policy,
+                control=control,
+                comparison=comparison,
+                measure=measured,
+                delimiter=delimiter,
+                encoding=encoding,
+                progress=progress,
+            )
+        typer.echo(f"Confidential: {release}{publish.INTERNAL_SUFFIX}")
+
+
+@app.command()
+def finish(
+    out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for what may be published.")],
+    kept: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the release is kept; beside DIR.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing release.")] = False,
+) -> None:
+    """Put a release in place that is paid for, and could not be written then."""
+    with _door():
+        from shoal import publish
+
+        folder = publish.finish(out, kept=kept, force=force)
+        typer.echo(f"To publish: {folder}  To make its confidential report: shoal report {folder} "
+                   "DATA --policy POLICY")  # fmt: skip
+
+
+@app.command()
 def check(
     released: Data,
     policy: PolicyFile,

@@ -83,6 +83,7 @@ def draft(raw: Raw, *, source: str) -> str:
         lines += _lines(series, replace(made, flag="") if made.flag in flags else made)
         flags.add(made.flag)
     lines += [
+        *_reading(raw),
         "",
         "[protect]",
         'method = "mdav"  # `shoal methods` lists the others',
@@ -94,6 +95,25 @@ def draft(raw: Raw, *, source: str) -> str:
     text = "\n".join(lines) + "\n"
     policy.loads(text, where="the drafted policy")
     return text
+
+
+def _reading(raw: Raw) -> list[str]:
+    """Write down how a text file was read, so that nothing about it is guessed again."""
+    if not raw.reading:
+        return []
+    present = (series.drop_nulls() for series in raw.frame if series.dtype == pl.String)
+    numbers = [text for text in present if _kind(text, 0)[0] is Kind.NUMERIC]
+    marks = (
+        mark
+        for mark in (".", ",")
+        if not any(parse_numbers(text, decimal=mark).null_count() for text in numbers)
+    )
+    stated = {**raw.reading, "decimal": next(marks, None)}
+    return [
+        "",
+        "[reading]  # how the file is written",
+        *(f"{key} = {quoted(mark)}" for key, mark in stated.items() if mark is not None),
+    ]
 
 
 def guess(series: pl.Series) -> Guess:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from polars.exceptions import PolarsError
 
 from shoal.core import Column, Kind, Persons, Role, Schema
 from shoal.errors import InputError, did_you_mean
@@ -206,6 +207,19 @@ def refuse_odd(series: pl.Series) -> pl.Series:
             "number, text or date a cell."
         )
     return series
+
+
+def plain_column(series: pl.Series) -> pl.Series:
+    """A column of Python's own values as one of plain type, or refuse it."""
+    if isinstance(series.dtype, pl.Object):
+        try:
+            return refuse_odd(pl.Series(series.name, list(series)))
+        except (TypeError, ValueError, OverflowError, PolarsError):
+            raise InputError(
+                f"Column '{series.name}' holds values of several types; expected one number, text "
+                "or date a cell. Convert it to text or to numbers first."
+            ) from None
+    return refuse_odd(series)
 
 
 def marked_missing(series: pl.Series, column: Column) -> pl.Series:

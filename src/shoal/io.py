@@ -9,7 +9,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -46,14 +46,37 @@ class Raw:
 
     Attributes:
         labels: {"columns": {name: label}, "values": {name: {value: label}}}.
-        restore: turns a Polars frame into the type that was handed in.
+        restore: turns a Polars frame into the type that was handed in, given columns with the types
+            that they came in, Polars' and their own.
+        types: the types of the columns where they came from.
         found: how the file was written, in words, where that was found out.
+        reading: the same as `[reading]` states it.
     """
 
     frame: pl.DataFrame
     labels: Mapping[str, Any] = field(default_factory=dict)
-    restore: Callable[[pl.DataFrame], Any] = lambda frame: frame
+    restore: "Restore" = lambda frame, _types: frame
+    types: Mapping[str, Any] = field(default_factory=dict)
     found: str = ""
+    reading: Mapping[str, str] = field(default_factory=dict)
+
+    def restoring(self, clamped: Collection[str]) -> Callable[[pl.DataFrame], Any]:
+        """What turns a released frame into the type that was handed in.
+
+        A column leaves in the type that it came in, where its values still fit. That type may
+        follow from a single cell, so that it is not looked at where cells are clamped: such a
+        column leaves in the type that its policy gave it.
+        """
+        types = {
+            name: (self.frame.schema[name], own)
+            for name, own in self.types.items()
+            if name not in clamped
+        }
+        restore = self.restore
+        return lambda frame: restore(frame, types)
+
+
+Restore = Callable[[pl.DataFrame, Mapping[str, tuple[pl.DataType, Any]]], Any]
 
 
 def read(
@@ -70,8 +93,9 @@ def read(
         delimiter: of a CSV file, one character or `\t`; found out where not given.
         encoding: of a CSV file; UTF-8, UTF-16 with a byte order mark and Windows-1252 are
             found out.
-        alone: cells are read each by itself, so that no record may decide about the encoding of
-            the others: what is neither UTF-8 nor marked is refused.
+        alone: cells are read each by itself, and no record decides how the others are read: what
+            is not stated follows from the header, and bytes that are not text make their own cell
+            unknown.
     """
     path = Path(path)
     if path.is_dir():
@@ -95,6 +119,14 @@ def marks(
     """Delimiter and encoding for `read`: as given, or else as the policy states them."""
     given = {"delimiter": delimiter, "encoding": encoding}
     return {key: mark or policy.reading.get(key) for key, mark in given.items()}
+
+
+def marks_of_other(path: Path, marks: Mapping[str, Any]) -> dict[str, Any]:
+    """Marks for a release: those of its original, if its header has them, or else found out."""
+    with _refusing(path), path.open("rb") as file:
+        header = header_line(file.read(SAMPLE)).decode(errors="ignore")
+    mark = stated_delimiter(marks["delimiter"])
+    return {**marks, "delimiter": mark if mark is not None and mark in header else None}
 
 
 def write(
@@ -129,8 +161,14 @@ def write(
         ) from None
 
 
-def from_native(data: Any) -> Raw:
-    """Take a pandas, Polars or PyArrow table."""
+def from_native(data: Any, *, alone: bool = False) -> Raw:
+    """Take a pandas, Polars or PyArrow table.
+
+    Args:
+        data: the table.
+        alone: cells are read each by itself: a pandas column of objects keeps them as they are, and
+            no cell decides about the type of the others.
+    """
     if isinstance(data, pl.DataFrame):
         return Raw(data)
     try:
@@ -146,7 +184,11 @@ def from_native(data: Any) -> Raw:
     if not native.implementation.is_pyarrow() and find_spec("pyarrow") is None:
         raise InputError("A pandas table needs pyarrow on its way in and out: install pyarrow.")
     try:
-        frame = native.to_polars()
+        if native.implementation.is_pyarrow():
+            types = {name: data.schema.field(name) for name in native.columns}
+            return Raw(native.to_polars(), restore=_to_arrow, types=types)
+        types = {name: data[name].dtype for name in native.columns}
+        frame = pl.DataFrame(map(_cells, data.items())) if alone else native.to_polars()
     except ImportError:
         raise InputError("Reading a pandas table needs pyarrow: pip install pyarrow.") from None
     except (Exception, PanicException):  # noqa: BLE001 (their own messages may quote cells)
@@ -154,9 +196,16 @@ def from_native(data: Any) -> Raw:
             "Expected one plain type of value a column, found a column of mixed or unusual "
             "objects. Convert it to text or to numbers first."
         ) from None
-    if native.implementation.is_pyarrow():
-        return Raw(frame, restore=lambda released: _to_arrow(released, frame, data))
-    return Raw(frame, restore=lambda released: _to_pandas(released, frame, data))
+    return Raw(frame, restore=_to_pandas, types=types)
+
+
+def _cells(named: tuple[str, Any]) -> pl.Series:
+    """A pandas column without a look at its cells: numbers and times as they are, else objects."""
+    name, column = named
+    if getattr(column.dtype, "kind", "") in set("iufb") or str(column.dtype).startswith("datetime"):
+        with suppress(Exception):  # a type that Polars does not know is read as objects
+            return pl.Series(name, pl.from_pandas(column))
+    return pl.Series(name, column.astype(object).tolist(), dtype=pl.Object)
 
 
 def _check_names(names: Sequence[Any], where: str) -> None:
@@ -171,19 +220,18 @@ def _check_names(names: Sequence[Any], where: str) -> None:
             raise InputError(f"{where} has two columns named '{name}'; expected each name once.")
 
 
-def _to_pandas(released: pl.DataFrame, before: pl.DataFrame, like: Any) -> Any:
+def _to_pandas(released: pl.DataFrame, types: Mapping[str, tuple[pl.DataType, Any]]) -> Any:
     """Go back to pandas; a column that kept its type here gets its pandas type back.
 
     The index of the original is not released: it may tell the rows.
     """
     result = released.to_pandas()
     for name, dtype in released.schema.items():
-        if name not in before.columns:  # boxes of a tree have columns of their own
-            continue
-        values, wanted = result[name], like[name].dtype
+        values = result[name]
         if hasattr(values.dtype, "categories"):
             values = values.cat.remove_unused_categories()
-        if before.schema[name] == dtype and values.dtype != wanted:
+        came, wanted = types.get(name, (None, None))
+        if came == dtype and values.dtype != wanted:
             # Whole numbers of NumPy, for one, have no room for a cell that is missing now.
             with suppress(TypeError, ValueError):
                 values = values.astype(_without_unused(wanted, values))
@@ -202,13 +250,11 @@ def _without_unused(dtype: Any, values: Any) -> Any:
     return type(dtype)(kept, ordered=dtype.ordered)
 
 
-def _to_arrow(released: pl.DataFrame, before: pl.DataFrame, like: Any) -> Any:
+def _to_arrow(released: pl.DataFrame, types: Mapping[str, tuple[pl.DataType, Any]]) -> Any:
     result = released.to_arrow()
     for place, (name, dtype) in enumerate(released.schema.items()):
-        if name not in before.columns:
-            continue
-        wanted = like.schema.field(name)
-        if before.schema[name] == dtype and result.schema.field(name).type != wanted.type:
+        came, wanted = types.get(name, (None, None))
+        if came == dtype and wanted is not None and result.schema.field(name).type != wanted.type:
             # Some types, such as a dictionary of numbers, can be read and not be cast to.
             with suppress(TypeError, ValueError, NotImplementedError):
                 result = result.set_column(place, wanted, result[name].cast(wanted.type))
@@ -238,19 +284,23 @@ def _read_csv(path: Path, delimiter: str | None, encoding: str | None, *, alone:
         if raw.startswith(mark):
             raise InputError(f"Expected '{path}' to be CSV; it is {name}. Unpack or rename it.")
     known = encoding or found_encoding(raw, path, alone=alone)
-    if known not in {"utf-8", "utf8"}:
+    if alone or known not in {"utf-8", "utf8"}:
         try:
-            raw = raw.decode(known).removeprefix("\ufeff").encode()
+            # A byte that the encoding lacks makes a cell unknown, and not the table unreadable.
+            text = raw.decode(known, "replace" if alone else "strict")
         except (ValueError, LookupError):
             raise InputError(
                 f"Cannot read '{path}' with the encoding '{known}'. State another one."
             ) from None
-    if b"\r" in raw and b"\n" not in raw:
-        raw = raw.replace(b"\r", b"\n")
+        raw = text.removeprefix("\ufeff").encode()
     raw = raw.lstrip(b"\r\n")
     if not raw.strip():
         raise InputError(f"'{path}' is empty; expected a header and one row a person.")
-    separator = stated_delimiter(delimiter) or found_delimiter(raw[:SAMPLE].decode(errors="ignore"))
+    first = header_line(raw)
+    if raw[len(first) : len(first) + 1] == b"\r" and raw[len(first) : len(first) + 2] != b"\r\n":
+        raw = raw.replace(b"\r", b"\n")
+    sample = first if alone else raw[:SAMPLE]
+    separator = stated_delimiter(delimiter) or found_delimiter(sample.decode(errors="ignore"))
     try:
         frame = pl.read_csv(
             raw, separator=separator, infer_schema=False, has_header=False, null_values=""
@@ -264,11 +314,12 @@ def _read_csv(path: Path, delimiter: str | None, encoding: str | None, *, alone:
     _check_numbers(header, path)
     rows = _complete_rows(raw, separator, frame, path)[1:]
     found = f"{known}, delimiter {separator!r}"
-    if _row_names(header, rows):
+    if header[0] == "" and (all(header[1:]) if alone else _row_names(header, rows)):
         header, rows, frame = header[1:], rows[:, 1:], frame[:, 1:]
         found += ", row numbers in the first column left out"
     _check_names(header, f"'{path}'")
-    return Raw(rows.rename(dict(zip(frame.columns, header, strict=True))), found=found)
+    named = rows.rename(dict(zip(frame.columns, header, strict=True)))
+    return Raw(named, found=found, reading={"delimiter": separator, "encoding": known})
 
 
 def check_header(header: Sequence[str], path: Path) -> None:
@@ -287,9 +338,20 @@ def _check_numbers(header: Sequence[str], path: Path) -> None:
         )
 
 
+def header_line(raw: bytes) -> bytes:
+    """The first line of a CSV file, without its end; a line end in quotes is none."""
+    quoted = False
+    for place, byte in enumerate(raw):
+        if byte == ord('"'):
+            quoted = not quoted
+        elif byte in b"\r\n" and not quoted:
+            return raw[:place]
+    return raw
+
+
 def _row_names(header: Sequence[str], rows: pl.DataFrame) -> bool:
     """Whether the first column is what R's write.csv and pandas put there: row numbers, no name."""
-    if len(header) < 2 or header[0] or not all(header[1:]) or not rows.height:
+    if len(header) < 2 or not all(header[1:]) or not rows.height:
         return False
     numbers = rows.to_series().cast(pl.Int64, strict=False)
     first = numbers[0]
@@ -336,13 +398,15 @@ def stated_delimiter(delimiter: str | None) -> str | None:
 def found_encoding(raw: bytes, path: Path, *, alone: bool = False) -> str:
     """Find the encoding: a byte order mark, then UTF-8, then Windows-1252 if it fits.
 
-    The last is a guess from all records, and not made where cells are read `alone`.
+    Where cells are read `alone`, no record has a say: without a mark it is UTF-8.
     """
     for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"),
                        (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"),
                        (b"\xfe\xff", "utf-16")):  # fmt: skip
         if raw.startswith(mark):
             return name
+    if alone:
+        return "utf-8"
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -350,11 +414,6 @@ def found_encoding(raw: bytes, path: Path, *, alone: bool = False) -> str:
     else:
         if b"\0" not in raw:
             return "utf-8"
-    if alone:
-        raise InputError(
-            f"Expected '{path}' to be UTF-8, found other bytes. In an epsilon release no record "
-            "decides how the others are read: state it with --encoding or under [reading]."
-        )
     # Five bytes mean nothing in Windows-1252, and zero bytes are no text.
     if not set(raw).intersection(b"\x81\x8d\x8f\x90\x9d\0"):
         return "cp1252"

@@ -135,7 +135,7 @@ class Manifest(_Record):
     notes: list[str]
     checks: list[CheckRecord]
     spendings: list[SpendingRecord]
-    draws: list[DrawRecord] | None = None
+    draws: list[DrawRecord]
     guard_formulas: bool
     files: dict[str, FileRecord]
 

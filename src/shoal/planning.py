@@ -95,6 +95,8 @@ def plan(
         required=required(policy),
     )
     _several(method, setting)
+    for name in method.clamps(setting):
+        clamp.refuse_alike(policy.schema[name])
     method.refuse(setting)
     if spread:
         _refuse_spread(method, setting)
@@ -175,13 +177,18 @@ def _refuse_spread(method: Method[Any], setting: Setting[Any]) -> None:
     method.refuse_spread(setting)
 
 
-def with_rows(planned: Plan, rows: int) -> Plan:
-    """The plan once the number of rows is known: claims may depend on it where it is public."""
+def with_rows(planned: Plan, rows: int | None) -> Plan:
+    """The plan once the number of rows is known: claims may depend on it where it is public.
+
+    Args:
+        planned: the plan.
+        rows: their number, or none where it is not public.
+    """
+    if rows is None:
+        return planned
     k = getattr(planned.setting.parameters, "k", None) or 1
     if rows < k:
         raise InputError(f"Cannot form one group of k={k:,} from {rows:,} rows. Lower k.")
-    if not persons.rows_are_public(planned.setting):
-        return planned
     setting = replace(planned.setting, rows=rows)
     planned.method.refuse(setting)
     claims = _claims(planned.method, setting, spread=planned.spread)

@@ -1,45 +1,48 @@
-"""Run, render and write: from files to two folders, all or nothing.
+"""Run, render and write: from files to two folders.
 
 `DIR` holds only what may be published; `DIR.internal` holds what compares the release with
-the original. Both are written beside their place under a temporary name, flushed to disk and
-renamed: errors and interrupts leave either nothing or a whole release. A run that is killed may
-leave its temporary folders, mode 0700 and with a dot before their names.
+the original. They are two transactions. The public folder is written whole and put in place, and
+the budget's entry is settled; then, separately, the original is compared with it. That step may
+fail, and be repeated (`report`), without touching the release.
 """
 
-import fcntl
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from shoal import comparison, io, measuring, release
+from shoal import comparison, engine, folders, internal, io, measuring, public, release
 from shoal.comparison import Comparison, Selection
-from shoal.core import Noise, Policy, Progress, Release, silent
-from shoal.errors import InputError
-from shoal.manifest import MANIFEST, SIGNATURE
+from shoal.core import Confidential, Noise, Policy, Progress, Release, silent
+from shoal.errors import InputError, ShoalError
+from shoal.folders import INTERNAL_SUFFIX, check_text, prepare, write_text
 from shoal.measures.attack import DIFFERENCE
-from shoal.planning import NO_PERSON, plan
+from shoal.planning import plan
 from shoal.policy import load
+from shoal.public import EXTRAS
 from shoal.report import evidence, html
-from shoal.serialise import parsed, plain
+from shoal.serialise import plain
 
-INTERNAL_SUFFIX = ".internal"
 KEPT = "results"
 """Folder of a comparison that keeps what is done."""
 ENGINES = ("local", "spark")
+UNFINISHED = ".unfinished"
+"""Suffix of a folder that keeps a release whose place could not be written."""
 _COMPARED = {KEPT, "comparison.json", "comparison.parquet", "report.html", "selection.json"}
-_TABLES = tuple(f"release.{form}" for form in io.FORMATS)
-EXTRAS = ("measurements.parquet",)
-"""Tables that methods publish beside the rows."""
-LABELS = "labels.json"
-"""Labels of columns and values beside a CSV file, which has no room for them."""
+_ROOM = 16 << 20
+"""Bytes to reserve on the disk beyond twice the size of the table's file."""
+
+__all__ = [
+    "EXTRAS", "INTERNAL_SUFFIX", "Published", "check_text", "compare", "finish", "measure",
+    "prepare", "protect", "report", "select", "with_ledger", "write_text",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -114,17 +117,13 @@ def protect(
     stated = with_ledger(load(policy), ledger, source)
     planned = plan(stated, keep_order=keep_order, spread=spread, audience=audience)
     io.check_writable(form, planned.policy.schema.released)
-    internal = out.with_name(out.name + INTERNAL_SUFFIX)
     progress("reading the file", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     alone = planned.method.noisy
-    raw = _opened(data, marks | {"alone": alone}, settings, spread=spread)
+    table = _opened(data, marks | {"alone": alone}, settings, spread=spread)
     others = None if control is None else io.read(control, **marks)
     evidence.check_control(others, planned.policy)
-    compared = evidence.comparison(comparison)
-    inputs = evidence.inputs(
-        data=data, policy=None if isinstance(policy, Policy) else policy, control=control
-    )
+    named = None if isinstance(policy, Policy) else policy
     options: dict[str, str | bool | None] = {
         "format": None if form == "parquet" else form, "keep-order": keep_order,
         "guard-formulas": guard_formulas, "delimiter": delimiter, "encoding": encoding,
@@ -134,53 +133,246 @@ def protect(
         "measure": measure is True and control is None, "no-measure": measure is False,
         "engine": engine if spread else None,
     }  # fmt: skip
+    facts = {
+        "comparison": evidence.comparison(comparison),
+        "inputs": evidence.inputs(data=data, policy=named, control=control),
+        "versions": evidence.versions(),
+        "again": evidence.again(data, named, out, options),
+    }
     # All that can fail for reasons of the place comes before the release is paid for.
-    with _alone(out), _writing(out, internal) as (public, private):
-        for folder in (out, internal):
-            _check_place(folder, force=force)
-        done = release.run(planned, raw, progress=progress, noise=noise, note=out.name)
-        measured, unmeasured = None, evidence.ON_SPARK
-        if isinstance(raw, io.Raw):
-            measured, unmeasured = evidence.measured(
-                planned, raw, done.release, wanted=measure, control=others, progress=progress
-            )
+    with folders.workplace(out) as place:
+        recovered = _ready(place, out, force=force)
+        folders.reserve(place, 2 * data.stat().st_size + _ROOM)
+        done = release.run(planned, table, progress=progress, noise=noise, note=out.name)
         progress("writing", 0, 1)
-        written = _written(done.release, public, form, guard_formulas=guard_formulas, spread=spread)
-        files = {path.relative_to(public).as_posix(): _facts(path) for path in written}
-        manifest = plain(
-            {**done.release.manifest, "guard_formulas": guard_formulas, "files": files}
-        )
-        page = public / html.REPORT
-        page.write_text(html.public_report(manifest), encoding="utf-8")
-        manifest["files"][html.REPORT] = _facts(page)
-        _dump(public / MANIFEST, manifest)
-        figures = {
-            "confidential": html.CONFIDENTIAL,
-            **done.figures,
-            "measured": None if measured is None else measured.facts(),
-            "unmeasured": unmeasured,
-            "comparison": compared,
-            "inputs": inputs,
-            "versions": evidence.versions(),
-            "again": evidence.again(
-                data, None if isinstance(policy, Policy) else policy, out, options
-            ),
-        }
-        _dump(private / "figures.json", figures)
-        officer = html.internal_report(manifest, figures, planned.policy.context)
-        (private / "report.html").write_text(officer, encoding="utf-8")
-        public.chmod(0o755)  # the internal one keeps 0700, as it was made
-        _swap([(private, internal), (public, out)])
+        with _keeping(done, place, out, form=form, guard_formulas=guard_formulas, spread=spread):
+            folders.give_back(place)
+            manifest = public.write(
+                done.release,
+                folders.new_folder(place),
+                form=form,
+                guard_formulas=guard_formulas,
+                spread=spread,
+            )
+            folders.commit(place, out)
         release.settle(done)
-    found = (f"Read as {raw.found}.",) if raw.found else ()
-    told = (unmeasured,) if unmeasured and measure is not False else ()
-    notes = (*found, *done.release.manifest["notes"], *done.warnings, *told)
-    return Published(out, internal, done.release, notes, measured)
+        written = _compared(
+            done.evidence,
+            place,
+            out,
+            planned=planned,
+            release=done.release,
+            manifest=manifest,
+            facts={"suppressed": manifest["suppressed"], "budget": done.account, **facts},
+            measure=measure,
+            control=others,
+            progress=progress,
+        )
+    found = (f"Read as {table.found}.",) if table.found else ()
+    # What became of the confidential step may tell of the table: of an epsilon release only its
+    # folder says so.
+    told = () if planned.method.noisy else (written.failed, written.unmeasured)
+    notes = (
+        *recovered,
+        *found,
+        *done.release.manifest["notes"],
+        *done.warnings,
+        *filter(None, told),
+    )
+    return Published(out, folders.internal_of(out), done.release, notes, written.measured)
 
 
-def _facts(path: Path) -> dict[str, Any]:
-    """What a manifest says of a file."""
-    return {"sha256": evidence.digest(path), "bytes": path.stat().st_size}
+def _ready(place: Path, out: Path, *, force: bool) -> tuple[str, ...]:
+    """Mend what a killed run left, and refuse a place where a release may not be written."""
+    with folders.refusing(out):
+        recovered = folders.recover(place, out)
+        for folder in (out, folders.internal_of(out)):
+            public.refuse_place(folder, force=force)
+        if out.with_name(out.name + UNFINISHED).exists():
+            raise InputError(
+                f"'{out.name}{UNFINISHED}' keeps a release that was paid for and not finished. Run "
+                f"`shoal finish {out}`, or remove that folder."
+            )
+    return recovered
+
+
+def _compared(secret: Confidential[Any], place: Path, out: Path, **terms: Any) -> internal.Written:
+    """Compare a release that is in place with its original; say if the disk does not take it."""
+    try:
+        folder = folders.new_folder(place, "internal")
+        written = internal.write(secret, folder, **terms)
+        folders.put(folder, folders.internal_of(out))
+    except OSError as error:
+        reason = (error.strerror or "the disk refuses it").lower()
+        raise InputError(
+            f"The release is complete in '{out}', and its confidential report could not be "
+            f"written: {reason}. Run `shoal report {out} DATA --policy POLICY` to make it; that "
+            "spends no epsilon."
+        ) from None
+    return written
+
+
+@contextmanager
+def _keeping(done: release.Run, place: Path, out: Path, **terms: Any) -> Iterator[None]:
+    """Keep a release that is paid for where its place cannot be written, and say where it is."""
+    try:
+        yield
+    except (OSError, InputError) as error:
+        reason = str(error) if isinstance(error, InputError) else (error.strerror or "").lower()
+        epsilon = (done.account or {}).get("epsilon")
+        spent = f"Epsilon {epsilon} counts as spent. " if epsilon else ""
+        first = f"Cannot write '{out}': {reason.rstrip('.')}. {spent}"
+        for folder in (out.parent, Path(tempfile.gettempdir())):
+            kept = folder / (out.name + UNFINISHED)
+            try:
+                _keep(done, place, kept, **terms)
+            except (OSError, ShoalError):
+                shutil.rmtree(kept, ignore_errors=True)
+                continue
+            raise InputError(
+                f"{first}The release itself is kept, for you alone, in '{kept}'. Make room, and "
+                f"run `shoal finish {out} --kept {kept}`: that spends nothing more."
+            ) from None
+        raise InputError(f"{first}No other disk had room for the release: it is lost.") from None
+
+
+def _keep(done: release.Run, place: Path, kept: Path, **terms: Any) -> None:
+    kept.mkdir(mode=0o700)
+    new = kept / "public"
+    new.mkdir()
+    public.write(done.release, new, **terms)
+    file, entry = done.booking or (None, None)
+    public.dump(kept / "booking.json", {"file": None if file is None else str(file), "id": entry})
+    del place
+
+
+def finish(out: Path, *, kept: Path | None = None, force: bool = False) -> Path:
+    """Put a release in place that was drawn and paid for, and whose disk was full then.
+
+    Args:
+        out: the folder to write.
+        kept: where the release is kept; by default beside it.
+        force: replace an existing release.
+
+    Returns:
+        The folder.
+    """
+    kept = out.with_name(out.name + UNFINISHED) if kept is None else kept
+    manifest = public.manifest_of(kept / "public")
+    try:
+        booking = json.loads((kept / "booking.json").read_text(encoding="utf-8"))
+        file, entry = booking["file"], booking["id"]
+        whole = all(
+            folders.digest(kept / "public" / name) == fact["sha256"]
+            for name, fact in manifest["files"].items()
+        )
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        raise InputError(f"'{kept}' is damaged: it is not what an unfinished run kept there.")
+    with folders.workplace(out) as place:
+        with folders.refusing(out):
+            folders.recover(place, out)
+            for folder in (out, folders.internal_of(out)):
+                public.refuse_place(folder, force=force)
+            shutil.copytree(kept / "public", place / "new")
+            folders.commit(place, out)
+        if file is not None:
+            release.settle_entry(Path(file), entry)
+        shutil.rmtree(kept, ignore_errors=True)
+    return out
+
+
+def report(
+    out: Path,
+    data: Path,
+    policy: Policy | Path,
+    *,
+    control: Path | None = None,
+    comparison: Path | None = None,
+    measure: bool | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    progress: Progress = silent,
+) -> internal.Written:
+    """Make the confidential folder of a release again, from its files and the original.
+
+    It spends no epsilon and touches nothing that is public. Rows of the release are matched to
+    nobody: losses row by row are known to the run that made the release, and to no other.
+
+    Args:
+        out: the release.
+        data: the table that it was made of.
+        policy: the policy that it was made by.
+        control: people of the same population who are not in the table.
+        comparison: what `shoal compare --json` printed.
+        measure: run attacks and measures of utility.
+        delimiter: of a CSV file.
+        encoding: of a CSV file.
+        progress: called with the stage and how far it is.
+    """
+    manifest = public.manifest_of(out)
+    stated = load(policy)
+    if stated.digest != manifest.get("policy_digest"):
+        raise InputError(f"'{out}' was made by another policy; expected the one of its manifest.")
+    planned = plan(replace(stated, required={}, audience=None))
+    progress("reading the files", 0, 1)
+    marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
+    raw = io.read(data, **marks, alone=planned.method.noisy)
+    others = None if control is None else io.read(control, **marks)
+    evidence.check_control(others, planned.policy)
+    table = next((out / name for name in manifest.get("files", {}) if name.startswith("release.")),
+                 None)  # fmt: skip
+    if table is None or not table.is_file():
+        raise InputError(f"'{out}' lacks its table, or has it in parts; expected release.parquet.")
+    made = Release(io.read(table).frame, (), (), (), manifest)
+    named = None if isinstance(policy, Policy) else policy
+    with folders.workplace(out) as place:
+        with folders.refusing(folders.internal_of(out)):
+            folders.recover(place, out)
+            public.refuse_place(folders.internal_of(out), force=True)
+            shutil.rmtree(folders.internal_of(out), ignore_errors=True)
+        return _compared(
+            Confidential(_Unmatched(raw)),
+            place,
+            out,
+            planned=planned,
+            release=made,
+            manifest=manifest,
+            facts={
+                "suppressed": manifest["suppressed"],
+                "budget": None,
+                "comparison": evidence.comparison(comparison),
+                "inputs": evidence.inputs(data=data, policy=named, control=control),
+                "versions": evidence.versions(),
+                "again": evidence.again(data, named, out, {}),
+            },
+            measure=measure,
+            control=others,
+            progress=progress,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Unmatched:
+    """The original of a release whose rows are matched to nobody."""
+
+    raw: io.Raw
+    dropped: int = 0
+
+    @property
+    def clamped(self) -> Mapping[str, Mapping[str, int]]:
+        """Not known any more."""
+        return {}
+
+    def figures(self, _columns: Any, _form: Any) -> dict[str, Any]:
+        """The number of rows; nothing that compares row by row."""
+        return {
+            "rows": self.raw.frame.height,
+            "unique_on_quasi_identifiers": {"original": None, "released": None},
+            "homogeneous": {},
+            "columns": [],
+        }
 
 
 def _spread(
@@ -210,37 +402,14 @@ def _spread(
 
 def _opened(
     data: Path, marks: Mapping[str, Any], settings: Mapping[str, str] | None, *, spread: bool
-) -> Any:
+) -> engine.Source:
     if not spread:
-        return io.read(data, **marks)
+        return engine.source(io.read(data, **marks))
     if find_spec("pyspark") is None:
         raise InputError("Spark needs the extra 'spark': pip install 'shoal[spark]'.")
     from shoal.engine.spark import files  # noqa: PLC0415 (optional)
 
     return files.read(data, **marks, settings=settings)
-
-
-def _written(
-    done: Release, public: Path, form: str, *, guard_formulas: bool, spread: bool
-) -> list[Path]:
-    """Write the table and what goes beside it; the files."""
-    table = public / f"release.{form}"
-    about = NO_PERSON if NO_PERSON in done.manifest["notes"] else None
-    if spread:
-        from shoal.engine.spark import files  # noqa: PLC0415 (optional)
-
-        written = files.write(done.data, table, rows=done.manifest["rows"], about=about)
-        extras = {name: files.fetched(extra) for name, extra in done.extras.items()}
-    else:
-        io.write(done.data, table, labels=done.labels, about=about, guard_formulas=guard_formulas)
-        written, extras = [table], dict(done.extras)
-        if form == "csv" and done.labels:
-            written.append(public / LABELS)
-            _dump(written[-1], done.labels)
-    for name, extra in extras.items():
-        written.append(public / f"{name}.parquet")
-        io.write(extra, written[-1], labels={})
-    return written
 
 
 def measure(
@@ -274,7 +443,8 @@ def measure(
     stated = load(policy)
     progress("reading the files", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
-    before, after = (io.read(path, **marks).frame for path in (original, released))
+    before = io.read(original, **marks).frame
+    after = io.read(released, **io.marks_of_other(released, marks | {"encoding": encoding})).frame
     others = None if control is None else io.read(control, **marks).frame
     found = measuring.measure(before, after, stated, control=others, progress=progress, **options)
     if out is not None:
@@ -322,7 +492,7 @@ def compare(
     progress("reading the file", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     frame = io.read(data if on_sample is None else on_sample, **marks).frame
-    with _alone(out):
+    with folders.workplace(out) as place, folders.refusing(out):
         prepare(out)
         out.chmod(0o700)
         found = comparison.compare(
@@ -339,15 +509,13 @@ def compare(
         )
         progress("writing", 0, 1)
         page = html.comparison_report(found.facts(), found.plots())
-        with _writing(out / KEPT / "new") as (folder,):
-            (folder / "comparison.json").write_text(found.to_json() + "\n", encoding="utf-8")
-            found.to_frame().write_parquet(
-                folder / "comparison.parquet", metadata={"confidential": html.CONFIDENTIAL}
-            )
-            (folder / "report.html").write_text(page, encoding="utf-8")
-            _flush(folder)
-            for path in list(folder.iterdir()):
-                path.replace(out / path.name)
+        folder = folders.new_folder(place)
+        (folder / "comparison.json").write_text(found.to_json() + "\n", encoding="utf-8")
+        found.to_frame().write_parquet(
+            folder / "comparison.parquet", metadata={"confidential": html.CONFIDENTIAL}
+        )
+        (folder / "report.html").write_text(page, encoding="utf-8")
+        folders.replace_files(folder, out)
     return found
 
 
@@ -382,7 +550,7 @@ def select(
     progress("reading the file", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     frame = io.read(data, **marks, alone=True).frame
-    with _alone(out):
+    with folders.workplace(out):
         prepare(out)
         out.chmod(0o700)
         chosen = comparison.select(
@@ -425,175 +593,3 @@ def with_ledger(policy: Policy, file: Path | None, source: str | None) -> Policy
         if key not in stated:
             raise InputError(f"Expected {option}, or '{key}' under [ledger] in the policy.")
     return replace(policy, ledger=stated)
-
-
-def check_text(path: Path | None, *, force: bool) -> None:
-    """Refuse a place for a text file before the work for it is done."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise InputError(f"Expected a file to write, found the folder '{path}'.")
-    if path.exists() and not force:
-        raise InputError(f"'{path}' exists already. Choose another --out, or add --force.")
-
-
-def write_text(path: Path, text: str, *, force: bool, confidential: bool = False) -> None:
-    """Write a text file, all or nothing; an existing file only if forced.
-
-    Args:
-        path: the file.
-        text: its content.
-        force: replace an existing file.
-        confidential: only the owner may read it.
-    """
-    write_bytes(path, text.encode(), force=force, confidential=confidential)
-
-
-def write_bytes(path: Path, content: bytes, *, force: bool, confidential: bool = False) -> None:
-    """Write a file as `write_text` does."""
-    check_text(path, force=force)
-    with _writing(path) as (folder,):
-        new = folder / path.name
-        new.write_bytes(content)
-        if confidential:
-            new.chmod(0o600)
-        _flush(folder)
-        new.replace(path)
-
-
-def prepare(folder: Path) -> None:
-    """Make a folder to work in, or say why it cannot be made."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _cannot_write(folder, error) from None
-
-
-@contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """Keep other runs from writing the same release; a killed run leaves no lock behind."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        lock = (out.parent / f".{out.name}.lock").open("w")
-    except OSError as error:
-        raise _cannot_write(out, error) from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(
-                f"Another run is writing '{out}'. Wait for it, or choose another --out."
-            ) from None
-        try:
-            yield
-        finally:
-            Path(lock.name).unlink(missing_ok=True)
-
-
-def _is_release(folder: Path) -> bool:
-    """Whether a folder holds what we write, and nothing else."""
-    names = {path.name for path in folder.iterdir()}
-    if not names <= {MANIFEST, SIGNATURE, "figures.json", html.REPORT, LABELS, *_TABLES, *EXTRAS}:
-        return False
-    return _is_ours(folder)
-
-
-def _is_ours(folder: Path) -> bool:
-    for name, key in ((MANIFEST, "shoal_version"), ("figures.json", "confidential")):
-        with suppress(OSError, ValueError):
-            found = parsed((folder / name).read_bytes())
-            if isinstance(found, dict) and key in found:
-                return True
-    return False
-
-
-def _check_place(folder: Path, *, force: bool) -> None:
-    for above in folder.absolute().parents:
-        if _is_ours(above):
-            raise InputError(f"'{folder}' lies inside the release '{above}'; choose another place.")
-    if not folder.exists() and not folder.is_symlink():
-        return
-    if not folder.is_dir() or folder.is_symlink():
-        raise InputError(f"Cannot write the folder '{folder}': a file of that name exists.")
-    if not any(folder.iterdir()):
-        return
-    if not force:
-        raise InputError(
-            f"'{folder}' exists already. Choose another --out, or add --force to replace it."
-        )
-    if not _is_release(folder):
-        raise InputError(f"'{folder}' is no release of Shoal, so that --force does not replace it.")
-
-
-@contextmanager
-def _writing(*targets: Path) -> Iterator[list[Path]]:
-    """Give a temporary folder beside each target, and remove them whatever happens."""
-    folders: list[Path] = []
-    try:
-        for target in targets:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            folders.append(Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent)))
-        yield folders
-    except OSError as error:
-        raise _cannot_write(targets[0], error) from None
-    finally:
-        for folder in folders:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _cannot_write(target: Path, error: OSError) -> InputError:
-    reason = (error.strerror or "the disk refuses it").lower()
-    return InputError(f"Cannot write '{target}': {reason}. Nothing was written.")
-
-
-def _swap(moves: list[tuple[Path, Path]]) -> None:
-    """Put new folders in place of old ones; if one cannot be, put all back."""
-    for new, _ in moves:
-        _flush(new)
-    undo: list[tuple[Path, Path]] = []
-    replaced: list[Path] = []
-    try:
-        for new, target in moves:
-            if target.exists():
-                aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-                replaced.append(aside)
-                target.rename(aside / target.name)
-                undo.append((aside / target.name, target))
-            new.rename(target)
-            undo.append((target, new))
-        for _, target in moves:
-            _flush_folder(target.parent)
-    except BaseException:
-        # An interrupt is undone like an error. If this fails too, what was replaced stays in
-        # its folder beside the target.
-        for moved, back in reversed(undo):
-            moved.rename(back)
-        for aside in replaced:
-            aside.rmdir()
-        raise
-    for aside in replaced:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def _flush(folder: Path) -> None:
-    for path in folder.iterdir():
-        if path.is_dir():
-            _flush(path)
-            continue
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-    _flush_folder(folder)
-
-
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _dump(path: Path, value: Any) -> None:
-    # Infinite numbers, which JSON lacks, become texts.
-    text = json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")

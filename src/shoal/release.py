@@ -20,6 +20,7 @@ from shoal import audiences, engine, io
 from shoal.core import (
     Check,
     Claim,
+    Confidential,
     DifferentialPrivacy,
     Guarantee,
     LDiversity,
@@ -52,15 +53,20 @@ class Run:
     """A release, and what only the steward may see of it.
 
     Attributes:
-        figures: what compares the release with the original: confidential.
-        warnings: what the budget file had to say.
+        evidence: the original beside the release, for the confidential folder: `engine.Evidence`.
+        account: what the budget file says of it: source, epsilon, what remains, warnings.
         booking: the budget file and the entry that `settle` closes once the release is out.
     """
 
     release: Release
-    figures: Mapping[str, Any]
-    warnings: tuple[str, ...] = ()
+    evidence: Confidential[Any]
+    account: Mapping[str, Any] | None = None
     booking: tuple[Path, int] | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the budget file had to say."""
+        return () if self.account is None else tuple(self.account["warnings"])
 
 
 def protect(
@@ -82,8 +88,8 @@ def protect(
         audience: who will get the release, instead of the policy's: open, partner or internal;
             see `shoal.audiences`.
         progress: called with the stage and how far it is.
-        noise: another source of noise, for experiments: a release made with one that is
-            not secure carries no claim of differential privacy.
+        noise: another source of noise, for experiments: a release made with one carries no claim
+            of differential privacy, whatever it is.
 
     Returns:
         The release; `data` in it has the type that was handed in.
@@ -93,8 +99,8 @@ def protect(
             for the audience.
         ClaimViolationError: a required promise cannot be kept; nothing is released.
     """
-    source = engine.source(data)
-    planned = plan(policy, keep_order=keep_order, spread=source.spread, audience=audience)
+    planned = plan(policy, keep_order=keep_order, spread=engine.is_spread(data), audience=audience)
+    source = engine.source(data, alone=planned.method.noisy)
     done = run(planned, source, progress=progress, noise=noise)
     settle(done)
     return done.release
@@ -114,10 +120,10 @@ def run(
     crashes later counts as spent.
 
     Returns:
-        The release, and the figures that compare it with the original, which are as
-        confidential as the original.
+        The release, and the original beside it, which nothing but a confidential folder takes.
     """
     progress("reading columns", 0, 1)
+    ours = noise is None
     noise = OpenDPNoise() if noise is None else noise
     rng = getattr(noise, "rng", None) or np.random.default_rng()
     source = engine.source(raw)
@@ -128,41 +134,43 @@ def run(
         gaps=planned.method.gaps,
         key=0 if planned.policy.schema.persons is None else int(rng.integers(1 << 63)),
     )
-    planned = with_rows(planned, len(rows))
-    claims = tuple(c for c in planned.claims if noise.secure or isinstance(c.guarantee, Testable))
+    planned = with_rows(planned, rows.public_rows(planned.setting))
+    claims = tuple(c for c in planned.claims if ours or isinstance(c.guarantee, Testable))
     _still_covered(planned, claims)
     _not_looked_at(planned, claims, looked=_looked(planned.policy))
-    drawn = dict(getattr(noise, "drawn", {}))
     booked = _book(planned, claims, note)
-    with _counting_as_spent(booked):
+    with counting_as_spent(booked):
         if booked is not None and booked.looked:
             _not_looked_at(planned, claims, looked=True)  # Somebody may have looked just now.
             claims = tuple(map(_if_not_chosen_from_it, claims))
         outcome = rows.run(planned.method, planned.setting, Tools(noise, progress, rng))
         progress("checking promises", 0, 1)
-        _verify(claims, outcome.spendings, noise, drawn)
+        drawn = getattr(noise, "drawn", {})
+        _verify(claims, outcome.spendings, drawn)
         checks = _checked(planned, claims, outcome)
         release = Release(
             data=outcome.data,
             claims=claims,
             checks=checks,
             spendings=outcome.spendings,
-            manifest=_manifest(planned, claims, checks, outcome),
+            manifest=_manifest(planned, claims, checks, outcome, drawn),
             labels=_released_labels(planned, source.labels, outcome.columns),
             extras=outcome.extras,
         )
-        progress("measuring losses", 0, 1)
-        compared = _figures(planned, outcome, rows.clamped, booked)
-        compared["beyond_max_rows"] = rows.dropped
-    told = (*_unreadable(rows.clamped, len(rows)), *_left_out(planned, rows.dropped))
     if booked is None:
-        return Run(release, compared, told)
+        return Run(release, outcome.evidence)
+    account = {
+        "source": planned.policy.ledger["source"],
+        "epsilon": booked.epsilon,
+        "remaining": booked.remaining,
+        "warnings": booked.warnings,
+    }
     booking = (Path(planned.policy.ledger["file"]), booked.id)
-    return Run(release, compared, (*booked.warnings, *told), booking)
+    return Run(release, outcome.evidence, plain(account), booking)
 
 
 @contextmanager
-def _counting_as_spent(booked: budget.Reservation | None) -> Iterator[None]:
+def counting_as_spent(booked: budget.Reservation | None) -> Iterator[None]:
     """Say in every error after the booking that it stays."""
     try:
         yield
@@ -173,36 +181,17 @@ def _counting_as_spent(booked: budget.Reservation | None) -> Iterator[None]:
         raise type(error)(f"{error} {spent}") from None
 
 
-def _figures(
-    planned: Plan,
-    outcome: Outcome,
-    clamped: Mapping[str, Any],
-    booked: budget.Reservation | None,
-) -> dict[str, Any]:
-    """What compares the release with the original, and what is left of the budget."""
-    form, columns = planned.setting.release_form, planned.setting.columns
-    compared = outcome.figures(columns, form)
-    for column in compared["columns"]:
-        if column["name"] in clamped:  # the original here is already clamped
-            column["missing_original"] = clamped[column["name"]]["missing"]
-    account = None if booked is None else {
-        "source": planned.policy.ledger["source"],
-        "epsilon": booked.epsilon,
-        "remaining": booked.remaining,
-        "warnings": booked.warnings,
-    }  # fmt: skip
-    return {
-        **compared,
-        "suppressed": outcome.suppressed,
-        "clamped": clamped,
-        "budget": plain(account),
-    }
-
-
 def settle(done: Run) -> None:
     """Mark the budget's entry of a run as released."""
     if done.booking is not None:
         budget.settle(*done.booking)
+
+
+def settle_entry(file: Path, entry: int) -> None:
+    """Mark an entry of a budget file as released, if it is not yet."""
+    if any(one.id == entry and one.status == "reserved"
+           for account in budget.show(file) for one in account.entries):  # fmt: skip
+        budget.settle(file, entry)
 
 
 def secure_noise() -> Noise:
@@ -238,28 +227,6 @@ def budget_facts(path: Path) -> list[dict[str, Any]]:
         }
         for account in budget.show(path)
     ]
-
-
-def _unreadable(clamped: Mapping[str, Mapping[str, int]], rows: int) -> tuple[str, ...]:
-    """Warn the steward, and nobody else, where much of a column could not be read."""
-    return tuple(
-        f"'{name}': {lost:,} of {rows:,} cells could not be read and count as the constant. Are "
-        "decimal mark, format and categories right? (Confidential: do not publish this line.)"
-        for name, counts in clamped.items()
-        if (lost := counts.get("unreadable", 0) + counts.get("unknown", 0)) > rows / 5
-    )
-
-
-def _left_out(planned: Plan, dropped: int) -> tuple[str, ...]:
-    """Tell the steward, and nobody else, how many rows of persons with too many were left out."""
-    persons = planned.policy.schema.persons
-    if persons is None or not dropped:
-        return ()
-    text = (
-        f"'{persons.column}': {dropped:,} rows beyond the first {persons.most:,} of their persons "
-        "were left out. (Confidential: do not publish this line.)"
-    )
-    return (text,)
 
 
 def _still_covered(planned: Plan, claims: tuple[Claim, ...]) -> None:
@@ -423,21 +390,15 @@ def _book(planned: Plan, claims: Iterable[Claim], note: str) -> budget.Reservati
 def _verify(
     claims: Iterable[Claim],
     spendings: tuple[Spending, ...],
-    noise: Noise,
-    before: Mapping[str, int],
+    drawn: Mapping[tuple[str, Fraction], int],
 ) -> None:
     """Derive the price of what was drawn again, and compare it with every claim.
 
     Args:
         claims: of the release.
         spendings: what the method says that it drew.
-        noise: which counts its draws itself.
-        before: its counts before this run.
+        drawn: what the noise says that it drew.
     """
-    counted: Mapping[str, int] | None = getattr(noise, "drawn", None)
-    drawn = None
-    if counted is not None:
-        drawn = {name: number - before.get(name, 0) for name, number in counted.items()}
     for claim in claims:
         guarantee = claim.guarantee
         if isinstance(guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED:
@@ -447,18 +408,21 @@ def _verify(
 
 
 def accounting_faults(
-    spendings: Iterable[Spending], priced: Iterable[DifferentialPrivacy]
+    spendings: Iterable[Spending],
+    priced: Iterable[DifferentialPrivacy],
+    drawn: Mapping[tuple[str, Fraction], int],
 ) -> tuple[str, ...]:
     """Derive the price of a published release's entries again; what does not fit, in sentences.
 
     Args:
         spendings: the entries of its manifest.
         priced: the guarantees that the entries must add up to.
+        drawn: the draws of its manifest, by mechanism and scale.
     """
     entries, found = tuple(spendings), []
     for guarantee in priced:
         try:
-            ledger.verify(entries, guarantee.epsilon, neighbours=guarantee.neighbours)
+            ledger.verify(entries, guarantee.epsilon, neighbours=guarantee.neighbours, drawn=drawn)
         except InternalError as error:
             found.append(str(error))
     return tuple(dict.fromkeys(found))
@@ -506,6 +470,7 @@ def _manifest(
     claims: Iterable[Claim],
     checks: Iterable[Check],
     outcome: Outcome,
+    drawn: Mapping[tuple[str, Fraction], int],
 ) -> dict[str, Any]:
     return {
         "shoal_version": version("shoal"),
@@ -519,6 +484,10 @@ def _manifest(
         "notes": [*planned.notes, *outcome.notes],
         "checks": [plain(check) for check in checks],
         "spendings": [plain(spending) for spending in outcome.spendings],
+        "draws": [
+            {"mechanism": mechanism, "scale": plain(scale), "count": count}
+            for (mechanism, scale), count in sorted(drawn.items())
+        ],
     }
 
 

@@ -22,7 +22,7 @@ import polars as pl
 from jinja2 import TemplateError
 from polars.exceptions import PanicException, PolarsError
 
-from shoal import checking, io, leaves, manifest, planning, publish, release
+from shoal import checking, folders, io, leaves, manifest, planning, release
 from shoal import policy as policies
 from shoal.core import (
     Check,
@@ -40,7 +40,7 @@ from shoal.core import (
 from shoal.errors import ClaimViolationError, InputError, ShoalError
 from shoal.manifest import MANIFEST, PUBLIC_VERSIONS, SIGNATURE, Manifest, Recorded
 from shoal.planning import Plan
-from shoal.report import evidence, html
+from shoal.report import html
 from shoal.serialise import plain
 
 SHOWN = 5
@@ -137,8 +137,7 @@ class _Folder:
     def claims(self) -> tuple[Claim, ...]:
         """What the policy lets it claim; less where the noise carried no claim."""
         claims = () if self.planned is None else self.planned.claims
-        stated = {str(one.guarantee.get("name")) for one in self.fields.claims}
-        if DifferentialPrivacy.name in stated:
+        if _claims_epsilon(self.fields):
             return claims
         return tuple(one for one in claims if isinstance(one.guarantee, Testable))
 
@@ -178,12 +177,12 @@ def sign(
         ClaimViolationError: something in the folder does not hold.
     """
     place = folder / SIGNATURE
-    publish.check_text(place, force=force)
+    folders.check_text(place, force=force)
     found = verify(folder)
     if not found.holds:
         raise ClaimViolationError(f"'{folder}' does not verify, and was not signed.\n{found}")
     content = signing().sign(manifest.read(folder).raw, key, passphrase=passphrase)
-    publish.write_bytes(place, content, force=force)
+    folders.write_bytes(place, content, force=force)
     return found
 
 
@@ -319,7 +318,7 @@ def _files(opened: _Folder) -> VerifiedPart:
             faults.append(f"{told}: the file is missing.")
         elif (size := (path / name).stat().st_size) != facts.bytes:
             faults.append(f"{told}: {size:,} bytes, and the manifest records {facts.bytes:,}.")
-        elif evidence.digest(path / name) != facts.sha256:
+        elif folders.digest(path / name) != facts.sha256:
             faults.append(f"{told}: its SHA-256 is not the recorded one.")
     if html.REPORT not in listed:
         faults.append(f"{html.REPORT}: the manifest does not list it.")
@@ -437,22 +436,29 @@ def _without_order(one: Any, other: Any) -> tuple[Any, Any]:
 def _accounting(opened: _Folder) -> VerifiedPart:
     """The recorded entries add up to each claim of an epsilon, and account for every draw."""
     fields, faults = opened.fields, []
-    entries = []
+    entries: list[Spending] = []
     for number, record in enumerate(fields.spendings):
         try:
             entries.append(Spending(**{name: getattr(record, name) for name in _SPENDING}))
         except ShoalError as error:
             faults.append(f"spendings.{number}: {error}")
+    drawn: Counter[tuple[str, Fraction]] = Counter()
+    for draw in fields.draws:
+        drawn[draw.mechanism, draw.scale] += draw.count
+    if not _claims_epsilon(fields):  # a fake noise, which need not count
+        drawn = Counter()
+        for entry in entries:
+            drawn[entry.mechanism, entry.scale] += entry.draws
     if not faults:
-        faults += release.accounting_faults(entries, _priced(opened))
-    if fields.draws is not None:
-        faults += _draws(fields, entries)
+        faults += release.accounting_faults(entries, _priced(opened), drawn)
     if not fields.spendings:
         return _part("accounting", faults, "nothing was spent.")
-    missing = "draws: the manifest does not record what the noise itself drew."
-    left = [missing] if fields.draws is None else []
     adds = "1 spending adds" if len(entries) == 1 else f"{len(entries)} spendings add"
-    return _part("accounting", faults, f"{adds} up to the epsilon of the policy.", left)
+    return _part("accounting", faults, f"{adds} up to the epsilon, and account for every draw.")
+
+
+def _claims_epsilon(fields: Manifest) -> bool:
+    return any(one.guarantee.get("name") == DifferentialPrivacy.name for one in fields.claims)
 
 
 _SPENDING = tuple(Spending.__dataclass_fields__)
@@ -477,23 +483,6 @@ def _priced(opened: _Folder) -> list[DifferentialPrivacy]:
             continue  # named among the claims
         found.append(DifferentialPrivacy(epsilon, neighbours, ()))
     return [replace(one, protects=(), invariants=()) for one in found]
-
-
-def _draws(fields: Manifest, entries: list[Spending]) -> Iterator[str]:
-    """What the noise counted, by mechanism and scale, against what the entries say."""
-    spent: Counter[tuple[str, Fraction]] = Counter()
-    drawn: Counter[tuple[str, Fraction]] = Counter()
-    for entry in entries:
-        spent[entry.mechanism, entry.scale] += entry.draws
-    for draw in fields.draws or ():
-        drawn[draw.mechanism, draw.scale] += draw.count
-    for mechanism, scale in sorted({*spent, *drawn}):
-        said, counted = spent[mechanism, scale], drawn[mechanism, scale]
-        if said != counted:
-            yield (
-                f"draws: {counted:,} of {mechanism!a} at scale {scale} were drawn, and the "
-                f"spendings account for {said:,}."
-            )
 
 
 def _report(opened: _Folder) -> VerifiedPart:

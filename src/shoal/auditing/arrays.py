@@ -81,11 +81,6 @@ class Ahead:
         self._pools: list[_Pool] = []
         self._place = 0
 
-    @property
-    def secure(self) -> bool:
-        """As the noise that is drawn from."""
-        return self._noise.secure
-
     def begin(self) -> None:
         """Start a run."""
         self._place = 0

@@ -81,8 +81,6 @@ class _Apart(Exception):  # noqa: N818 (no error: it is what is looked for)
 class _Silent:
     """Discrete Laplace noise and single choices are all that may be drawn."""
 
-    secure = False
-
     def select_many(self, *_args: Any, **_terms: Any) -> Integers:
         raise InternalError(_ONLY)
 

@@ -226,8 +226,6 @@ def exact_answers(runs: Runs) -> tuple[Floats, list[Fraction]]:
 class _Exact:
     """A probe that adds nothing and writes down what noise was asked for."""
 
-    secure = False
-
     def __init__(self) -> None:
         self.answers: list[tuple[Floats, Fraction]] = []
 

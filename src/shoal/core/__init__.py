@@ -16,6 +16,7 @@ from shoal.core.columns import (
     Transform,
     silent,
 )
+from shoal.core.confidential import Confidential
 from shoal.core.promises import (
     Audience,
     Check,
@@ -53,6 +54,7 @@ __all__ = [
     "Check",
     "Claim",
     "Column",
+    "Confidential",
     "Decomposition",
     "DifferentialPrivacy",
     "Distance",

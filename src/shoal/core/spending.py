@@ -58,14 +58,9 @@ class Spending:
 class Noise(Protocol):
     """The randomness that carries privacy, as algorithms see it.
 
-    Values are whole numbers: a mechanism first puts its answers on a public grid. Only a
-    source with `secure = True` supports a claim of differential privacy.
+    Values are whole numbers: a mechanism first puts its answers on a public grid. Only the noise
+    that `shoal.release` builds for a run supports a claim of differential privacy.
     """
-
-    @property
-    def secure(self) -> bool:
-        """Whether the draws come from a source that no seed can repeat."""
-        ...
 
     def discrete_laplace(self, values: NDArray[np.int64], *, scale: Fraction) -> NDArray[np.int64]:
         """Add two-sided geometric noise, P(z) proportional to exp(-|z| / scale), to each value."""

@@ -7,21 +7,30 @@ from shoal.engine import local
 from shoal.engine.engine import Adopted, Outcome, Source
 
 
-def source(data: Any) -> Source:
+def is_spread(data: Any) -> bool:
+    """Whether a table lies in blocks, on Spark."""
+    return type(data).__module__.startswith("pyspark.sql")
+
+
+def source(data: Any, *, alone: bool = False) -> Source:
     """What was handed in, as the engine sees it that it is for.
 
     A Spark DataFrame stays on Spark; any other table is taken into memory.
+
+    Args:
+        data: the table.
+        alone: cells are read each by itself; see `shoal.io.from_native`.
     """
     if isinstance(data, io.Raw):
-        return local.Source(data)
-    if type(data).__module__.startswith("pyspark.sql"):
+        return local.Source.of(data)
+    if is_spread(data):
         from shoal.engine.spark.source import SparkSource  # noqa: PLC0415 (optional)
 
         return SparkSource(data)
     if hasattr(data, "adopt"):
         made: Source = data
         return made
-    return local.Source(io.from_native(data))
+    return local.Source.of(io.from_native(data, alone=alone))
 
 
-__all__ = ["Adopted", "Outcome", "Source", "source"]
+__all__ = ["Adopted", "Outcome", "Source", "is_spread", "source"]

@@ -1,14 +1,30 @@
 """What the pipeline asks of an engine. An engine moves data and holds no privacy logic.
 
 A `Source` is what was handed in. It adopts the policy's types and becomes `Adopted` rows; these run
-a method and become an `Outcome`, of which the pipeline asks what it publishes.
+a method and become an `Outcome`, of which the pipeline asks what it publishes. The original is
+confidential on all of this way; what compares it with the release is `Evidence`.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from shoal.core import Check, ReleaseForm, Schema, Spending, Testable
+from shoal.core import Check, Confidential, ReleaseForm, Schema, Spending, Testable
 from shoal.methods import Method, Setting, Tools
+
+
+class Evidence(Protocol):
+    """The original beside what was made of it."""
+
+    @property
+    def clamped(self) -> Mapping[str, Mapping[str, int]]:
+        """For each clamped column, how many cells were changed."""
+
+    @property
+    def dropped(self) -> int:
+        """How many rows were left out of persons with more than the policy states."""
+
+    def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
+        """Compare with the original."""
 
 
 class Outcome(Protocol):
@@ -45,22 +61,16 @@ class Outcome(Protocol):
     def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
         """Recompute promises on what is released."""
 
-    def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
-        """Compare with the original: confidential."""
+    @property
+    def evidence(self) -> "Confidential[Any]":
+        """The original beside it, `Evidence`."""
 
 
 class Adopted(Protocol):
     """Rows with the types of the policy."""
 
-    @property
-    def clamped(self) -> Mapping[str, Mapping[str, int]]:
-        """For each clamped column, how many cells were changed: confidential."""
-
-    @property
-    def dropped(self) -> int:
-        """How many rows were left out of persons with more than the policy states: confidential."""
-
-    def __len__(self) -> int: ...
+    def public_rows(self, setting: Setting[Any]) -> int | None:
+        """How many rows there are, where neighbouring tables have the same number."""
 
     def run(self, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
         """Run a method, and put its rows in the order of the release form."""
@@ -72,6 +82,10 @@ class Source(Protocol):
     @property
     def labels(self) -> Mapping[str, Any]:
         """Labels of its columns and values."""
+
+    @property
+    def found(self) -> str:
+        """How the file was written, in words, where that was found out."""
 
     @property
     def spread(self) -> bool:

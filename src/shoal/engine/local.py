@@ -1,9 +1,7 @@
 """Run a method on this machine, in memory."""
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,52 +10,66 @@ from numpy.typing import NDArray
 
 from shoal import clamp, figures, intake, io, leaves
 from shoal.checking import check_frame, check_leaves
-from shoal.core import Check, Decomposition, ReleaseForm, Schema, Spending, Testable
-from shoal.methods import Method, Setting, Tools
+from shoal.core import (
+    Check,
+    Confidential,
+    Decomposition,
+    Noise,
+    ReleaseForm,
+    Schema,
+    Spending,
+    Testable,
+)
+from shoal.core.exits import for_method
+from shoal.methods import Masked, Method, Setting, Tools, persons
 from shoal.table import Table
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """Original and protected rows, both in canonical order, and the way back.
+class Evidence:
+    """The original beside what was made of it, row by row, in canonical order.
 
     Attributes:
-        original: the rows that the protected ones stand for, or all.
-        places: for each row of the file, where it stands in the canonical order.
+        raw: the original as it came.
+        original: the rows that the protected ones stand for, or all; clamped, if any were.
+        protected: what was made of them.
+        clamped: for each clamped column, how many cells were changed.
+        dropped: how many rows were left out of persons with more than the policy states.
+    """
+
+    raw: io.Raw
+    original: Table
+    protected: Table | Decomposition
+    clamped: Mapping[str, Mapping[str, int]]
+    dropped: int
+
+    def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
+        """Compare with the original."""
+        return figures.compare(self.original, self.protected, columns, form=form)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a method released, in the order of the release form.
+
+    Attributes:
+        frame: the released rows, or boxes.
+        boxes: the released boxes, if it is boxes.
+        restore: turns a frame into the type that was handed in.
         suppressed: how many rows were left out.
         notes: what the method has to say about this run.
         tables: what may be published beside the rows.
-        raw: the table as it was handed in.
+        evidence: the original beside it.
     """
 
-    original: Table
-    protected: Table | Decomposition
-    places: NDArray[np.int64]
+    frame: pl.DataFrame
+    boxes: Decomposition | None
+    restore: Callable[[pl.DataFrame], Any]
     spendings: tuple[Spending, ...]
-    canonical: NDArray[np.int64] | None
     suppressed: int
-    form: ReleaseForm
-    raw: io.Raw
-    notes: tuple[str, ...] = ()
-    tables: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
-
-    @cached_property
-    def frame(self) -> pl.DataFrame:
-        """The released rows, in the order of the release form.
-
-        An order that no output can tell apart from any other: random bits of the operating
-        system, sorted. That two of n rows get the same 64 bits has probability below n^2 / 2^65.
-        """
-        if isinstance(self.protected, Decomposition):
-            return leaves.to_frame(self.protected, self.original.schema)
-        frame = self.protected.publishable()
-        if self.form is ReleaseForm.ROW_ALIGNED:
-            return frame[self.places]
-        if self.form is ReleaseForm.CANONICAL and self.canonical is not None:
-            return frame[self.canonical]
-        if self.form is ReleaseForm.MARGINALS:
-            return pl.DataFrame([series[_random_order(frame.height)] for series in frame])
-        return frame[_random_order(frame.height)]
+    notes: tuple[str, ...]
+    tables: Mapping[str, Mapping[str, NDArray[Any]]]
+    evidence: Confidential[Evidence]
 
     @property
     def rows(self) -> int:
@@ -72,38 +84,47 @@ class Outcome:
     @property
     def data(self) -> Any:
         """The released table, of the type that was handed in."""
-        return self._restored(self.frame)
+        return self.restore(self.frame)
 
     @property
     def extras(self) -> dict[str, Any]:
         """Tables beside it, by name."""
-        return {name: self._restored(_framed(columns)) for name, columns in self.tables.items()}
-
-    def _restored(self, frame: pl.DataFrame) -> Any:
-        return self.raw.restore(frame)
+        return {name: self.restore(_framed(columns)) for name, columns in self.tables.items()}
 
     def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
         """Recompute promises on what is released."""
-        if isinstance(self.protected, Decomposition):
-            return tuple(check_leaves(self.protected, one, schema) for one in guarantees)
+        if self.boxes is not None:
+            return tuple(check_leaves(self.boxes, one, schema) for one in guarantees)
         return tuple(check_frame(self.frame, one, schema) for one in guarantees)
 
-    def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
-        """Compare with the original: confidential."""
-        return figures.compare(self.original, self.protected, columns, form=form)
+
+@dataclass(frozen=True, eq=False)
+class _Typed:
+    """A table with the types of its policy, and how it came."""
+
+    raw: io.Raw
+    table: Table
+    clamped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    dropped: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A table with the types of its policy, in memory."""
+    """A table with the types of its policy, in memory.
 
-    table: Table
-    clamped: Mapping[str, Mapping[str, int]]
-    raw: io.Raw
-    dropped: int = 0
+    Attributes:
+        typed: the table.
+        restore: turns a released frame into the type that was handed in.
+    """
 
-    def __len__(self) -> int:
-        return len(self.table)
+    typed: Confidential[_Typed]
+    restore: Callable[[pl.DataFrame], Any]
+
+    def public_rows(self, setting: Setting[Any]) -> int | None:
+        """How many rows there are, where neighbouring tables have the same number."""
+        if not persons.rows_are_public(setting):
+            return None
+        return len(for_method(self.typed).table)
 
     def run(self, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
         """Sort the rows canonically and run the method on them.
@@ -114,40 +135,71 @@ class Rows:
         """
         tools.progress("sorting rows", 0, 1)
         columns = None if method.sort_by is None else method.sort_by(setting)
-        order = self.table.canonical_order(columns)
-        original = self.table.take(order)
+        typed = for_method(self.typed)
+        order = typed.table.canonical_order(columns)
+        original = typed.table.take(order)
         masked = method.run(original, setting, tools)
-        places = np.empty_like(order)
-        places[order] = np.arange(order.size)
-        suppressed = 0
-        if masked.kept is not None:
-            suppressed = len(original) - masked.kept.size
-            original = original.take(masked.kept)
+        kept = original if masked.kept is None else original.take(masked.kept)
+        evidence = Evidence(typed.raw, kept, masked.data, typed.clamped, typed.dropped)
+        if isinstance(masked.data, Decomposition):
+            boxes, frame = masked.data, leaves.to_frame(masked.data, original.schema)
+        else:
+            boxes = None
+            frame = masked.data.publishable()
+            frame = _arranged(masked, frame, order, setting.release_form, tools.noise)
         return Outcome(
-            original=original,
-            protected=masked.data,
-            places=places,
+            frame=frame,
+            boxes=boxes,
+            restore=self.restore,
             spendings=masked.spendings,
-            canonical=masked.canonical,
-            suppressed=suppressed,
-            form=setting.release_form,
+            suppressed=len(original) - len(kept),
             notes=masked.notes,
             tables=masked.extras,
-            raw=self.raw,
+            evidence=Confidential(evidence),
         )
+
+
+def _arranged(
+    masked: Masked,
+    frame: pl.DataFrame,
+    order: NDArray[np.int64],
+    form: ReleaseForm,
+    noise: Noise,
+) -> pl.DataFrame:
+    """The released rows in the order of the release form.
+
+    An order that no output can tell apart from any other: random numbers below 2^62, sorted. That
+    two of n rows get the same has probability below n^2 / 2^63.
+    """
+    if form is ReleaseForm.ROW_ALIGNED:
+        places = np.empty_like(order)
+        places[order] = np.arange(order.size)
+        return frame[places]
+    if form is ReleaseForm.CANONICAL and masked.canonical is not None:
+        return frame[masked.canonical]
+    if form is ReleaseForm.MARGINALS:
+        return pl.DataFrame([series[_random_order(frame.height, noise)] for series in frame])
+    return frame[_random_order(frame.height, noise)]
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A table in memory, as it was handed in."""
+    """A table in memory, as it was handed in.
 
-    raw: io.Raw
+    Attributes:
+        labels: of its columns and values.
+        found: how the file was written, in words, where that was found out.
+    """
+
+    raw: Confidential[io.Raw]
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    found: str = ""
     spread: bool = False
 
-    @property
-    def labels(self) -> Mapping[str, Any]:
-        """Labels of its columns and values."""
-        return self.raw.labels
+    @staticmethod
+    def of(raw: io.Raw) -> "Source":
+        """Take a table that was read."""
+        return Source(Confidential(raw), raw.labels, raw.found)
 
     def adopt(
         self,
@@ -160,23 +212,40 @@ class Source:
     ) -> Rows:
         """Bring the rows to the types of the policy, or clamp them to its public domains.
 
-        Of persons with more rows than the policy states, the rest are left out.
+        Of persons with more rows than the policy states, the rest are left out. What is released
+        has the types that came in, but where cells are clamped: there the policy alone says.
         """
-        frame = self.raw.frame
-        if clamped is None:
-            return Rows(intake.adopt(frame, schema, decimal=decimal), {}, self.raw)
-        table, counts = clamp.adopt(frame, schema, columns=clamped, decimal=decimal, keep=gaps)
-        if schema.persons is None:
-            return Rows(table, counts, self.raw)
-        name = schema.persons.column
-        unit = intake.marked_missing(intake.refuse_odd(frame[name]), schema[name])
-        kept = intake.at_most(table, unit, schema.persons, key=key)
-        return Rows(table.take(kept), counts, self.raw, len(table) - kept.size)
+        quiet = frozenset(clamped or ())
+        return Rows(
+            self.raw.map(lambda raw: _typed(raw, schema, clamped, decimal, gaps=gaps, key=key)),
+            for_method(self.raw).restoring(quiet),
+        )
+
+
+def _typed(
+    raw: io.Raw,
+    schema: Schema,
+    clamped: Sequence[str] | None,
+    decimal: str | None,
+    *,
+    gaps: bool,
+    key: int,
+) -> _Typed:
+    if clamped is None:
+        return _Typed(raw, intake.adopt(raw.frame, schema, decimal=decimal))
+    table, counts = clamp.adopt(raw.frame, schema, columns=clamped, decimal=decimal, keep=gaps)
+    if schema.persons is None:
+        return _Typed(raw, table, counts)
+    name = schema.persons.column
+    unit = intake.marked_missing(intake.refuse_odd(raw.frame[name]), schema[name])
+    kept = intake.at_most(table, unit, schema.persons, key=key)
+    return _Typed(raw, table.take(kept), counts, len(table) - kept.size)
 
 
 def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
     """Run a method on a table that is typed already; see `Rows.run`."""
-    return Rows(table, {}, io.Raw(table.frame)).run(method, setting, tools)
+    typed = _Typed(io.Raw(table.frame), table)
+    return Rows(Confidential(typed), lambda frame: frame).run(method, setting, tools)
 
 
 def _framed(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
@@ -186,6 +255,5 @@ def _framed(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
     )
 
 
-def _random_order(rows: int) -> NDArray[np.int64]:
-    keys = pl.Series(np.frombuffer(os.urandom(8 * rows), dtype=np.uint64))
-    return keys.arg_sort().cast(pl.Int64).to_numpy()
+def _random_order(rows: int, noise: Noise) -> NDArray[np.int64]:
+    return np.argsort(noise.uniform(1 << 62, size=rows), kind="stable")

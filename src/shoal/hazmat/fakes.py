@@ -1,7 +1,7 @@
 """Stand-ins for the noise: to record what a mechanism asks for, or to repeat an experiment.
 
-Both say `secure = False`, so a release made with one carries no claim of differential privacy.
-They check their input exactly as the real noise does.
+A release that is made with one carries no claim of differential privacy, because only the noise
+that the pipeline builds itself does. They check their input exactly as the real noise does.
 """
 
 from collections.abc import Sequence

@@ -94,7 +94,7 @@ def verify(
     epsilon: Fraction,
     *,
     neighbours: Neighbours,
-    drawn: Mapping[str, int] | None = None,
+    drawn: Mapping[tuple[str, Fraction], int],
 ) -> None:
     """Derive the price again and compare it with what a release is about to claim.
 
@@ -105,8 +105,8 @@ def verify(
         spendings: the entries of the release.
         epsilon: the claim.
         neighbours: of the claim.
-        drawn: the noise's own count of draws by mechanism, if the entries are to account for
-            every draw.
+        drawn: the noise's own account: how many values it drew, by mechanism and scale. The entries
+            must state every draw, at the scale that it was drawn with.
 
     Raises:
         InternalError: on any mismatch. Nothing may be released.
@@ -115,14 +115,16 @@ def verify(
     derived = total(entries, neighbours=neighbours)
     if derived != epsilon:
         raise InternalError(f"The ledger derives epsilon {derived}; the claim says {epsilon}.")
-    if drawn is not None:
-        counted: Counter[str] = Counter()
-        for entry in entries:
-            counted[entry.mechanism] += entry.draws
-        if +counted != +Counter(drawn):
-            raise InternalError(
-                f"The ledger accounts for draws {dict(counted)}; the noise counted {dict(drawn)}."
-            )
+    stated: Counter[tuple[str, Fraction]] = Counter()
+    for entry in entries:
+        stated[entry.mechanism, entry.scale] += entry.draws
+    for mechanism, scale in sorted({*stated, *drawn}):
+        if stated[mechanism, scale] == drawn.get((mechanism, scale), 0):
+            continue
+        raise InternalError(
+            f"The ledger accounts for {stated[mechanism, scale]:,} draws of {mechanism} at scale "
+            f"{scale}; the noise drew {drawn.get((mechanism, scale), 0):,}."
+        )
 
 
 def _check(spending: Spending) -> None:

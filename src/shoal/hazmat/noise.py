@@ -45,15 +45,12 @@ class CheckedNoise(ABC):
     """The `Noise` protocol with all checks; what the real noise and the fakes share.
 
     Attributes:
-        secure: whether draws may carry a claim of differential privacy.
-        drawn: how many values were drawn, by mechanism, so that the ledger can be held
-            against them.
+        drawn: how many values were drawn, by mechanism and scale. The noise keeps this account
+            itself, and the ledger is held against it.
     """
 
-    secure = False
-
     def __init__(self) -> None:
-        self.drawn: Counter[str] = Counter()
+        self.drawn: Counter[tuple[str, Fraction]] = Counter()
 
     def discrete_laplace(self, values: NDArray[np.int64], *, scale: Fraction) -> NDArray[np.int64]:
         """Add independent two-sided geometric noise to each value, in the shape that came.
@@ -79,7 +76,7 @@ class CheckedNoise(ABC):
         """
         whole = _whole(values, LIMIT)
         _positive(scale, "scale")
-        self.drawn[LAPLACE] += whole.size
+        self.drawn[LAPLACE, Fraction(scale)] += whole.size
         return self._laplace(whole.ravel(), scale).reshape(whole.shape)
 
     def select(self, scores: NDArray[np.int64], *, sensitivity: Fraction, epsilon: Fraction) -> int:
@@ -120,7 +117,7 @@ class CheckedNoise(ABC):
         """
         row = _scores(scores, 1)
         scale = selection_scale(sensitivity, epsilon)
-        self.drawn[SELECTION] += 1
+        self.drawn[SELECTION, scale] += 1
         return self._choose(row, scale)
 
     def select_many(
@@ -141,7 +138,7 @@ class CheckedNoise(ABC):
         """
         rows = _scores(scores, 2)
         scale = selection_scale(sensitivity, epsilon)
-        self.drawn[SELECTION] += len(rows)
+        self.drawn[SELECTION, scale] += len(rows)
         return self._choose_many(rows, scale)
 
     def respond(
@@ -189,7 +186,7 @@ class CheckedNoise(ABC):
         """
         whole = _codes(codes, levels)
         _positive(epsilon, "epsilon")
-        self.drawn[RESPONSE] += whole.size
+        self.drawn[RESPONSE, 1 / Fraction(epsilon)] += whole.size
         return self._respond(whole.ravel(), levels, Fraction(epsilon)).reshape(whole.shape)
 
     def uniform(self, below: int, *, size: int) -> NDArray[np.int64]:
@@ -237,8 +234,6 @@ class OpenDPNoise(CheckedNoise):
     Args:
         threads: at most so many at a time; as many as this process may use by default.
     """
-
-    secure = True
 
     def __init__(self, *, threads: int | None = None) -> None:
         super().__init__()

@@ -3,7 +3,6 @@
 All of it goes to the confidential folder alone: a digest of the original confirms a guess of it.
 """
 
-import hashlib
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ import polars as pl
 from shoal import clamp, io, measuring
 from shoal.core import Policy, Progress, Release, ReleaseForm
 from shoal.errors import InputError, ShoalError
+from shoal.folders import digest
 from shoal.manifest import PUBLIC_VERSIONS, installed
 from shoal.planning import Plan
 from shoal.serialise import parsed
@@ -167,16 +167,6 @@ def again(
         f"print(shoal.measure(people, release, {stated!r}{others}))",
     ]
     return {"command": shlex.join(words), "python": "\n".join(lines)}
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file; of a folder, of its files' names and digests in order."""
-    if path.is_dir():
-        listed = "".join(f"{digest(one)}  {one.relative_to(path).as_posix()}\n"
-                         for one in sorted(path.rglob("*")) if one.is_file())  # fmt: skip
-        return hashlib.sha256(listed.encode()).hexdigest()
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _size(path: Path) -> int:

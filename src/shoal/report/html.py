@@ -9,6 +9,7 @@ they are. Other pages draw by the Plotly bundle pasted into them.
 import json
 from collections.abc import Mapping
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
@@ -17,6 +18,7 @@ from markupsafe import Markup
 
 from shoal.methods import REGISTRY
 from shoal.report import officer, words
+from shoal.serialise import plain
 
 CONFIDENTIAL = "CONFIDENTIAL: computed from the original table; not for publication"
 REPORT = "report.html"
@@ -29,14 +31,17 @@ AUDIT_CONFIDENTIAL = (
 def public_report(manifest: Mapping[str, Any]) -> str:
     """Render what may be published beside the table: a function of the manifest alone.
 
-    The manifest has the digest of this report, which is not in it.
+    The manifest has the digest of this report, which cannot be in it. The report has a digest of
+    all the rest, so that no field of a manifest changes without its report.
     """
     files = {name: facts for name, facts in manifest.get("files", {}).items() if name != REPORT}
     manifest = {**manifest, "files": files}
+    fields = json.dumps(plain(manifest), sort_keys=True, ensure_ascii=False)
     do, dont = words.uses(manifest)
     return _page(
         "public.html",
         manifest=manifest,
+        fields_digest=sha256(fields.encode()).hexdigest(),
         summary=_summary(manifest),
         do=do,
         dont=dont,
@@ -72,6 +77,11 @@ def internal_report(
         requirements=officer.requirements(manifest),
         codebook=words.codebook(manifest),
     )
+
+
+def failed_report(reason: str) -> str:
+    """Render in place of the officer's report why there is none, and what to do."""
+    return _page("failed.html", confidential=CONFIDENTIAL, reason=reason)
 
 
 def audit_report(audit: Mapping[str, Any]) -> str:

@@ -54,7 +54,8 @@ def read(
         sample = file.read(io.SAMPLE)
     sample = sample[: sample.rfind(b"\n") + 1] or sample  # no half a character at the end
     known = encoding or io.found_encoding(sample, path, alone=alone)
-    mark = io.stated_delimiter(delimiter) or io.found_delimiter(sample.decode(known, "ignore"))
+    guide = io.header_line(sample) if alone else sample
+    mark = io.stated_delimiter(delimiter) or io.found_delimiter(guide.decode(known, "ignore"))
     header = next(csv.reader(streams.StringIO(sample.decode(known, "ignore")), delimiter=mark), [])
     header = [name.removeprefix("\ufeff") for name in header]
     io.check_header(header, path)

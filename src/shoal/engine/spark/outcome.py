@@ -1,7 +1,6 @@
 """What a method made of rows in blocks, on its way to a DataFrame."""
 
 import hashlib
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +16,9 @@ from shoal import leaves
 from shoal.checking import check_frame, check_leaves
 from shoal.core import (
     Check,
+    Confidential,
     Decomposition,
+    Noise,
     ReleaseForm,
     Schema,
     Spending,
@@ -59,7 +60,20 @@ class SparkOutcome:
     spendings: tuple[Spending, ...]
     notes: tuple[str, ...]
     tables: Mapping[str, Mapping[str, NDArray[Any]]]
+    noise: Noise
+    clamped: Mapping[str, Mapping[str, int]]
+    dropped: int
     suppressed: int = 0
+
+    @property
+    def evidence(self) -> Confidential["SparkOutcome"]:
+        """The original beside it, which is in its blocks still."""
+        return Confidential(self)
+
+    @cached_property
+    def _secret(self) -> bytes:
+        """What nobody can guess, drawn by the driver for this run: some 300 bits."""
+        return self.noise.uniform(1 << 62, size=5).tobytes()
 
     @cached_property
     def _local(self) -> pl.DataFrame | None:
@@ -68,8 +82,7 @@ class SparkOutcome:
             return leaves.to_frame(self.protected, self.records.layout.schema)
         if isinstance(self.protected, Table):
             frame = self.protected.publishable()
-            order = np.argsort(np.frombuffer(secrets.token_bytes(8 * frame.height), np.uint64))
-            return frame[order]
+            return frame[np.argsort(random_keys(self._secret, 0, frame.height), kind="stable")]
         return None
 
     @cached_property
@@ -151,14 +164,16 @@ class SparkOutcome:
             return [(number, pl.DataFrame(columns))]
 
         if self.form is ReleaseForm.MARGINALS:
-            return permuted(kept, list(leaving), count, len(self.records)).map(dressed)
+            return permuted(kept, list(leaving), count, len(self.records), self._secret).map(
+                dressed
+            )
         by = None
         if self.form is ReleaseForm.ROW_ALIGNED:
             by = [SEQ]
         if self.form is ReleaseForm.CANONICAL and GROUP in self._columns:
             by = [GROUP, RID]
         if by is None:
-            return shuffled(kept, count).map(dressed)
+            return shuffled(kept, count, self._secret).map(dressed)
         order = Order(lambda frame: frame, lambda frame: frame.select(by), dressed)
         made = exchange(kept, [order], [count], rows=len(self.records))
         return Blocks(levelled(made, count, len(self.records)).frame.orderBy("block"))
@@ -214,14 +229,13 @@ def _kept(protected: Kept | Table | Decomposition) -> Kept:
     return protected
 
 
-def shuffled(blocks: Blocks, count: int) -> Blocks:
+def shuffled(blocks: Blocks, count: int, secret: bytes) -> Blocks:
     """Put all records in an order that nobody can tell from any other.
 
-    A record's key is 64 bits of SHAKE-256 over a secret of 256 bits that the driver drew and
+    A record's key is 64 bits of SHAKE-256 over a secret that the driver drew and
     forgets, the number of its block and its place there. A task that runs twice gives the same
     keys, so that no record is lost or doubled, as with bits that the task itself drew.
     """
-    secret = secrets.token_bytes(32)
 
     def part(number: int, frame: pl.DataFrame) -> Numbered:
         keys = random_keys(secret, number, frame.height)
@@ -257,12 +271,12 @@ def levelled(blocks: Blocks, count: int, rows: int) -> Blocks:
     return kept.map(cut).gather(count, merge)
 
 
-def permuted(blocks: Blocks, names: Sequence[str], count: int, rows: int) -> Blocks:
+def permuted(blocks: Blocks, names: Sequence[str], count: int, rows: int, secret: bytes) -> Blocks:
     """Put each column in a random order of its own.
 
     A column's cells are sorted by random keys; the cell of rank p goes to row p.
     """
-    secrets_of = [secrets.token_bytes(32) for _ in names]
+    secrets_of = [secret + place.to_bytes(4, "little") for place in range(len(names))]
 
     def part(number: int, frame: pl.DataFrame) -> Numbered:
         for place, name in enumerate(names):

@@ -72,10 +72,10 @@ def typed(
     kept = [name for name in empty.columns if schema[name].role is not Role.IDENTIFIER]
     if not kept:
         raise InputError("Every column is an identifier, so that nothing is left to release.")
-    for name in kept:
+    quiet = set(clamped or ())
+    for name in set(kept) - quiet:
         intake.refuse_odd(empty[name])
     raw = _raw(frame, store.block_rows)
-    quiet = set(clamped or ())
     loud = {name: schema[name] for name in kept if name not in quiet}
     evidence, levels = _evidence(raw, empty, loud)
     columns = {

@@ -16,6 +16,7 @@ from shoal.engine.spark.outcome import SparkOutcome, protected
 from shoal.engine.spark.rows import Runs, SparkRows
 from shoal.errors import InternalError
 from shoal.methods import Method, Setting, Tools
+from shoal.methods.persons import rows_are_public
 
 Integers = NDArray[np.int64]
 
@@ -56,13 +57,9 @@ class SparkAdopted:
     typed: reading.Typed
     dropped: int = 0
 
-    @property
-    def clamped(self) -> Mapping[str, Mapping[str, int]]:
-        """For each clamped column, how many cells were changed."""
-        return self.typed.clamped
-
-    def __len__(self) -> int:
-        return self.typed.rows
+    def public_rows(self, setting: Setting[Any]) -> int | None:
+        """How many rows there are, where neighbouring tables have the same number."""
+        return self.typed.rows if rows_are_public(setting) else None
 
     def run(self, method: Method[Any], setting: Setting[Any], tools: Tools) -> "SparkOutcome":
         """Run a method, and put its rows in the order of the release form."""
@@ -82,6 +79,9 @@ class SparkAdopted:
             spendings=done.spendings,
             notes=done.notes,
             tables=done.extras,
+            noise=tools.noise,
+            clamped=self.typed.clamped,
+            dropped=self.dropped,
         )
 
 
