@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup setup-dev browser demo test fuzz lint bench papers docs requirements clean
+.PHONY: setup setup-dev browser demo test fuzz lint bench papers docs requirements licences audit release-files clean
 
 # A stamp holds the digest of what was installed, so that a second run is quick and a changed
 # requirements file is noticed.
@@ -80,6 +80,43 @@ requirements:
 	$(COMPILE) pyproject.toml requirements/build.in -o requirements/core.txt
 	$(COMPILE) --all-extras -c requirements/core.txt pyproject.toml requirements/build.in \
 		-o requirements/dev.txt
+	$(COMPILE) -c requirements/core.txt requirements/release.in -o requirements/release.txt
+
+# The licences of all that is pinned, as the installed packages state them.
+licences: setup-dev
+	$(BIN)/python requirements/licences.py
+
+# Tools of the release process, apart from what is released.
+RELEASE := .release
+RELEASE_PIP := $(RELEASE)/bin/python -m pip --disable-pip-version-check --quiet
+$(RELEASE)/tools.stamp: requirements/release.txt
+	test -x $(RELEASE)/bin/python || $(PYTHON) -m venv $(RELEASE)
+	$(RELEASE_PIP) install --require-hashes -r requirements/release.txt
+	touch $@
+
+# Asks a vulnerability service about every pinned package. --strict: a package that the service does
+# not answer for is a failure, not a pass.
+audit: $(RELEASE)/tools.stamp
+	@for file in core dev release; do \
+		$(RELEASE)/bin/pip-audit --strict --require-hashes --disable-pip \
+			-r requirements/$$file.txt || { \
+			echo "requirements/$$file.txt is NOT audited: a package has a known fault, or the" \
+				"service could not be asked; see the line above."; exit 1; }; \
+	done
+
+# What is published with a version: sdist and wheel, bills of materials (CycloneDX 1.6) of the core
+# and of all extras and tools, the licences, and the digests of all of it.
+BOM := $(RELEASE)/bin/cyclonedx-py environment --pyproject pyproject.toml --mc-type library \
+	--spec-version 1.6 --output-reproducible --output-format JSON
+release-files: licences $(RELEASE)/tools.stamp
+	rm -rf dist $(RELEASE)/core
+	$(RELEASE)/bin/hatchling build -d dist -t sdist -t wheel
+	$(PYTHON) -m venv --without-pip $(RELEASE)/core
+	$(RELEASE_PIP) --python $(RELEASE)/core/bin/python install --require-hashes -r requirements/core.txt
+	$(BOM) -o dist/shoal-core.cdx.json $(RELEASE)/core/bin/python
+	$(BOM) -o dist/shoal-all.cdx.json $(BIN)/python
+	cp requirements/LICENCES.md dist/
+	cd dist && sha256sum * > SHA256SUMS
 
 clean:
-	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis site
+	rm -rf $(VENV) $(RELEASE) dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis site

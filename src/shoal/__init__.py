@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from shoal.policy import load as load_policy
     from shoal.release import protect
     from shoal.report import write_report
+    from shoal.verifying import verify
 
 _HOME = {
     "ClaimViolationError": ("shoal.errors", "ClaimViolationError"),
@@ -32,6 +33,7 @@ _HOME = {
     "measure": ("shoal.measuring", "measure"),
     "plan": ("shoal.planning", "plan"),
     "protect": ("shoal.release", "protect"),
+    "verify": ("shoal.verifying", "verify"),
     "write_report": ("shoal.report", "write_report"),
 }
 _ROOMS = {"core", "io", "measures", "methods", "models", "partition", "sample"}
@@ -48,6 +50,7 @@ __all__ = [
     "measure",
     "plan",
     "protect",
+    "verify",
     "write_report",
 ]
 

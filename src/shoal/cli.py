@@ -2,7 +2,7 @@
 
 Heavy imports stand inside the commands, so that `shoal --help` is quick. Results go to
 stdout; progress and errors to stderr. Exit codes: 0 done; 2 the user's move; 3 a required
-promise cannot be kept or a check failed; 70 our bug.
+promise cannot be kept, a check failed or a release does not verify; 70 our bug.
 """
 
 import os
@@ -26,6 +26,8 @@ app = typer.Typer(
 
 budget = typer.Typer(help="Keep the privacy budget of a population.", no_args_is_help=True)
 app.add_typer(budget, name="budget")
+keys = typer.Typer(help="Make keys that sign releases.", no_args_is_help=True)
+app.add_typer(keys, name="keys")
 
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="CSV, Parquet, Arrow, SPSS, Stata or SAS file.")
@@ -41,6 +43,10 @@ Source = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Page = Annotated[Path | None, typer.Option(help="Where to write a report page, confidential.")]
+Passphrase = Annotated[
+    Path | None,
+    typer.Option("--passphrase-file", metavar="FILE", help="Its first line opens the private key."),
+]
 ReplacePage = Annotated[bool, typer.Option("--force", help="Replace an existing report.")]
 
 
@@ -235,6 +241,55 @@ def check(
         typer.echo(terminal.checks_json(checks) if as_json else terminal.checks_text(checks))
         if not all(check.holds for check in checks):
             raise typer.Exit(3)
+
+
+@app.command()
+def verify(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The public folder of a release.")],
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Public key of whoever signed it."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Verify a release that somebody made: without the original, and without the policy file."""
+    with _door():
+        import json
+
+        from shoal.verifying import verify as verify_folder
+
+        found = verify_folder(folder, key=key)
+        typer.echo(json.dumps(found.facts(), indent=2) if as_json else str(found))
+        if not found.holds:
+            raise typer.Exit(3)
+
+
+@app.command()
+def sign(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The public folder of a release.")],
+    key: Annotated[Path, typer.Option(metavar="FILE", help="The private key.")],
+    passphrase: Passphrase = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a signature.")] = False,
+) -> None:
+    """Verify a release, and sign its manifest, which covers every file of it."""
+    with _door():
+        from shoal import verifying
+
+        verifying.sign(folder, key, passphrase=passphrase, force=force)
+        typer.echo(f"Signed {folder}. Others verify it with: shoal verify {folder} --key KEY.pub")
+
+
+@keys.command("new")
+def keys_new(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The private key to write.")],
+    passphrase: Passphrase = None,
+) -> None:
+    """Make a private key, readable by you alone, and its public key FILE.pub; replace nothing."""
+    with _door():
+        from shoal.verifying import signing
+
+        public = signing().new_keys(file, passphrase=passphrase)
+        typer.echo(f"Private key: {file}  To give away: {public}")
 
 
 @app.command()
@@ -536,14 +591,19 @@ def methods() -> None:
 
 
 @app.command()
-def schema() -> None:
+def schema(
+    of_manifest: Annotated[
+        bool, typer.Option("--manifest", help="Of manifest.json instead.")
+    ] = False,
+) -> None:
     """Print a JSON schema of the policy file, for editors."""
     with _door():
         import json
 
-        from shoal.policy import json_schema
+        from shoal import manifest, policy
 
-        typer.echo(json.dumps(json_schema(), indent=2))
+        room = manifest if of_manifest else policy
+        typer.echo(json.dumps(room.json_schema(), indent=2))
 
 
 @budget.command("init")

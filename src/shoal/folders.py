@@ -189,10 +189,15 @@ def write_text(path: Path, text: str, *, force: bool, confidential: bool = False
         force: replace an existing file.
         confidential: only the owner may read it.
     """
+    write_bytes(path, text.encode(), force=force, confidential=confidential)
+
+
+def write_bytes(path: Path, content: bytes, *, force: bool, confidential: bool = False) -> None:
+    """Write a file as `write_text` does."""
     check_text(path, force=force)
     with workplace(path) as place, refusing(path):
         new = place / _NEW
-        new.write_text(text, encoding="utf-8")
+        new.write_bytes(content)
         if confidential:
             new.chmod(0o600)
         with new.open("rb") as file:

@@ -5,7 +5,6 @@ Nothing here is trusted: a path may be a pipe that never ends, brackets may nest
 refused before anything is computed with it.
 """
 
-import json
 import os
 import stat
 import tomllib
@@ -99,18 +98,6 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
         raise InputError(f"{where}: expected numbers of at most {MOST_DIGITS} digits.") from None
     refuse_absurd(content, where)
     return content
-
-
-def parse_json(text: str) -> Any:
-    """Read JSON.
-
-    Raises:
-        ValueError: it is none, or nests too deeply.
-    """
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
 
 
 def refuse_absurd(content: Mapping[str, Any], where: str) -> None:

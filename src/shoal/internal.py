@@ -15,8 +15,9 @@ from shoal.core import Confidential, Progress, Release
 from shoal.core.exits import for_folder
 from shoal.errors import withheld
 from shoal.planning import Plan
-from shoal.public import REPORT, dump
+from shoal.public import dump
 from shoal.report import evidence, html
+from shoal.report.html import REPORT
 
 FIGURES = "figures.json"
 

@@ -9,7 +9,9 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
@@ -18,7 +20,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from shoal import inputs
-from shoal.core import Column, Policy, Schema, Taxonomy
+from shoal.core import Column, Kind, Policy, Schema, Taxonomy
 from shoal.errors import InputError
 from shoal.spec import ColumnSpec, PolicySpec, RequireSpec, sentence
 
@@ -36,7 +38,7 @@ def load(source: Policy | Mapping[str, Any] | str | Path) -> Policy:
     if isinstance(source, Mapping):
         content = _decimals(source)
         inputs.refuse_absurd(content, "policy")
-        return _build(content, folder=Path(), where="policy")
+        return _build(content, _Files(Path()), where="policy")
     if not isinstance(source, str | Path):
         raise InputError(
             f"Expected a policy as a path, a mapping or a Policy, found {type(source).__name__}."
@@ -48,7 +50,62 @@ def load(source: Policy | Mapping[str, Any] | str | Path) -> Policy:
 
 def loads(text: str, *, folder: Path = Path(), where: str = "policy") -> Policy:
     """Read and check a policy given as TOML text; see `load`."""
-    return _build(inputs.parse_toml(text, where), folder=folder, where=where)
+    return _build(inputs.parse_toml(text, where), _Files(folder), where=where)
+
+
+def restored(
+    document: Mapping[str, Any],
+    taxonomies: Mapping[str, list[list[str]]],
+    *,
+    seen: Mapping[str, Iterable[str]],
+) -> Policy:
+    """Build a policy again from what a manifest holds of it, without the files that it names.
+
+    What the manifest leaves out is not there: the budget file, the context, pairs of a recoding.
+
+    Args:
+        document: as `Policy.document`.
+        taxonomies: the rows of each column's taxonomy.
+        seen: the values of columns in the released table. They stand for categories that were
+            only observed, which a manifest does not show; their order says nothing.
+
+    Raises:
+        InputError: it is no policy.
+    """
+    stated = dict(document)
+    files = stated.pop("files", {})
+    columns = stated.get("columns")
+    if not isinstance(columns, Mapping) or not isinstance(files, Mapping):
+        raise InputError("manifest.json, policy: expected its columns, found none.")
+    stated["columns"] = {
+        name: _published(column, seen.get(name, ())) if isinstance(column, Mapping) else column
+        for name, column in columns.items()
+    }
+    kept = _Files(Path(), dict(files), taxonomies)
+    return _build(_decimals(stated), kept, where="manifest.json, policy")
+
+
+def _published(column: Mapping[str, Any], seen: Iterable[str]) -> dict[str, Any]:
+    """A column as a policy file states it: dates as dates, and some categories where it had any."""
+    stated = dict(column)
+    if stated.get("kind") == Kind.DATE:
+        for key in ("top", "bottom", "missing_as"):
+            if key in stated:
+                stated[key] = _day(stated[key])
+        if isinstance(stated.get("bounds"), list):
+            stated["bounds"] = [_day(end) for end in stated["bounds"]]
+    if stated.get("observed") is True:
+        named = [stated.get(key) for key in ("bottom", "top", "other", "missing_as")]
+        known = dict.fromkeys([*(one for one in named if isinstance(one, str)), *seen])
+        stated["categories"] = [*known, *(word for word in ("?", "??") if word not in known)]
+    return stated
+
+
+def _day(value: Any) -> Any:
+    try:
+        return date.fromisoformat(value)
+    except (TypeError, ValueError):
+        return value
 
 
 def json_schema() -> dict[str, Any]:
@@ -62,14 +119,33 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _build(content: Mapping[str, Any], *, folder: Path, where: str) -> Policy:
+@dataclass(frozen=True)
+class _Files:
+    """The files that a policy names: in a folder, or as far as a manifest keeps them.
+
+    Attributes:
+        digests: by name, of those that were read; of a manifest's, all.
+        kept: the rows of each column's taxonomy, if they are not to be read.
+    """
+
+    folder: Path
+    digests: dict[str, str] = field(default_factory=dict)
+    kept: Mapping[str, list[list[str]]] | None = None
+
+    def rows(self, name: str, column: str, key: str) -> list[list[str]]:
+        if self.kept is None:
+            return _read_rows(self.folder, name, self.digests)
+        # A manifest keeps neither pairs of a recoding nor the taxonomy of an identifier.
+        return self.kept.get(column, [["?", "??"]]) if key == "taxonomy" else []
+
+
+def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
     try:
         spec = PolicySpec.model_validate(content)
     except ValidationError as error:
         raise InputError(sentence(error, where)) from None
-    files: dict[str, str] = {}
-    columns = tuple(_column(name, c, folder, files) for name, c in spec.columns.items())
-    document = _document(spec, files)
+    columns = tuple(_column(name, c, files) for name, c in spec.columns.items())
+    document = _document(spec, files.digests)
     text = json.dumps(document, sort_keys=True, ensure_ascii=False)
     protect = spec.protect
     return Policy(
@@ -84,9 +160,9 @@ def _build(content: Mapping[str, Any], *, folder: Path, where: str) -> Policy:
             if (value := getattr(spec.require, name)) is not None
         },
         reading=spec.reading.model_dump(exclude_none=True),
-        ledger=_ledger(spec, folder),
+        ledger=_ledger(spec, files.folder),
         context=spec.context.model_dump(exclude_none=True),
-        measure=_measure(spec, folder),
+        measure=_measure(spec, files.folder),
         document=document,
         digest=hashlib.sha256(text.encode()).hexdigest(),
         audience=spec.release.audience,
@@ -122,15 +198,15 @@ def _ledger(spec: PolicySpec, folder: Path) -> dict[str, Any]:
     return {**stated, "file": str(folder / spec.ledger.file)}
 
 
-def _column(name: str, spec: ColumnSpec, folder: Path, files: dict[str, str]) -> Column:
-    """Read the files that a column names; record their digests in `files`."""
+def _column(name: str, spec: ColumnSpec, files: _Files) -> Column:
+    """Read the files that a column names."""
     values = {field: getattr(spec, field) for field in type(spec).model_fields}
     values["date_format"] = values.pop("format")
     values["missing"] = tuple(spec.missing)
     if spec.categories:
         values["categories"] = tuple(spec.categories)
     if spec.taxonomy:
-        rows = _read_rows(folder, spec.taxonomy, files)
+        rows = files.rows(spec.taxonomy, name, "taxonomy")
         try:
             values["taxonomy"] = Taxonomy(tuple(map(tuple, rows)))
         except InputError as error:
@@ -143,7 +219,7 @@ def _column(name: str, spec: ColumnSpec, folder: Path, files: dict[str, str]) ->
                     f"'{value}'."
                 )
     if spec.recode:
-        pairs = _read_rows(folder, spec.recode, files)
+        pairs = files.rows(spec.recode, name, "recode")
         if any(len(pair) != 2 for pair in pairs) or len({p[0] for p in pairs}) < len(pairs):
             raise InputError(
                 f"Column '{name}', recode '{spec.recode}': expected two cells a row, a value and "

@@ -6,6 +6,7 @@ it sees the `Release`, which never does.
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,17 @@ from shoal import io
 from shoal.core import Release
 from shoal.errors import InputError
 from shoal.folders import digest
-from shoal.inputs import parse_json, read_text
+from shoal.inputs import read_bytes
+from shoal.manifest import MANIFEST, SIGNATURE
 from shoal.planning import NO_PERSON
 from shoal.report import html
-from shoal.serialise import plain
+from shoal.report.html import REPORT
+from shoal.serialise import parsed, plain
 
-MANIFEST = "manifest.json"
-REPORT = "report.html"
 EXTRAS = ("measurements.parquet",)
 """Tables that methods publish beside the rows."""
+LABELS = "labels.json"
+"""Labels of columns and values beside a CSV file, which has no room for them."""
 _TABLES = tuple(f"release.{form}" for form in io.FORMATS)
 _FIGURES = "figures.json"
 
@@ -42,20 +45,20 @@ def write(
         The manifest as it was written.
     """
     written = _tables(release, folder, form, guard_formulas=guard_formulas, spread=spread)
-    manifest = {
-        **release.manifest,
-        "guard_formulas": guard_formulas,
-        "files": {
-            path.relative_to(folder).as_posix(): {
-                "sha256": digest(path),
-                "bytes": path.stat().st_size,
-            }
-            for path in written
-        },
-    }
+    files = {path.relative_to(folder).as_posix(): _facts(path) for path in written}
+    manifest: dict[str, Any] = plain(
+        {**release.manifest, "guard_formulas": guard_formulas, "files": files}
+    )
+    page = folder / REPORT
+    page.write_text(html.public_report(manifest), encoding="utf-8")
+    manifest["files"][REPORT] = _facts(page)
     dump(folder / MANIFEST, manifest)
-    (folder / REPORT).write_text(html.public_report(manifest), encoding="utf-8")
     return manifest
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """What a manifest says of a file."""
+    return {"sha256": digest(path), "bytes": path.stat().st_size}
 
 
 def _tables(
@@ -74,6 +77,9 @@ def _tables(
             release.data, table, labels=release.labels, about=about, guard_formulas=guard_formulas
         )
         written, extras = [table], dict(release.extras)
+        if form == "csv" and release.labels:
+            written.append(folder / LABELS)
+            dump(written[-1], release.labels)
     for name, extra in extras.items():
         written.append(folder / f"{name}.parquet")
         io.write(extra, written[-1], labels={})
@@ -93,7 +99,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
         InputError: the folder is not a release.
     """
     try:
-        content = parse_json(read_text(folder / MANIFEST, MANIFEST))
+        content = parsed(read_bytes(folder / MANIFEST, MANIFEST))
     except (InputError, ValueError):
         content = None
     if not isinstance(content, Mapping) or "shoal_version" not in content:
@@ -123,16 +129,15 @@ def refuse_place(folder: Path, *, force: bool) -> None:
             f"'{folder}' exists already. Choose another --out, or add --force to replace it."
         )
     names = {path.name for path in folder.iterdir()}
-    known = {MANIFEST, _FIGURES, REPORT, *_TABLES, *EXTRAS}
+    known = {MANIFEST, SIGNATURE, _FIGURES, REPORT, LABELS, *_TABLES, *EXTRAS}
     if not names <= known or not _is_ours(folder):
         raise InputError(f"'{folder}' is not a Shoal release; --force will not replace it.")
 
 
 def _is_ours(folder: Path) -> bool:
     for name, key in ((MANIFEST, "shoal_version"), (_FIGURES, "confidential")):
-        try:
-            if key in parse_json(read_text(folder / name, name)):
+        with suppress(InputError, ValueError):
+            found = parsed(read_bytes(folder / name, name))
+            if isinstance(found, dict) and key in found:
                 return True
-        except (InputError, ValueError, TypeError):
-            continue
     return False

@@ -22,6 +22,7 @@ from shoal.core import (
     Claim,
     Confidential,
     DifferentialPrivacy,
+    Guarantee,
     LDiversity,
     Noise,
     Policy,
@@ -40,6 +41,7 @@ from shoal.engine import Outcome, Source
 from shoal.errors import ClaimViolationError, InternalError, ShoalError
 from shoal.hazmat import budget, ledger
 from shoal.hazmat.noise import OpenDPNoise
+from shoal.manifest import PUBLIC_VERSIONS, installed
 from shoal.methods import Tools
 from shoal.planning import Plan, covers, plan, with_rows
 from shoal.serialise import plain
@@ -274,12 +276,46 @@ def _verify(
             )
 
 
+def accounting_faults(
+    spendings: Iterable[Spending],
+    priced: Iterable[DifferentialPrivacy],
+    drawn: Mapping[tuple[str, Fraction], int],
+) -> tuple[str, ...]:
+    """Derive the price of a published release's entries again; what does not fit, in sentences.
+
+    Args:
+        spendings: the entries of its manifest.
+        priced: the guarantees that the entries must add up to.
+        drawn: the draws of its manifest, by mechanism and scale.
+    """
+    entries, found = tuple(spendings), []
+    for guarantee in priced:
+        try:
+            ledger.verify(entries, guarantee.epsilon, neighbours=guarantee.neighbours, drawn=drawn)
+        except InternalError as error:
+            found.append(str(error))
+    return tuple(dict.fromkeys(found))
+
+
+def published_forms(claim: Claim) -> tuple[Claim, ...]:
+    """The claims that a manifest may state where its plan has this one: as strong, or weaker."""
+    return (claim, _if_not_chosen_from_it(claim))
+
+
+def testable(planned: Plan, claims: Iterable[Claim]) -> list[Testable]:
+    """What is checked on a finished table: all that is required or promised, each once."""
+    wanted = (*planned.required, *_promised(claims))
+    return list(dict.fromkeys(one for one in wanted if isinstance(one, Testable)))
+
+
+def _promised(claims: Iterable[Claim]) -> list[Guarantee]:
+    return [claim.guarantee for claim in claims if claim.status is not Status.REFUTED]
+
+
 def _checked(planned: Plan, claims: Iterable[Claim], outcome: Outcome) -> tuple[Check, ...]:
     """Recompute every promise that a table can be tested for, once; stop if one fails."""
-    promised = [claim.guarantee for claim in claims if claim.status is not Status.REFUTED]
-    testable = [g for g in (*planned.required, *promised) if isinstance(g, Testable)]
-    schema = planned.policy.schema
-    checks = outcome.checks(list(dict.fromkeys(testable)), schema)
+    promised = _promised(claims)
+    checks = outcome.checks(testable(planned, claims), planned.policy.schema)
     noisy = any(isinstance(claim.guarantee, DifferentialPrivacy) for claim in claims)
     for check in checks:
         if check.holds:
@@ -307,25 +343,13 @@ def _manifest(
 ) -> dict[str, Any]:
     return {
         "shoal_version": version("shoal"),
+        "versions": installed(PUBLIC_VERSIONS),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "method": planned.method.name,
-        "reference": planned.method.reference,
-        "parameters": plain(planned.setting.parameters.model_dump()),
-        "protected_columns": list(planned.setting.columns),
-        "release_form": planned.setting.release_form.value,
-        "audience": plain(planned.policy.audience),
+        **settled(planned),
         "rows": outcome.rows,
         "suppressed": outcome.suppressed,
         "columns": dict(outcome.columns),
-        "policy": dict(planned.policy.document),
-        "taxonomies": {
-            column.name: [list(path) for path in column.taxonomy.paths]
-            for column in planned.policy.schema.columns
-            if column.taxonomy and column.role is not Role.IDENTIFIER
-        },
-        "policy_digest": planned.policy.digest,
         "claims": [plain(claim) for claim in claims],
-        "not_claimed": list(planned.not_claimed),
         "notes": [*planned.notes, *outcome.notes],
         "checks": [plain(check) for check in checks],
         "spendings": [plain(spending) for spending in outcome.spendings],
@@ -333,6 +357,26 @@ def _manifest(
             {"mechanism": mechanism, "scale": plain(scale), "count": count}
             for (mechanism, scale), count in sorted(drawn.items())
         ],
+    }
+
+
+def settled(planned: Plan) -> dict[str, Any]:
+    """The fields of a manifest that follow from its policy, whatever the table holds."""
+    return {
+        "method": planned.method.name,
+        "reference": planned.method.reference,
+        "parameters": plain(planned.setting.parameters.model_dump()),
+        "protected_columns": list(planned.setting.columns),
+        "release_form": planned.setting.release_form.value,
+        "audience": plain(planned.policy.audience),
+        "policy": dict(planned.policy.document),
+        "taxonomies": {
+            column.name: [list(path) for path in column.taxonomy.paths]
+            for column in planned.policy.schema.columns
+            if column.taxonomy and column.role is not Role.IDENTIFIER
+        },
+        "policy_digest": planned.policy.digest,
+        "not_claimed": list(planned.not_claimed),
     }
 
 

@@ -1,6 +1,7 @@
-"""Nouns as plain JSON values: the one serialiser of manifests, checks and reports."""
+"""Nouns as plain JSON values, and back: the one serialiser of manifests, checks and reports."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -35,3 +36,53 @@ def _plain_number(value: Fraction | Decimal | float) -> int | float | str:
     if exact.denominator == 1:
         return int(exact)
     return float(exact) if Fraction(repr(float(exact))) == exact else str(exact)
+
+
+DEEPEST = 64
+"""How deep lists and objects of a file may lie in one another; ours lie less than ten deep."""
+
+
+def parsed(raw: bytes) -> Any:
+    """Read JSON of a file that anybody may have written.
+
+    Every reader must see the same thing in it. So a key that stands twice in an object, a number
+    that JSON does not know and half of a character are refused, and so is what lies too deep.
+
+    Raises:
+        ValueError: it is no such JSON.
+    """
+    try:
+        value = json.loads(
+            raw.decode("utf-8"), object_pairs_hook=_once, parse_float=_finite, parse_constant=_none
+        )
+        json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("It is nested too deep.") from None
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [item for one in level for item in _inside(one)]
+        if not level:
+            return value
+    raise ValueError("It is nested too deep.")
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("A key stands twice in one object.")
+    return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if isfinite(number) else _none(text)
+
+
+def _none(text: str) -> float:
+    raise ValueError(f"{text[:20]} is no number of JSON.")

@@ -2,42 +2,26 @@
 
 import base64
 import hashlib
-import json
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
 from fastapi import BackgroundTasks
 
 from shoal.studio import downloads
-from shoal.studio.keeping import write_json
 
 
-@pytest.fixture
-def studio(tmp_path):
-    """As much of a studio as a download needs."""
-    folder = tmp_path / "job" / "out" / "release-x"
-    folder.mkdir(parents=True)
-    (folder / "manifest.json").write_text("{}")
-    write_json(tmp_path / "job" / "result.json", {"labels": {"columns": {"age": "</script>Age"}}})
-    jobs = SimpleNamespace(folder=lambda _id: tmp_path / "job")
-    return SimpleNamespace(temporary=tmp_path, jobs=jobs, released=lambda _id: folder)
+def test_the_archive_holds_the_public_folder_and_is_its_owners_alone(tmp_path):
+    folder = tmp_path / "release-x"
+    folder.mkdir()
+    for name in ("manifest.json", "labels.json", "release.csv"):
+        (folder / name).write_text("{}")
+    studio = SimpleNamespace(temporary=tmp_path, released=lambda _id: folder)
 
-
-@pytest.mark.parametrize(("form", "labelled"), [("csv", True), ("parquet", False)])
-def test_labels_come_along_where_the_table_has_no_room_for_them(studio, form, labelled):
-    (studio.released("x") / f"release.{form}").write_bytes(b"age\n1\n")
     answer = downloads.public_zip(studio, "x", BackgroundTasks())
-    with zipfile.ZipFile(answer.path) as archive:
-        names = archive.namelist()
-        labels = json.loads(archive.read("release-x/labels.json")) if labelled else {}
 
-    assert set(names) == {
-        "release-x/manifest.json", f"release-x/release.{form}",
-        *(["release-x/labels.json"] if labelled else []),
-    }  # fmt: skip
-    assert labels.get("columns") == ({"age": "</script>Age"} if labelled else None)
+    with zipfile.ZipFile(answer.path) as archive:
+        assert set(archive.namelist()) == {f"release-x/{path.name}" for path in folder.iterdir()}
     assert Path(answer.path).stat().st_mode & 0o777 == 0o600
 
 

@@ -94,6 +94,11 @@ def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspac
         page = client.get(f"/api/releases/{job}/{name}")
         assert page.status_code == 200
         assert "unsafe-inline" not in page.headers["content-security-policy"]
+    found = client.get(f"/api/releases/{job}/verification").json()
+    page = client.get(f"/w/{workspace}/releases/{job}/verification")
+    assert found["holds"] is True
+    assert {part["status"] for part in found["parts"]} == {"verified", "not compared"}
+    assert "verified</span> All that could be derived again" in page.text
     saved = client.get(f"/api/releases/{job}/internal.html", params={"save": True})
     assert "attachment" in saved.headers["content-disposition"]
 

@@ -3,10 +3,8 @@
 All of it goes to the confidential folder alone: a digest of the original confirms a guess of it.
 """
 
-import platform
 import shlex
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,10 @@ from shoal import clamp, io, measuring
 from shoal.core import Policy, Progress, Release, ReleaseForm
 from shoal.errors import InputError, ShoalError
 from shoal.folders import digest
-from shoal.inputs import parse_json, read_text
+from shoal.inputs import read_bytes
+from shoal.manifest import PUBLIC_VERSIONS, installed
 from shoal.planning import Plan
+from shoal.serialise import parsed
 
 MEASURED = 50_000
 """Rows up to which a release is measured unless the caller says; more take minutes."""
@@ -26,7 +26,7 @@ ON_SPARK = (
     "The release was not measured, because it was made on Spark. Use `shoal measure` on a sample "
     "of both tables for attacks and utility."
 )
-_LIBRARIES = ("shoal", "numpy", "numba", "polars", "opendp", "scikit-learn", "pyspark")
+_LIBRARIES = (*PUBLIC_VERSIONS, "numba", "scikit-learn", "pyspark")
 _READERS = {
     "csv": "polars.read_csv",
     "parquet": "polars.read_parquet",
@@ -103,9 +103,9 @@ def comparison(path: Path | None) -> dict[str, Any] | None:
     """Read what `shoal compare --json` printed, to show this release among others."""
     if path is None:
         return None
-    text = read_text(path, f"the comparison '{path.name}'")
+    raw = read_bytes(path, f"the comparison '{path.name}'")
     try:
-        found = parse_json(text)
+        found = parsed(raw)
         rows = [*found["candidates"], *found["baselines"]]
         _ = [(row["label"], row["method"], row["parameters"], row["standing"]) for row in rows]
         _ = [(one["value"], one["low"], one["high"]) for row in rows
@@ -128,13 +128,7 @@ def inputs(**paths: Path | None) -> dict[str, dict[str, Any]]:
 
 def versions() -> dict[str, str]:
     """What was installed."""
-    found = {"python": platform.python_version()}
-    for name in _LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    return installed(_LIBRARIES)
 
 
 def again(

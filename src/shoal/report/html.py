@@ -9,6 +9,7 @@ they are. Other pages draw by the Plotly bundle pasted into them.
 import json
 from collections.abc import Mapping
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
@@ -17,19 +18,30 @@ from markupsafe import Markup
 
 from shoal.methods import REGISTRY
 from shoal.report import officer, words
+from shoal.serialise import plain
 
 CONFIDENTIAL = "CONFIDENTIAL: computed from the original table; not for publication"
+REPORT = "report.html"
+"""Name of a release's report, in both folders."""
 AUDIT_CONFIDENTIAL = (
     "CONFIDENTIAL: shows the tables that the audit ran on, row by row; not for publication"
 )
 
 
 def public_report(manifest: Mapping[str, Any]) -> str:
-    """Render what may be published beside the table."""
+    """Render what may be published beside the table: a function of the manifest alone.
+
+    The manifest has the digest of this report, which cannot be in it. The report has a digest of
+    all the rest, so that no field of a manifest changes without its report.
+    """
+    files = {name: facts for name, facts in manifest.get("files", {}).items() if name != REPORT}
+    manifest = {**manifest, "files": files}
+    fields = json.dumps(plain(manifest), sort_keys=True, ensure_ascii=False)
     do, dont = words.uses(manifest)
     return _page(
         "public.html",
         manifest=manifest,
+        fields_digest=sha256(fields.encode()).hexdigest(),
         summary=_summary(manifest),
         do=do,
         dont=dont,

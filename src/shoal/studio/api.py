@@ -25,6 +25,7 @@ from shoal.studio.keeping import ID
 from shoal.studio.planned import Card, Preview, audience_of
 from shoal.studio.profile import DataProfile
 from shoal.studio.workspace import Workspace
+from shoal.verifying import verify
 
 
 class Refusal(BaseModel):
@@ -200,6 +201,21 @@ class BudgetOut(BaseModel):
     """The budget file of this studio."""
 
     accounts: list[dict[str, Any]]
+
+
+class PartOut(BaseModel):
+    """A part of a release that was compared."""
+
+    name: str
+    status: str
+    sentences: list[str]
+
+
+class VerificationOut(BaseModel):
+    """Whether the folder of a release agrees with its manifest."""
+
+    holds: bool
+    parts: list[PartOut]
 
 
 class LinkOut(BaseModel):
@@ -433,6 +449,12 @@ def new_link(request: Request, studio: TheStudio) -> LinkOut:
 def public_zip(studio: TheStudio, job: Id, tasks: BackgroundTasks) -> Response:
     """What may be published, as one archive."""
     return downloads.public_zip(studio, _found(studio, job), tasks)
+
+
+@router.get("/releases/{job}/verification")
+def verification(studio: TheStudio, job: Id) -> VerificationOut:
+    """Derive again what the manifest of a release says, from its public folder alone."""
+    return VerificationOut(**verify(studio.released(_found(studio, job))).facts())
 
 
 @router.get(

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 import os
 import re
 import tempfile
@@ -19,27 +18,17 @@ from shoal.studio.keeping import read_json
 if TYPE_CHECKING:
     from shoal.studio.context import Studio
 
-LABELS = "labels.json"
-"""Labels of columns and values, for formats that have no room for them."""
-
 
 def public_zip(studio: "Studio", release: str, tasks: BackgroundTasks) -> Response:
-    """The public folder of a release as one archive.
-
-    Labels are in it as `labels.json` where the table is CSV, which has no room for them.
-    """
+    """The public folder of a release as one archive."""
     folder = studio.released(release)
     descriptor, name = tempfile.mkstemp(suffix=".zip", dir=studio.temporary)
-    labels = (read_json(studio.jobs.folder(release) / "result.json") or {}).get("labels")
     with (
         os.fdopen(descriptor, "wb") as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         for path in sorted(folder.iterdir()):
             archive.write(path, f"{folder.name}/{path.name}")
-        if labels and (folder / "release.csv").is_file():
-            text = json.dumps(labels, indent=2, ensure_ascii=False) + "\n"
-            archive.writestr(f"{folder.name}/{LABELS}", text)
     tasks.add_task(Path(name).unlink, missing_ok=True)
     return FileResponse(
         name, media_type="application/zip", filename=f"{folder.name}.zip", background=tasks

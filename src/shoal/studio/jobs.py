@@ -247,7 +247,7 @@ class Jobs:
             if manifest is not None:
                 # The release was written whole, and only the last word is missing.
                 _remove_hidden(folder / "out")
-                found = {"rows": manifest["rows"], "notes": [], "labels": {}}
+                found = {"rows": manifest["rows"], "notes": []}
                 write_json(folder / "result.json", found)
                 _write_status(folder, State.DONE)
             else:

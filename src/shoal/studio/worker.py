@@ -130,7 +130,6 @@ def _protect(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
     return {
         "rows": done.release.manifest["rows"],
         "notes": list(done.notes),
-        "labels": dict(done.release.labels),
     }
 
 

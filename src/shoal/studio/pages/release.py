@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
-from fastapi.responses import FileResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from shoal import booking
 from shoal.core import Status
@@ -21,6 +21,7 @@ from shoal.studio.keeping import read_json
 from shoal.studio.pages import editing, rendering
 from shoal.studio.pages.common import Form, Here, back_to, screen
 from shoal.studio.pages.home import job_values
+from shoal.verifying import verify
 
 router = APIRouter(include_in_schema=False)
 
@@ -90,6 +91,15 @@ def its_policy(studio: TheStudio, workspace: Current, release: str) -> Response:
         raise InputError("No such release in this workspace.")
     path = studio.jobs.folder(release) / "policy.toml"
     return FileResponse(path, media_type="text/plain; charset=utf-8", filename="policy.toml")
+
+
+@router.get("/w/{id}/releases/{release}/verification")
+def verification(studio: TheStudio, workspace: Current, release: str) -> Response:
+    """Verify the public folder of a release, as whoever gets it can."""
+    folder = studio.released(release)
+    if studio.jobs.status(release).workspace != workspace.id:
+        raise InputError("No such release in this workspace.")
+    return HTMLResponse(rendering.page("verification.html", found=verify(folder)))
 
 
 def _show(here: Here, *, error: str = "") -> Response:
@@ -220,6 +230,7 @@ def _released(here: Here) -> dict[str, Any] | None:
         "public": f"{address}/report.html",
         "internal": f"{address}/internal.html",
         "policy": f"{here.base}/releases/{entry.id}/policy.toml",
+        "verification": f"{here.base}/releases/{entry.id}/verification",
         "claims": manifest["claims"],
         "checks": manifest["checks"],
         "notes": found.get("notes", manifest["notes"]),

@@ -1,0 +1,126 @@
+"""Sign bytes, and verify a signature: Ed25519 (RFC 8032), by `cryptography`, of the extra `sign`.
+
+A manifest has the digest of every file beside it, so that a signature of its bytes covers them
+all. Keys are PEM files (PKCS #8 and SubjectPublicKeyInfo, RFC 8410), and a signature is the 64
+bytes of RFC 8032: OpenSSL makes and verifies the same.
+
+References:
+    Josefsson and Liusvaara, "Edwards-curve digital signature algorithm (EdDSA)", RFC 8032 (2017).
+    doi:10.17487/RFC8032
+"""
+
+import os
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from shoal.errors import InputError
+
+
+def new_keys(file: Path, *, passphrase: Path | None = None) -> Path:
+    """Make a pair of keys; no file is ever replaced.
+
+    Args:
+        file: the private key, readable by its owner alone. The public one is `file.pub`.
+        passphrase: a file; its first line encrypts the private key.
+
+    Returns:
+        The file of the public key.
+    """
+    shown = file.with_name(f"{file.name}.pub")
+    for path in (file, shown):
+        if os.path.lexists(path):
+            raise InputError(f"'{path}' exists already, and a key is never replaced.")
+    key = Ed25519PrivateKey.generate()
+    lock = (
+        serialization.NoEncryption()
+        if passphrase is None
+        else serialization.BestAvailableEncryption(_first_line(passphrase))
+    )
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock)
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    _write_new(file, private, mode=0o600)
+    _write_new(shown, public, mode=0o644)
+    return shown
+
+
+def sign(content: bytes, key: Path, *, passphrase: Path | None = None) -> bytes:
+    """Sign bytes with a private key, a PEM file.
+
+    Args:
+        content: the bytes.
+        key: the private key.
+        passphrase: a file; its first line opens the key.
+
+    Raises:
+        InputError: the file is no private Ed25519 key, or the passphrase does not open it.
+    """
+    raw, opens = _read(key), None if passphrase is None else _first_line(passphrase)
+    try:
+        found = serialization.load_pem_private_key(raw, opens)
+    except TypeError:
+        needed = "expected its passphrase" if opens is None else "it has no passphrase"
+        raise InputError(f"Cannot open the key '{key}': {needed}.") from None
+    except (ValueError, UnsupportedAlgorithm):
+        why = "" if passphrase is None else "the passphrase is wrong, or "
+        raise InputError(
+            f"Cannot open the key '{key}': {why}it is not a private key in PEM form. Make one with "
+            "`shoal keys new`."
+        ) from None
+    if not isinstance(found, Ed25519PrivateKey):
+        raise InputError(f"Expected an Ed25519 key in '{key}', found one of another kind.")
+    return found.sign(content)
+
+
+def is_signed(content: bytes, signature: bytes, key: Path) -> bool:
+    """Whether a signature is that of these bytes by this public key, a PEM file.
+
+    Raises:
+        InputError: the file is no public Ed25519 key.
+    """
+    raw = _read(key)
+    try:
+        found = serialization.load_pem_public_key(raw)
+    except (ValueError, UnsupportedAlgorithm):
+        raise InputError(
+            f"Expected a public key in PEM form in '{key}', as `shoal keys new` writes it beside "
+            "the private one."
+        ) from None
+    if not isinstance(found, Ed25519PublicKey):
+        raise InputError(f"Expected an Ed25519 key in '{key}', found one of another kind.")
+    try:
+        found.verify(signature, content)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _first_line(file: Path) -> bytes:
+    found = _read(file).splitlines()[:1]
+    if not found or not found[0]:
+        raise InputError(f"Expected a passphrase in the first line of '{file}', found none.")
+    return found[0]
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise InputError(f"Cannot read '{file}': {reason}.") from None
+
+
+def _write_new(file: Path, content: bytes, *, mode: int) -> None:
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(content)
+            opened.flush()
+            os.fsync(opened.fileno())
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise InputError(f"Cannot write the key '{file}': {reason}.") from None
