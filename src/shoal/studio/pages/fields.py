@@ -18,6 +18,8 @@ PLACES = ("release_form",)
 """Keys of `[protect]` beside the method's own parameters that the page asks for."""
 MORE = ("missing", "step", "bottom", "top", "transform", "format", "other", "missing_as")
 """Column keys that few columns need; the page hides them until they are asked for."""
+UNASKED = ("max_rows", "exact_rows", "keep_missing")
+"""Column keys that no field shows; a card leaves them as the text states them."""
 _SUITS = {
     "step": {"numeric"},
     "transform": {"numeric"},
@@ -224,7 +226,8 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     found: dict[str, Any] = {"role": role}
     if role == "identifier":
         kept = {key: True for key in FLAGS if key != "weight" and given.get(key)}
-        return {**found, **kept}
+        rows = {key: before[key] for key in UNASKED if key in before and kept.get("unit")}
+        return {**found, **kept, **rows}
     if kind:
         found["kind"] = kind
     if kind in {"numeric", "date"}:
@@ -242,7 +245,7 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
         found.pop("weight", None)
     if "recode" in before and kind in {"ordinal", "nominal"}:
         found["recode"] = before["recode"]
-    return found
+    return found | {key: before[key] for key in UNASKED if key in before}
 
 
 def _categories(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,9 +255,8 @@ def _categories(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     stated = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
     if not stated:
         return {}
-    # A list that changed by hand is the steward's own; a copied one stays copied until confirmed.
-    copied = before.get("observed") and [str(one) for one in before["categories"]] == stated
-    observed = copied and not given.get("stated")
+    # A copied list stays copied, however it is edited, until the tick says that it is public.
+    observed = not given["stated"] if "stated" in given else before.get("observed")
     return {"categories": stated} | ({"observed": True} if observed else {})
 
 
