@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io as text_io
+import struct
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -14,7 +15,7 @@ from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
 import shoal
-from shoal import io
+from shoal import footers, io
 from shoal.cli import app
 from shoal.errors import InputError
 
@@ -584,3 +585,51 @@ def test_an_unnamed_column_of_other_numbers_is_refused(tmp_path):
 
     with pytest.raises(InputError, match="column 1 has no name"):
         io.read(path)
+
+
+def test_a_small_parquet_of_one_long_text_is_refused_before_it_is_written_out(tmp_path):
+    """64 kB of Parquet whose 250,000 cells share a text of a megabyte: 250 GB once touched."""
+    rows, text = 250_000, "x" * 1_000_000
+    frame = pl.DataFrame({"a": pl.Series([text], dtype=pl.Categorical)}).select(
+        pl.col("a").gather(pl.repeat(0, rows, dtype=pl.UInt32))
+    )
+    for name in ("a.parquet", "a.arrow"):
+        write = frame.write_parquet if name == "a.parquet" else frame.write_ipc
+        write(tmp_path / name, compression="zstd")
+        with pytest.raises(InputError, match="GiB of memory once it is decoded") as refused:
+            io.read(tmp_path / name, limit=200_000_000_000)
+
+        assert (tmp_path / name).stat().st_size < 4 << 20
+        assert "x" * 10 not in str(refused.value)
+    assert io.read(tmp_path / "a.parquet", limit=300_000_000_000).frame.height == rows
+
+
+def test_a_small_parquet_of_many_rows_is_refused_undecoded_by_its_footer(tmp_path, monkeypatch):
+    frame = pl.DataFrame({"a": pl.repeat(1, 200_000, eager=True, dtype=pl.Int8)})
+    frame.write_parquet(tmp_path / "a.parquet")
+    frame.write_ipc(tmp_path / "a.arrow", compression="zstd")
+    for name in ("read_parquet", "read_ipc"):
+        monkeypatch.setattr(pl, name, lambda *_, **__: pytest.fail("it was decoded"))
+
+    for name in ("a.parquet", "a.arrow"):
+        with pytest.raises(InputError, match=r"the limit here is 0\.000931 GiB"):
+            io.read(tmp_path / name, limit=1_000_000)
+
+
+def test_the_memory_of_the_machine_is_the_limit_of_the_command(tmp_path):
+    """Only the footer is large: it says that the rows are more than any machine holds."""
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "a.parquet", compression="uncompressed")
+    raw = (tmp_path / "a.parquet").read_bytes()
+    (length,) = struct.unpack("<I", raw[-8:-4])
+    footer = raw[-8 - length : -8]
+    # num_rows is field 3 of FileMetaData, a zigzag varint after the schema: 1 is 0x02.
+    grown = footer.replace(b"\x16\x02", b"\x16" + b"\xfe\xff\xff\xff\xff\xff\xff\x7f")
+    (tmp_path / "a.parquet").write_bytes(
+        raw[: -8 - length] + grown + struct.pack("<I", len(grown)) + b"PAR1"
+    )
+
+    done = CliRunner().invoke(app, ["init", str(tmp_path / "a.parquet")])
+
+    assert done.exit_code == 2
+    assert "once it is decoded" in done.stderr
+    assert footers.memory() > 1 << 28

@@ -21,6 +21,7 @@ import polars as pl
 from polars import selectors
 from polars.exceptions import DuplicateError, PanicException, PolarsError
 
+from shoal import footers
 from shoal.core import Policy
 from shoal.errors import InputError
 from shoal.intake import is_number
@@ -62,6 +63,7 @@ def read(
     delimiter: str | None = None,
     encoding: str | None = None,
     alone: bool = False,
+    limit: int | None = None,
 ) -> Raw:
     r"""Read a table: CSV, Parquet, Arrow IPC, or with `shoal[stats]` SPSS, Stata and SAS.
 
@@ -72,8 +74,11 @@ def read(
             found out.
         alone: cells are read each by itself, so that no record may decide about the encoding of
             the others: what is neither UTF-8 nor marked is refused.
+        limit: bytes that a Parquet or Arrow file may take once decoded, by its own metadata; the
+            memory of this machine, if none is given.
     """
     path = Path(path)
+    limit = footers.memory() if limit is None else limit
     if path.is_dir():
         raise InputError(f"Expected a file, found the folder '{path}'.")
     suffix = path.suffix.lower()
@@ -81,12 +86,22 @@ def read(
         if suffix in STATS:
             return _read_stats(path, suffix)
         if suffix in {".parquet", ".pq"}:
-            return Raw(pl.read_parquet(path, glob=False))
+            _refuse_bombs(path, limit)
+            frame = pl.read_parquet(path, glob=False)
+            return Raw(footers.refuse_texts(frame, path, limit=limit))
         if suffix in {".arrow", ".ipc", ".feather"}:
             # From an open file, because a path would be expanded as a pattern.
+            _refuse_bombs(path, limit)
             with path.open("rb") as file:
-                return Raw(pl.read_ipc(file))
+                return Raw(footers.refuse_texts(pl.read_ipc(file), path, limit=limit))
         return _read_csv(path, delimiter, encoding, alone=alone)
+
+
+def _refuse_bombs(path: Path, limit: int) -> None:
+    try:
+        footers.refuse(path, limit=limit)
+    except footers.DamagedError:
+        raise UnicodeError from None  # said by `_refusing`, as of any file that cannot be read
 
 
 def marks(

@@ -23,10 +23,14 @@ INCOME = {"name": "income", "role": "confidential", "kind": "numeric"}
 SEX = {"name": "sex", "role": "quasi-identifier", "kind": "nominal"}
 
 
+def no_bug(answer):
+    assert answer.status_code < 500, answer.request.url
+
+
 @pytest.fixture(scope="module")
 def client(served):
-    """One session for the file."""
-    with served.client() as made:
+    """One session for the file, in which nothing may go wrong."""
+    with served.client(event_hooks={"response": [no_bug]}) as made:
         yield made
 
 

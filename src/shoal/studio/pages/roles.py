@@ -133,7 +133,7 @@ def _store(
     headers = _marked(*_ids(after, name), [])
     parts: list[tuple[str, Mapping[str, Any]]] = [
         ("column.html", _one(after, name, opened=not confirm)),
-        ("toml.html", {"toml": text, "base": after.base}),
+        ("toml.html", {"toml": text, "base": after.base, "policy_error": None}),
         ("policy_error.html", {"policy_error": None}),
         *_beside(after),
     ]
@@ -181,7 +181,7 @@ def _wrong(
 
 def _marked(form: str, error: str, wrong: list[str]) -> dict[str, str]:
     """Tell the page which fields of a form an error stands on, and no others."""
-    return {"HX-Trigger": dumps({"wrong": {"form": form, "error": error, "ids": wrong}})}
+    return {"HX-Trigger": dumps({"wrong": {"form": form, "place": error, "ids": wrong}})}
 
 
 def _ids(here: Here, name: str) -> tuple[str, str]:

@@ -54,9 +54,9 @@ document.addEventListener("focus-on", (event) => {
 });
 // An error stands on the fields that it speaks of, and on no other of their form.
 document.addEventListener("wrong", (event) => {
-  const { form, error, ids } = event.detail;
-  const place = document.getElementById(error);
-  const scope = place && (place.closest("form") || document);
+  const { form, place, ids } = event.detail;
+  const said = document.getElementById(place);
+  const scope = said && (said.closest("form") || document);
   if (!scope) return;
   for (const one of scope.querySelectorAll(`[aria-invalid]${form === "toml" ? "#toml" : ""}`)) {
     one.removeAttribute("aria-invalid");
@@ -64,9 +64,9 @@ document.addEventListener("wrong", (event) => {
   for (const id of ids) {
     const field = document.getElementById(id);
     if (!field) continue;
-    const spoken = (field.getAttribute("aria-describedby") || "").split(" ").filter((one) => one && one !== error);
+    const spoken = (field.getAttribute("aria-describedby") || "").split(" ").filter((one) => one && one !== place);
     field.setAttribute("aria-invalid", "true");
-    field.setAttribute("aria-describedby", [error, ...spoken].join(" "));
+    field.setAttribute("aria-describedby", [place, ...spoken].join(" "));
   }
 });
 
