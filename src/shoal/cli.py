@@ -83,8 +83,12 @@ def protect(
         typer.Option("--keep-order", help="Keep the rows in order (release form row-aligned)."),
     ] = False,
     guard_formulas: Annotated[
-        bool, typer.Option("--guard-formulas", help="Disarm CSV cells that spreadsheets would run.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--guard-formulas/--no-guard-formulas",
+            help="Disarm CSV text that spreadsheets would run; done unless told otherwise.",
+        ),
+    ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     ledger: Ledger = None,

@@ -62,7 +62,7 @@ def protect(
     form: str = "parquet",
     force: bool = False,
     keep_order: bool = False,
-    guard_formulas: bool = False,
+    guard_formulas: bool | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     ledger: Path | None = None,
@@ -85,7 +85,8 @@ def protect(
         form: parquet, csv, sav or dta.
         force: replace an existing release.
         keep_order: release row i in place of row i.
-        guard_formulas: put an apostrophe before CSV text that a spreadsheet would run.
+        guard_formulas: put an apostrophe before CSV text that a spreadsheet would run; so it is
+            unless false is given.
         delimiter: of a CSV file, where it cannot be found out.
         encoding: of a CSV file, where it cannot be found out.
         ledger: the budget file, instead of the policy's.
@@ -104,6 +105,7 @@ def protect(
     spread = _spread(engine, form=form, measure=measure, control=control, settings=settings)
     if guard_formulas and form != "csv":
         raise InputError("--guard-formulas is for CSV releases; expected --format csv.")
+    guarded = form == "csv" and guard_formulas is not False
     if not out.name:
         raise InputError(f"Expected a new folder for --out, found '{out}'.")
     if control is not None and measure is False:
@@ -124,7 +126,7 @@ def protect(
     )
     options: dict[str, str | bool | None] = {
         "format": None if form == "parquet" else form, "keep-order": keep_order,
-        "guard-formulas": guard_formulas, "delimiter": delimiter, "encoding": encoding,
+        "no-guard-formulas": guard_formulas is False, "delimiter": delimiter, "encoding": encoding,
         "ledger": ledger.name if ledger else None, "source": source,
         "audience": audience, "control": control.name if control else None,
         "comparison": comparison.name if comparison else None,
@@ -142,10 +144,12 @@ def protect(
                 planned, raw, done.release, wanted=measure, control=others, progress=progress
             )
         progress("writing", 0, 1)
-        written = _written(done.release, public, form, guard_formulas=guard_formulas, spread=spread)
+        written = _written(done.release, public, form, guard_formulas=guarded, spread=spread)
+        # Said whenever it is done: whether a cell needed it would tell of the cells.
         manifest = {
             **done.release.manifest,
-            "guard_formulas": guard_formulas,
+            "notes": [*done.release.manifest["notes"], *([io.GUARDED] if guarded else [])],
+            "guard_formulas": guarded,
             "files": {
                 path.relative_to(public).as_posix(): {
                     "sha256": evidence.digest(path),
@@ -176,7 +180,7 @@ def protect(
         release.settle(done)
     found = (f"Read as {raw.found}.",) if raw.found else ()
     told = (unmeasured,) if unmeasured and measure is not False else ()
-    notes = (*found, *done.release.manifest["notes"], *done.warnings, *told)
+    notes = (*found, *manifest["notes"], *done.warnings, *told)
     return Published(out, internal, done.release, notes, measured)
 
 
