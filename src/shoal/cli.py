@@ -67,7 +67,7 @@ def init(
             raw = io.read(data, delimiter=delimiter, encoding=encoding)
             text = draft(raw, source=data.name)
         write_text(out, text, force=force)
-        typer.echo(f"Wrote {out}. Correct its guesses, then: "
+        _say(f"Wrote {out}. Correct its guesses, then: "
                    f"shoal protect {data} --policy {out} --out release")  # fmt: skip
 
 
@@ -145,8 +145,8 @@ def protect(
                 engine=engine,
                 settings=_settings(spark_conf or []),
             )
-        typer.echo(terminal.release_text(published.release, published.notes))
-        typer.echo(f"To publish: {published.folder}  Confidential: {published.internal}")
+        _say(terminal.release_text(published.release, published.notes))
+        _say(f"To publish: {published.folder}  Confidential: {published.internal}")
 
 
 @app.command()
@@ -164,7 +164,7 @@ def check(
 
         raw = io.read(released, delimiter=delimiter, encoding=encoding)
         checks = checking.check(raw.frame, policy)
-        typer.echo(terminal.checks_json(checks) if as_json else terminal.checks_text(checks))
+        _say(terminal.checks_json(checks) if as_json else terminal.checks_text(checks))
         if not all(check.holds for check in checks):
             raise typer.Exit(3)
 
@@ -214,9 +214,9 @@ def measure(
                 seed=seed,
                 progress=progress,
             )
-        typer.echo(found.to_json() if as_json else str(found))
+        _say(found.to_json() if as_json else str(found))
         if out is not None:
-            typer.echo(f"Report, confidential: {out}", err=True)
+            _say(f"Report, confidential: {out}", err=True)
 
 
 @app.command()
@@ -275,7 +275,7 @@ def compare(
                 chosen = publish.select(
                     data, policy, out, epsilon=private_epsilon, progress=progress, **where
                 )
-            typer.echo(str(chosen))
+            _say(str(chosen))
             return
         try:
             with _progress() as progress, compile_notice(_tell):
@@ -296,8 +296,8 @@ def compare(
         except KeyboardInterrupt:
             _tell(f"interrupted; what is done is kept in {out}. Run the same command to go on.")
             raise typer.Exit(130) from None
-        typer.echo(found.to_json() if as_json else str(found))
-        typer.echo(f"Confidential: {out}", err=True)
+        _say(found.to_json() if as_json else str(found))
+        _say(f"Confidential: {out}", err=True)
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:
@@ -360,10 +360,10 @@ def audit(
                 level=level,
                 progress=progress,
             )
-        typer.echo(str(found))
+        _say(str(found))
         if out is not None:
             write_text(out, html.audit_report(found.facts()), force=force, confidential=True)
-            typer.echo(f"Report, confidential: {out}")
+            _say(f"Report, confidential: {out}")
         if fail_on_violation and found.violated:
             raise typer.Exit(3)
 
@@ -378,7 +378,7 @@ def demo(
         from shoal.partition import compile_notice
 
         with _progress() as progress, compile_notice(_tell):
-            story.run(out, say=typer.echo, progress=progress)
+            story.run(out, say=_say, progress=progress)
 
 
 @app.command()
@@ -417,7 +417,7 @@ def studio(
             host=host,
             port=port,
             browser=not no_browser,
-            say=typer.echo,
+            say=_say,
             warn=lambda text: _tell(f"warning: {text}"),
         )
 
@@ -435,7 +435,7 @@ def warmup() -> None:
             for done, compile_room in enumerate(rooms):
                 progress("compiling kernels", done, len(rooms))
                 compile_room()
-        typer.echo("The kernels are compiled.")
+        _say("The kernels are compiled.")
 
 
 @app.command()
@@ -444,7 +444,7 @@ def methods() -> None:
     with _door():
         from shoal.report import terminal
 
-        typer.echo(terminal.methods_text())
+        _say(terminal.methods_text())
 
 
 @app.command()
@@ -455,7 +455,7 @@ def schema() -> None:
 
         from shoal.policy import json_schema
 
-        typer.echo(json.dumps(json_schema(), indent=2))
+        _say(json.dumps(json_schema(), indent=2))
 
 
 @budget.command("init")
@@ -468,7 +468,7 @@ def budget_init(
     with _door():
         from shoal import release
 
-        typer.echo(release.open_budget(file, source, epsilon))
+        _say(release.open_budget(file, source, epsilon))
 
 
 @budget.command("show")
@@ -479,7 +479,7 @@ def budget_show(
     with _door():
         from shoal import release
 
-        typer.echo(release.show_budget(file))
+        _say(release.show_budget(file))
 
 
 @contextmanager
@@ -490,21 +490,28 @@ def _door() -> Iterator[None]:
     try:
         yield
     except ShoalError as error:
-        typer.echo(f"shoal: {error}", err=True)
+        _say(f"shoal: {error}", err=True)
         raise typer.Exit(error.exit_code) from None
     except KeyboardInterrupt:
-        typer.echo("shoal: interrupted; nothing was written. A budget that was charged before "
+        _say("shoal: interrupted; nothing was written. A budget that was charged before "
                    "stays charged: see `shoal budget show`.", err=True)  # fmt: skip
         raise typer.Exit(130) from None
     except (typer.Exit, typer.Abort, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 (the last resort; a panic of Polars is no Exception)
-        typer.echo(f"shoal: {withheld(error)}", err=True)
+        _say(f"shoal: {withheld(error)}", err=True)
         raise typer.Exit(70) from None
 
 
+def _say(text: object, *, err: bool = False) -> None:
+    """Print text for people: no name in it moves the cursor or hides a character."""
+    from shoal.errors import visible
+
+    typer.echo(visible(str(text), lines=True), err=err)
+
+
 def _tell(sentence: str) -> None:
-    typer.echo(f"shoal: {sentence}", err=True)
+    _say(f"shoal: {sentence}", err=True)
 
 
 @contextmanager
@@ -523,12 +530,16 @@ def _progress() -> "Iterator[Progress]":
         TimeRemainingColumn,
     )
 
+    from shoal.errors import visible
+
     columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
                           TimeElapsedColumn(), TimeRemainingColumn()]  # fmt: skip
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=None)
 
         def report(stage: str, done: int, total: int) -> None:
-            bar.update(task, description=stage, completed=done, total=total if done else None)
+            bar.update(
+                task, description=visible(stage), completed=done, total=total if done else None
+            )
 
         yield report

@@ -132,8 +132,8 @@ def write(
 
     Labels go where the format has room for them: SPSS and Stata natively, Parquet as metadata
     under the key `shoal.labels`. A sentence about the table is the label of an SPSS or Stata file,
-    and in Parquet metadata under `shoal.about`; a CSV file has no place for either. In a CSV file text
-    that a spreadsheet would run is guarded, names of columns too, unless told otherwise.
+    and in Parquet metadata under `shoal.about`; a CSV file has no place for either. In a CSV file,
+    text that a spreadsheet would run is guarded, names of columns too, unless told otherwise.
     """
     kind = path.suffix.removeprefix(".")
     if guard_formulas and kind == "csv":

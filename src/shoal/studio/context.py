@@ -3,7 +3,6 @@
 Both the pages and the JSON API stand on this file, and on nothing below it that changes state.
 """
 
-import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,13 +14,12 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
 from shoal import release, sample
 from shoal.core import Policy
-from shoal.errors import InputError
-from shoal.report import evidence
+from shoal.errors import InputError, visible
+from shoal.report import evidence, html
 from shoal.studio import binding, document, drafts, planned, profile, uploads
 from shoal.studio.history import History, release_name
 from shoal.studio.jobs import Jobs, JobStatus, Kind, State
@@ -347,12 +345,13 @@ class Studio:
         """A candidate of the comparison, as `[protect]` would state it."""
         facts = self.compared(workspace)
         rows = [] if facts is None else facts["candidates"]
-        row = next((one for one in rows if one["label"] == label), None)
+        row = next((one for one in rows if label in {one["label"], visible(one["label"])}), None)
         if row is None:
             raise InputError("Choose a candidate of the comparison; there is none of that name.")
         stated = document.parsed(_policy(workspace)).get("protect", {})
         protect: dict[str, Any] = {"method": row["method"], **row["parameters"]}
         # A candidate's form and columns are not in its parameters, but in its label.
+        label = row["label"]
         form = label.rpartition(" form=")[2] if " form=" in label else None
         if form:
             protect["release_form"] = form
@@ -530,17 +529,10 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=html.shown,
     )
-    made.filters["island"] = island
+    made.filters |= {"island": html.island, "lines": html.lines}
     return made
-
-
-def island(value: Any) -> Markup:
-    """Write JSON so that no text in it can end the script element that holds it."""
-    text = json.dumps(value, allow_nan=False)
-    for mark in "<>&\u2028\u2029":
-        text = text.replace(mark, f"\\u{ord(mark):04x}")
-    return Markup(text)  # noqa: S704 (escaped just above)
 
 
 def _policy(workspace: Workspace) -> str:
@@ -566,7 +558,6 @@ __all__ = [
     "TheStudio",
     "current",
     "environment",
-    "island",
     "release_name",
     "render",
     "session_of",

@@ -4,7 +4,6 @@ TOML text is the one truth. Fields are read from it; a changed field is written 
 `shoal.policy` as the judge of both. Comments do not survive a change of fields.
 """
 
-import json
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date
@@ -14,7 +13,7 @@ from typing import Any
 
 from shoal import policy
 from shoal.core import Policy
-from shoal.errors import InputError
+from shoal.errors import InputError, visible
 from shoal.policy import quoted
 
 FILES = ("taxonomy", "recode")
@@ -201,7 +200,7 @@ def written(document: Mapping[str, Any], notes: Mapping[str, str] | None = None)
         lines += ["", f"[{bare(section)}]"]
         for key, value in content.items():
             if notes and section == "columns" and key in notes:
-                lines.append(f"# {_comment(notes[key])}")
+                lines.append(f"# {visible(notes[key])}")
             lines.append(f"{bare(key)} = {as_toml(value)}")
     return "\n".join(lines) + "\n"
 
@@ -289,10 +288,6 @@ def _decimal(value: Decimal) -> str:
         return "-inf" if value < 0 else "inf"
     plain = abs(value.adjusted()) < LONGEST
     return format(value, "f") if plain else str(value).lower()
-
-
-def _comment(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)[1:-1].replace("\x7f", " ")
 
 
 def grid(content: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from shoal import comparison, release
 from shoal.comparison import grid
 from shoal.core import Policy
-from shoal.errors import InputError
+from shoal.errors import InputError, visible
 from shoal.measuring.results import COLUMN_LOSSES, LOSS_WORDS
 from shoal.studio import document, drafts, uploads
 from shoal.studio.context import Current, TheStudio
@@ -83,8 +83,8 @@ def choose(studio: TheStudio, workspace: Current, form: Form) -> Response:
     """Take a candidate as the policy's method, and lead to its settings."""
     here, label = Here(studio, workspace), form.get("label", "")
     private = here.job(Kind.SELECT)
-    if private is not None and private.result and private.result.get("chosen") == label:
-        _take(here, private.result["protect"], label)
+    if private is not None and private.result and visible(private.result["chosen"]) == label:
+        _take(here, private.result["protect"], private.result["chosen"])
     else:
         _take(here, studio.candidate(workspace, label), label)
     return back_to(here, "protect")

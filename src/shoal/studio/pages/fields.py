@@ -10,6 +10,7 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from shoal.errors import visible
 from shoal.methods import Method
 from shoal.spec import FLAGS, ColumnSpec, RequireSpec
 from shoal.studio.document import as_toml
@@ -192,12 +193,11 @@ def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
             "key": key,
             "words": models[key].description,
             "flag": False,
-            "value": "\n".join(stated.get(key, [])) if key == "missing" and _texts(stated, key)
-            else as_text(stated.get(key)),
+            "value": _one_line(key, stated.get(key)),
         }
         for key in MORE
         if kind in _SUITS.get(key, {kind})
-    ]  # fmt: skip
+    ]
     flags = [
         {
             "key": key,
@@ -211,8 +211,13 @@ def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [*fields, *flags]
 
 
-def _texts(stated: Mapping[str, Any], key: str) -> bool:
-    return all(isinstance(one, str) for one in stated.get(key, []))
+def _one_line(key: str, value: Any) -> str:
+    """A value as a field of one line holds it: several marks with commas, where they have none."""
+    plain = key == "missing" and all(
+        isinstance(one, str) and one == one.strip() and one and not set(one) & set(',["')
+        for one in value or ()
+    )
+    return ", ".join(value or ()) if plain else as_text(value)
 
 
 def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,7 +244,8 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     for key in MORE:
         text = given.get(key, "").strip()
         if text and kind in _SUITS.get(key, {kind}):
-            found[key] = _more(key, text, kind)
+            same = key in before and text == visible(_one_line(key, before[key]))
+            found[key] = before[key] if same else _more(key, text, kind)
     found |= {key: True for key in ("public", *FLAGS) if given.get(key)}
     if kind != "numeric":
         found.pop("weight", None)
@@ -252,7 +258,10 @@ def _categories(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     if "taxonomy" in before and given.get("kind") == "nominal":
         return {"taxonomy": before["taxonomy"]}
     lines = given.get("categories", "").replace("\r\n", "\n").split("\n")
-    stated = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    # A page shows what cannot be seen as escapes; a line that was left alone is what it was.
+    shown = {visible(str(one)): str(one) for one in before.get("categories", ())}
+    typed = (line.strip() for line in lines if line.strip())
+    stated = list(dict.fromkeys(shown.get(line, line) for line in typed))
     if not stated:
         return {}
     # A copied list stays copied, however it is edited, until the tick says that it is public.

@@ -8,7 +8,7 @@ from fastapi.responses import FileResponse, Response
 
 from shoal import release
 from shoal.core import Status
-from shoal.errors import InputError
+from shoal.errors import InputError, visible
 from shoal.io import FORMATS
 from shoal.publish import INTERNAL_SUFFIX
 from shoal.report import words
@@ -65,11 +65,12 @@ def budget(studio: TheStudio, workspace: Current, form: Form) -> Response:
     """Name the population, and grant it a budget if it has none."""
     here = Here(studio, workspace)
     source, epsilon = form.get("source", "").strip(), form.get("epsilon", "").strip()
-    known = {one["source"] for one in _accounts(studio)}
+    known = {visible(one["source"]): one["source"] for one in _accounts(studio)}
+    source = known.get(source, source)  # as the page shows it
     try:
         if source and epsilon:
             release.open_budget(studio.settings.budget, source, epsilon)
-        elif source and source not in known:
+        elif source and source not in known.values():
             raise InputError(f"'{source}' has no budget yet. Say how much may be spent in all.")  # noqa: TRY301
     except InputError as error:
         given = {"source": source, "epsilon": epsilon}

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
 from shoal.core import Role
-from shoal.errors import InputError
+from shoal.errors import InputError, visible
 from shoal.spec import FLAGS
 from shoal.studio import document, drafts
 from shoal.studio.context import Current, TheStudio
@@ -324,10 +324,14 @@ def _seen(here: Here) -> dict[str, ColumnProfile]:
 
 
 def _name(here: Here, form: Mapping[str, str]) -> str:
-    name = form.get("name", "")
-    if name not in here.document.get("columns", {}):
-        raise InputError("The policy has no such column any more; load the page again.")
-    return name
+    """The column of a card, which has its name as the page shows it, and its place."""
+    given, place = form.get("name", ""), form.get("place", "")
+    names = [str(name) for name in here.document.get("columns", {})]
+    first = [names[int(place)]] if place.isdecimal() and int(place) < len(names) else []
+    for name in (*first, *names):
+        if given in {name, visible(name)}:
+            return name
+    raise InputError("The policy has no such column any more; load the page again.")
 
 
 def _own_words(sentence: str) -> str:
