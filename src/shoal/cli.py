@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from shoal.door import door as _door
+from shoal.door import say as _say
 from shoal.door import showing_progress as _progress
 from shoal.door import tell as _tell
 
@@ -89,7 +90,7 @@ def init(
             raw = io.read(data, delimiter=delimiter, encoding=encoding)
             text = draft(raw, source=data.name)
         write_text(out, text, force=force)
-        typer.echo(f"Wrote {out}. Correct its guesses, then: "
+        _say(f"Wrote {out}. Correct its guesses, then: "
                    f"shoal protect {data} --policy {out} --out release")  # fmt: skip
 
 
@@ -105,8 +106,12 @@ def protect(
         typer.Option("--keep-order", help="Keep the rows in order (release form row-aligned)."),
     ] = False,
     guard_formulas: Annotated[
-        bool, typer.Option("--guard-formulas", help="Disarm CSV cells that spreadsheets would run.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--guard-formulas/--no-guard-formulas",
+            help="Disarm CSV text that spreadsheets would run; done unless told otherwise.",
+        ),
+    ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     ledger: Ledger = None,
@@ -163,8 +168,8 @@ def protect(
                 engine=engine,
                 settings=_settings(spark_conf or []),
             )
-        typer.echo(terminal.release_text(published.release, published.notes))
-        typer.echo(f"To publish: {published.folder}  Confidential: {published.internal}")
+        _say(terminal.release_text(published.release, published.notes))
+        _say(f"To publish: {published.folder}  Confidential: {published.internal}")
 
 
 @app.command()
@@ -203,7 +208,7 @@ def report(
                 encoding=encoding,
                 progress=progress,
             )
-        typer.echo(f"Confidential: {release}{publish.INTERNAL_SUFFIX}")
+        _say(f"Confidential: {release}{publish.INTERNAL_SUFFIX}")
 
 
 @app.command()
@@ -219,7 +224,7 @@ def finish(
         from shoal import publish
 
         folder = publish.finish(out, kept=kept, force=force)
-        typer.echo(f"To publish: {folder}  To make its confidential report: shoal report {folder} "
+        _say(f"To publish: {folder}  To make its confidential report: shoal report {folder} "
                    "DATA --policy POLICY")  # fmt: skip
 
 
@@ -238,7 +243,7 @@ def check(
 
         raw = io.read(released, delimiter=delimiter, encoding=encoding)
         checks = checking.check(raw.frame, policy)
-        typer.echo(terminal.checks_json(checks) if as_json else terminal.checks_text(checks))
+        _say(terminal.checks_json(checks) if as_json else terminal.checks_text(checks))
         if not all(check.holds for check in checks):
             raise typer.Exit(3)
 
@@ -259,7 +264,7 @@ def verify(
         from shoal.verifying import verify as verify_folder
 
         found = verify_folder(folder, key=key)
-        typer.echo(json.dumps(found.facts(), indent=2) if as_json else str(found))
+        _say(json.dumps(found.facts(), indent=2) if as_json else str(found))
         if not found.holds:
             raise typer.Exit(3)
 
@@ -276,7 +281,7 @@ def sign(
         from shoal import verifying
 
         verifying.sign(folder, key, passphrase=passphrase, force=force)
-        typer.echo(f"Signed {folder}. Others verify it with: shoal verify {folder} --key KEY.pub")
+        _say(f"Signed {folder}. Others verify it with: shoal verify {folder} --key KEY.pub")
 
 
 @keys.command("new")
@@ -289,7 +294,7 @@ def keys_new(
         from shoal.verifying import signing
 
         public = signing().new_keys(file, passphrase=passphrase)
-        typer.echo(f"Private key: {file}  To give away: {public}")
+        _say(f"Private key: {file}  To give away: {public}")
 
 
 @app.command()
@@ -342,9 +347,9 @@ def measure(
                 tell=_tell,
                 progress=progress,
             )
-        typer.echo(found.to_json() if as_json else str(found))
+        _say(found.to_json() if as_json else str(found))
         if out is not None:
-            typer.echo(f"Report, confidential: {out}", err=True)
+            _say(f"Report, confidential: {out}", err=True)
 
 
 @app.command()
@@ -407,7 +412,7 @@ def compare(
                 chosen = publish.select(
                     data, policy, out, epsilon=private_epsilon, progress=progress, **where
                 )
-            typer.echo(str(chosen))
+            _say(str(chosen))
             return
         try:
             with _progress() as progress, compile_notice(_tell):
@@ -428,8 +433,8 @@ def compare(
         except KeyboardInterrupt:
             _tell(f"interrupted; what is done is kept in {out}. Run the same command to go on.")
             raise typer.Exit(130) from None
-        typer.echo(found.to_json() if as_json else str(found))
-        typer.echo(f"Confidential: {out}", err=True)
+        _say(found.to_json() if as_json else str(found))
+        _say(f"Confidential: {out}", err=True)
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:
@@ -500,10 +505,10 @@ def audit(
                 tell=_tell,
                 progress=progress,
             )
-        typer.echo(str(found))
+        _say(str(found))
         if out is not None:
             write_text(out, html.audit_report(found.facts()), force=force, confidential=True)
-            typer.echo(f"Report, confidential: {out}")
+            _say(f"Report, confidential: {out}")
         if fail_on_violation and found.fails:
             raise typer.Exit(3)
 
@@ -518,7 +523,7 @@ def demo(
         from shoal.partition import compile_notice
 
         with _progress() as progress, compile_notice(_tell):
-            story.run(out, say=typer.echo, progress=progress)
+            story.run(out, say=_say, progress=progress)
 
 
 @app.command()
@@ -558,7 +563,7 @@ def studio(
                 host=host,
                 port=port,
                 browser=not no_browser,
-                say=typer.echo,
+                say=_say,
                 warn=lambda text: _tell(f"warning: {text}"),
             )
         except KeyboardInterrupt:
@@ -578,7 +583,7 @@ def warmup() -> None:
             for done, compile_room in enumerate(rooms):
                 progress("compiling kernels", done, len(rooms))
                 compile_room()
-        typer.echo("The kernels are compiled.")
+        _say("The kernels are compiled.")
 
 
 @app.command()
@@ -587,7 +592,7 @@ def methods() -> None:
     with _door():
         from shoal.report import terminal
 
-        typer.echo(terminal.methods_text())
+        _say(terminal.methods_text())
 
 
 @app.command()
@@ -603,7 +608,7 @@ def schema(
         from shoal import manifest, policy
 
         room = manifest if of_manifest else policy
-        typer.echo(json.dumps(room.json_schema(), indent=2))
+        _say(json.dumps(room.json_schema(), indent=2))
 
 
 @budget.command("init")
@@ -616,7 +621,7 @@ def budget_init(
     with _door():
         from shoal import booking
 
-        typer.echo(booking.open_budget(file, source, epsilon))
+        _say(booking.open_budget(file, source, epsilon))
 
 
 @budget.command("show")
@@ -627,4 +632,4 @@ def budget_show(
     with _door():
         from shoal import booking
 
-        typer.echo(booking.show_budget(file))
+        _say(booking.show_budget(file))

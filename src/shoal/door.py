@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import typer
 
 from shoal import memory
-from shoal.errors import ShoalError, lacks_memory, withheld
+from shoal.errors import ShoalError, lacks_memory, visible, withheld
 
 if TYPE_CHECKING:
     from shoal.core import Progress
@@ -121,10 +121,15 @@ def _lost_output() -> OSError | None:
     return None
 
 
+def say(text: object, *, err: bool = False) -> None:
+    """Print text for people: no name in it moves the cursor or hides a character."""
+    typer.echo(visible(str(text), lines=True), err=err)
+
+
 def tell(sentence: str) -> None:
     """Say something beside the result; who closed standard error does not want it."""
     with suppress(OSError):
-        typer.echo(f"shoal: {sentence}", err=True)
+        say(f"shoal: {sentence}", err=True)
 
 
 @contextmanager
@@ -149,6 +154,8 @@ def showing_progress() -> "Iterator[Progress]":
         task = bar.add_task("starting", total=None)
 
         def report(stage: str, done: int, total: int) -> None:
-            bar.update(task, description=stage, completed=done, total=total if done else None)
+            bar.update(
+                task, description=visible(stage), completed=done, total=total if done else None
+            )
 
         yield report

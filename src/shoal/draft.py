@@ -12,7 +12,7 @@ import polars as pl
 
 from shoal import policy
 from shoal.core import Kind, Role
-from shoal.errors import InputError
+from shoal.errors import InputError, visible
 from shoal.intake import is_plain, parse_numbers
 from shoal.io import Raw
 from shoal.policy import quoted
@@ -69,7 +69,7 @@ def draft(raw: Raw, *, source: str) -> str:
     if frame.height == 0:
         raise InputError("The table has a header but no rows; expected one row a person.")
     lines = [
-        f"# Drafted by `shoal init` from {_comment(source)}: {frame.height:,} rows.",
+        f"# Drafted by `shoal init` from {visible(source)}: {frame.height:,} rows.",
         "# Every role and kind below is a guess. Read each line and correct it.",
         "# Roles: identifier (dropped), quasi-identifier (an attacker may know it),",
         "#        confidential (must not be learnt), other (released as it is).",
@@ -157,7 +157,7 @@ def _lines(series: pl.Series, made: Guess) -> list[str]:
     counts = f"{series.null_count():,} missing"
     if is_plain(series.dtype):
         counts += f", {series.drop_nulls().n_unique():,} distinct"
-    lines = [f"# {_comment(series.name)}: {counts}; {made.reason}."]
+    lines = [f"# {visible(series.name)}: {counts}; {made.reason}."]
     if made.kind in {Kind.NUMERIC, Kind.DATE} and made.role is not Role.IDENTIFIER:
         lines.append("#   State its public limits: bounds = [low, high]")
     if made.kind is Kind.NOMINAL and made.role is not Role.IDENTIFIER:
@@ -175,7 +175,3 @@ def _lines(series: pl.Series, made: Guess) -> list[str]:
         fields.append("observed = true")
     value = f'"{made.role}"' if len(fields) == 1 else f"{{ {', '.join(fields)} }}"
     return [*lines, f"{quoted(series.name)} = {value}"]
-
-
-def _comment(name: str) -> str:
-    return re.sub(r"[\x00-\x1f\x7f]", " ", name)

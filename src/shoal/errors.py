@@ -9,12 +9,42 @@ from difflib import get_close_matches
 from errno import ENOMEM
 from pathlib import Path
 from traceback import extract_tb
+from unicodedata import category
+
+UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode's categories of characters that cannot be seen: controls, formats such as marks of the
+direction of writing and joiners of no width, halves of pairs, and separators of lines."""
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""Write characters that cannot be seen as escapes, for whatever people read.
+
+    A name can hold a mark that turns the order of what follows it, a control that moves the
+    terminal's cursor, or nothing that can be seen. Pages, reports and the terminal show `\u202e`
+    instead. Files and answers to scripts keep the names as they are.
+
+    Args:
+        text: a name, or a sentence with names in it.
+        lines: the text has lines of its own, which stay.
+
+    >>> print(visible("inc\u202eome"), visible("a\nb"), visible("Zoë"))
+    inc\u202eome a\u000ab Zoë
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        f"\\u{ord(c):04x}" if category(c) in UNSEEN and not (lines and c in "\n\t") else c
+        for c in text
+    )
 
 
 class ShoalError(Exception):
     """Base of all errors that a caller may want to catch."""
 
     exit_code = 70
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class InputError(ShoalError):

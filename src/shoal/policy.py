@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from shoal import inputs
 from shoal.core import Column, Kind, Policy, Schema, Taxonomy
-from shoal.errors import InputError
+from shoal.errors import InputError, visible
 from shoal.spec import ColumnSpec, PolicySpec, RequireSpec, sentence
 
 
@@ -115,8 +115,11 @@ def json_schema() -> dict[str, Any]:
 
 
 def quoted(text: str) -> str:
-    """Write text as TOML does; JSON's escapes are TOML's, but for DEL."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """Write text as TOML does, what cannot be seen as escapes; JSON's escapes are TOML's."""
+    written = json.dumps(text, ensure_ascii=False)
+    return "".join(
+        f"\\U{ord(c):08x}" if ord(c) > 0xFFFF and visible(c) != c else visible(c) for c in written
+    )
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def protect(
     form: str = "parquet",
     force: bool = False,
     keep_order: bool = False,
-    guard_formulas: bool = False,
+    guard_formulas: bool | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     ledger: Path | None = None,
@@ -102,7 +102,8 @@ def protect(
         form: parquet, csv, sav or dta.
         force: replace an existing release.
         keep_order: release row i in place of row i.
-        guard_formulas: put an apostrophe before CSV text that a spreadsheet would run.
+        guard_formulas: put an apostrophe before CSV text that a spreadsheet would run; so it is
+            unless false is given.
         delimiter: of a CSV file, where it cannot be found out.
         encoding: of a CSV file, where it cannot be found out.
         ledger: the budget file, instead of the policy's.
@@ -121,6 +122,7 @@ def protect(
     spread = _spread(engine, form=form, measure=measure, control=control, settings=settings)
     if guard_formulas and form != "csv":
         raise InputError("--guard-formulas is for CSV releases; expected --format csv.")
+    guarded = form == "csv" and guard_formulas is not False
     if not out.name:
         raise InputError(f"Expected a new folder for --out, found '{out}'.")
     if control is not None and measure is False:
@@ -140,7 +142,7 @@ def protect(
     named = None if isinstance(policy, Policy) else policy
     options: dict[str, str | bool | None] = {
         "format": None if form == "parquet" else form, "keep-order": keep_order,
-        "guard-formulas": guard_formulas, "delimiter": delimiter, "encoding": encoding,
+        "no-guard-formulas": guard_formulas is False, "delimiter": delimiter, "encoding": encoding,
         "ledger": ledger.name if ledger else None, "source": source,
         "audience": audience, "control": control.name if control else None,
         "comparison": comparison.name if comparison else None,
@@ -159,13 +161,13 @@ def protect(
         folders.reserve(place, 2 * data.stat().st_size + _ROOM)
         done = release.run(planned, table, progress=progress, noise=noise, note=out.name)
         progress("writing", 0, 1)
-        with _keeping(done, place, out, form=form, guard_formulas=guard_formulas, spread=spread):
+        with _keeping(done, place, out, form=form, guard_formulas=guarded, spread=spread):
             folders.give_back(place)
             manifest = public.write(
                 done.release,
                 folders.new_folder(place),
                 form=form,
-                guard_formulas=guard_formulas,
+                guard_formulas=guarded,
                 spread=spread,
             )
             folders.commit(place, out)
@@ -193,7 +195,7 @@ def protect(
     notes = (
         *recovered,
         *found,
-        *done.release.manifest["notes"],
+        *manifest["notes"],
         *done.warnings,
         *filter(None, told),
         *costs,

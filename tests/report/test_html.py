@@ -81,7 +81,7 @@ def test_write_report_writes_the_public_report(tmp_path, people, policy):
 
 
 def test_a_script_island_cannot_be_left():
-    assert "</" not in html._island({"x": HOSTILE})
+    assert "</" not in html.island({"x": HOSTILE})
 
 
 def test_a_public_report_has_no_word_of_a_measurement(hostile):

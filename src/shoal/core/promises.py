@@ -6,7 +6,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from shoal.errors import InputError, InternalError
+from shoal.errors import InputError, InternalError, visible
 
 
 class ReleaseForm(StrEnum):
@@ -130,7 +130,7 @@ class LDiversity:
 
     def __str__(self) -> str:
         more = f" with c = {shown(self.c)}" if self.c is not None else ""
-        what = " + ".join(self.columns)
+        what = visible(" + ".join(self.columns))
         return (
             f"{self.kind} {shown(self.l)}-diversity{more} of {what} given {' + '.join(self.keys)}"
         )
@@ -157,7 +157,7 @@ class TCloseness:
             raise InputError(f"t-closeness needs t of at least {least}; found {shown(self.t)}.")
 
     def __str__(self) -> str:
-        what = " + ".join(self.columns)
+        what = visible(" + ".join(self.columns))
         return (
             f"{shown(self.t)}-closeness ({self.distance}) of {what} given {' + '.join(self.keys)}"
         )
@@ -189,7 +189,7 @@ class DifferentialPrivacy:
 
     def __str__(self) -> str:
         whom = " (add-remove)" if self.neighbours is Neighbours.ADD_REMOVE else ""
-        what = " + ".join(self.protects)
+        what = visible(" + ".join(self.protects))
         each = f", for persons of up to {self.rows:,} rows" if self.rows > 1 else ""
         return f"{shown(self.epsilon)}-differential privacy{whom} of {what}{each}"
 
@@ -217,7 +217,7 @@ class StochasticTCloseness:
             raise InputError(f"Stochastic t-closeness needs t of at least 1; found {self.t}.")
 
     def __str__(self) -> str:
-        what = " + ".join(self.columns)
+        what = visible(" + ".join(self.columns))
         return f"stochastic {self.t:.4g}-closeness of {what} given {' + '.join(self.keys)}"
 
 

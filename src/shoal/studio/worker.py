@@ -108,7 +108,7 @@ def _profile(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
     path = Path(given["data"])
     status("reading the file", 0, 1)
     uploads.refuse_bombs(path, limit=limit, library=True)
-    return profile.write(path, label=given["label"], progress=status)
+    return profile.write(path, label=given["label"], limit=limit, progress=status)
 
 
 def _protect(given: Mapping[str, Any], status: Status) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Screen 4: methods side by side, after the warning on what looking costs."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from shoal import booking, comparison, inputs
 from shoal.comparison import grid
 from shoal.core import Policy
-from shoal.errors import InputError
+from shoal.errors import InputError, visible
 from shoal.measuring.results import COLUMN_LOSSES, LOSS_WORDS
-from shoal.studio import document, uploads
+from shoal.studio import document, drafts, uploads
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import Kind, State
 from shoal.studio.pages import editing, rendering
@@ -87,11 +86,10 @@ def choose(studio: TheStudio, workspace: Current, form: Form) -> Response:
     """Take a candidate as the policy's method, and lead to its settings."""
     here, label = Here(studio, workspace), form.get("label", "")
     private = here.job(Kind.SELECT)
-    if private is not None and private.result and private.result.get("chosen") == label:
-        _take(here, private.result["protect"], label)
+    if private is not None and private.result and visible(private.result["chosen"]) == label:
+        _take(here, private.result["protect"], private.result["chosen"])
     else:
-        after = studio.choose(workspace, label)
-        _take(here, document.parsed(after.policy)["protect"], label)
+        _take(here, studio.candidate(workspace, label), label)
     return back_to(here, "protect")
 
 
@@ -109,8 +107,7 @@ def report(studio: TheStudio, workspace: Current) -> Response:
 def _take(here: Here, protect: Mapping[str, Any], label: str) -> None:
     """Write `[protect]` into the policy's text and leave its other lines as they are."""
     text = editing.with_table(here.workspace.policy, "protect", protect)
-    document.judged(text, folder=here.studio.store.files(here.workspace.id))
-    here.studio.store.note(here.workspace.id, lambda now: replace(now, policy=text, chosen=label))
+    here.studio.put_policy(here.workspace, text, settles=[drafts.PARAMETERS], chosen=label)
 
 
 def _show(
