@@ -20,6 +20,7 @@ from shoal.intake import (
     LARGEST,
     check_names,
     coded_levels,
+    composed,
     leaving,
     limit,
     marked_missing,
@@ -145,7 +146,7 @@ def _days(series: pl.Series, column: Column) -> pl.Series:
 
 def _categories(series: pl.Series, column: Column, *, keep: bool) -> tuple[pl.Series, int]:
     levels = cast("tuple[str, ...]", column.levels)
-    text = series.cast(pl.String)
+    text = composed(series.cast(pl.String))
     if series.dtype.is_float():
         text = text.str.replace(r"\.0$", "")  # each cell by itself
     if column.recode:

@@ -13,7 +13,7 @@ import polars as pl
 from shoal import policy
 from shoal.core import Kind, Role
 from shoal.errors import InputError
-from shoal.intake import is_plain, parse_numbers
+from shoal.intake import composed, is_plain, parse_numbers
 from shoal.io import Raw
 from shoal.policy import quoted
 
@@ -124,7 +124,7 @@ def _kind(present: pl.Series, distinct: int) -> tuple[Kind, tuple[str, ...]]:
         return Kind.NUMERIC, ()
     if isinstance(present.dtype, pl.Date | pl.Datetime):
         return Kind.DATE, ()
-    text = present.cast(pl.String)
+    text = composed(present.cast(pl.String))
     if text.len() and parse_numbers(text, decimal=None).null_count() == 0:
         return Kind.NUMERIC, ()
     if text.len() and text.str.to_date("%Y-%m-%d", strict=False).null_count() == 0:

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import tomllib
+import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
@@ -80,7 +81,7 @@ def _build(content: Mapping[str, Any], *, folder: Path, where: str) -> Policy:
     text = json.dumps(document, sort_keys=True, ensure_ascii=False)
     protect = spec.protect
     return Policy(
-        schema=Schema(columns),
+        schema=Schema(columns, spec.one_row_per_person),
         method=protect.method,
         parameters=dict(protect.model_extra or {}),
         columns=tuple(protect.columns) if protect.columns else None,
@@ -170,7 +171,8 @@ def _read_rows(folder: Path, name: str, files: dict[str, str]) -> list[list[str]
     except (ValueError, csv.Error):
         raise InputError(f"'{name}', named by the policy, must be CSV in UTF-8.") from None
     files[name] = hashlib.sha256(raw).hexdigest()
-    return [cells for row in rows if any(cells := [cell.strip() for cell in row])]
+    texts = [[unicodedata.normalize("NFC", cell.strip()) for cell in row] for row in rows]
+    return [cells for cells in texts if any(cells)]
 
 
 def _reason(error: OSError) -> str:

@@ -17,6 +17,8 @@ from shoal.core.columns import (
     silent,
 )
 from shoal.core.promises import (
+    KNOWN_COLUMNS,
+    ONE_ROW,
     Audience,
     Check,
     Claim,
@@ -46,7 +48,9 @@ from shoal.core.spending import (
 from shoal.core.tables import Decomposition, Partition, Policy, Release, whole_numbers
 
 __all__ = [
+    "KNOWN_COLUMNS",
     "LAPLACE",
+    "ONE_ROW",
     "RESPONSE",
     "SELECTION",
     "Audience",

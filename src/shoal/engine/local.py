@@ -51,13 +51,18 @@ class Outcome:
         if isinstance(self.protected, Decomposition):
             return leaves.to_frame(self.protected, self.original.schema)
         frame = self.protected.publishable()
-        if self.form is ReleaseForm.ROW_ALIGNED:
-            return frame[self.places]
-        if self.form is ReleaseForm.CANONICAL and self.canonical is not None:
-            return frame[self.canonical]
         if self.form is ReleaseForm.MARGINALS:
             return pl.DataFrame([series[_random_order(frame.height)] for series in frame])
-        return frame[_random_order(frame.height)]
+        return frame[self.order]
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """Which protected row each released row is."""
+        if self.form is ReleaseForm.ROW_ALIGNED:
+            return self.places
+        if self.form is ReleaseForm.CANONICAL and self.canonical is not None:
+            return self.canonical
+        return _random_order(len(self.protected))
 
     @property
     def rows(self) -> int:
@@ -86,7 +91,9 @@ class Outcome:
         """Recompute promises on what is released."""
         if isinstance(self.protected, Decomposition):
             return tuple(check_leaves(self.protected, one, schema) for one in guarantees)
-        return tuple(check_frame(self.frame, one, schema) for one in guarantees)
+        whose = self.protected.persons
+        units = None if whose is None else whose[self.order]
+        return tuple(check_frame(self.frame, one, schema, units=units) for one in guarantees)
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original: confidential."""
@@ -169,7 +176,7 @@ class Source:
         if schema.persons is None:
             return Rows(table, counts, self.raw)
         name = schema.persons.column
-        unit = intake.marked_missing(intake.refuse_odd(frame[name]), schema[name])
+        unit = intake.spelled(frame[name], schema[name])
         kept = intake.at_most(table, unit, schema.persons, key=key)
         return Rows(table.take(kept), counts, self.raw, len(table) - kept.size)
 

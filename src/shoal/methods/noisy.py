@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from shoal.core import (
+    KNOWN_COLUMNS,
     Claim,
     Column,
     DifferentialPrivacy,
@@ -44,7 +45,7 @@ from shoal.mechanism.perturb import (
     noisy_means,
 )
 from shoal.methods import persons
-from shoal.methods.grouping import KNOWN_COLUMNS, one_row, top_down
+from shoal.methods.grouping import of_persons, one_row, top_down
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
 from shoal.methods.rows import Change, Counted, Groups
 from shoal.partition import path_lengths
@@ -572,7 +573,7 @@ def shared_rows(setting: Setting[Noisy], k: int, source: str) -> Claim:
     """Claim k-anonymity: noise is drawn once a group, so that its records stay alike."""
     return Claim(
         guarantee=KAnonymity(k, setting.columns),
-        status=Status.PROVED,
+        status=of_persons(setting.schema),
         basis="by construction: the records of a group share its noisy centre",
         assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
         source=source,
