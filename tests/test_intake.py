@@ -324,17 +324,21 @@ def test_values_are_recoded_before_they_are_categories(tmp_path, monkeypatch):
 # Tables
 
 
-def test_the_unit_must_be_there_and_once():
-    rules = schema(id={"role": "identifier", "unit": True, "missing": ["?"]}, x="other")
-
-    def take(ids):
+def test_the_unit_must_be_there_and_as_often_as_the_policy_states():
+    def take(ids, **keys):
+        stated = {"role": "identifier", "unit": True, "missing": ["?"], **keys}
+        rules = schema(id=stated, x="other")
         return intake.adopt(pl.DataFrame({"id": ids, "x": range(len(ids))}), rules)
 
     assert take(["a", "b"]).frame.columns == ["x"]
-    with pytest.raises(InputError, match="Column 'id' is the unit; 2 rows lack it"):
-        take(["a", None, "?"])
-    with pytest.raises(InputError, match="expected one row a person, found 2 more rows than"):
-        take(["a", "a", "a"])
+    assert take(["a", "b"]).persons is None
+    assert take(["a", "b", "A ", "c"]).persons.tolist() == [0, 1, 0, 2]
+    with pytest.raises(InputError, match="Column 'id' is the unit; 3 rows lack it"):
+        take(["a", None, "?", " "])
+    with pytest.raises(InputError, match="expected one row per person, found 2 more rows than"):
+        take(["a", "a", "a"], exact_rows=1)
+    with pytest.raises(InputError, match="exactly 2 rows per person, as exact_rows states; 1 of 2"):
+        take(["a", "a", "b"], exact_rows=2)
 
 
 @pytest.mark.parametrize(

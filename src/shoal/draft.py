@@ -74,6 +74,10 @@ def draft(raw: Raw, *, source: str) -> str:
         "# Roles: identifier (dropped), quasi-identifier (an attacker may know it),",
         "#        confidential (must not be learnt), other (released as it is).",
         "version = 1",
+        "# Say whose rows these are, or every promise about persons is conditional on it. Either",
+        "# each person has one row, and you say so here:",
+        "# one_row_per_person = true",
+        "# or a column numbers the persons: add unit = true to it, and persons are counted.",
         "",
         "[columns]",
     ]
@@ -104,8 +108,9 @@ def guess(series: pl.Series) -> Guess:
     kind, categories = _kind(present, distinct)
     if any(word in _IDENTIFIER for word in words):
         reason = "its name reads like an identifier"
-        if 1 < distinct < present.len():
-            reason += "; if it numbers persons with several rows, add unit = true and max_rows"
+        if distinct > 1:
+            more = " (and max_rows, for an epsilon)" if distinct < present.len() else ""
+            reason += f"; if it numbers the persons, add unit = true{more}"
         return Guess(Role.IDENTIFIER, kind, reason)
     if kind is Kind.NOMINAL and present.len() >= 10 and distinct > 0.9 * present.len():
         return Guess(Role.IDENTIFIER, kind, "nearly every value occurs once")

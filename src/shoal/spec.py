@@ -202,7 +202,7 @@ class ColumnSpec(_Spec):
         if self.categories and self.taxonomy:
             _fail("expected 'categories' or 'taxonomy', found both.")
         if self.categories and len(set(self.categories)) < len(self.categories):
-            _fail("expected each category once, found one twice (accents may be written apart).")
+            _fail("expected each category once, found one twice.")
         if self.observed and not self.categories:
             _fail("expected 'observed' beside 'categories', found no categories.")
         if self.kind in {Kind.ORDINAL, Kind.NOMINAL} and self.categories:

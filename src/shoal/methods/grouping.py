@@ -71,7 +71,7 @@ def joint_claims(source: str) -> Callable[[Setting[Grouping]], tuple[Claim, ...]
 
 def column_claims(source: str) -> Callable[[Setting[Grouping]], tuple[Claim, ...]]:
     """Claim k-anonymity of each protected column by itself."""
-    basis = "by construction: blocks of at least k records share every value of the column"
+    basis = "by construction: every released value of the column stands for a block of k or more"
 
     def claims(setting: Setting[Grouping]) -> tuple[Claim, ...]:
         return tuple(_claim(setting, [name], basis, source) for name in setting.columns)
@@ -137,7 +137,7 @@ def column_method(
 
 def _claim(setting: Setting[Grouping], columns: Sequence[str], basis: str, source: str) -> Claim:
     if setting.schema.persons is not None:
-        basis = f"{basis}, and hold at least k persons"
+        basis = f"{basis}; counted in persons where some have several rows"
     return Claim(
         guarantee=KAnonymity(setting.parameters.k, tuple(columns)),
         status=of_persons(setting.schema),

@@ -489,7 +489,10 @@ def privacy_claim(
     assumptions = [*one_row(schema), *assumes]
     if setting.release_form is ReleaseForm.ROW_ALIGNED:
         assumptions.append(FILE_ORDER)
-    observed = [name for name in setting.columns if schema[name].observed]
+    strata = getattr(parameters, "strata", None)
+    # The list of strata is released too: of add-remove neighbours every one of it has rows.
+    listed = (*setting.columns, *([strata] if strata else []))
+    observed = [name for name in listed if schema[name].observed]
     measured = any(schema[name].kind in {Kind.NUMERIC, Kind.DATE} for name in setting.columns)
     from_data = isinstance(parameters, Noisy) and parameters.bounds is Origin.FROM_DATA and measured
     known = []
@@ -500,7 +503,6 @@ def privacy_claim(
     if most > 1 and status is not Status.REFUTED:
         how = "exactly" if schema.persons and schema.persons.exact else "at most"
         basis = f"{basis}; a person has {how} {most:,} rows, and a row costs epsilon / {most:,}"
-    strata = getattr(parameters, "strata", None)
     public = [name for name in schema.released if name not in {*setting.columns, strata}]
     if public:
         invariants = (f"the public columns {', '.join(public)}", *invariants)

@@ -52,6 +52,7 @@ WHY_CATEGORIES = (
 
 REMARK_WORDS = {
     "classes": "Number of groups",
+    "counted": "Counted in",
     "k_if_missing_matches_anything": "k, if a missing cell is taken to match anything",
 }
 
@@ -353,7 +354,7 @@ def _facts(spec: Mapping[str, Any]) -> list[str]:
         "bottom": "values below {} were set to it",
         "missing_as": "missing cells became {}",
         "other": "unknown categories became {}",
-        "max_rows": "at most {} rows of a person were used",
+        "max_rows": "an epsilon release uses at most {} rows of a person",
         "exact_rows": "every person has {} rows",
         "transform": "compared on a {} scale",
     }
