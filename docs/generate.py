@@ -103,9 +103,9 @@ the parameters {example} of [its section](methods.md). Both columns are quasi-id
 
 The reason is shortened; the manifest of a release has it in full, with all assumptions. That
 each person has one row is taken as stated (`one_row_per_person = true`): with neither that nor a
-`unit` column, what is *proved* here of k, l and t is *conditional* on it. A *refuted* claim is not promised to anybody: it stands
-here, and in the manifest, because readers of the papers may expect it. [The page on
-differential privacy](privacy.md) explains the words.
+`unit` column, what is *proved* here of k, l and t is *conditional* on it. A *refuted* claim is not
+promised to anybody: it stands here, and in the manifest, because readers of the papers may expect
+it. [The page on differential privacy](privacy.md) explains the words.
 
 | method | release form | limits | scale | neighbours | rows | status | claim | reason, in short |
 |---|---|---|---|---|---|---|---|---|

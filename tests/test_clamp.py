@@ -76,3 +76,14 @@ def test_a_column_of_another_sort_is_refused_by_its_type():
         adopt([date(2000, 1, 1)], NUMBER)
     with pytest.raises(InputError, match="is a date by the policy"):
         adopt([1], DAY)
+
+
+def test_a_category_with_its_accent_apart_is_the_declared_one():
+    column = Column("x", Role.CONFIDENTIAL, Kind.NOMINAL, categories=("other", "caf\u00e9"))
+
+    values, counts = clamp.clamped(
+        pl.Series("x", ["cafe\u0301", "caf\u00e9", "cafe"]), column, None, keep=False
+    )
+
+    assert values.to_list() == ["caf\u00e9", "caf\u00e9", "other"]
+    assert counts["unknown"] == 1
