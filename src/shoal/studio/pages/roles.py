@@ -37,6 +37,7 @@ def show(studio: TheStudio, workspace: Current) -> Response:
         toml=workspace.policy,
         policy_error=None,
         **_counts(here),
+        **_whose(here),
     )
 
 
@@ -70,6 +71,17 @@ def copy(studio: TheStudio, workspace: Current, form: Form) -> Response:
         stated = {key: value for key, value in stated.items() if key != "observed"}
         stated |= {"categories": list(seen.values), "observed": True}
     return _store(here, name, stated, confirm=False)
+
+
+@router.post("/w/{id}/roles/persons")
+def whose_rows(studio: TheStudio, workspace: Current, form: Form) -> Response:
+    """Take whether somebody stands for it that each row is one person."""
+    text = editing.with_line(
+        workspace.policy, "one_row_per_person", value=True if form.get("one_row") else None
+    )
+    after = Here(studio, studio.store.change(workspace.id, policy=text))
+    parts = [("", {}), ("toml.html", {"toml": text, "base": after.base}), *_beside(after)]
+    return HTMLResponse(rendering.fragments(*parts))
 
 
 @router.post("/w/{id}/roles/policy")
@@ -169,6 +181,7 @@ def _beside(here: Here) -> list[tuple[str, Mapping[str, Any]]]:
     return [
         ("rail.html", {"rail": here.rail("roles"), "base": here.base}),
         ("counts.html", _counts(here)),
+        ("whose_rows.html", {"base": here.base, **_whose(here)}),
     ]
 
 
@@ -250,6 +263,16 @@ def _short(stated: Mapping[str, Any], kind: str) -> str:
         parts.append("a tree of categories")
     parts += [key for key in ("public", *FLAGS) if stated.get(key)]
     return ", ".join(parts)
+
+
+def _whose(here: Here) -> dict[str, Any]:
+    """Whose rows they are, as far as the policy says."""
+    names = here.document["columns"]
+    marked = (name for name in names if document.column_of(here.document, name).get("unit"))
+    return {
+        "unit": next(marked, ""),
+        "one_row": here.document.get("one_row_per_person") is True,
+    }
 
 
 def _counts(here: Here) -> dict[str, Any]:
