@@ -5,6 +5,7 @@ What does not fit is an error that names the column and counts the rows; it neve
 """
 
 import math
+from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -126,11 +127,21 @@ def spelled(series: pl.Series, column: Column) -> pl.Series:
         whole = (cells == cells.round()) & (cells.abs() < 2.0**63)
         digits = cells.set(~whole, None).cast(pl.Int64).cast(pl.String)
         text = digits.zip_with(whole.fill_null(value=False), cells.cast(pl.String))
-    text = text.str.normalize("NFKC").str.replace_all(r"[\p{Cc}\p{Cf}]", "")
-    text = text.str.strip_chars().str.to_lowercase()
-    text = text.str.replace(r"^\+?(-?)0*(\d+)(?:\.0*)?$", "${1}${2}")
-    text = text.str.replace(r"^\+?(-?)0*(\d+\.\d*[1-9])0*$", "${1}${2}")
+    if cells.dtype.is_integer():
+        return text
+    text = _changed(text, r"[^!-~]", _visible).str.to_lowercase()
+    text = _changed(text, r"^[+-]?0|^\+|\.", _by_value)
     return text.set(text == "", None)
+
+
+def _visible(text: pl.Series) -> pl.Series:
+    text = text.str.normalize("NFKC").str.replace_all(r"[\p{Cc}\p{Cf}]", "")
+    return text.str.strip_chars()
+
+
+def _by_value(text: pl.Series) -> pl.Series:
+    text = text.str.replace(r"^\+?(-?)0*(\d+)(?:\.0*)?$", "${1}${2}")
+    return text.str.replace(r"^\+?(-?)0*(\d+\.\d*[1-9])0*$", "${1}${2}")
 
 
 def composed(text: pl.Series) -> pl.Series:
@@ -139,7 +150,13 @@ def composed(text: pl.Series) -> pl.Series:
     An accent may be a character of its own or part of its letter. A reader sees no difference, so
     that the two must not count as two values.
     """
-    return text.str.normalize("NFC")
+    return _changed(text, r"[^\x00-\x7f]", lambda some: some.str.normalize("NFC"))
+
+
+def _changed(text: pl.Series, odd: str, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """Change the cells that match a pattern; the others would come out as they are."""
+    found = text.str.contains(odd).fill_null(value=False).arg_true()
+    return text.clone().scatter(found, change(text.gather(found))) if found.len() else text
 
 
 def at_most(table: Table, unit: pl.Series, persons: Persons, *, key: int) -> NDArray[np.int64]:
