@@ -80,8 +80,10 @@ def whose_rows(studio: TheStudio, workspace: Current, form: Form) -> Response:
         workspace.policy, "one_row_per_person", value=True if form.get("one_row") else None
     )
     after = Here(studio, studio.store.change(workspace.id, policy=text))
-    parts = [("", {}), ("toml.html", {"toml": text, "base": after.base}), *_beside(after)]
-    return HTMLResponse(rendering.fragments(*parts))
+    # The box itself stays, so that the keyboard's focus does.
+    beside = [part for part in _beside(after) if part[0] != "whose_rows.html"]
+    toml = ("toml.html", {"toml": text, "base": after.base})
+    return HTMLResponse(rendering.fragments(("", {}), toml, *beside))
 
 
 @router.post("/w/{id}/roles/policy")
