@@ -153,7 +153,9 @@ def test_what_a_look_stops_is_foreseen_without_a_table_in_the_words_of_the_run(t
 
 
 def test_an_offer_that_will_not_do_for_the_audience_says_so():
-    policy = stated({"method": "mdav", "k": 3}, release={"audience": "open"})
+    policy = stated(
+        {"method": "mdav", "k": 3}, release={"audience": "open"}, one_row_per_person=True
+    )
 
     offers = {one.method.name: one for one in planning.offers(policy)}
 

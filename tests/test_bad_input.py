@@ -284,9 +284,9 @@ def test_dates_of_another_form_are_counted(desk):
 
 def test_two_rows_of_one_person_are_refused(desk):
     desk.write(HEADER + ROWS + "Wilhelmina 1,33,north,1\n")
-    desk.state(name='{ role = "identifier", unit = true }')
+    desk.state(name='{ role = "identifier", unit = true, exact_rows = 1 }')
 
-    desk.refuses("Column 'name' is the unit: expected one row a person, found 1 more rows")
+    desk.refuses("Column 'name' is the unit: expected one row per person, found 1 more row than")
 
 
 def test_a_column_of_lists_is_refused(desk):
@@ -375,7 +375,10 @@ def test_an_unknown_key_of_a_column_is_refused(desk):
             "unknown key 'order'. Known here: l, column, kind, c.",
         ),
         ("[columns.x]\nrole = 'other'\nquux = 1", "unknown key 'quux'. Known here: role, kind, "),
-        ("[quux]", "unknown key 'quux'. Known here: version, columns, protect, require, release, "),
+        (
+            "[quux]",
+            "unknown key 'quux'. Known here: version, one_row_per_person, columns, protect, ",
+        ),
         ("[reading]\ndelimeter = ';'", "unknown key 'delimeter'. Did you mean 'delimiter'?"),
         ("[context]\nporpose = 'x'", "unknown key 'porpose'. Did you mean 'purpose'?"),
     ],

@@ -651,7 +651,7 @@ def test_without_a_unit_nothing_notices_several_rows_as_the_limitations_say():
     frame = pl.DataFrame({"p": [1, 1], "a": [1, 2], "b": ["x", "y"]})
 
     assert shoal.protect(frame, unsaid, noise=RecordingNoise()).data.columns == ["a", "b"]
-    with pytest.raises(shoal.InputError, match="1 more rows than persons"):
+    with pytest.raises(shoal.InputError, match="1 more row than persons"):
         shoal.protect(frame, stated, noise=RecordingNoise())
 
 

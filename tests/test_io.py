@@ -4,6 +4,7 @@ import csv
 import gzip
 import io as text_io
 import json
+import struct
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -642,3 +643,21 @@ def test_a_small_parquet_of_many_rows_is_refused_undecoded_by_its_footer(tmp_pat
     for name in ("a.parquet", "a.arrow"):
         with pytest.raises(InputError, match=r"the limit here is 0\.000931 GiB"):
             io.read(tmp_path / name, limit=1_000_000)
+
+
+def test_the_memory_of_the_machine_is_the_limit_of_the_command(tmp_path):
+    """Only the footer is large: it says that the rows are more than any machine holds."""
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "a.parquet", compression="uncompressed")
+    raw = (tmp_path / "a.parquet").read_bytes()
+    (length,) = struct.unpack("<I", raw[-8:-4])
+    footer = raw[-8 - length : -8]
+    # num_rows is field 3 of FileMetaData, a zigzag varint after the schema: 1 is 0x02.
+    grown = footer.replace(b"\x16\x02", b"\x16" + b"\xfe\xff\xff\xff\xff\xff\xff\x7f")
+    (tmp_path / "a.parquet").write_bytes(
+        raw[: -8 - length] + grown + struct.pack("<I", len(grown)) + b"PAR1"
+    )
+
+    done = CliRunner().invoke(app, ["init", str(tmp_path / "a.parquet")])
+
+    assert done.exit_code == 2
+    assert "once it is decoded" in done.stderr

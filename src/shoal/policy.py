@@ -9,6 +9,7 @@ import csv
 import hashlib
 import io
 import json
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -152,7 +153,7 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
     text = json.dumps(document, sort_keys=True, ensure_ascii=False)
     protect = spec.protect
     return Policy(
-        schema=Schema(columns),
+        schema=Schema(columns, spec.one_row_per_person),
         method=protect.method,
         parameters=dict(protect.model_extra or {}),
         columns=tuple(protect.columns) if protect.columns else None,
@@ -241,7 +242,8 @@ def _read_rows(folder: Path, name: str, files: dict[str, str]) -> list[list[str]
     except (ValueError, csv.Error):
         raise InputError(f"'{name}', named by the policy, must be CSV in UTF-8.") from None
     files[name] = hashlib.sha256(raw).hexdigest()
-    return [cells for row in rows if any(cells := [cell.strip() for cell in row])]
+    texts = [[unicodedata.normalize("NFC", cell.strip()) for cell in row] for row in rows]
+    return [cells for cells in texts if any(cells)]
 
 
 def _decimals(value: Any) -> Any:

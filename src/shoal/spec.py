@@ -1,10 +1,12 @@
 """The shape of the policy file, as pydantic models, and the sentences for what does not fit it.
 
 `shoal.policy` reads a file into these and builds a `Policy` of them; methods state their parameters
-with the same types.
+with the same types. Categories are held in their composed normal form (NFC), in which
+`shoal.intake` reads cells: two that look the same are one.
 """
 
 import re
+import unicodedata
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
@@ -65,10 +67,11 @@ class _Spec(BaseModel):
 
 
 def _text(value: object) -> object:
-    """Write a category as text, the way a CSV file would hold it."""
+    """Write a category as text, the way a CSV file would hold it; accents composed (NFC)."""
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value) if isinstance(value, int | Decimal | date) else value
+    text = str(value) if isinstance(value, int | Decimal | date) else value
+    return unicodedata.normalize("NFC", text) if isinstance(text, str) else text
 
 
 def _number(value: object) -> object:
@@ -419,6 +422,10 @@ class PolicySpec(_Spec):
     """A Shoal policy."""
 
     version: Literal[1]
+    one_row_per_person: bool = Field(
+        default=False,
+        description="You state it; promises about persons are then not conditional on it.",
+    )
     columns: dict[
         str,
         Annotated[
@@ -464,6 +471,14 @@ class PolicySpec(_Spec):
                     f"expected max_contributions of at least {spec.exact_rows}, the exact_rows of "
                     f"'{name}', found {most}."
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _rows_of_persons(self) -> Self:
+        several = {spec.max_rows or spec.exact_rows or 1 for spec in self.columns.values()} - {1}
+        if self.one_row_per_person and several:
+            found = several.pop()
+            _fail(f"expected one row per person, as one_row_per_person says, found {found}.")
         return self
 
     @model_validator(mode="after")

@@ -148,6 +148,7 @@ def people(rows=60):
 
 POLICY = """
 version = 1
+one_row_per_person = true
 [columns]
 name = "identifier"
 age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }

@@ -53,6 +53,8 @@ def take(tab, path):
 def confirm_all(tab):
     """State bounds where they are asked for, and confirm the columns one by one."""
     tab.goto(f"{tab.base}/roles")
+    with tab.expect_response("**/roles/persons"):
+        tab.check("#one-row")
     limits = {"age": ("0", "110"), "income": ("0", "100000")}
     for place, name in enumerate(COLUMNS):
         tab.wait_for_selector(f"#column-{place}[open]")

@@ -31,7 +31,7 @@ from shoal.comparison.results import (
     placed,
 )
 from shoal.comparison.selection import Selection
-from shoal.core import Estimate, Policy, Progress, Role, Status, silent
+from shoal.core import KNOWN_COLUMNS, ONE_ROW, Estimate, Policy, Progress, Role, Status, silent
 from shoal.errors import InputError, ShoalError
 from shoal.intake import check_names
 from shoal.planning import plan
@@ -321,7 +321,11 @@ def _proves(claim: Mapping[str, Any], keys: frozenset[str]) -> bool:
     """
     guarantee = claim["guarantee"]
     about = guarantee.get("keys") or guarantee.get("protects") or guarantee["columns"]
-    return claim["status"] == Status.PROVED.value and keys <= set(about)
+    by_rows = claim["status"] == Status.CONDITIONAL.value and {*claim["assumes"]} <= {
+        KNOWN_COLUMNS,
+        ONE_ROW,
+    }
+    return (by_rows or claim["status"] == Status.PROVED.value) and keys <= set(about)
 
 
 def _by_figure(

@@ -251,6 +251,11 @@ def shown(number: Fraction) -> str:
     return text if Fraction(text) == number else str(number)
 
 
+KNOWN_COLUMNS = "an attacker knows no more than the columns named here"
+ONE_ROW = "each person has one row"
+"""What a promise about persons assumes where the policy does not say whose rows they are."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """A promise, with how far it is known to be true and why.
@@ -267,6 +272,12 @@ class Claim:
     assumes: tuple[str, ...]
     source: str
     release_form: ReleaseForm
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is proved, if need be on the one condition that each person has one row."""
+        by_rows = self.status is Status.CONDITIONAL and {*self.assumes} <= {KNOWN_COLUMNS, ONE_ROW}
+        return self.status is Status.PROVED or by_rows
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,9 @@ are fewer leaves dropped.
 `halt_beyond` is the rule of cormode2013: a node farther than t from the whole table is not cut. The
 cut that made it was not looked at, so that leaves lie beyond t: nothing is claimed from it.
 
-Persons: a table with a `unit` column has one row a person, or `shoal.intake` refuses it. So to
-count records is to count persons, for k, l and t alike.
+Persons: where a column numbers them and some have several rows, no cut is made unless both sides
+have k persons; l and t steer the cuts in records, and leaves are merged until they hold in persons
+too (`whole_persons`). Boxes with counts are not merged: that output needs one row per person.
 """
 
 from collections.abc import Sequence
@@ -43,12 +44,11 @@ from shoal.core import (
     Partition,
     ReleaseForm,
     Role,
-    Status,
     TCloseness,
     shown,
 )
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
-from shoal.methods import cells, grouping, levels
+from shoal.methods import cells, grouping, levels, whole_persons
 from shoal.methods.grouping import Grouping
 from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.methods.rows import Rows, Spread
@@ -125,7 +125,7 @@ def _claims(setting: Setting[Cuts]) -> tuple[Claim, ...]:
     steered = tuple(
         Claim(
             guarantee=guarantee,
-            status=Status.PROVED,
+            status=k_anonymity.status,
             basis="by construction: no cut is made unless both sides keep it",
             assumes=k_anonymity.assumes,
             source=SOURCE,
@@ -282,12 +282,28 @@ def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
     kept = _kept(table, setting) if parameters.suppress else None
     rest = table if kept is None else table.take(kept)
     tree = _cut(rest, setting)
+    if parameters.output is Output.TREE and table.persons is not None:
+        raise InputError(
+            "[protect], output: the boxes of a tree count rows, and some persons have several. "
+            "Bring the table to one row per person, or choose intervals or centroids."
+        )
     if parameters.output is Output.TREE:
         boxes = leaves.of_tree(rest, setting.columns, tree, count=counted_column(setting))
         return Masked(boxes, kept=kept)
+    require = [_requirement(rest, guarantee) for guarantee in steering(setting)]
     if parameters.output is Output.CENTROIDS:
-        return replace(grouping.masked(rest, setting, tree.partition), kept=kept)
-    return Masked(generalise(rest, setting.columns, tree.partition), kept=kept)
+        masked = grouping.masked(rest, setting, tree.partition, require=require)
+        return replace(masked, kept=kept)
+    made, _ = whole_persons.released(
+        rest,
+        setting.columns,
+        tree.partition,
+        lambda groups: generalise(rest, setting.columns, groups),
+        k=parameters.k,
+        places=lambda: rest.matrix(setting.columns),
+        require=require,
+    )
+    return Masked(made, kept=kept)
 
 
 def _cut(table: Table, setting: Setting[Cuts]) -> Tree:
@@ -299,6 +315,7 @@ def _cut(table: Table, setting: Setting[Cuts]) -> Tree:
         X,
         parameters.k,
         require=[_requirement(table, guarantee) for guarantee in steering(setting)],
+        units=table.persons,
         relaxed=parameters.relaxed,
         choice=parameters.dimension,
         target=target,
@@ -348,7 +365,11 @@ def _kept(table: Table, setting: Setting[Cuts]) -> Ints:
         stays[dropped] = False
         rest = np.flatnonzero(stays[labels])
         few = table.take(rest)
-        if unmet([_requirement(few, guarantee) for guarantee in steering(setting)]) is None:
+        enough = few.persons is None or np.unique(few.persons).size >= parameters.k
+        if (
+            enough
+            and unmet([_requirement(few, guarantee) for guarantee in steering(setting)]) is None
+        ):
             return rest
         dropped = dropped[: len(dropped) // 2]
     return np.arange(len(table))

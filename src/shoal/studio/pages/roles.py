@@ -39,6 +39,7 @@ def show(studio: TheStudio, workspace: Current) -> Response:
         toml=_text(here),
         policy_error=_policy_error(here),
         **_counts(here),
+        **_whose(here),
     )
 
 
@@ -71,6 +72,19 @@ def copy(studio: TheStudio, workspace: Current, form: Form) -> Response:
     if seen is not None and seen.values:
         stated |= {"categories": list(seen.values), "observed": True}
     return _store(here, name, stated, form, confirm=False)
+
+
+@router.post("/w/{id}/roles/persons")
+def whose_rows(studio: TheStudio, workspace: Current, form: Form) -> Response:
+    """Take whether somebody stands for it that each row is one person."""
+    text = editing.with_line(
+        workspace.policy, "one_row_per_person", value=True if form.get("one_row") else None
+    )
+    after = Here(studio, studio.store.change(workspace.id, policy=text))
+    # The box itself stays, so that the keyboard's focus does.
+    beside = [part for part in _beside(after) if part[0] != "whose_rows.html"]
+    toml = ("toml.html", {"toml": text, "base": after.base})
+    return HTMLResponse(rendering.fragments(("", {}), toml, *beside))
 
 
 @router.post("/w/{id}/roles/policy")
@@ -228,6 +242,7 @@ def _beside(here: Here) -> list[tuple[str, Mapping[str, Any]]]:
     return [
         ("rail.html", {"rail": here.rail("roles"), "base": here.base}),
         ("counts.html", _counts(here)),
+        ("whose_rows.html", {"base": here.base, **_whose(here)}),
     ]
 
 
@@ -306,6 +321,16 @@ def _short(stated: Mapping[str, Any], kind: str) -> str:
         parts.append("a tree of categories")
     parts += [key for key in ("public", *FLAGS) if stated.get(key)]
     return ", ".join(parts)
+
+
+def _whose(here: Here) -> dict[str, Any]:
+    """Whose rows they are, as far as the policy says."""
+    names = here.document["columns"]
+    marked = (name for name in names if document.column_of(here.document, name).get("unit"))
+    return {
+        "unit": next(marked, ""),
+        "one_row": here.document.get("one_row_per_person") is True,
+    }
 
 
 def _counts(here: Here) -> dict[str, Any]:
