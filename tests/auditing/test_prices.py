@@ -324,3 +324,41 @@ def test_no_draw_of_a_mechanism_costs_more_than_its_entry_states(attributes, way
     run = partial(drawn, mechanism=mechanism, attributes=attributes, **more)
 
     assert holds(run, *corners(attributes, 40)) > 0.3
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_deep_tree_costs_what_its_entry_states(n):
+    """Few people, and room for sixteen halvings: the price may not grow with the depth."""
+    attributes = [Attribute("a", Kind.NUMERIC, 1 << 16)]
+    run = partial(drawn, mechanism=privtree, attributes=attributes, fill=Fill.UNIFORM)
+
+    assert holds(run, *corners(attributes, n), seeds=range(60)) > 0.3
+
+
+@pytest.mark.parametrize("method", ["dp-quadtree", "dp-kdtree"])
+def test_a_counted_column_costs_what_its_entry_states(method):
+    columns = {"x": numeric(), "s": nominal("confidential", **LEVELS)}
+    run = partial(released, columns=columns, protect={"method": method, "epsilon": 1})
+
+    assert holds(run, *extreme(columns)) > 0.3
+
+
+def test_a_height_follows_the_noisy_number():
+    """Of 12 and of 11 rows the public rule would make trees of three and of two cuts."""
+    protect = {"method": "dp-quadtree", "epsilon": 0.72, "neighbours": "add-remove"}
+    before, _ = extreme(NUMBERS)
+    run = partial(released, columns=NUMBERS, protect=protect)
+
+    assert holds(run, before, before.head(N - 1), ADD) > 0.3
+
+
+def test_a_nominal_first_in_a_lexicographic_order_pays_for_every_group():
+    """One leaves the first group and one enters the last, so that all four change."""
+    columns = {"flat": nominal(**LEVELS), "x": numeric()}
+    cells = [level for level in "abcd" for _ in range(K)]
+    before = pl.DataFrame({"flat": cells, "x": [0] * N})
+    after = pl.DataFrame({"flat": [*cells[1:], "d"], "x": [0] * N})
+    protect = {"method": "insensitive-laplace", "epsilon": 2, "k": K, "order": "lexicographic"}
+    run = partial(released, columns=columns, protect=protect)
+
+    assert holds(run, before, after, seeds=range(40)) > 0.1

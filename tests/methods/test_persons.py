@@ -437,3 +437,13 @@ def test_whoever_comes_goes_or_changes_costs_no_more_than_r_times_a_changed_reco
 
     assert worst <= r * e * (1 + 1e-9)
     assert worst > 0.9 * r * e
+
+
+@given(st.permutations(range(8)), st.integers(1, 8))
+def test_who_is_left_out_follows_the_priorities_of_the_noise(priorities, total):
+    """Not the order of the file, which somebody may know."""
+    attributes = [Attribute("a", Kind.NUMERIC, 8)]
+
+    (kept,) = fitted([np.arange(8)], attributes, total=total, noise=Fixed(priorities, [[]]))
+
+    assert {priorities[row] for row in kept} == set(range(total))
