@@ -1,9 +1,11 @@
 """What methods would promise for a policy, before any data is read."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 from shoal import planning, policy, sample
 from shoal.comparison.grid import Candidate
+from shoal.core import Status
 from shoal.methods import REGISTRY
 
 
@@ -72,3 +74,12 @@ def test_a_price_covers_every_column_that_is_released():
 
     assert planning.price(beside, planning.plan(beside).claims) is None
     assert planning.price(known, planning.plan(known).claims).epsilon == 1
+
+
+def test_no_claim_but_a_proved_one_meets_a_requirement():
+    stated = of_sample(method="mdav", k=5)
+    (claim,) = planning.plan(stated).claims
+
+    assert planning.covers(claim, claim.guarantee)
+    for status in set(Status) - {Status.PROVED}:
+        assert not planning.covers(replace(claim, status=status), claim.guarantee)

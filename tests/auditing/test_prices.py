@@ -196,6 +196,26 @@ def test_no_draw_of_a_method_costs_more_than_its_entry_states(mixed, case, kinds
     assert share > (0 if "insensitive" in case else 0.3) or pair != "extreme"
 
 
+@pytest.mark.parametrize("case", ["laplace", "privtree, centroid", "copula", "dp-kdtree"])
+def test_the_one_who_has_the_largest_value_moves_nobody_else(case):
+    """All are near one end but one: what follows the largest value follows that one."""
+    low, high = dict.fromkeys(NUMBERS, 1), dict.fromkeys(NUMBERS, N)
+    before, after = pl.DataFrame([low] * N), pl.DataFrame([*[low] * (N - 1), high])
+    protect = {"method": case, "epsilon": 1, **FORMS[case]}
+
+    assert holds(partial(released, columns=NUMBERS, protect=protect), before, after) > 0.2
+
+
+@pytest.mark.parametrize("epsilon", [4, 8, 16])
+def test_which_boxes_are_cut_follows_noisy_counts(epsilon):
+    """With so little noise one record decides whether a box is worth another cut."""
+    protect = {"method": "dp-quadtree", "epsilon": epsilon}
+    run = partial(released, columns=NUMBERS, protect=protect)
+
+    for pair in (extreme, turned):
+        assert holds(run, *pair(NUMBERS), seeds=range(4)) > 0.1
+
+
 @pytest.mark.parametrize("method", ["laplace", "ir-laplace", "ir-mdav-laplace", "mdav-laplace",
                                     "stable-laplace"])  # fmt: skip
 def test_a_list_of_one_column_costs_what_its_entry_states(method):
@@ -312,6 +332,7 @@ def test_no_draw_of_maxent_costs_more_than_its_entry_states(attributes, path):
                   tables=paths(attributes, N)[path])  # fmt: skip
 
     assert holds(run, *corners(attributes, N)) > 0.3
+    assert ledger.total(run(corners(attributes, N)[0], SeededNoise(1))[0]) == 1
 
 
 @pytest.mark.parametrize("way", [

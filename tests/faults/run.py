@@ -4,7 +4,8 @@
 
 Each scene is a command in a folder of its own. One run without a fault lists the calls that change
 files. Then for each of them a run is killed there (SIGKILL), and one is told that the disk is full
-(ENOSPC). After each, and after one more run of the same command, what `broken` lists must hold.
+(ENOSPC; EIO where data is flushed). After each, and after one more run of the same command, what
+`broken` lists must hold.
 
 `strace` injects faults into system calls, those of Polars and SQLite too. `hooks` needs no tool: it
 counts what Python itself does, by audit events. Runs are forked from this process, which has loaded
@@ -239,7 +240,8 @@ def _hooked(folder: Path, call: Call | None, fault: str, log: Path | None) -> No
         if call is not None and (event, seen[event]) == (call.name, call.number):
             if fault == KILL:
                 os.kill(os.getpid(), signal.SIGKILL)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            number = errno.EIO if "sync" in event else errno.ENOSPC
+            raise OSError(number, os.strerror(number))
 
     sync = os.fsync
 
@@ -288,7 +290,8 @@ class Strace:
 
     def run(self, folder: Path, arguments: tuple[str, ...], call: Call, fault: str) -> Ended:
         """A run with one fault."""
-        how = "signal=KILL" if fault == KILL else "error=ENOSPC"
+        error = "EIO" if "sync" in call.name else "ENOSPC"
+        how = "signal=KILL" if fault == KILL else f"error={error}"
         inject = ["-o", "/dev/null", "-e", f"trace={call.name}"]
         inject += ["-e", f"inject={call.name}:{how}:when={call.number}"]
         return forked(folder, arguments, wait=lambda child: _attached(child, inject))

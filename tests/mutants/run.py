@@ -1,6 +1,6 @@
 """Apply each mutant to a copy of the source, and run the tests that should catch it.
 
-    python tests/mutants/run.py [--only TEXT] [--jobs N] [--at-once]
+    python tests/mutants/run.py [--only PATTERN] [--jobs N] [--at-once]
 
 A mutant is a privacy bug: one text of `src/shoal` replaced by another, as `records/*.toml` say. Its
 tests first have to pass on the source as it is. The table says which test caught it. The exit code
@@ -216,12 +216,12 @@ def pass_as_they_are(chosen: Sequence[Mutant], copy: Path, seconds: float) -> bo
 def main() -> int:
     """Judge the mutants and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="mutants whose name or file holds this text")
+    parser.add_argument("--only", default="", help="mutants whose name or file has this pattern")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=300, help="time limit of each")
     parser.add_argument("--at-once", action="store_true", help="do not test as it is first")
     options = parser.parse_args()
-    chosen = [m for m in mutants() if options.only in m.name or options.only in m.file]
+    chosen = [m for m in mutants() if re.search(options.only, f"{m.name} {m.file}")]
     with tempfile.TemporaryDirectory(prefix="shoal-mutants-") as place:
         copies = [copied(Path(place) / str(number)) for number in range(options.jobs)]
         if not options.at_once and not pass_as_they_are(chosen, copies[0], options.seconds):

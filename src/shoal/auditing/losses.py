@@ -30,6 +30,7 @@ tables.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -237,10 +238,17 @@ def chance(scores: Integers, chosen: int, scale: float) -> float:
     if scale == 0:
         return 0.0 if chosen == int(np.argmax(scores)) else -np.inf
     coins = np.exp(gaps / scale)
-    times, weights = np.polynomial.legendre.leggauss(len(coins) // 2 + 1)
+    times, weights = _gauss(len(coins) // 2 + 1)
     times = (times[:, None] + 1) / 2
     before = np.prod(1 - times * np.delete(coins, chosen), axis=1)
     return float(gaps[chosen] / scale + np.log((weights / 2 * before).sum()))
+
+
+@cache
+def _gauss(nodes: int) -> tuple[Floats, Floats]:
+    """Nodes and weights of Gauss's rule; finding them takes longer than all the rest."""
+    times, weights = np.polynomial.legendre.leggauss(nodes)
+    return times, weights
 
 
 def loss(
