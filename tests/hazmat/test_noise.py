@@ -526,3 +526,10 @@ def test_uniform_numbers_stay_below_their_bound_and_are_in_no_ledger(noise):
     assert not noise.drawn
     with pytest.raises(InternalError, match="numbers to draw from"):
         noise.uniform(0, size=1)
+
+
+def test_uniform_numbers_cannot_be_foreseen():
+    """Two draws of eight numbers below 2^62 are equal with probability 2^-496."""
+    first, second = (OpenDPNoise().uniform(1 << 62, size=8) for _ in range(2))
+
+    assert not set(first.tolist()) & set(second.tolist())
