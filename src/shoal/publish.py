@@ -105,6 +105,7 @@ def protect(
         raise InputError("--guard-formulas is for CSV releases; expected --format csv.")
     if not out.name:
         raise InputError(f"Expected a new folder for --out, found '{out}'.")
+    inputs.refuse_special(out)
     if control is not None and measure is False:
         raise InputError("--control is for measuring; expected it without --no-measure.")
     stated = with_ledger(load(policy), ledger, source)
