@@ -7,6 +7,8 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from threading import Timer
+from traceback import extract_tb
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -85,7 +87,10 @@ class Interrupts:
             return
         with suppress(ValueError):
             signal.signal(signal.SIGINT, self._first)
-            _thread.interrupt_main()
+            # Not here, where it would be forgotten once more.
+            again = Timer(0.02, _thread.interrupt_main)
+            again.daemon = True
+            again.start()
 
 
 def _told(error: BaseException, *, interrupted: bool) -> int:
@@ -96,11 +101,10 @@ def _told(error: BaseException, *, interrupted: bool) -> int:
     if isinstance(error, ShoalError):
         tell(str(error))
         return error.exit_code
-    lost = _lost_output() if isinstance(error, OSError) else None
-    if lost is not None:
-        if lost.errno == errno.EPIPE:
+    if isinstance(error, OSError) and _lost(error):
+        if error.errno == errno.EPIPE:
             return 141  # as a program that the signal for it ends: its reader has seen enough
-        tell(f"Cannot write the output: {(lost.strerror or 'unknown reason').lower()}.")
+        tell(f"Cannot write the output: {(error.strerror or 'unknown reason').lower()}.")
         return 2
     if lacks_memory(error):
         tell(MEMORY)
@@ -109,16 +113,16 @@ def _told(error: BaseException, *, interrupted: bool) -> int:
     return 70
 
 
-def _lost_output() -> OSError | None:
-    """Why standard output cannot be written, if that is so; what waited for it is dropped."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError as error:
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return error
-    return None
+def _lost(error: OSError) -> bool:
+    """Whether standard output could not be written; what waits for it is dropped then.
+
+    What is said beside the result never raises, so that `echo` has written the result.
+    """
+    if not any(frame.name == "echo" for frame in extract_tb(error.__traceback__)):
+        return False
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return True
 
 
 def say(text: object, *, err: bool = False) -> None:

@@ -75,4 +75,5 @@ def _shown(size: int) -> str:
     >>> _shown(1_500_000_000), _shown(250_000)
     ('1.5 GB', '0.25 MB')
     """
-    return f"{size / 1e9:.3g} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB"
+    unit, name = next((u, n) for u, n in ((1e12, "TB"), (1e9, "GB"), (0, "MB")) if size >= u)
+    return f"{size / (unit or 1e6):.3g} {name}"

@@ -125,6 +125,7 @@ def protect(
     guarded = form == "csv" and guard_formulas is not False
     if not out.name:
         raise InputError(f"Expected a new folder for --out, found '{out}'.")
+    inputs.refuse_special(out)
     if control is not None and measure is False:
         raise InputError("--control is for measuring; expected it without --no-measure.")
     stated = booking.with_ledger(load(policy), ledger, source)

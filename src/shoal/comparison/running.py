@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from multiprocessing import get_context, resource_tracker
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any, cast
 
 import numpy as np
@@ -182,14 +183,23 @@ def _work(job: Job) -> tuple[str, dict[str, Any]]:
 def _interrupts_wait() -> Iterator[None]:
     """Let no interrupt reach a process before it can ignore it: it would show a traceback.
 
-    A process inherits what is blocked. What came meanwhile reaches the parent afterwards.
+    A process inherits what is blocked. Here another thread may take the signal all the same; it is
+    noted, and raised again once all processes have what they need to start.
     """
     resource_tracker.ensure_running()  # Starting it unblocks interrupts.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if current_thread() is not main_thread():
+        yield  # No interrupt is raised here.
+        return
+    came: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        for number in came[:1]:
+            signal.raise_signal(number)
 
 
 @contextmanager
