@@ -47,6 +47,7 @@ class Reading:
         exact: released rows x axes: one value.
         missing: released rows x axes: the cell is empty, which may mean suppressed or, where the
             original has such cells too, missing.
+        gap: released rows x axes: width of the places that a box holds and its cell does not.
         domains: axes x 2: lower <= place < upper for every value, declared or in the original;
             of categories also those of the control.
         discrete: which axes are categories.
@@ -68,6 +69,7 @@ class Reading:
     suppressed: NDArray[np.bool_]
     exact: NDArray[np.bool_]
     missing: NDArray[np.bool_]
+    gap: NDArray[np.float64]
     domains: NDArray[np.float64]
     discrete: tuple[bool, ...]
     aligned: bool | None
@@ -83,7 +85,7 @@ class Reading:
         if self.control is not None and self.control.frame.schema != self.original.frame.schema:
             self._refuse_two_domains(self.control)
         shape = (len(self.lower), axes)
-        for name in ("lower", "upper", "suppressed", "exact", "missing"):
+        for name in ("lower", "upper", "suppressed", "exact", "missing", "gap"):
             if getattr(self, name).shape != shape:
                 raise InputError(f"{name} must have one row a released row, one column an axis.")
         if self.places.shape != (len(self.original), axes) or self.domains.shape != (axes, 2):
@@ -155,6 +157,7 @@ def read(
         suppressed=suppressed,
         exact=np.column_stack([axis.exact for axis in axes]),
         missing=np.column_stack([axis.missing for axis in axes]),
+        gap=np.column_stack([axis.gap for axis in axes]),
         domains=np.array([scale.domain for scale in scales]),
         discrete=tuple(scale.discrete for scale in scales),
         aligned=aligned,
@@ -277,6 +280,7 @@ def _read_tree(
         suppressed=np.zeros(lower.shape, np.bool_),
         exact=(upper - lower == 1) & (unit == 1),
         missing=np.zeros(lower.shape, np.bool_),
+        gap=np.zeros(lower.shape),
         domains=domains,
         discrete=tuple(scale.discrete for scale in scales),
         aligned=False,

@@ -1,7 +1,7 @@
 """One released column as places on the axis of its original."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,8 @@ class Axis:
     """A released column on its scale, and how its cells were read.
 
     Attributes:
+        gap: of each cell, the width of the places that its box holds and it does not: a set of
+            categories that are no neighbours is read as all between them.
         counts: cells of each `Form`.
         notes: how many cells were read with a remark: "hull", "loose", "outside".
     """
@@ -67,6 +69,7 @@ class Axis:
     suppressed: NDArray[np.bool_]
     exact: NDArray[np.bool_]
     missing: NDArray[np.bool_]
+    gap: Floats
     counts: NDArray[np.int64]
     notes: dict[str, int] = field(default_factory=dict)
 
@@ -231,14 +234,14 @@ def _mixed(
         return rest
     at = done.to_numpy()
     plain = _values(values.filter(done), values.filter(done).is_null(), scale)
-    lower, upper, suppressed, exact, missing = (
+    lower, upper, suppressed, exact, missing, gap = (
         _patched(getattr(rest, name), at, getattr(plain, name))
-        for name in ("lower", "upper", "suppressed", "exact", "missing")
+        for name in ("lower", "upper", "suppressed", "exact", "missing", "gap")
     )
     counts = rest.counts + plain.counts
     counts[Form.STAR] -= int(at.sum())  # the stand-ins above
     notes = {key: rest.notes[key] + plain.notes[key] for key in rest.notes}
-    return Axis(lower, upper, suppressed, exact, missing, counts, notes)
+    return Axis(lower, upper, suppressed, exact, missing, gap, counts, notes)
 
 
 def _patched(whole: NDArray[Any], at: NDArray[np.bool_], part: NDArray[Any]) -> NDArray[Any]:
@@ -295,12 +298,10 @@ def _numbers(text: pl.Series) -> Floats:
 
 
 def _boxed(scale: Scale, cells: Iterable[Cell], codes: NDArray[np.int64]) -> Axis:
-    form, lower, upper, hull, loose = map(np.array, zip(*cells, strict=True))
+    form, lower, upper, gap, loose = map(np.array, zip(*cells, strict=True))
     axis = _boxes(scale, form[codes], lower[codes], upper[codes])
-    return Axis(
-        axis.lower, axis.upper, axis.suppressed, axis.exact, axis.missing, axis.counts,
-        {**axis.notes, "hull": int(hull[codes].sum()), "loose": int(loose[codes].sum())},
-    )  # fmt: skip
+    told = {"hull": int((gap[codes] > 0).sum()), "loose": int(loose[codes].sum())}
+    return replace(axis, gap=gap[codes].astype(np.float64), notes={**axis.notes, **told})
 
 
 def _boxes(scale: Scale, forms: NDArray[np.int64], lower: Floats, upper: Floats) -> Axis:
@@ -329,4 +330,5 @@ def _boxes(scale: Scale, forms: NDArray[np.int64], lower: Floats, upper: Floats)
         upper = np.where(exact, lower, upper)
     counts = np.bincount(forms, minlength=len(Form))
     notes = {"hull": 0, "loose": 0, "outside": int(outside.sum())}
-    return Axis(lower, upper, hidden, exact, forms == Form.MISSING, counts, notes)
+    gap = np.zeros(len(lower))
+    return Axis(lower, upper, hidden, exact, forms == Form.MISSING, gap, counts, notes)

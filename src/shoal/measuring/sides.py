@@ -27,6 +27,7 @@ class Sides:
         original: the same as boxes, weighted where the policy names a weight.
         released: the release as boxes.
         suppressed: released boxes by axes: the cell tells nothing.
+        gap: released boxes by axes: width of the places that a box holds and its cell does not.
         control: places of people who are not in the original, on the same axes and over the same
             categories; none where none were handed in.
     """
@@ -39,6 +40,7 @@ class Sides:
     suppressed: NDArray[np.bool_]
     lows: Floats
     highs: Floats
+    gap: Floats
     control: Floats | None = None
 
     @classmethod
@@ -59,12 +61,14 @@ class Sides:
             ends = (reading.domains[:, 0], reading.domains[:, 1])
             released = Boxes.of(tree, domain=ends)
             suppressed = np.zeros(released.lower.shape, np.bool_)
+            gap = np.zeros(released.lower.shape)
         else:
             ones = np.ones(len(reading.lower))
             lower, upper, suppressed = _missing_as_value(reading)
             released = Boxes(lower, upper, ones, discrete)
+            gap = reading.gap
         original = Boxes.points(places, discrete=discrete, domain=(low, high))
-        laid = cls(reading, names, places, original, released, suppressed, low, high, outside)
+        laid = cls(reading, names, places, original, released, suppressed, low, high, gap, outside)
         return laid._weighted()
 
     def _weighted(self) -> "Sides":
@@ -86,6 +90,7 @@ class Sides:
             suppressed=self.suppressed[:, kept],
             lows=self.lows[kept],
             highs=self.highs[kept],
+            gap=self.gap[:, kept],
             control=None if self.control is None else self.control[:, kept],
         )
 

@@ -238,7 +238,9 @@ def _classes(task: Task) -> Iterator[Figure]:
     cost = generalisation.discernibility(labels, suppressed=hidden)
     text = f"Rows that cannot be told apart, summed over all rows: {cost:,.0f}."
     yield _figure("discernibility", WHOLE, float(cost), text)
-    left = generalisation.certainty_penalty(sides.released, sides.lows, sides.highs).granularities
+    left = generalisation.certainty_penalty(
+        sides.released, sides.lows, sides.highs, gap=sides.gap
+    ).granularities
     for axis in sorted(keys, key=left.__getitem__):
         text = (
             f"Of the detail of '{sides.names[axis]}', {left[axis]:.1%} is left; 100% is every cell "
