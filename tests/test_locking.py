@@ -2,7 +2,6 @@ import fcntl
 import os
 
 import pytest
-
 from shoal.locking import alone, locked
 
 

@@ -13,6 +13,21 @@ from typing import Annotated, Any
 
 import typer
 
+from shoal.cli.groups import budget, keys
+from shoal.cli.options import (
+    AsJson,
+    Control,
+    Data,
+    Delimiter,
+    Encoding,
+    Found,
+    Ledger,
+    Page,
+    Passphrase,
+    PolicyFile,
+    ReplacePage,
+    Source,
+)
 from shoal.door import door as _door
 from shoal.door import say as _say
 from shoal.door import showing_progress as _progress
@@ -25,30 +40,8 @@ app = typer.Typer(
     add_completion=False,
 )
 
-budget = typer.Typer(help="Keep the privacy budget of a population.", no_args_is_help=True)
 app.add_typer(budget, name="budget")
-keys = typer.Typer(help="Make keys that sign releases.", no_args_is_help=True)
 app.add_typer(keys, name="keys")
-
-Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="CSV, Parquet, Arrow, SPSS, Stata or SAS file.")
-]
-PolicyFile = Annotated[
-    Path, typer.Option("--policy", metavar="FILE", help="The policy, a TOML file.")
-]
-Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
-Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
-Ledger = Annotated[Path | None, typer.Option(help="Budget file, instead of the policy's.")]
-Source = Annotated[
-    str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Page = Annotated[Path | None, typer.Option(help="Where to write a report page, confidential.")]
-Passphrase = Annotated[
-    Path | None,
-    typer.Option("--passphrase-file", metavar="FILE", help="Its first line opens the private key."),
-]
-ReplacePage = Annotated[bool, typer.Option("--force", help="Replace an existing report.")]
 
 
 def main() -> None:
@@ -127,14 +120,8 @@ def protect(
             help="Run attacks for the officer's report; by default up to 50,000 rows.",
         ),
     ] = None,
-    control: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="People of the same population, not in the table."),
-    ] = None,
-    comparison: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="What a comparison printed as JSON, for the report."),
-    ] = None,
+    control: Control = None,
+    comparison: Found = None,
     engine: Annotated[str, typer.Option(help="local, or spark beyond one machine.")] = "local",
     spark_conf: Annotated[
         list[str] | None,
@@ -180,14 +167,8 @@ def report(
     measured: Annotated[
         bool | None, typer.Option("--measure/--no-measure", help="Run attacks; see `protect`.")
     ] = None,
-    control: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="People of the same population, not in the table."),
-    ] = None,
-    comparison: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="What a comparison printed as JSON, for the report."),
-    ] = None,
+    control: Control = None,
+    comparison: Found = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
 ) -> None:
@@ -282,19 +263,6 @@ def sign(
 
         verifying.sign(folder, key, passphrase=passphrase, force=force)
         _say(f"Signed {folder}. Others verify it with: shoal verify {folder} --key KEY.pub")
-
-
-@keys.command("new")
-def keys_new(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The private key to write.")],
-    passphrase: Passphrase = None,
-) -> None:
-    """Make a private key, readable by you alone, and its public key FILE.pub; replace nothing."""
-    with _door():
-        from shoal.verifying import signing
-
-        public = signing().new_keys(file, passphrase=passphrase)
-        _say(f"Private key: {file}  To give away: {public}")
 
 
 @app.command()
@@ -609,27 +577,3 @@ def schema(
 
         room = manifest if of_manifest else policy
         _say(json.dumps(room.json_schema(), indent=2))
-
-
-@budget.command("init")
-def budget_init(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The budget file.")],
-    source: Annotated[str, typer.Option(help="The population, shared by all its extracts.")],
-    epsilon: Annotated[str, typer.Option(help="What may be spent in all, such as 1 or 0.5.")],
-) -> None:
-    """Grant a population a privacy budget; the file is made if it is not there."""
-    with _door():
-        from shoal import booking
-
-        _say(booking.open_budget(file, source, epsilon))
-
-
-@budget.command("show")
-def budget_show(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The budget file.")],
-) -> None:
-    """Show what was granted, spent and left for each population."""
-    with _door():
-        from shoal import booking
-
-        _say(booking.show_budget(file))
