@@ -9,7 +9,7 @@ from shoal import release
 from shoal.core import ReleaseForm
 from shoal.methods import REGISTRY
 
-FORMS = {name: form for name, form in reversed(leaving.PROVED)}
+FORMS = dict(reversed(leaving.PROVED))
 SPREAD = [(name, form) for name, form in FORMS.items() if REGISTRY[name].spread is not None]
 """Every method that runs on Spark, in its first form with a proved epsilon."""
 
