@@ -23,6 +23,7 @@ from shoal.comparison import Comparison, Selection
 from shoal.core import Confidential, Noise, Policy, Progress, Release, silent
 from shoal.errors import InputError, ShoalError
 from shoal.folders import INTERNAL_SUFFIX, check_text, prepare, write_text
+from shoal.manifest import read as read_manifest
 from shoal.measures.attack import DIFFERENCE
 from shoal.planning import plan
 from shoal.policy import load
@@ -258,7 +259,7 @@ def finish(out: Path, *, kept: Path | None = None, force: bool = False) -> Path:
         The folder.
     """
     kept = out.with_name(out.name + UNFINISHED) if kept is None else kept
-    manifest = public.manifest_of(kept / "public")
+    manifest = read_manifest(kept / "public").values
     try:
         booking = json.loads((kept / "booking.json").read_text(encoding="utf-8"))
         file, entry = booking["file"], booking["id"]
@@ -311,7 +312,7 @@ def report(
         encoding: of a CSV file.
         progress: called with the stage and how far it is.
     """
-    manifest = public.manifest_of(out)
+    manifest = read_manifest(out).values
     stated = load(policy)
     if stated.digest != manifest.get("policy_digest"):
         raise InputError(f"'{out}' was made by another policy; expected the one of its manifest.")
