@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup setup-dev browser demo test fuzz lint bench papers docs requirements licences audit release-files clean
+.PHONY: setup setup-dev browser demo test fuzz mutants faults canaries lint bench papers docs \
+	requirements licences audit release-files clean
 
 # A stamp holds the digest of what was installed, so that a second run is quick and a changed
 # requirements file is noticed.
@@ -47,6 +48,20 @@ test: lint browser
 # The same suite on new examples, and more of them: for a quiet evening, not for a landing.
 fuzz: setup-dev
 	SHOAL_EXAMPLES=fuzz $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Attacks on ourselves; docs/attacks.md has the figures. Each ends with 1 if something got through.
+# Privacy bugs put into a copy of the source, each of which a test must catch.
+MUTANTS_ARGS ?= --jobs 2
+mutants: setup-dev
+	$(BIN)/python tests/mutants/run.py $(MUTANTS_ARGS)
+
+# SIGKILL and a full disk at every file-changing call; by strace where it is there.
+faults: setup-dev
+	$(BIN)/python tests/faults/run.py $(FAULTS_ARGS)
+
+# Marked tables through the whole command; CANARIES_ARGS="--runs 500" for a long evening.
+canaries: setup-dev
+	$(BIN)/python -m tests.canaries.run $(CANARIES_ARGS)
 
 bench: setup-dev
 	$(BIN)/python bench/pipeline.py

@@ -15,6 +15,7 @@ from typer.main import get_command
 
 from shoal.cli import app
 from shoal.core import (
+    KNOWN_COLUMNS,
     Claim,
     Column,
     Kind,
@@ -26,7 +27,7 @@ from shoal.core import (
 )
 from shoal.errors import InputError
 from shoal.methods import REGISTRY, Method, Setting
-from shoal.methods.grouping import KNOWN_COLUMNS, ONE_ROW_A_PERSON
+from shoal.methods.grouping import STATED
 from shoal.methods.noisy import Origin
 
 COMMANDS_HEAD = """\
@@ -101,10 +102,10 @@ the parameters {example} of [its section](methods.md). Both columns are quasi-id
 - *any* means that the answer is the same for all values; *refused* that the plan stops there.
 
 The reason is shortened; the manifest of a release has it in full, with all assumptions. That
-each person has one row is assumed by all; methods without noise check it where the policy names
-a `unit`. A *refuted* claim is not promised to anybody: it stands
-here, and in the manifest, because readers of the papers may expect it. [The page on
-differential privacy](privacy.md) explains the words.
+each person has one row is taken as stated (`one_row_per_person = true`): with neither that nor a
+`unit` column, what is *proved* here of k, l and t is *conditional* on it. A *refuted* claim is not
+promised to anybody: it stands here, and in the manifest, because readers of the papers may expect
+it. [The page on differential privacy](privacy.md) explains the words.
 
 | method | release form | limits | scale | neighbours | rows | status | claim | reason, in short |
 |---|---|---|---|---|---|---|---|---|
@@ -187,7 +188,7 @@ def _schema(method: Method[Any], columns: tuple[str, ...], limits: str) -> Schem
         given.append(Column("c", Role.OTHER, Kind.NUMERIC, public=True))
     if method.name == "buckets":
         given.append(Column("s", Role.CONFIDENTIAL, Kind.NUMERIC))
-    return Schema(tuple(given))
+    return Schema(tuple(given), one_row_per_person=True)
 
 
 def _outcome(method: Method[Any], setting: Setting[Any]) -> Outcome:
@@ -211,7 +212,7 @@ def _reason(claim: Claim) -> str:
     """The first half of the reason, and of the assumptions those that are not everybody's."""
     text = claim.basis.removeprefix("counterexample").removeprefix(":").removeprefix(",")
     text = text.strip().partition("; ")[0].partition(". ")[0]
-    own = [said for said in claim.assumes if said not in {ONE_ROW_A_PERSON, KNOWN_COLUMNS}]
+    own = [said for said in claim.assumes if said not in {STATED, KNOWN_COLUMNS}]
     if not own:
         return text
     link = "Even if" if claim.status is Status.REFUTED else "Provided that"

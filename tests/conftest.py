@@ -56,6 +56,7 @@ def policy():
     """A policy for `people`, as a mapping that a test may change."""
     return {
         "version": 1,
+        "one_row_per_person": True,
         "columns": {
             "name": "identifier",
             "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 110]},

@@ -121,7 +121,7 @@ def test_after_a_look_an_epsilon_does_for_a_partner_and_not_for_all_and_nothing_
     policy = stated(LAPLACE, ledger={"file": str(path), "source": "people"})
     budget.look(path, "people", budget.Look.TABLE, policy=policy.digest, note="")
 
-    with pytest.raises(InputError, match="chosen by a look at the table itself carries none"):
+    with pytest.raises(InputError, match="after an inspection of the table itself carries none"):
         shoal.protect(people(), policy, audience="open")
 
     assert budget.account(path, "people").spent == 0
@@ -153,7 +153,9 @@ def test_what_a_look_stops_is_foreseen_without_a_table_in_the_words_of_the_run(t
 
 
 def test_an_offer_that_will_not_do_for_the_audience_says_so():
-    policy = stated({"method": "mdav", "k": 3}, release={"audience": "open"})
+    policy = stated(
+        {"method": "mdav", "k": 3}, release={"audience": "open"}, one_row_per_person=True
+    )
 
     offers = {one.method.name: one for one in planning.offers(policy)}
 

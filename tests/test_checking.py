@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.errors import ClaimViolationError, InputError
+from shoal.report import terminal
 
 RELEASED = pl.DataFrame(
     {
@@ -218,3 +219,40 @@ def test_values_of_boxes_have_the_order_of_those_of_rows():
 def test_boxes_that_cannot_be_checked_are_told(table, require, sentence):
     with pytest.raises(InputError, match=sentence):
         shoal.check(table, policy(**require))
+
+
+def test_texts_that_look_the_same_count_once():
+    """Two ways to write an accent are neither two values nor two classes."""
+    rules = policy(k_anonymity=2, l_diversity={"l": 2, "column": "ill"})
+    for dtype in (pl.String, pl.Categorical):
+        table = pl.DataFrame(
+            {"age": ["caf\u00e9", "cafe\u0301"], "ill": ["\u00e9", "e\u0301"], "pay": [1, 2]},
+            schema_overrides={"age": dtype, "ill": dtype},
+        )
+
+        k, diversity = shoal.check(table, rules)
+
+        assert k.holds
+        assert not diversity.holds
+
+
+def test_a_check_says_that_it_counted_rows_where_the_persons_are_not_in_the_table():
+    rules = policy(k_anonymity=2)
+    rules["columns"]["person"] = {"role": "identifier", "unit": True}
+
+    (check,) = shoal.check(RELEASED, rules)
+
+    said = "rows; 'person', which numbers the persons, is not in the table"
+    assert check.remarks["counted"] == said
+    assert f"  counted: {said}" in terminal.checks_text([check]).splitlines()
+
+
+def test_persons_are_counted_by_how_they_may_be_spelled():
+    rules = policy(k_anonymity=2)
+    rules["columns"]["person"] = {"role": "other", "unit": True}
+    table = RELEASED.with_columns(person=pl.Series(["7", "07", " 7", "7.0", "a", "b", "c", "d"]))
+
+    (check,) = shoal.check(table, rules)
+
+    assert (check.achieved, check.holds) == (1, False)
+    assert "  smallest group: 1 person, for example rows 1" in terminal.checks_text([check])

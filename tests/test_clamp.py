@@ -74,3 +74,14 @@ def test_cells_of_another_sort_count_as_unreadable_whatever_the_type_of_their_co
         _, counts = adopt(values, column)
 
         assert counts["x"]["unreadable"] == 1
+
+
+def test_a_category_with_its_accent_apart_is_the_declared_one():
+    column = Column("x", Role.CONFIDENTIAL, Kind.NOMINAL, categories=("other", "caf\u00e9"))
+
+    values, counts = clamp.clamped(
+        pl.Series("x", ["cafe\u0301", "caf\u00e9", "cafe"]), column, None, keep=False
+    )
+
+    assert values.to_list() == ["caf\u00e9", "caf\u00e9", "other"]
+    assert counts["unknown"] == 1

@@ -1,10 +1,12 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.core import Partition, Taxonomy
-from shoal.errors import InputError
+from shoal.core import LAPLACE, Neighbours, Partition, Spending, Taxonomy
+from shoal.errors import InputError, InternalError
 
 
 @given(st.lists(st.integers(0, 5), min_size=1))
@@ -56,3 +58,12 @@ def test_short_branches_may_repeat_a_node():
     assert tree.leaves == ("a", "b", "c")
     assert (edges >= 0).sum(axis=1).tolist() == [1, 2, 2]
     assert edges[1, 1] == edges[2, 1]
+
+
+def test_a_spending_states_no_less_than_its_noise_costs():
+    terms = {"mechanism": LAPLACE, "target": "x", "sensitivity": Fraction(2), "scale": Fraction(4)}
+    more = {"neighbours": Neighbours.CHANGE_ONE, "draws": 1}
+
+    assert Spending(**terms, epsilon=Fraction(1, 2), **more).epsilon == Fraction(1, 2)
+    with pytest.raises(InternalError, match="states less epsilon than its noise costs"):
+        Spending(**terms, epsilon=Fraction(1, 3), **more)

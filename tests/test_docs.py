@@ -372,7 +372,12 @@ def test_no_method_is_documented_that_is_not_there():
 
 def test_every_exit_code_is_documented():
     raised = [thing for thing in vars(errors).values() if isclass(thing)]
-    codes = {"0", "130", *(str(e.exit_code) for e in raised if issubclass(e, errors.ShoalError))}
+    codes = {
+        "0",
+        "130",
+        "141",
+        *(str(e.exit_code) for e in raised if issubclass(e, errors.ShoalError)),
+    }
 
     assert rows_of((DOCS / "exit-codes.md").read_text("utf-8")) == codes
 
@@ -646,7 +651,7 @@ def test_without_a_unit_nothing_notices_several_rows_as_the_limitations_say():
     frame = pl.DataFrame({"p": [1, 1], "a": [1, 2], "b": ["x", "y"]})
 
     assert shoal.protect(frame, unsaid, noise=RecordingNoise()).data.columns == ["a", "b"]
-    with pytest.raises(shoal.InputError, match="1 more rows than persons"):
+    with pytest.raises(shoal.InputError, match="1 more row than persons"):
         shoal.protect(frame, stated, noise=RecordingNoise())
 
 

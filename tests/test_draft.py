@@ -265,3 +265,20 @@ def test_a_draft_of_the_adult_table_runs(tmp_path, reference):
     assert schema["education-num"].kind is Kind.NUMERIC
     assert released.height == 1000
     assert released.width == 15
+
+
+def test_a_draft_says_that_whose_rows_they_are_is_not_known():
+    text, schema = drafted(people())
+
+    assert "# one_row_per_person = true" in text.splitlines()
+    assert not schema.one_row_per_person
+    assert schema.persons is None
+
+
+def test_categories_that_look_the_same_are_drafted_once_and_stay_observed():
+    frame = pl.DataFrame({"town": ["e\u0301"] * 10 + ["\u00e9"] * 10 + ["a "] * 10})
+
+    _, schema = drafted(frame)
+
+    assert schema["town"].categories == ("a ", "\u00e9")
+    assert schema["town"].observed

@@ -1,5 +1,6 @@
 """An epsilon release end to end: the folder, the ledger, and what may not reach them."""
 
+import errno
 import json
 import os
 import signal
@@ -14,7 +15,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from shoal import publish
+from shoal import folders, publish, release
 from shoal.cli import app
 from shoal.errors import ClaimViolationError, InputError, InternalError
 from shoal.hazmat import budget
@@ -201,13 +202,14 @@ def test_a_run_killed_while_it_draws_counts_as_spent_and_publishes_nothing(desk,
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from shoal import publish\n"
+        "from shoal import publish, release\n"
         "from shoal.hazmat.noise import OpenDPNoise\n"
         "class Slow(OpenDPNoise):\n"
         "    def _laplace(self, values, scale):\n"
         "        Path(sys.argv[4]).touch()\n"
         "        time.sleep(60)\n"
-        "publish.protect(*map(Path, sys.argv[1:4]), noise=Slow())\n"
+        "release.OpenDPNoise = Slow\n"
+        "publish.protect(*map(Path, sys.argv[1:4]))\n"
     )
     started = tmp_path / "started"
     run = subprocess.Popen(
@@ -276,7 +278,7 @@ def test_a_mistake_about_the_place_or_the_format_costs_nothing(desk, tmp_path):
     assert account.spent == 0
 
 
-def test_an_error_after_the_booking_says_that_it_stays(desk, tmp_path):
+def test_an_error_after_the_booking_says_that_it_stays(desk, tmp_path, monkeypatch):
     ledger = tmp_path / "budget.db"
     budget.init(ledger, "people", Fraction(1))
     data, policy, out = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
@@ -285,8 +287,9 @@ def test_an_error_after_the_booking_says_that_it_stays(desk, tmp_path):
         def _laplace(self, values, scale):
             raise InternalError(f"No more entropy for {values.size} draws at {scale}.")
 
+    monkeypatch.setattr(release, "OpenDPNoise", Broken)
     with pytest.raises(InternalError, match=r"Epsilon 0\.4 counts as spent all the same"):
-        publish.protect(data, policy, out, noise=Broken())
+        publish.protect(data, policy, out)
 
 
 def test_a_required_epsilon_is_not_met_by_noise_that_is_not_secure(desk):
@@ -296,14 +299,6 @@ def test_a_required_epsilon_is_not_met_by_noise_that_is_not_secure(desk):
         publish.protect(data, policy, out, noise=RecordingNoise())
 
     assert not out.exists()
-
-
-def test_one_source_of_noise_serves_two_releases(desk):
-    data, policy, out = desk()
-    noise = OpenDPNoise()
-
-    for _ in range(2):
-        publish.protect(data, policy, out, force=True, noise=noise)
 
 
 def test_the_officer_reads_what_is_left_of_the_budget(desk, tmp_path):
@@ -340,15 +335,15 @@ def test_no_record_decides_how_the_others_are_read(desk):
     data.write_bytes("\n".join([header, *rest, ""]).replace("north", "nörth").encode()
                      + b"Ren\xe9" + first[first.index(",") :].encode() + b"\n")  # fmt: skip
 
-    with pytest.raises(InputError, match=r"no record decides how the others are read: state it"):
-        publish.protect(data, policy, out)
-    assert not out.exists()
-    with pytest.raises(InputError, match="no record decides how the others are read"):
-        publish.select(data, policy, out, epsilon="1", tell=print)
+    found = publish.protect(data, policy, out)
+    assert "Read as utf-8, delimiter ','." in found.notes
+    lost = json.loads((found.internal / "figures.json").read_text())["clamped"]["region"]
+    assert lost["unknown"] == 1  # one row says north
 
     data.write_bytes(text.replace("north", "nörth").encode("cp1252"))
-    publish.protect(data, policy, out, encoding="cp1252")
-    assert out.exists()
+    found = publish.protect(data, policy, out, encoding="cp1252", force=True)
+    lost = json.loads((found.internal / "figures.json").read_text())["clamped"]["region"]
+    assert lost["unknown"] == 0
 
 
 def test_several_rows_a_person_are_told_to_the_steward_alone(desk):
@@ -366,8 +361,96 @@ def test_several_rows_a_person_are_told_to_the_steward_alone(desk):
     stated = 'name = { role = "identifier", unit = true, max_rows = 3 }'
     policy.write_text(text.replace('name = "identifier"', stated).replace("laplace", "privtree"))
     published = publish.protect(data, policy, out, form="csv")
-    assert any("9 rows beyond the first 3 of their persons" in note for note in published.notes)
+    assert not any("9 rows" in note for note in published.notes)
+    assert "9 rows were left out" in (published.internal / "report.html").read_text()
     public = "".join(
         path.read_text() for path in published.folder.iterdir() if path.suffix != ".parquet"
     )
-    assert "rows beyond" not in public
+    assert "rows were left out" not in public
+
+
+def test_a_release_that_is_paid_for_and_cannot_be_put_in_place_is_kept_and_finished(
+    desk, tmp_path, monkeypatch
+):
+    ledger = tmp_path / "budget.db"
+    budget.init(ledger, "people", Fraction(1))
+    data, policy, out = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+
+    def full(*_arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folders, "commit", full)
+        with pytest.raises(InputError, match=r"Epsilon 0\.4 counts as spent\. .* is kept, for you"):
+            publish.protect(data, policy, out)
+    kept = tmp_path / "out.unfinished"
+    drawn = (kept / "public" / "release.parquet").read_bytes()
+    assert kept.stat().st_mode & 0o777 == 0o700
+    assert not out.exists()
+    with pytest.raises(InputError, match="paid for and not finished"):
+        publish.protect(data, policy, out)
+
+    done = CliRunner().invoke(app, ["finish", str(out)])
+
+    assert done.exit_code == 0, done.output
+    assert (out / "release.parquet").read_bytes() == drawn
+    assert not kept.exists()
+    (account,) = budget.show(ledger)
+    assert [entry.status for entry in account.entries] == ["released"]
+    assert account.spent == Fraction(2, 5)
+
+    CliRunner().invoke(app, ["report", str(out), str(data), "--policy", str(policy)])
+    assert "Internal report on a release" in (tmp_path / "out.internal/report.html").read_text()
+
+
+def test_what_was_kept_and_changed_is_not_put_in_place(desk, tmp_path, monkeypatch):
+    data, policy, out = desk()
+
+    def full(*_arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folders, "commit", full)
+        with pytest.raises(InputError, match="is kept, for you alone"):
+            publish.protect(data, policy, out)
+    table = tmp_path / "out.unfinished" / "public" / "release.parquet"
+    table.write_bytes(table.read_bytes()[:-1] + b"x")
+
+    with pytest.raises(InputError, match="is damaged"):
+        publish.finish(out)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("text", ["[null]", '{"candidates": null, "baselines": []}', "[" * 9999])
+def test_a_comparison_that_cannot_be_shown_is_refused_before_anything_is_booked(
+    desk, tmp_path, text
+):
+    ledger = tmp_path / "budget.db"
+    budget.init(ledger, "people", Fraction(1))
+    data, policy, out = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+    (tmp_path / "found.json").write_text(text)
+
+    with pytest.raises(InputError, match="--comparison: expected what"):
+        publish.protect(data, policy, out, comparison=tmp_path / "found.json")
+
+    (account,) = budget.show(ledger)
+    assert not account.entries
+
+
+def test_a_disk_without_room_is_noticed_before_anything_is_booked(desk, tmp_path, monkeypatch):
+    ledger = tmp_path / "budget.db"
+    budget.init(ledger, "people", Fraction(1))
+    data, policy, out = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+
+    def full(*_arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(InputError, match="no space left on device"):
+        publish.protect(data, policy, out)
+
+    (account,) = budget.show(ledger)
+    assert not account.entries
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "budget.db", "people.csv", "policy.toml"
+    ]  # fmt: skip

@@ -631,18 +631,19 @@ def test_a_rename_that_does_not_fit_is_refused(rename, message):
     assert message in str(caught.value)
 
 
-def test_tables_without_a_common_column_are_refused_with_the_names():
+def test_tables_without_a_common_column_are_refused_without_their_names():
     with pytest.raises(shoal.InputError) as caught:
         foreign.read(PEOPLE, pl.DataFrame({"a": [1], "b": [2]}), POLICY)
 
     assert str(caught.value) == (
         "The release has no column that can be measured: expected some of 'age', 'edu', 'ill', "
-        "found 'a', 'b'. If columns were renamed, say which became which."
+        "found 2 others. If columns were renamed, say which became which; if the file lacks a "
+        "header, add one."
     )
 
 
 def test_an_original_of_another_policy_is_refused():
-    with pytest.raises(shoal.InputError, match="The original has none of the policy's columns"):
+    with pytest.raises(shoal.InputError, match="The original has 1 column, and none is named"):
         foreign.read(pl.DataFrame({"a": [1]}), PEOPLE, POLICY)
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal, assert_series_equal
 
 from shoal import intake, policy
+from shoal.core import Column, Role
 from shoal.errors import InputError
 
 
@@ -321,20 +322,86 @@ def test_values_are_recoded_before_they_are_categories(tmp_path, monkeypatch):
     assert released([True, False], **keys).to_list() == ["yes", "false"]
 
 
+# Persons and texts
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Float64, pl.Int64, pl.Decimal(10, 2)])
+def test_a_number_of_a_person_is_one_person_however_it_is_spelled(dtype):
+    column = Column("id", Role.IDENTIFIER, unit=True)
+    texts = ["7", "7.0", " 7", "07", "+7", "7.", "\t7 ", "\N{FULLWIDTH DIGIT SEVEN}", "7\u200b"]
+    cells = pl.Series("id", texts if dtype == pl.String else [7], dtype=dtype)
+
+    assert set(intake.spelled(cells, column)) == {"7"}
+
+
+def test_other_spellings_stay_apart_unless_they_may_be_one_person():
+    column = Column("id", Role.IDENTIFIER, unit=True)
+    cells = ["A7", "a7 ", "a07", "-7", "7.5", "07.50", "70", "7e1", "Zo\u0308e", "Zöe", "0", "00"]
+
+    spelled = intake.spelled(pl.Series("id", cells), column).to_list()
+
+    assert spelled == [
+        "a7", "a7", "a07", "-7", "7.5", "7.5", "70", "7e1", "zöe", "zöe", "0", "0"
+    ]  # fmt: skip
+    large = pl.Series("id", [2**62 + 1, 2**62 + 3, None])
+    assert intake.spelled(large, column).n_unique() == 3
+    assert intake.spelled(pl.Series("id", [1.0, 1.5, float("nan")]), column).to_list() == [
+        "1", "1.5", None
+    ]  # fmt: skip
+
+
+@given(st.lists(st.one_of(st.none(), st.text(max_size=6), st.integers().map(str)), min_size=1))
+def test_a_person_is_spelled_by_the_cell_alone(cells):
+    column = Column("id", Role.IDENTIFIER, unit=True)
+
+    together = intake.spelled(pl.Series("id", cells, dtype=pl.String), column).to_list()
+
+    alone = [intake.spelled(pl.Series("id", [c], dtype=pl.String), column)[0] for c in cells]
+    assert together == alone
+    again = intake.spelled(pl.Series("id", together, dtype=pl.String), column).to_list()
+    assert again == together
+
+
+APART, COMPOSED = "caf\u0065\u0301", "caf\u00e9"
+
+
+def test_texts_that_look_the_same_are_one_value():
+    levels = adopt([APART, COMPOSED, "tea"], kind="nominal").levels("x")
+
+    assert levels == (COMPOSED, "tea")
+    assert seen([APART, COMPOSED], kind="nominal", categories=["tea", APART]) == [COMPOSED] * 2
+    assert released([APART, COMPOSED], kind="nominal", missing=[APART]).null_count() == 2
+    assert released([APART], kind="ordinal", categories=["tea", COMPOSED], top="tea")[0] == "tea"
+
+
+def test_two_categories_that_look_the_same_are_refused(tmp_path):
+    with pytest.raises(InputError, match="expected each category once, found one twice"):
+        schema(x={"role": "confidential", "kind": "nominal", "categories": [APART, COMPOSED]})
+    (tmp_path / "tree.csv").write_text(f"{APART},all\n{COMPOSED},all\n", encoding="utf-8")
+    with pytest.raises(InputError, match="each leaf once"):
+        schema(
+            x={"role": "confidential", "kind": "nominal", "taxonomy": str(tmp_path / "tree.csv")}
+        )
+
+
 # Tables
 
 
-def test_the_unit_must_be_there_and_once():
-    rules = schema(id={"role": "identifier", "unit": True, "missing": ["?"]}, x="other")
-
-    def take(ids):
+def test_the_unit_must_be_there_and_as_often_as_the_policy_states():
+    def take(ids, **keys):
+        stated = {"role": "identifier", "unit": True, "missing": ["?"], **keys}
+        rules = schema(id=stated, x="other")
         return intake.adopt(pl.DataFrame({"id": ids, "x": range(len(ids))}), rules)
 
     assert take(["a", "b"]).frame.columns == ["x"]
-    with pytest.raises(InputError, match="Column 'id' is the unit; 2 rows lack it"):
-        take(["a", None, "?"])
-    with pytest.raises(InputError, match="expected one row a person, found 2 more rows than"):
-        take(["a", "a", "a"])
+    assert take(["a", "b"]).persons is None
+    assert take(["a", "b", "A ", "c"]).persons.tolist() == [0, 1, 0, 2]
+    with pytest.raises(InputError, match="Column 'id' is the unit; 3 rows lack it"):
+        take(["a", None, "?", " "])
+    with pytest.raises(InputError, match="expected one row per person, found 2 more rows than"):
+        take(["a", "a", "a"], exact_rows=1)
+    with pytest.raises(InputError, match="exactly 2 rows per person, as exact_rows states; 1 of 2"):
+        take(["a", "a", "b"], exact_rows=2)
 
 
 @pytest.mark.parametrize(

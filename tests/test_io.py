@@ -3,12 +3,14 @@
 import csv
 import gzip
 import io as text_io
+import json
+import struct
 from datetime import date, datetime
 from decimal import Decimal
 
 import polars as pl
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
@@ -105,7 +107,7 @@ def test_a_header_longer_than_the_sample_is_read(tmp_path):
         ('a,b\n1,2\n"x\ny"\n3,4\n', "number of cells than its header, 1 of them; expected 2 cells"),
         ("a,b\n1,2\n3,4,5\n", "a row has more cells than the header"),
         ('a,b\n1,"2\n', "or a quote is never closed"),
-        ("a,b,a\n1,2,3\n", "has two columns named 'a'; expected each name once."),
+        ("a,b,a\n1,2,3\n", "columns 1 and 3 have one name; expected each name once."),
         ("a,,c\n1,2,3\n", "column 2 has no name; expected one for each column."),
     ],
 )
@@ -533,7 +535,7 @@ def test_formulas_are_guarded_in_text_of_any_type(tmp_path):
         {"text": risky, "coded": pl.Series(risky, dtype=pl.Categorical), "n": range(-9, 0)}
     )
 
-    io.write(frame, tmp_path / "release.csv", labels={}, guard_formulas=True)
+    io.write(frame, tmp_path / "release.csv", labels={})
 
     back = io.read(tmp_path / "release.csv").frame
     guarded = ["'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\rx", "x=1", "1", None]
@@ -542,9 +544,37 @@ def test_formulas_are_guarded_in_text_of_any_type(tmp_path):
 
 
 def test_a_table_of_numbers_has_nothing_to_guard(tmp_path):
-    io.write(pl.DataFrame({"n": [-1]}), tmp_path / "r.csv", labels={}, guard_formulas=True)
+    io.write(pl.DataFrame({"n": [-1]}), tmp_path / "r.csv", labels={})
 
     assert (tmp_path / "r.csv").read_text(encoding="utf-8") == "n\n-1\n"
+
+
+texts = st.text(st.sampled_from("=+-@'\t\r\n\uff1dab,\""), min_size=1, max_size=4)
+
+
+@given(
+    cells=st.lists(texts, min_size=2, max_size=6),
+    names=st.lists(texts, min_size=2, max_size=3, unique=True),
+)
+@example(cells=["=1", "'=1", "''=1"], names=["=a", "'=a"])
+def test_what_is_guarded_runs_nowhere_and_is_read_back_beside_its_manifest(
+    tmp_path_factory, cells, names
+):
+    folder = tmp_path_factory.mktemp("guarded")
+    frame = pl.DataFrame(dict.fromkeys(names, cells))
+    io.write(frame, folder / "release.csv", labels={})
+    with (folder / "release.csv").open(encoding="utf-8", newline="") as file:
+        written = list(csv.reader(file))
+    stated = {"guard_formulas": True, "files": {"release.csv": {}}}
+    (folder / "manifest.json").write_text(json.dumps(stated), encoding="utf-8")
+
+    assert not [cell for row in written for cell in row if cell[0] in "=+-@\t\r\n\uff1d"]
+    assert len({tuple(row) for row in written[1:]}) == len(set(cells))
+    back = io.read(folder / "release.csv", delimiter=",").frame
+    assert (back.columns, back.rows()) == (names, frame.rows())
+    (folder / "manifest.json").write_text('{"guard_formulas": false, "files": {"release.csv": 1}}')
+    plain = io.read(folder / "release.csv", delimiter=",").frame
+    assert [plain.columns, *map(list, plain.rows())] == written
 
 
 def test_a_first_row_of_numbers_is_no_header_and_is_not_shown(tmp_path):
@@ -584,3 +614,50 @@ def test_an_unnamed_column_of_other_numbers_is_refused(tmp_path):
 
     with pytest.raises(InputError, match="column 1 has no name"):
         io.read(path)
+
+
+def test_a_small_parquet_of_one_long_text_is_refused_before_it_is_written_out(tmp_path):
+    """64 kB of Parquet whose 250,000 cells share a text of a megabyte: 250 GB once touched."""
+    rows, text = 250_000, "x" * 1_000_000
+    frame = pl.DataFrame({"a": pl.Series([text], dtype=pl.Categorical)}).select(
+        pl.col("a").gather(pl.repeat(0, rows, dtype=pl.UInt32))
+    )
+    for name in ("a.parquet", "a.arrow"):
+        write = frame.write_parquet if name == "a.parquet" else frame.write_ipc
+        write(tmp_path / name, compression="zstd")
+        with pytest.raises(InputError, match="GiB of memory once it is decoded") as refused:
+            io.read(tmp_path / name, limit=200_000_000_000)
+
+        assert (tmp_path / name).stat().st_size < 4 << 20
+        assert "x" * 10 not in str(refused.value)
+    assert io.read(tmp_path / "a.parquet", limit=300_000_000_000).frame.height == rows
+
+
+def test_a_small_parquet_of_many_rows_is_refused_undecoded_by_its_footer(tmp_path, monkeypatch):
+    frame = pl.DataFrame({"a": pl.repeat(1, 200_000, eager=True, dtype=pl.Int8)})
+    frame.write_parquet(tmp_path / "a.parquet")
+    frame.write_ipc(tmp_path / "a.arrow", compression="zstd")
+    for name in ("read_parquet", "read_ipc"):
+        monkeypatch.setattr(pl, name, lambda *_, **__: pytest.fail("it was decoded"))
+
+    for name in ("a.parquet", "a.arrow"):
+        with pytest.raises(InputError, match=r"the limit here is 0\.000931 GiB"):
+            io.read(tmp_path / name, limit=1_000_000)
+
+
+def test_the_memory_of_the_machine_is_the_limit_of_the_command(tmp_path):
+    """Only the footer is large: it says that the rows are more than any machine holds."""
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "a.parquet", compression="uncompressed")
+    raw = (tmp_path / "a.parquet").read_bytes()
+    (length,) = struct.unpack("<I", raw[-8:-4])
+    footer = raw[-8 - length : -8]
+    # num_rows is field 3 of FileMetaData, a zigzag varint after the schema: 1 is 0x02.
+    grown = footer.replace(b"\x16\x02", b"\x16" + b"\xfe\xff\xff\xff\xff\xff\xff\x7f")
+    (tmp_path / "a.parquet").write_bytes(
+        raw[: -8 - length] + grown + struct.pack("<I", len(grown)) + b"PAR1"
+    )
+
+    done = CliRunner().invoke(app, ["init", str(tmp_path / "a.parquet")])
+
+    assert done.exit_code == 2
+    assert "once it is decoded" in done.stderr

@@ -1,7 +1,7 @@
 import math
 from collections import Counter
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import combinations, pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from shoal.core import Distance, Diversity, KAnonymity, LDiversity, Taxonomy, TC
 from shoal.errors import InputError
 from shoal.models import (
     Counts,
+    decided,
     k_anonymity,
     k_when_missing_matches,
     l_diversity,
@@ -258,6 +259,72 @@ def test_units_are_counted_once_a_class_and_once_a_value(rows):
     pairs = Counter((label, code) for label, code, _ in set(rows))
     entries = zip(counts.classes.tolist(), counts.values.tolist(), strict=True)
     assert dict(zip(entries, counts.counts.tolist(), strict=True)) == pairs
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=30))
+def test_distinct_values_of_persons_are_those_that_as_many_of_them_hold(rows):
+    """Against all ways to assign values to persons."""
+    labels, codes, units = zip(*rows, strict=True)
+
+    apart = Counts.of(labels, codes, units=units).apart
+
+    for label in set(labels):
+        held = {(code, unit) for one, code, unit in rows if one == label}
+        values, persons = ({pair[side] for pair in held} for side in (0, 1))
+        most = max(
+            sum((v, p) in held for v, p in zip(chosen, some, strict=True))
+            for size in range(1, len(values) + 1)
+            for chosen in combinations(values, min(size, len(persons)))
+            for some in permutations(persons, min(size, len(persons)))
+        )
+        assert apart[label] == most
+
+
+def test_one_person_with_many_values_is_not_diverse():
+    found, counts = decided(
+        [0, 0, 0, 0], [0, 1, 2, 0], LDiversity(Fraction(2), Diversity.DISTINCT, ("s",), ("q",)),
+        units=[7, 7, 7, 8],
+    )  # fmt: skip
+    alone, _ = decided(
+        [0, 0, 0], [0, 1, 2], LDiversity(Fraction(2), Diversity.DISTINCT, ("s",), ("q",)),
+        units=[7, 7, 7],
+    )  # fmt: skip
+
+    assert (found.achieved, found.holds, counts.persons.tolist()) == (2, True, [2])
+    assert (alone.achieved, alone.holds) == (1, False)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 2)] * 2), min_size=1, max_size=30))
+def test_rows_and_persons_agree_where_each_person_has_one_row(rows):
+    labels, codes = zip(*rows, strict=True)
+    for guarantee in (
+        LDiversity(Fraction(2), Diversity.ENTROPY, ("s",), ("q",)),
+        TCloseness(Fraction(1, 3), Distance.ORDERED, ("s",), ("q",)),
+    ):
+        by_rows, _ = decided(labels, codes, guarantee)
+        by_persons, _ = decided(labels, codes, guarantee, units=range(len(rows)))
+
+        assert (by_rows.holds, by_rows.achieved) == (by_persons.holds, by_persons.achieved)
+        assert by_rows.failing.tolist() == by_persons.failing.tolist()
+
+
+def test_the_worse_of_rows_and_persons_decides():
+    """Nine rows of one person hold 0: most of the rows, and a third of the persons."""
+    labels, codes, units = [0] * 11, [0] * 9 + [1, 1], [1] * 9 + [2, 3]
+    frequent = LDiversity(Fraction(1), Diversity.FREQUENCY, ("s",), ("q",))
+
+    found, _ = decided(labels, codes, frequent, units=units)
+
+    assert found.achieved == Fraction(11, 9)
+    fewer, _ = decided([0] * 3, [0, 1, 1], frequent, units=[1, 2, 3])
+    assert fewer.achieved == Fraction(3, 2)
+
+
+def test_counts_of_persons_are_not_added():
+    persons = Counts.of([0, 0], [0, 1], units=[1, 1])
+
+    with pytest.raises(InputError, match="cannot be added"):
+        persons + persons
 
 
 def test_a_value_that_everyone_of_a_class_holds_makes_it_homogeneous():

@@ -1,9 +1,11 @@
 """What methods would promise for a policy, before any data is read."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 from shoal import planning, policy, sample
 from shoal.comparison.grid import Candidate
+from shoal.core import Status
 from shoal.methods import REGISTRY
 
 
@@ -54,3 +56,30 @@ def test_an_offer_costs_what_the_budget_is_charged():
     assert offers["laplace"].cost == "Costs epsilon 0.5."
     assert planning.price(stated, offers["mdav"].claims) is None
     assert offers["mdav"].cost == planning.UNBOUNDED
+
+
+def test_a_price_covers_every_column_that_is_released():
+    """A column that leaves without noise is bounded by no epsilon, unless everybody knows it."""
+    mapping = {
+        "version": 1,
+        "columns": {
+            "age": {"role": "quasi-identifier", "kind": "numeric"},
+            "ill": {"role": "confidential", "kind": "nominal", "categories": ["y", "n"]},
+        },
+        "protect": {"method": "kanon-dp", "epsilon": 1, "k": 5},
+    }
+    beside = policy.load(mapping)
+    mapping["columns"]["age"]["public"] = True
+    known = policy.load(mapping)
+
+    assert planning.price(beside, planning.plan(beside).claims) is None
+    assert planning.price(known, planning.plan(known).claims).epsilon == 1
+
+
+def test_no_claim_but_a_proved_one_meets_a_requirement():
+    stated = of_sample(method="mdav", k=5)
+    (claim,) = planning.plan(stated).claims
+
+    assert planning.covers(claim, claim.guarantee)
+    for status in set(Status) - {Status.PROVED}:
+        assert not planning.covers(replace(claim, status=status), claim.guarantee)

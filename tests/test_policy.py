@@ -392,8 +392,8 @@ def test_the_json_schema_is_json_and_knows_every_key():
 
     assert schema["$schema"].startswith("https://json-schema.org/")
     assert set(schema["properties"]) == {
-        "version", "columns", "protect", "require", "release", "reading", "ledger", "context",
-        "measure",
+        "version", "one_row_per_person", "columns", "protect", "require", "release", "reading",
+        "ledger", "context", "measure",
     }  # fmt: skip
     assert schema["required"] == ["version", "columns", "protect"]
     assert schema["additionalProperties"] is False

@@ -8,7 +8,7 @@ import sys
 import polars as pl
 import pytest
 
-from shoal import folders, publish
+from shoal import folders, io, publish
 from shoal.errors import InputError
 
 POLICY = """
@@ -133,16 +133,33 @@ def test_a_full_disk_leaves_nothing_behind(files, tmp_path):
     assert listing(tmp_path) == ["people.csv", "policy.toml"]
 
 
-def test_csv_cells_that_a_spreadsheet_would_run_are_guarded_on_request(files):
+@pytest.mark.parametrize("wanted", [None, True, False])
+def test_csv_cells_that_a_spreadsheet_would_run_are_guarded_unless_told(files, wanted):
     data, policy, out = files
     frame = pl.read_csv(data).with_columns(region=pl.lit("=1+1"))
     frame.write_csv(data)
 
-    published = publish.protect(data, policy, out, form="csv", guard_formulas=True)
+    published = publish.protect(data, policy, out, form="csv", guard_formulas=wanted)
 
     released = pl.read_csv(published.folder / "release.csv")
-    assert released["region"].unique().to_list() == ["'=1+1"]
-    assert json.loads((published.folder / "manifest.json").read_text())["guard_formulas"]
+    manifest = json.loads((published.folder / "manifest.json").read_text())
+    assert released["region"].unique().to_list() == ["=1+1" if wanted is False else "'=1+1"]
+    assert manifest["guard_formulas"] is (wanted is not False)
+    assert (io.GUARDED in manifest["notes"]) is (wanted is not False)
+    assert ("= + - @" in (published.folder / "report.html").read_text()) is (wanted is not False)
+    again = io.read(published.folder / "release.csv").frame
+    assert again["region"].unique().to_list() == ["=1+1"]  # so checks and measures see the values
+    officer = json.loads((published.internal / "figures.json").read_text())["again"]["command"]
+    assert ("--no-guard-formulas" in officer) is (wanted is False)
+
+
+def test_the_note_on_formulas_does_not_tell_whether_there_were_any(files):
+    data, policy, out = files
+    plain = publish.protect(data, policy, out, form="csv")
+    parquet = publish.protect(data, policy, out.with_name("other"))
+
+    assert io.GUARDED in plain.notes
+    assert io.GUARDED not in parquet.notes
 
 
 def test_homogeneous_groups_are_told_to_the_officer_alone(files):

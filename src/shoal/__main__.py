@@ -1,5 +1,19 @@
-"""Run the command line as `python -m shoal`."""
+"""Run the command line, as `shoal` and as `python -m shoal`.
 
-from shoal.cli import main
+Until a command runs there is nothing to put in order, and an interrupt ends the process by the
+signal itself: Python would show a traceback of whatever is being imported.
+"""
 
-main()
+import signal
+
+
+def main() -> None:
+    """Import the command line, and start it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from shoal.cli import main as start  # noqa: PLC0415 (not before the line above)
+
+    start()
+
+
+if __name__ == "__main__":
+    main()

@@ -7,7 +7,7 @@ quasi-identifiers together. It adds no promise, and it is asked before any data 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from shoal.core import Audience, Claim, Guarantee, Policy, Role, Status
+from shoal.core import ONE_ROW, Audience, Claim, Guarantee, Policy, Role, Status
 from shoal.errors import InputError, did_you_mean
 
 
@@ -69,9 +69,16 @@ def objection(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up"
     """
     if policy.audience is None:
         return ""
-    rule = RULES[policy.audience]
+    rule, claims = RULES[policy.audience], list(claims)
     if not rule.enough or claimed_together(policy, claims, rule.enough):
         return ""
+    if claimed_together(policy, [one for one in claims if one.stands], set(Status)):
+        return (
+            f"Audience '{policy.audience}' ({rule.title.lower()}) needs a proved claim, and that "
+            f"of method '{policy.method}' is conditional: it assumes that {ONE_ROW}. If that is "
+            "so, state one_row_per_person = true; if not, mark the column that numbers the persons "
+            "with unit = true."
+        )
     statuses = " or ".join(one for one in Status if one in rule.enough)
     return (
         f"Audience '{policy.audience}' ({rule.title.lower()}) needs a claim that is {statuses} for "

@@ -1,6 +1,7 @@
 """Recompute promises on a finished table, whoever made it."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,8 +24,9 @@ from shoal.core import (
     TCloseness,
     Testable,
 )
-from shoal.errors import ClaimViolationError, InputError, did_you_mean
-from shoal.models import Counts, k_when_missing_matches, verdict
+from shoal.errors import ClaimViolationError, InputError, did_you_mean, unlike
+from shoal.intake import composed, spelled
+from shoal.models import Counts, decided, k_when_missing_matches, verdict
 from shoal.planning import required
 
 WITNESS_ROWS = 5
@@ -41,7 +43,8 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
 
     Cells are compared as they are released: intervals, ancestors and stars are values. Where
     the policy requires nothing, the k of its quasi-identifiers is reported against k = 2. If
-    the table holds the policy's `unit` column, persons are counted, and rows otherwise. A table
+    the table holds the policy's `unit` column, persons are counted, and rows otherwise, which a
+    remark then says. Texts that differ in how accents are composed are equal. A table
     of boxes with counts, a release of the form `tree`, is known by its columns: each box is a
     class.
 
@@ -63,10 +66,13 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
             f"The released table holds the identifier column '{present[0]}'; expected none."
         )
     boxes = leaves.from_frame(frame, schema) if leaves.is_tree(frame, schema) else None
-    for name in frame.columns:
-        if boxes is None and name not in schema.names:
-            guess = did_you_mean(name, schema.names)
-            raise InputError(f"The table has a column '{name}' that the policy lacks.{guess}")
+    strange = [name for name in frame.columns if name not in schema.names]
+    if boxes is None and strange:
+        guess = did_you_mean(strange[0], schema.names)
+        raise InputError(
+            unlike("The table", frame.columns, schema.released)
+            or f"The table has a column '{strange[0]}' that the policy lacks.{guess}"
+        )
     if policy.required.keys() == {DifferentialPrivacy.name}:
         raise InputError(
             "The policy requires differential privacy alone, which is a promise about how a table "
@@ -82,12 +88,30 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
         return tuple(check_leaves(boxes, guarantee, schema) for guarantee in wanted)
     if frame.height == 0:
         raise InputError("The table has no rows; there is nothing to check.")
-    return tuple(check_frame(frame, guarantee, schema) for guarantee in wanted)
+    texts = frame.select(pl.col(pl.String, pl.Categorical, pl.Enum)).cast(pl.String)
+    frame = frame.with_columns(composed(series) for series in texts)
+    unit = schema.flagged("unit")
+    rows = unit is not None and unit not in frame.columns
+    more = {"counted": f"rows; '{unit}', which numbers the persons, is not in the table"}
+    return tuple(
+        replace(found, remarks={**found.remarks, **more}) if rows else found
+        for found in (check_frame(frame, guarantee, schema) for guarantee in wanted)
+    )
 
 
-def check_frame(frame: pl.DataFrame, guarantee: Testable, schema: Schema) -> Check:
-    """Recompute a guarantee on a frame, cells compared as they are."""
-    units = _units(frame, schema)
+def check_frame(
+    frame: pl.DataFrame, guarantee: Testable, schema: Schema, *, units: Integers | None = None
+) -> Check:
+    """Recompute a guarantee on a frame, cells compared as they are.
+
+    Args:
+        frame: the released rows.
+        guarantee: what every class must keep.
+        schema: of the policy.
+        units: whose row each is, where that is known and some persons have several; by default
+            the frame's own column is asked, if the policy names one and it is there.
+    """
+    units = _units(frame, schema) if units is None else units
     if isinstance(guarantee, LDiversity | TCloseness):
         return _check_counts(frame, guarantee, schema, units)
     keys = list(guarantee.columns)
@@ -107,7 +131,7 @@ def check_frame(frame: pl.DataFrame, guarantee: Testable, schema: Schema) -> Che
         .with_row_index("\0row", offset=1)
         .join(smallest, on=keys, how="semi", nulls_equal=True)["\0row"]
     )
-    remarks: dict[str, Any] = {"classes": classes.height}
+    remarks: dict[str, Any] = {"classes": classes.height, **_persons(units)}
     if sum(frame.select(keys).null_count().row(0)):
         codes = np.column_stack([_dense(classes[name]) for name in keys])
         patterns = len(np.unique(codes >= 0, axis=0))
@@ -227,9 +251,8 @@ def _check_counts(
 ) -> Check:
     labels = class_labels(frame, guarantee.keys)
     codes, width = value_codes(frame, guarantee.columns, schema)
-    counts = Counts.of(labels, codes, units=units, width=width)
     edges = taxonomy_edges(guarantee, schema, width)
-    found = verdict(counts, guarantee, edges=edges)
+    found, counts = decided(labels, codes, guarantee, units=units, width=width, edges=edges)
     rows = np.flatnonzero(labels == found.witness) + 1
     return Check(
         guarantee,
@@ -243,8 +266,14 @@ def _check_counts(
             "classes": len(counts.persons),
             "failing_classes": len(found.failing),
             "homogeneous_classes": len(counts.homogeneous),
+            **_persons(units),
         },
     )
+
+
+def _persons(units: Integers | None) -> dict[str, Any]:
+    """Say that persons were counted, where some have several rows."""
+    return {} if units is None else {"counted": "persons"}
 
 
 def taxonomy_edges(
@@ -289,7 +318,7 @@ def _units(frame: pl.DataFrame, schema: Schema) -> Integers | None:
     name = schema.flagged("unit")
     if name is None or name not in frame.columns:
         return None
-    codes = _dense(frame[name])
+    codes = _dense(spelled(frame[name], schema[name]))
     return codes if np.unique(codes).size < codes.size else None
 
 

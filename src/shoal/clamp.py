@@ -27,6 +27,7 @@ from shoal.intake import (
     LARGEST,
     check_names,
     coded_levels,
+    composed,
     is_number,
     leaving,
     limit,
@@ -148,6 +149,14 @@ def read(series: pl.Series, column: Column) -> Cells:
     return cells._replace(missing=cells.missing | marked)
 
 
+def texts(series: pl.Series) -> pl.Series:
+    """A column as it is, but for Python's own values, which are read as texts."""
+    if not isinstance(series.dtype, pl.Object):
+        return series
+    cells = _read(series)
+    return cells.text.fill_null(_codes(cells.number, ())).alias(series.name)
+
+
 def _read(series: pl.Series) -> Cells:
     rows, dtype = series.len(), series.dtype
     text = pl.repeat(None, rows, dtype=pl.String, eager=True)
@@ -216,7 +225,7 @@ def _days(cells: Cells, column: Column) -> pl.Series:
 
 def _categories(cells: Cells, column: Column, *, keep: bool) -> tuple[pl.Series, int]:
     levels = cast("tuple[str, ...]", column.levels)
-    came = cells.text.fill_null(_codes(cells.number, levels)).set(cells.missing, None)
+    came = composed(cells.text).fill_null(_codes(cells.number, levels)).set(cells.missing, None)
     text = came.replace({old: new or None for old, new in (column.recode or {}).items()})
     gone = cells.missing | (text.is_null() & came.is_not_null())
     values = text.cast(pl.Enum(levels), strict=False)

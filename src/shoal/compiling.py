@@ -1,11 +1,13 @@
 """How kernels are compiled: on first use, once a machine, and not in silence.
 
 Numba keeps compiled kernels beside the source or, where that folder is read-only, in the
-user's cache folder (NUMBA_CACHE_DIR overrides both), so that later processes load them.
+user's cache folder (NUMBA_CACHE_DIR overrides both), so that later processes load them. Where no
+folder can be written they are compiled in memory, by every process anew.
 """
 
+import pickle
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -13,13 +15,15 @@ from typing import Any, TypeVar, cast
 
 from numba import njit
 from numba.core import event
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_DIGEST = sha256().digest_size
 
 
 def kernel(function: Function) -> Function:
     """Compile a function on first use, with strict IEEE arithmetic and a cache on disk."""
-    return cast("Function", _stamped(njit(cache=True)(function)))
+    return cast("Function", _cached(njit(function)))
 
 
 def vector_kernel(function: Function) -> Function:
@@ -28,19 +32,65 @@ def vector_kernel(function: Function) -> Function:
     The compiler may assume that there is no NaN and that the sign of zero is of no
     interest. It may still not reorder or fuse sums and products.
     """
-    return cast("Function", _stamped(njit(cache=True, fastmath={"nnan", "nsz"})(function)))
+    return cast("Function", _cached(njit(fastmath={"nnan", "nsz"})(function)))
 
 
-def _stamped(dispatcher: Any) -> Any:
-    """Make the cache of a kernel depend on the sources of all kernels.
-
-    Numba compares the file of the kernel only, and would load a kernel that was compiled
-    with an older version of what it calls from another file.
-    """
-    file: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if hasattr(file, "_source_stamp"):
-        file._source_stamp = (file._source_stamp, _sources())  # noqa: SLF001  # no public way
+def _cached(dispatcher: Any) -> Any:
+    """Give a kernel its cache on disk; where no folder can be written, it has none."""
+    with suppress(RuntimeError):  # Numba finds no place for it.
+        dispatcher._cache = _KernelCache(dispatcher.py_func)  # noqa: SLF001  # as enable_caching does
     return dispatcher
+
+
+class _KernelCache(FunctionCache):  # type: ignore[misc]  # numba is untyped
+    """Numba's cache of one function, for machines that are not as they should be.
+
+    It depends on the sources of all kernels: Numba compares the file of the kernel only, and would
+    load one that was compiled with an older version of what it calls from another file. A cache
+    that cannot be written, on a full disk for one, costs time and stops nothing.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = _CacheFile(
+            cache_path=self._cache_path,
+            filename_base=self._impl.filename_base,
+            source_stamp=(self._impl.locator.get_source_stamp(), _sources()),
+        )
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):
+            super().save_overload(sig, data)
+
+
+class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is untyped
+    """Files of a cache that begin with a digest: what is damaged is compiled again, never run."""
+
+    def _load_index(self) -> dict[Any, str]:
+        # Whatever a damaged file makes of unpickling, there is no index then.
+        with suppress(Exception), Path(self._index_path).open("rb") as file:
+            if pickle.load(file) == self._version:  # noqa: S301  # Numba's own file
+                stamp, overloads = _whole(file.read())
+                if stamp == self._source_stamp:
+                    return cast("dict[Any, str]", overloads)
+        return {}
+
+    def _load_data(self, name: str) -> Any:
+        try:
+            return _whole(Path(self._data_path(name)).read_bytes())
+        except ValueError:
+            return None
+
+    def _dump(self, obj: Any) -> bytes:
+        content: bytes = super()._dump(obj)
+        return sha256(content).digest() + content
+
+
+def _whole(raw: bytes) -> Any:
+    digest, content = raw[:_DIGEST], raw[_DIGEST:]
+    if sha256(content).digest() != digest:
+        raise ValueError("damaged")
+    return pickle.loads(content)  # noqa: S301  # the digest is that of what we wrote
 
 
 @cache

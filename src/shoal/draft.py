@@ -12,8 +12,8 @@ import polars as pl
 
 from shoal import policy
 from shoal.core import Kind, Role
-from shoal.errors import InputError
-from shoal.intake import is_plain, parse_numbers
+from shoal.errors import InputError, visible
+from shoal.intake import composed, is_plain, parse_numbers
 from shoal.io import Raw
 from shoal.policy import quoted
 
@@ -69,11 +69,15 @@ def draft(raw: Raw, *, source: str) -> str:
     if frame.height == 0:
         raise InputError("The table has a header but no rows; expected one row a person.")
     lines = [
-        f"# Drafted by `shoal init` from {_comment(source)}: {frame.height:,} rows.",
+        f"# Drafted by `shoal init` from {visible(source)}: {frame.height:,} rows.",
         "# Every role and kind below is a guess. Read each line and correct it.",
         "# Roles: identifier (dropped), quasi-identifier (an attacker may know it),",
         "#        confidential (must not be learnt), other (released as it is).",
         "version = 1",
+        "# Say whose rows these are, or every promise about persons is conditional on it. Either",
+        "# each person has one row, and you say so here:",
+        "# one_row_per_person = true",
+        "# or a column numbers the persons: add unit = true to it, and persons are counted.",
         "",
         "[columns]",
     ]
@@ -124,8 +128,9 @@ def guess(series: pl.Series) -> Guess:
     kind, categories = _kind(present, distinct)
     if any(word in _IDENTIFIER for word in words):
         reason = "its name reads like an identifier"
-        if 1 < distinct < present.len():
-            reason += "; if it numbers persons with several rows, add unit = true and max_rows"
+        if distinct > 1:
+            more = " (and max_rows, for an epsilon)" if distinct < present.len() else ""
+            reason += f"; if it numbers the persons, add unit = true{more}"
         return Guess(Role.IDENTIFIER, kind, reason)
     if kind is Kind.NOMINAL and present.len() >= 10 and distinct > 0.9 * present.len():
         return Guess(Role.IDENTIFIER, kind, "nearly every value occurs once")
@@ -144,7 +149,7 @@ def _kind(present: pl.Series, distinct: int) -> tuple[Kind, tuple[str, ...]]:
         return Kind.NUMERIC, ()
     if isinstance(present.dtype, pl.Date | pl.Datetime):
         return Kind.DATE, ()
-    text = present.cast(pl.String)
+    text = composed(present.cast(pl.String))
     if text.len() and parse_numbers(text, decimal=None).null_count() == 0:
         return Kind.NUMERIC, ()
     if text.len() and text.str.to_date("%Y-%m-%d", strict=False).null_count() == 0:
@@ -157,7 +162,7 @@ def _lines(series: pl.Series, made: Guess) -> list[str]:
     counts = f"{series.null_count():,} missing"
     if is_plain(series.dtype):
         counts += f", {series.drop_nulls().n_unique():,} distinct"
-    lines = [f"# {_comment(series.name)}: {counts}; {made.reason}."]
+    lines = [f"# {visible(series.name)}: {counts}; {made.reason}."]
     if made.kind in {Kind.NUMERIC, Kind.DATE} and made.role is not Role.IDENTIFIER:
         lines.append("#   State its public limits: bounds = [low, high]")
     if made.kind is Kind.NOMINAL and made.role is not Role.IDENTIFIER:
@@ -175,7 +180,3 @@ def _lines(series: pl.Series, made: Guess) -> list[str]:
         fields.append("observed = true")
     value = f'"{made.role}"' if len(fields) == 1 else f"{{ {', '.join(fields)} }}"
     return [*lines, f"{quoted(series.name)} = {value}"]
-
-
-def _comment(name: str) -> str:
-    return re.sub(r"[\x00-\x1f\x7f]", " ", name)

@@ -4,16 +4,47 @@ A message says what was expected, what was found and what to do next. It never h
 cell of the original table: name the column and the number of rows instead.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from errno import ENOMEM
 from pathlib import Path
 from traceback import extract_tb
+from unicodedata import category
+
+UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode's categories of characters that cannot be seen: controls, formats such as marks of the
+direction of writing and joiners of no width, halves of pairs, and separators of lines."""
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""Write characters that cannot be seen as escapes, for whatever people read.
+
+    A name can hold a mark that turns the order of what follows it, a control that moves the
+    terminal's cursor, or nothing that can be seen. Pages, reports and the terminal show `\u202e`
+    instead. Files and answers to scripts keep the names as they are.
+
+    Args:
+        text: a name, or a sentence with names in it.
+        lines: the text has lines of its own, which stay.
+
+    >>> print(visible("inc\u202eome"), visible("a\nb"), visible("Zoë"))
+    inc\u202eome a\u000ab Zoë
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        f"\\u{ord(c):04x}" if category(c) in UNSEEN and not (lines and c in "\n\t") else c
+        for c in text
+    )
 
 
 class ShoalError(Exception):
     """Base of all errors that a caller may want to catch."""
 
     exit_code = 70
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class InputError(ShoalError):
@@ -44,6 +75,43 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     close = get_close_matches(name, list(known), n=1)
     return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def unlike(what: str, found: Collection[str], known: Collection[str]) -> str:
+    """Say that a table has hardly a name of its policy; nothing where it has half of them or more.
+
+    In a file without a header the first person's cells stand where names are expected. So no name
+    is quoted unless enough others are known.
+
+    >>> unlike("The data", ["Ann", "1956", "north"], ["name", "born", "region"])[:52]
+    'The data has 3 columns, and none is named as the pol'
+    >>> unlike("The data", ["name", "brn", "region"], ["name", "born", "region"])
+    ''
+    """
+    shared = len(set(found) & set(known))
+    if 2 * shared >= len(set(known)):
+        return ""
+    named = "none is named as the policy expects" if not shared else \
+        f"only {shared} of them named as the policy expects"  # fmt: skip
+    several = "s" if len(found) != 1 else ""
+    return (
+        f"{what} has {len(found)} column{several}, and {named}; the policy names {len(known)}. "
+        "If the file lacks a header, add a row of column names; if it has one, use its own policy."
+    )
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out; libraries have their own words for it.
+
+    >>> lacks_memory(MemoryError()), lacks_memory(ValueError())
+    (True, False)
+    """
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == ENOMEM:
+        return True
+    # A library that cannot be mapped; a thread without a stack; a worker that the system ended.
+    words = ("failed to map segment", "cannot allocate memory", "can't start new thread")
+    text = str(error).lower()
+    return type(error).__name__ == "BrokenProcessPool" or any(word in text for word in words)
 
 
 def withheld(error: BaseException) -> str:

@@ -6,53 +6,67 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from shoal import intake
 from shoal.checking import class_labels, value_codes
-from shoal.core import Decomposition, Kind, ReleaseForm, Role
+from shoal.core import Decomposition, Kind, ReleaseForm, Role, Schema
 from shoal.measures import loss
 from shoal.models import Counts
 from shoal.table import Table
 
 
 def compare(
-    before: Table, after: Table | Decomposition, columns: Sequence[str], *, form: ReleaseForm
+    before: Table,
+    after: Table | Decomposition,
+    columns: Sequence[str],
+    *,
+    form: ReleaseForm,
+    raw: pl.DataFrame,
 ) -> dict[str, Any]:
     """Measure what was lost in each protected column, and who was unique before and after.
 
     Args:
-        before: the original rows.
+        before: the original rows, as the method took them.
         after: the released rows, in the same order where they stand for the original ones.
         columns: what was protected.
         form: of the release; of marginals nothing is said about combinations.
+        raw: the original as it came, before any step of the policy; all its rows.
     """
     linked = form is not ReleaseForm.MARGINALS
     keys = list(before.schema.with_role(Role.QUASI_IDENTIFIER)) if linked else []
-    if isinstance(after, Decomposition):
-        unique = {"original": _unique_rows(before.frame, keys), "released": 0}
-        return {
-            "rows": len(before),
-            "unique_on_quasi_identifiers": unique,
-            "homogeneous": {},
-            "columns": [],
-        }
-    if form is ReleaseForm.SYNTHETIC:
-        return {
-            "rows": len(before),
-            "unique_on_quasi_identifiers": {
-                "original": _unique_rows(before.frame, keys),
-                "released": _unique_rows(after.frame, keys),
-            },
-            "homogeneous": {},
-            "columns": [_distribution_figures(before, after, name) for name in columns],
-        }
-    return {
+    found: dict[str, Any] = {
         "rows": len(before),
         "unique_on_quasi_identifiers": {
-            "original": _unique_rows(before.frame, keys),
-            "released": _unique_rows(after.frame, keys),
+            "original": alone(raw, before.schema, keys),
+            "rows": raw.height,
+            "released": 0,
         },
-        "homogeneous": _homogeneous(after, keys, columns),
-        "columns": [_column_figures(before, after, name) for name in columns],
+        "homogeneous": {},
+        "columns": [],
     }
+    if isinstance(after, Decomposition):
+        return found
+    found["unique_on_quasi_identifiers"]["released"] = _unique_rows(after.frame, keys)
+    if form is ReleaseForm.SYNTHETIC:
+        found["columns"] = [_distribution_figures(before, after, name) for name in columns]
+        return found
+    found["homogeneous"] = _homogeneous(after, keys, columns)
+    found["columns"] = [_column_figures(before, after, name) for name in columns]
+    return found
+
+
+def alone(raw: pl.DataFrame, schema: Schema, keys: Sequence[str]) -> int | None:
+    """Count the rows whose cells in some columns, as they came, no other row has.
+
+    Cells are compared as the table holds them, before it is clamped, coded, rounded or recoded;
+    missing cells are equal, and so are those that the policy lists under `missing`.
+
+    Args:
+        raw: the table as it came.
+        schema: says how missing cells are written.
+        keys: the columns; without any nothing is said.
+    """
+    cells = [intake.marked_missing(raw[name], schema[name]) for name in keys if name in raw.columns]
+    return _unique_rows(pl.DataFrame(cells), [cell.name for cell in cells])
 
 
 def _homogeneous(
@@ -96,12 +110,13 @@ def _distribution_figures(before: Table, after: Table, name: str) -> dict[str, A
         "kind": before.schema[name].kind,
         "missing_original": int(before.missing(name).sum()),
         "missing_released": int(after.missing(name).sum()),
+        "reason": "",
     }
     if before.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
         apart = loss.total_variation(before.codes(name), after.codes(name))
         return {**figures, "loss": apart, "measure": "total variation"}
-    ratio = loss.rank_matched(before.numbers(name), after.numbers(name))
-    return {**figures, "loss": ratio, "measure": "rank-matched SSE / SST"}
+    ratio, why = loss.of_spread(before.numbers(name), after.numbers(name), paired=False)
+    return {**figures, "loss": ratio, "measure": "rank-matched SSE / SST", "reason": why}
 
 
 def _column_figures(before: Table, after: Table, name: str) -> dict[str, Any]:
@@ -110,6 +125,7 @@ def _column_figures(before: Table, after: Table, name: str) -> dict[str, Any]:
         "kind": before.schema[name].kind,
         "missing_original": int(before.missing(name).sum()),
         "missing_released": int(after.missing(name).sum()),
+        "reason": "",
     }
     generalised = after.frame.schema[name] == pl.String
     if generalised and before.frame.schema[name] != pl.String:
@@ -120,5 +136,5 @@ def _column_figures(before: Table, after: Table, name: str) -> dict[str, Any]:
     if before.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
         changed = loss.share_changed(before.codes(name), after.codes(name))
         return {**figures, "loss": changed, "measure": "share of rows whose category changed"}
-    ratio = loss.sse_over_sst(before.numbers(name), after.numbers(name))
-    return {**figures, "loss": ratio, "measure": "SSE / SST"}
+    ratio, why = loss.of_spread(before.numbers(name), after.numbers(name), paired=True)
+    return {**figures, "loss": ratio, "measure": "SSE / SST", "reason": why}

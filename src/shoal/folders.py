@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from shoal.errors import InputError
+from shoal.inputs import refuse_special
 
 INTERNAL_SUFFIX = ".internal"
 _LOCK, _NEW, _OLD, _OLD_INTERNAL, _RESERVE = "lock", "new", "old", "old.internal", "reserve"
@@ -172,6 +173,7 @@ def check_text(path: Path | None, *, force: bool) -> None:
     """Refuse a place for a text file before the work for it is done."""
     if path is None:
         return
+    refuse_special(path)
     if path.is_dir():
         raise InputError(f"Expected a file to write, found the folder '{path}'.")
     if path.exists() and not force:

@@ -5,6 +5,7 @@ What does not fit is an error that names the column and counts the rows; it neve
 """
 
 import math
+from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from polars.exceptions import PolarsError
 
 from shoal.core import Column, Kind, Persons, Role, Schema
-from shoal.errors import InputError, did_you_mean
+from shoal.errors import InputError, did_you_mean, unlike
 from shoal.policy import quoted
 from shoal.table import Table
 
@@ -47,14 +48,14 @@ def adopt(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None) ->
     check_names(frame, schema)
     if frame.height == 0:
         raise InputError("The table has a header but no rows; expected one row a person.")
-    _check_unit(frame, schema)
+    persons = _persons(frame, schema)
     kept = [name for name in frame.columns if schema[name].role is not Role.IDENTIFIER]
     if not kept:
         raise InputError("Every column is an identifier, so that nothing is left to release.")
     columns_typed = [typed(frame[name], schema[name], decimal) for name in kept]
     columns = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
     dtypes = {name: leaving(frame.schema[name], schema[name]) for name in kept}
-    return Table(pl.DataFrame(columns_typed), Schema(columns), dtypes)
+    return Table(pl.DataFrame(columns_typed), Schema(columns), dtypes, persons=persons)
 
 
 def leaving(dtype: pl.DataType, column: Column) -> pl.DataType:
@@ -76,6 +77,8 @@ def leaving(dtype: pl.DataType, column: Column) -> pl.DataType:
 
 def check_names(frame: pl.DataFrame, schema: Schema) -> None:
     """Refuse columns that the policy does not name, and names that the data lacks."""
+    if reason := unlike("The data", frame.columns, schema.names):
+        raise InputError(reason)
     for name in frame.columns:
         if name not in schema.names:
             guess = did_you_mean(name, set(schema.names) - set(frame.columns))
@@ -93,24 +96,70 @@ def check_names(frame: pl.DataFrame, schema: Schema) -> None:
             )
 
 
-def _check_unit(frame: pl.DataFrame, schema: Schema) -> None:
-    """Every promise so far counts rows as persons, so that a person must have one row."""
-    name = schema.flagged("unit")
-    if name is None:
-        return
-    unit = marked_missing(refuse_odd(frame[name]), schema[name])
-    refuse_units(name, unit.null_count(), unit.len() - unit.n_unique())
+def _persons(frame: pl.DataFrame, schema: Schema) -> NDArray[np.int64] | None:
+    """Number the persons of the rows, where some have several: groups are then made of persons.
+
+    A number of rows that the policy states is checked; one that it does not may be any.
+    """
+    persons = schema.persons
+    if persons is None:
+        return None
+    column = schema[persons.column]
+    unit = spelled(frame[column.name], column)
+    refuse_nobody(persons, unit.null_count())
+    if column.exact_rows is not None or schema.one_row_per_person:
+        move = "Correct the table, or take the number out of the policy: persons are counted then."
+        refuse_uneven(persons, *uneven(unit, persons), rows=unit.len(), move=move)
+    codes = (unit.rank("dense").cast(pl.Int64) - 1).to_numpy()
+    return codes if int(codes.max()) + 1 < codes.size else None
 
 
-def refuse_units(name: str, lacking: int, extra: int) -> None:
-    """Refuse rows without a person, and persons with several rows."""
-    if lacking:
-        raise InputError(f"Column '{name}' is the unit; {lacking:,} rows lack it.")
-    if extra:
-        raise InputError(
-            f"Column '{name}' is the unit: expected one row a person, found {extra:,} more rows "
-            "than persons. Bring the table to one row a person first."
-        )
+def spelled(series: pl.Series, column: Column) -> pl.Series:
+    """Write the column that numbers persons so that spellings of one person are equal.
+
+    Each cell by itself. Numbers by value: 7 and 7.0 are one person. Texts without blanks around
+    them, invisible characters, and the difference of capitals and of Unicode's compatible forms
+    (NFKC); what then reads as a number, by value: " 7", "07" and "7.0" are 7. Where in doubt two
+    spellings are one person: groups then hold more persons than are counted, and a person keeps
+    fewer rows. A blank cell is missing.
+    """
+    cells = marked_missing(refuse_odd(series), column)
+    text = cells.cast(pl.String)
+    if cells.dtype.is_float():
+        cells = cells.fill_nan(None)
+        whole = (cells == cells.round()) & (cells.abs() < 2.0**63)
+        digits = cells.set(~whole, None).cast(pl.Int64).cast(pl.String)
+        text = digits.zip_with(whole.fill_null(value=False), cells.cast(pl.String))
+    if cells.dtype.is_integer():
+        return text
+    text = _changed(text, r"[^!-~]", _visible).str.to_lowercase()
+    text = _changed(text, r"^[+-]?0|^\+|\.", _by_value)
+    return text.set(text == "", None)
+
+
+def _visible(text: pl.Series) -> pl.Series:
+    text = text.str.normalize("NFKC").str.replace_all(r"[\p{Cc}\p{Cf}]", "")
+    return text.str.strip_chars()
+
+
+def _by_value(text: pl.Series) -> pl.Series:
+    text = text.str.replace(r"^\+?(-?)0*(\d+)(?:\.0*)?$", "${1}${2}")
+    return text.str.replace(r"^\+?(-?)0*(\d+\.\d*[1-9])0*$", "${1}${2}")
+
+
+def composed(text: pl.Series) -> pl.Series:
+    """Write texts in their composed normal form (NFC), each by itself.
+
+    An accent may be a character of its own or part of its letter. A reader sees no difference, so
+    that the two must not count as two values.
+    """
+    return _changed(text, r"[^\x00-\x7f]", lambda some: some.str.normalize("NFC"))
+
+
+def _changed(text: pl.Series, odd: str, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """Change the cells that match a pattern; the others would come out as they are."""
+    found = text.str.contains(odd).fill_null(value=False).arg_true()
+    return text.clone().scatter(found, change(text.gather(found))) if found.len() else text
 
 
 def at_most(table: Table, unit: pl.Series, persons: Persons, *, key: int) -> NDArray[np.int64]:
@@ -162,24 +211,30 @@ def refuse_nobody(persons: Persons, lacking: int) -> None:
     """Refuse rows without a person."""
     if lacking:
         raise InputError(
-            f"Column '{persons.column}' is the unit; {lacking:,} rows lack it. Leave "
-            "them out, or number their persons."
+            f"Column '{persons.column}' is the unit; {lacking:,} rows lack it. Leave them out, or "
+            "number their persons."
         )
 
 
-def refuse_uneven(persons: Persons, wrong: int, found: int, *, rows: int) -> None:
+STATE_MOST = "State max_rows, or correct the table."
+"""The next move where an epsilon release finds other numbers of rows than the policy states."""
+
+
+def refuse_uneven(
+    persons: Persons, wrong: int, found: int, *, rows: int, move: str = STATE_MOST
+) -> None:
     """Refuse persons with another number of rows than the policy states, where it states one."""
     if not wrong:
         return
     if persons.most == 1:
+        extra = rows - found
         raise InputError(
-            f"Column '{persons.column}' is the unit: expected one row a person, found "
-            f"{rows - found:,} more rows than persons. State max_rows, or bring the "
-            "table to one row a person."
+            f"Column '{persons.column}' is the unit: expected one row per person, found "
+            f"{extra:,} more row{'s' if extra > 1 else ''} than persons. {move}"
         )
     raise InputError(
-        f"Column '{persons.column}': expected exactly {persons.most:,} rows a person, as "
-        f"exact_rows states; {wrong:,} of {found:,} have another number. State max_rows."
+        f"Column '{persons.column}': expected exactly {persons.most:,} rows per person, as "
+        f"exact_rows states; {wrong:,} of {found:,} have another number. {move}"
     )
 
 
@@ -233,7 +288,7 @@ def marked_missing(series: pl.Series, column: Column) -> pl.Series:
         if any(map(math.isnan, marks)):
             hit |= values.is_nan()
     else:
-        hit = series.cast(pl.String).is_in(list(column.missing))
+        hit = composed(series.cast(pl.String)).is_in(list(column.missing))
     return series.set(hit.fill_null(value=False), None)
 
 
@@ -390,7 +445,7 @@ def _coded(values: pl.Series, column: Column, bottom: Any, top: Any) -> pl.Serie
 def _categorical(series: pl.Series, column: Column) -> pl.Series:
     if series.dtype.is_float():
         _refuse_infinite(series, column)
-    text = as_text(series)
+    text = composed(as_text(series))
     if column.recode:
         text = text.replace({old: new or None for old, new in column.recode.items()})
     levels = column.levels

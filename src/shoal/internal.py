@@ -46,6 +46,7 @@ def write(
     manifest: Mapping[str, Any],
     facts: Mapping[str, Any],
     measure: bool | None,
+    inspected: bool,
     control: io.Raw | None,
     progress: Progress,
 ) -> Written:
@@ -59,6 +60,8 @@ def write(
         manifest: as it was published.
         facts: what else the officer is shown.
         measure: run attacks and measures of utility; none: on tables of ordinary size.
+        inspected: figures of the original are computed, and the budget file knows that they are;
+            otherwise whoever reads the folder inspects nothing.
         control: people who are not in the original.
         progress: called with the stage and how far it is.
     """
@@ -72,8 +75,9 @@ def write(
             )
         figures = {
             "confidential": html.CONFIDENTIAL,
-            **_losses(planned, found),
+            **(_losses(planned, found) if inspected else _UNREAD),
             **facts,
+            **({} if inspected else {"suppressed": None}),
             "measured": None if measured is None else measured.facts(),
             "unmeasured": unmeasured,
         }
@@ -88,6 +92,16 @@ def write(
         (folder / REPORT).write_text(html.failed_report(failed), encoding="utf-8")
         return Written(None, "", failed)
     return Written(measured, unmeasured)
+
+
+_UNREAD: Mapping[str, Any] = {
+    "rows": None,
+    "unique_on_quasi_identifiers": {"original": None, "rows": None, "released": None},
+    "homogeneous": {},
+    "columns": [],
+    "clamped": {},
+}
+"""Figures of an original that nobody reads."""
 
 
 def _losses(planned: Plan, found: Any) -> dict[str, Any]:

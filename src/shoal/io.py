@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import polars as pl
 from polars import selectors
 from polars.exceptions import DuplicateError, PanicException, PolarsError
 
+from shoal import footers, inputs, memory
 from shoal.core import Policy
 from shoal.errors import InputError
 from shoal.intake import is_number
@@ -36,6 +37,13 @@ STATS_LABEL = {"sav": 255, "dta": 80}
 FOREIGN = {b"\x1f\x8b": "a gzip archive", b"PK\x03\x04": "a zip archive or an Excel workbook",
            b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file"}  # fmt: skip
 """What a file is whose first bytes are these, and CSV it is not."""
+FORMULA = "'*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]"
+"""How text begins that a spreadsheet would run, the wide forms of the signs included; or text that
+has apostrophes before such a sign already."""
+GUARDED = (
+    "In the CSV file, text that starts with = + - @ or a tab has an apostrophe before it, so a "
+    "spreadsheet does not run it. Shoal takes it away when it reads the file beside its manifest."
+)
 FORMATS = ("parquet", "csv", "sav", "dta")
 """What a release can be written as; each is the file's suffix too."""
 
@@ -85,6 +93,7 @@ def read(
     delimiter: str | None = None,
     encoding: str | None = None,
     alone: bool = False,
+    limit: int | None = None,
 ) -> Raw:
     r"""Read a table: CSV, Parquet, Arrow IPC, or with `shoal[stats]` SPSS, Stata and SAS.
 
@@ -96,21 +105,37 @@ def read(
         alone: cells are read each by itself, and no record decides how the others are read: what
             is not stated follows from the header, and bytes that are not text make their own cell
             unknown.
+        limit: bytes that a Parquet or Arrow file may take once decoded, by its own metadata; the
+            memory of this machine, if none is given.
     """
     path = Path(path)
     if path.is_dir():
         raise InputError(f"Expected a file, found the folder '{path}'.")
+    inputs.refuse_special(path)
+    memory.refuse_large(path)
+    limit = int(min(memory.available(), 1 << 62)) if limit is None else limit
     suffix = path.suffix.lower()
     with _refusing(path):
         if suffix in STATS:
             return _read_stats(path, suffix)
         if suffix in {".parquet", ".pq"}:
-            return Raw(pl.read_parquet(path, glob=False))
+            _refuse_bombs(path, limit)
+            frame = pl.read_parquet(path, glob=False)
+            return Raw(footers.refuse_texts(frame, path, limit=limit))
         if suffix in {".arrow", ".ipc", ".feather"}:
             # From an open file, because a path would be expanded as a pattern.
+            _refuse_bombs(path, limit)
             with path.open("rb") as file:
-                return Raw(pl.read_ipc(file))
-        return _read_csv(path, delimiter, encoding, alone=alone)
+                return Raw(footers.refuse_texts(pl.read_ipc(file), path, limit=limit))
+        raw = _read_csv(path, delimiter, encoding, alone=alone)
+    return replace(raw, frame=_unguarded(raw.frame)) if _is_guarded(path) else raw
+
+
+def _refuse_bombs(path: Path, limit: int) -> None:
+    try:
+        footers.refuse(path, limit=limit)
+    except footers.DamagedError:
+        raise UnicodeError from None  # said by `_refusing`, as of any file that cannot be read
 
 
 def marks(
@@ -135,16 +160,17 @@ def write(
     *,
     labels: Mapping[str, Any],
     about: str | None = None,
-    guard_formulas: bool = False,
+    guard_formulas: bool = True,
 ) -> None:
     """Write a release in the format that the path's suffix names.
 
     Labels go where the format has room for them: SPSS and Stata natively, Parquet as metadata
     under the key `shoal.labels`. A sentence about the table is the label of an SPSS or Stata file,
-    and in Parquet metadata under `shoal.about`; a CSV file has no place for either.
+    and in Parquet metadata under `shoal.about`; a CSV file has no place for either. In a CSV file,
+    text that a spreadsheet would run is guarded, names of columns too, unless told otherwise.
     """
     kind = path.suffix.removeprefix(".")
-    if guard_formulas:
+    if guard_formulas and kind == "csv":
         frame = _guarded(frame)
     try:
         if kind == "csv":
@@ -217,7 +243,11 @@ def _check_names(names: Sequence[Any], where: str) -> None:
         if not name:
             raise InputError(f"{where}: column {place} has no name; expected one for each column.")
         if name in names[: place - 1]:
-            raise InputError(f"{where} has two columns named '{name}'; expected each name once.")
+            # In a file without a header it is a cell, and is not shown.
+            first = 1 + names.index(name)
+            raise InputError(
+                f"{where}: columns {first} and {place} have one name; expected each name once."
+            )
 
 
 def _to_pandas(released: pl.DataFrame, types: Mapping[str, tuple[pl.DataType, Any]]) -> Any:
@@ -437,11 +467,31 @@ def found_delimiter(sample: str) -> str:
 
 
 def _guarded(frame: pl.DataFrame) -> pl.DataFrame:
-    """Put an apostrophe before text that a spreadsheet would run as a formula."""
+    """Put an apostrophe before text that a spreadsheet would run as a formula, and before names.
+
+    Text that looks guarded already gets one more, so two texts stay two, and `_unguarded` gives
+    back what was there.
+    """
     text = selectors.by_dtype(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
     return frame.with_columns(
-        pl.when(text.str.contains(r"^[=+\-@\t\r]")).then("'" + text).otherwise(text).name.keep()
+        pl.when(text.str.contains(f"^{FORMULA}")).then("'" + text).otherwise(text).name.keep()
+    ).rename(lambda name: f"'{name}" if re.match(FORMULA, name) else name)
+
+
+def _unguarded(frame: pl.DataFrame) -> pl.DataFrame:
+    """Take away what `_guarded` put there; all columns are text."""
+    return frame.with_columns(pl.all().str.replace(f"^'({FORMULA})", "${1}")).rename(
+        lambda name: re.sub(f"^'({FORMULA})", r"\1", name)
     )
+
+
+def _is_guarded(path: Path) -> bool:
+    """Whether a CSV file is part of a release whose manifest says that its formulas are guarded."""
+    try:
+        manifest = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))
+        return manifest["guard_formulas"] is True and path.name in manifest["files"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return False
 
 
 def _stats_library() -> Any:

@@ -127,8 +127,8 @@ def plan(
 def _several(method: Method[Any], setting: Setting[Any]) -> None:
     """Refuse several rows a person where a method has no proof for them."""
     stated = setting.schema.persons
-    if stated is None or method.several is Several.ANY:
-        return
+    if stated is None or not method.noisy or method.several is Several.ANY:
+        return  # without noise groups are made of persons
     if stated.most == 1:
         if stated.dropped and method.noisy:
             persons.refuse_shown(setting, method.clamps(setting), method.name)
@@ -196,9 +196,13 @@ def with_rows(planned: Plan, rows: int | None) -> Plan:
 
 
 def covers(claim: Claim, guarantee: Guarantee) -> bool:
-    """Whether a claim implies a guarantee: as strong, and of at least these columns."""
+    """Whether a claim implies a guarantee: as strong, and of at least these columns.
+
+    One that is conditional on one row per person alone does: what is required carries the same
+    condition, which the release states.
+    """
     claimed = claim.guarantee
-    if claim.status is not Status.PROVED or not set(claimed.columns) >= set(guarantee.columns):
+    if not claim.stands or not set(claimed.columns) >= set(guarantee.columns):
         return False
     if isinstance(claimed, KAnonymity) and isinstance(guarantee, KAnonymity):
         return claimed.k >= guarantee.k
@@ -407,7 +411,7 @@ def _cannot(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> str:
     fixable = True
     if unprotected:
         why = f"[protect] columns leaves out {', '.join(unprotected)}; add what is missing"
-    elif wide and wide[0].status is Status.PROVED:
+    elif wide and wide[0].stands:
         move = f"raise its k to {guarantee.k}" if isinstance(guarantee, KAnonymity) else ""
         if isinstance(guarantee, DifferentialPrivacy):
             claimed = wide[0].guarantee

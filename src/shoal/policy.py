@@ -9,7 +9,7 @@ import csv
 import hashlib
 import io
 import json
-import tomllib
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -20,8 +20,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from shoal import inputs
 from shoal.core import Column, Kind, Policy, Schema, Taxonomy
-from shoal.errors import InputError
+from shoal.errors import InputError, visible
 from shoal.spec import ColumnSpec, PolicySpec, RequireSpec, sentence
 
 
@@ -36,28 +37,21 @@ def load(source: Policy | Mapping[str, Any] | str | Path) -> Policy:
     if isinstance(source, Policy):
         return source
     if isinstance(source, Mapping):
-        return _build(_decimals(source), _Files(Path()), where="policy")
+        content = _decimals(source)
+        inputs.refuse_absurd(content, "policy")
+        return _build(content, _Files(Path()), where="policy")
     if not isinstance(source, str | Path):
         raise InputError(
             f"Expected a policy as a path, a mapping or a Policy, found {type(source).__name__}."
         )
     path = Path(source)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"Cannot read the policy '{path}': {_reason(error)}.") from None
-    except UnicodeDecodeError:
-        raise InputError(f"The policy '{path}' must be UTF-8 text; it is not.") from None
+    text = inputs.read_text(path, f"the policy '{path}'")
     return loads(text, folder=path.parent, where=path.name)
 
 
 def loads(text: str, *, folder: Path = Path(), where: str = "policy") -> Policy:
     """Read and check a policy given as TOML text; see `load`."""
-    try:
-        content = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{where} is not valid TOML: {error}.") from None
-    return _build(content, _Files(folder), where=where)
+    return _build(inputs.parse_toml(text, where), _Files(folder), where=where)
 
 
 def restored(
@@ -122,8 +116,11 @@ def json_schema() -> dict[str, Any]:
 
 
 def quoted(text: str) -> str:
-    """Write text as TOML does; JSON's escapes are TOML's, but for DEL."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """Write text as TOML does, what cannot be seen as escapes; JSON's escapes are TOML's."""
+    written = json.dumps(text, ensure_ascii=False)
+    return "".join(
+        f"\\U{ord(c):08x}" if ord(c) > 0xFFFF and visible(c) != c else visible(c) for c in written
+    )
 
 
 @dataclass(frozen=True)
@@ -156,7 +153,7 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
     text = json.dumps(document, sort_keys=True, ensure_ascii=False)
     protect = spec.protect
     return Policy(
-        schema=Schema(columns),
+        schema=Schema(columns, spec.one_row_per_person),
         method=protect.method,
         parameters=dict(protect.model_extra or {}),
         columns=tuple(protect.columns) if protect.columns else None,
@@ -198,10 +195,11 @@ def _measure(spec: PolicySpec, folder: Path) -> dict[str, Any]:
     return stated
 
 
-def _ledger(spec: PolicySpec, folder: Path) -> dict[str, str]:
+def _ledger(spec: PolicySpec, folder: Path) -> dict[str, Any]:
     if spec.ledger is None:
         return {}
-    return {"file": str(folder / spec.ledger.file), "source": spec.ledger.source}
+    stated = spec.ledger.model_dump(exclude_none=True)
+    return {**stated, "file": str(folder / spec.ledger.file)}
 
 
 def _column(name: str, spec: ColumnSpec, files: _Files) -> Column:
@@ -236,21 +234,16 @@ def _column(name: str, spec: ColumnSpec, files: _Files) -> Column:
 
 
 def _read_rows(folder: Path, name: str, files: dict[str, str]) -> list[list[str]]:
+    raw = inputs.read_bytes(folder / name, f"'{name}', named by the policy")
     try:
-        raw = (folder / name).read_bytes()
         text = raw.decode("utf-8-sig")
         delimiter = ";" if ";" in text.partition("\n")[0] else ","
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
-    except OSError as error:
-        raise InputError(f"Cannot read '{name}', named by the policy: {_reason(error)}.") from None
     except (ValueError, csv.Error):
         raise InputError(f"'{name}', named by the policy, must be CSV in UTF-8.") from None
     files[name] = hashlib.sha256(raw).hexdigest()
-    return [cells for row in rows if any(cells := [cell.strip() for cell in row])]
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or "unknown reason").lower()
+    texts = [[unicodedata.normalize("NFC", cell.strip()) for cell in row] for row in rows]
+    return [cells for cells in texts if any(cells)]
 
 
 def _decimals(value: Any) -> Any:

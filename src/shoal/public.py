@@ -13,6 +13,7 @@ from shoal import io
 from shoal.core import Release
 from shoal.errors import InputError
 from shoal.folders import digest
+from shoal.inputs import read_bytes
 from shoal.manifest import MANIFEST, SIGNATURE
 from shoal.planning import NO_PERSON
 from shoal.report import html
@@ -117,8 +118,8 @@ def refuse_place(folder: Path, *, force: bool) -> None:
 
 def _is_ours(folder: Path) -> bool:
     for name, key in ((MANIFEST, "shoal_version"), (_FIGURES, "confidential")):
-        with suppress(OSError, ValueError):
-            found = parsed((folder / name).read_bytes())
+        with suppress(InputError, ValueError):
+            found = parsed(read_bytes(folder / name, name))
             if isinstance(found, dict) and key in found:
                 return True
     return False

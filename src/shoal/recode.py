@@ -84,7 +84,7 @@ def generalise(table: Table, columns: Sequence[str], partition: Partition) -> Ta
     frame = table.frame
     for name in columns:
         frame = frame.with_columns(_cover(table, name, partition).alias(name))
-    return Table(frame, table.schema, table.dtypes)
+    return replace(table, frame=frame)
 
 
 def name_buckets(table: Table, name: str, partition: Partition) -> Table:
@@ -118,7 +118,7 @@ def name_buckets(table: Table, name: str, partition: Partition) -> Table:
     missing = pl.when(pl.col("gone") > 0).then(pl.lit(" or missing")).otherwise(pl.lit(""))
     text = held.select(present + missing).to_series()
     frame = table.frame.with_columns(text[partition.labels].alias(name))
-    return Table(frame, table.schema, table.dtypes)
+    return replace(table, frame=frame)
 
 
 def _named(table: Table, name: str, partition: Partition) -> list[str]:

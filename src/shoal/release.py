@@ -8,7 +8,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from shoal import audiences, engine, io
+from shoal import audiences, booking, engine, io
+from shoal.booking import NOT_CHOSEN
 from shoal.core import (
     Check,
     Claim,
@@ -24,7 +24,6 @@ from shoal.core import (
     DifferentialPrivacy,
     Guarantee,
     LDiversity,
-    Neighbours,
     Noise,
     Policy,
     Progress,
@@ -39,12 +38,12 @@ from shoal.core import (
     silent,
 )
 from shoal.engine import Outcome, Source
-from shoal.errors import ClaimViolationError, InputError, InternalError, ShoalError
+from shoal.errors import ClaimViolationError, InternalError, ShoalError
 from shoal.hazmat import budget, ledger
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.manifest import PUBLIC_VERSIONS, installed
 from shoal.methods import Tools
-from shoal.planning import Plan, covers, plan, price, with_rows
+from shoal.planning import Plan, covers, plan, with_rows
 from shoal.serialise import plain
 
 
@@ -137,8 +136,8 @@ def run(
     planned = with_rows(planned, rows.public_rows(planned.setting))
     claims = tuple(c for c in planned.claims if ours or isinstance(c.guarantee, Testable))
     _still_covered(planned, claims)
-    _not_looked_at(planned, claims, looked=_looked(planned.policy))
-    booked = _book(planned, claims, note)
+    _not_looked_at(planned, claims, looked=booking.looked(planned.policy))
+    booked = booking.book(planned, claims, note)
     with counting_as_spent(booked):
         if booked is not None and booked.looked:
             _not_looked_at(planned, claims, looked=True)  # Somebody may have looked just now.
@@ -165,8 +164,8 @@ def run(
         "remaining": booked.remaining,
         "warnings": booked.warnings,
     }
-    booking = (Path(planned.policy.ledger["file"]), booked.id)
-    return Run(release, outcome.evidence, plain(account), booking)
+    entry = (Path(planned.policy.ledger["file"]), booked.id)
+    return Run(release, outcome.evidence, plain(account), entry)
 
 
 @contextmanager
@@ -199,36 +198,6 @@ def secure_noise() -> Noise:
     return OpenDPNoise()
 
 
-def open_budget(path: Path, source: str, epsilon: str) -> str:
-    """Grant a population a budget in a budget file, which is made if need be."""
-    try:
-        stated = Decimal(epsilon)
-    except InvalidOperation:
-        raise InputError(f"Expected epsilon as a number such as 0.5, found '{epsilon}'.") from None
-    if not (stated.is_finite() and Decimal("1e-9") <= stated <= Decimal("1e9")):
-        raise InputError(f"Expected epsilon above 0 and of ordinary size, found '{epsilon}'.")
-    granted = Fraction(stated)
-    return str(budget.init(path, source, granted))
-
-
-def show_budget(path: Path) -> str:
-    """Say what was granted, spent and left for each population of a budget file."""
-    return "\n\n".join(str(account) for account in budget.show(path))
-
-
-def budget_facts(path: Path) -> list[dict[str, Any]]:
-    """The same as plain values, one for each population."""
-    return [
-        {
-            **plain(account),
-            "spent": plain(account.spent),
-            "remaining": plain(account.remaining),
-            "warnings": list(account.warnings),
-        }
-        for account in budget.show(path)
-    ]
-
-
 def _still_covered(planned: Plan, claims: tuple[Claim, ...]) -> None:
     """Stop where what is required fell with the number of rows or with the noise."""
     for guarantee in planned.required:
@@ -241,48 +210,37 @@ def _still_covered(planned: Plan, claims: tuple[Claim, ...]) -> None:
     audiences.refuse(planned.policy, claims, why="with these rows and this source of noise")
 
 
-NOT_CHOSEN = "method and parameters were not chosen from this table"
-"""What an epsilon assumes once methods were compared on the confidential table."""
-
-
 def foreseen(policy: Policy) -> Plan:
     """Plan a release with all that is known before its table is read; nothing is recorded.
 
-    To `plan` it adds what `run` finds in the budget file: after a comparison of methods on the
-    table itself an epsilon is conditional.
+    To `plan` it adds what `run` finds in the budget file: after an inspection of the table itself
+    an epsilon is conditional.
 
     Raises:
         InputError: something does not fit, or the claims will not do for the audience.
         ClaimViolationError: a required promise cannot be had.
     """
     planned = plan(policy)
-    if not _looked(policy):
+    if not booking.looked(policy):
         return planned
     _not_looked_at(planned, planned.claims, looked=True)
     return replace(planned, claims=tuple(map(_if_not_chosen_from_it, planned.claims)))
-
-
-def _looked(policy: Policy) -> bool:
-    """Whether the budget file knows of a comparison of methods on the table itself."""
-    if not policy.ledger:
-        return False
-    return budget.account(Path(policy.ledger["file"]), policy.ledger["source"]).looked
 
 
 def _not_looked_at(planned: Plan, claims: Iterable[Claim], *, looked: bool) -> None:
     """Stop where an epsilon is required, and the choice of the method may have cost more."""
     if looked:
         left = map(_if_not_chosen_from_it, claims)
-        audiences.refuse(planned.policy, left, why="chosen by a look at the table itself")
+        audiences.refuse(planned.policy, left, why="after an inspection of the table itself")
     for guarantee in planned.required:
         if looked and isinstance(guarantee, DifferentialPrivacy):
             raise ClaimViolationError(
-                f"The policy requires {guarantee}, and methods were compared on the table of "
-                f"source '{planned.policy.ledger['source']}' itself: from then on an epsilon holds "
-                f"only if {NOT_CHOSEN}. That look cannot be taken back. Take the requirement out "
-                "and publish with a conditional claim, or protect a table of people who were not "
-                "looked at, and choose for it with `shoal compare --on-sample` or "
-                "`--private-epsilon`. Nothing was written."
+                f"The policy requires {guarantee}, and the table of source "
+                f"'{planned.policy.ledger['source']}' was inspected: from then on an epsilon holds "
+                f"only if {NOT_CHOSEN}. An inspection cannot be taken back. Take the requirement "
+                "out and publish with a conditional claim, or protect a table of people who were "
+                "not inspected, choose for it with `shoal compare --on-sample` or "
+                "`--private-epsilon`, and use --no-measure. Nothing was written."
             )
 
 
@@ -296,95 +254,6 @@ def _if_not_chosen_from_it(claim: Claim) -> Claim:
     if not private or claim.status not in {Status.PROVED, Status.CONDITIONAL}:
         return claim
     return replace(claim, status=Status.CONDITIONAL, assumes=(*claim.assumes, NOT_CHOSEN))
-
-
-def looking_costs(policy: Policy, *, sample: bool) -> tuple[str, ...]:
-    """What a comparison of methods will cost, in sentences; nothing is recorded by asking."""
-    if sample:
-        known = "Nothing of the confidential table is looked at, so that the choice costs nothing."
-        return (known,)
-    known = (
-        "Choosing by looking costs privacy: from now on an epsilon of this source holds only "
-        f"if {NOT_CHOSEN}. Use --on-sample or --private-epsilon to keep epsilon proved."
-    )
-    if policy.ledger:
-        return (known,)
-    alone = (
-        "The policy names no [ledger], so that this look cannot be recorded: no later release "
-        "will know of it, and you must see to it yourself."
-    )
-    return (known, alone)
-
-
-def record_comparison(policy: Policy, *, sample: bool, note: str = "") -> tuple[str, ...]:
-    """Record a comparison of methods under the policy's source, before it starts.
-
-    Args:
-        policy: whose `[ledger]` names the source; without one nothing can be recorded.
-        sample: the comparison looks at public data only.
-        note: public words.
-
-    Returns:
-        What the steward should know before the run, in sentences.
-    """
-    known = looking_costs(policy, sample=sample)[0]
-    if not policy.ledger:
-        return looking_costs(policy, sample=sample)
-    path, source = Path(policy.ledger["file"]), policy.ledger["source"]
-    kind = budget.Look.SAMPLE if sample else budget.Look.TABLE
-    account = budget.account(path, source)
-    # Going on with an interrupted comparison is no further look.
-    if not any((one.kind, one.policy, one.note) == (kind, policy.digest, note)
-               for one in account.looks):  # fmt: skip
-        account = budget.look(path, source, kind, policy=policy.digest, note=note)
-    if sample and account.looked:
-        known = (
-            f"Methods were compared on the table of source '{account.source}' itself before; that "
-            "this comparison looks at public data only does not undo it."
-        )
-    recorded = f"Recorded under source '{account.source}' in the budget file."
-    return (known, recorded)
-
-
-def charge_selection(policy: Policy, epsilon: Fraction, *, note: str = "") -> tuple[Path, int]:
-    """Book a private selection of a method before its first draw, and record it as a look.
-
-    Returns:
-        The budget file and the entry, for `settle_selection`.
-    """
-    if not policy.ledger:
-        raise InputError(
-            "A private selection is paid for: expected a budget file and a source, under [ledger] "
-            "in the policy."
-        )
-    path, source = Path(policy.ledger["file"]), policy.ledger["source"]
-    booked = budget.spend(
-        path, source, epsilon=epsilon, policy=policy.digest, method="private-selection", note=note
-    )
-    budget.look(path, source, budget.Look.SELECTION, policy=policy.digest, note=note)
-    return path, booked.id
-
-
-def settle_selection(booking: tuple[Path, int]) -> None:
-    """Mark the entry of a private selection as done."""
-    budget.settle(*booking)
-
-
-def _book(planned: Plan, claims: Iterable[Claim], note: str) -> budget.Reservation | None:
-    """Charge the budget of the population: epsilon where it is proved, and else no bound."""
-    policy = planned.policy
-    if not policy.ledger:
-        return None
-    least = price(policy, claims)
-    return budget.spend(
-        Path(policy.ledger["file"]),
-        policy.ledger["source"],
-        epsilon=None if least is None else least.epsilon,
-        neighbours=Neighbours.CHANGE_ONE if least is None else least.neighbours,
-        policy=policy.digest,
-        method=planned.method.name,
-        note=note,
-    )
 
 
 def _verify(

@@ -1,9 +1,12 @@
 """The shape of the policy file, as pydantic models, and the sentences for what does not fit it.
 
 `shoal.policy` reads a file into these and builds a `Policy` of them; methods state their parameters
-with the same types.
+with the same types. Categories are held in their composed normal form (NFC), in which
+`shoal.intake` reads cells: two that look the same are one.
 """
 
+import re
+import unicodedata
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
@@ -14,14 +17,23 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PositiveInt,
     ValidationError,
     model_validator,
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from shoal.core import Audience, Distance, Diversity, Kind, ReleaseForm, Role, Transform
+from shoal.core import (
+    Audience,
+    Distance,
+    Diversity,
+    Extract,
+    Kind,
+    ReleaseForm,
+    Role,
+    Transform,
+)
 from shoal.errors import did_you_mean
+from shoal.inputs import brief
 
 EXPECTED = {
     "bool_type": "true or false",
@@ -55,10 +67,11 @@ class _Spec(BaseModel):
 
 
 def _text(value: object) -> object:
-    """Write a category as text, the way a CSV file would hold it."""
+    """Write a category as text, the way a CSV file would hold it; accents composed (NFC)."""
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value) if isinstance(value, int | Decimal | date) else value
+    text = str(value) if isinstance(value, int | Decimal | date) else value
+    return unicodedata.normalize("NFC", text) if isinstance(text, str) else text
 
 
 def _number(value: object) -> object:
@@ -90,6 +103,9 @@ Category = Annotated[str, BeforeValidator(_text, json_schema_input_type=str | in
 Number = Annotated[Decimal, BeforeValidator(_number, json_schema_input_type=float)]
 
 
+MOST = 10**9
+"""Sizes, counts and ratios beyond this are slips: no table is so long."""
+Size = Annotated[int, Field(ge=2, le=MOST)]
 Epsilon = Annotated[Number, Field(gt=0, ge=Decimal("1e-9"), le=Decimal("1e9"))]
 LARGEST = Decimal("1e150")
 """Bounds beyond this are refused: their squares would overflow."""
@@ -223,16 +239,24 @@ class ColumnSpec(_Spec):
                     )
             if self.bounds and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
                 _fail(f"expected bounds from low to high, found {list(map(str, self.bounds))}.")
-            if self.bounds and self.kind is Kind.NUMERIC:
-                low, high = cast("tuple[Decimal, Decimal]", self.bounds)
-                if max(abs(low), abs(high)) > LARGEST or high - low < 1 / LARGEST:
-                    _fail("expected bounds within 1e150 and at least 1e-150 apart.")
+            self._check_sizes()
             if self.bounds and self.missing_as is not None:
                 low, high = cast("tuple[Any, Any]", self.bounds)
                 if not low <= cast("Any", self.missing_as) <= high:
                     _fail(f"expected 'missing_as' within the bounds, found '{self.missing_as}'.")
             if None not in self._coding and self._coding[0] > self._coding[1]:
                 _fail(f"expected 'bottom' below 'top', found {list(map(str, self._coding))}.")
+
+    def _check_sizes(self) -> None:
+        if self.step and not 1 / LARGEST <= self.step <= LARGEST:
+            _fail("expected 'step' from 1e-150 to 1e150.")
+        numbers = (*(self.bounds or ()), self.top, self.bottom, self.missing_as)
+        if any(abs(value) > LARGEST for value in numbers if isinstance(value, Decimal)):
+            _fail("expected bounds, top, bottom and missing_as within 1e150.")
+        if self.bounds and self.kind is Kind.NUMERIC:
+            low, high = cast("tuple[Decimal, Decimal]", self.bounds)
+            if abs(high - low) < 1 / LARGEST:
+                _fail("expected bounds at least 1e-150 apart.")
 
     @property
     def _coding(self) -> tuple[Any, Any]:
@@ -269,12 +293,14 @@ ColumnNames = Annotated[
 class DiversitySpec(_Spec):
     """The confidential values of every class are diverse."""
 
-    l: Annotated[Number, Field(ge=1)] = Field(description="How diverse.")  # noqa: E741 (as in the literature)
+    l: Annotated[Number, Field(ge=1, le=MOST)] = Field(description="How diverse.")  # noqa: E741 (as in the literature)
     column: ColumnNames = Field(description="The confidential column, or several jointly.")
     kind: Annotated[Diversity, choice(Diversity)] = Field(
         Diversity.DISTINCT, description="How values are counted."
     )
-    c: Annotated[Number, Field(gt=0)] | None = Field(None, description="Of the recursive kind.")
+    c: Annotated[Number, Field(gt=0, le=MOST)] | None = Field(
+        None, description="Of the recursive kind."
+    )
 
     @model_validator(mode="after")
     def _c_where_needed(self) -> Self:
@@ -286,7 +312,7 @@ class DiversitySpec(_Spec):
 class ClosenessSpec(_Spec):
     """The confidential values of every class are distributed nearly as in the whole table."""
 
-    t: Annotated[Number, Field(ge=0)] = Field(description="How near.")
+    t: Annotated[Number, Field(ge=0, le=MOST)] = Field(description="How near.")
     column: ColumnNames = Field(description="The confidential column, or several jointly.")
     distance: Annotated[Distance, choice(Distance)] = Field(
         Distance.EQUAL, description="How distributions are compared."
@@ -302,7 +328,7 @@ class ClosenessSpec(_Spec):
 class RequireSpec(_Spec):
     """Promises that the release must keep, or nothing is written."""
 
-    k_anonymity: Annotated[PositiveInt, Field(ge=2)] | None = Field(
+    k_anonymity: Size | None = Field(
         None, alias="k-anonymity", description="Of the quasi-identifiers together."
     )
     l_diversity: (
@@ -345,6 +371,24 @@ class LedgerSpec(_Spec):
 
     file: str = Field(description="The budget file, made by `shoal budget init`.")
     source: str = Field(description="The population, which all its extracts share.")
+    extract: Annotated[str, Field(min_length=1, max_length=500)] | None = Field(
+        None, description="The rule by which the table was cut out of its source; none: the whole."
+    )
+    extract_by: Annotated[Extract, choice(Extract)] | None = Field(
+        None, description="What that rule reads: public facts, the row alone, or other rows too."
+    )
+    max_contributions: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        None, description="Rows that a person has at most in any table of the source: a fact."
+    )
+
+    @model_validator(mode="after")
+    def _both(self) -> Self:
+        if (self.extract is None) is not (self.extract_by is None):
+            _fail(
+                "expected 'extract' (the rule, in words) and 'extract_by' "
+                f"({', '.join(Extract)}) together, found one."
+            )
+        return self
 
 
 class ContextSpec(_Spec):
@@ -378,6 +422,10 @@ class PolicySpec(_Spec):
     """A Shoal policy."""
 
     version: Literal[1]
+    one_row_per_person: bool = Field(
+        default=False,
+        description="You state it; promises about persons are then not conditional on it.",
+    )
     columns: dict[
         str,
         Annotated[
@@ -415,6 +463,25 @@ class PolicySpec(_Spec):
         return self
 
     @model_validator(mode="after")
+    def _contributions(self) -> Self:
+        most = None if self.ledger is None else self.ledger.max_contributions
+        for name, spec in self.columns.items():
+            if most is not None and (spec.exact_rows or 1) > most:
+                _fail(
+                    f"expected max_contributions of at least {spec.exact_rows}, the exact_rows of "
+                    f"'{name}', found {most}."
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _rows_of_persons(self) -> Self:
+        several = {spec.max_rows or spec.exact_rows or 1 for spec in self.columns.values()} - {1}
+        if self.one_row_per_person and several:
+            found = several.pop()
+            _fail(f"expected one row per person, as one_row_per_person says, found {found}.")
+        return self
+
+    @model_validator(mode="after")
     def _measured_columns(self) -> Self:
         for key in ("groups", "learn", "secret"):
             name = getattr(self.measure, key)
@@ -449,7 +516,8 @@ def _expected(error: ErrorDetails) -> str:
         what = "two values" if isinstance(error["loc"][-1], int) else f"a value for '{name}'"
         return f"expected {what}, found none."
     text = EXPECTED.get(kind, error["msg"].removeprefix("Input should be "))
-    shown = f"'{found}'" if isinstance(found, str | int | Decimal) else f"a {_sort(found)}"
+    text = re.sub(r"Decimal\('([^']*)'\)", r"\1", text)
+    shown = f"'{brief(found)}'" if isinstance(found, str | int | Decimal) else f"a {_sort(found)}"
     if isinstance(found, str) and kind in {"int_type", "literal_error"}:
         shown = f"the text {shown}"
     return f"expected {text}, found {shown}."

@@ -1,7 +1,7 @@
 """A table that fits its schema, and the Euclidean matrix that algorithms see."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from typing import NamedTuple, cast
@@ -43,11 +43,13 @@ class Table:
             enumerations in the order of their levels, everything else as it came.
         schema: the columns of the frame, identifiers left out, in the order of the policy.
         dtypes: the types that the columns came in, so that they can leave in the same.
+        persons: whose row each is, as numbers from 0; none where each person has one row.
     """
 
     frame: pl.DataFrame
     schema: Schema
     dtypes: Mapping[str, pl.DataType]
+    persons: NDArray[np.int64] | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return self.frame.height
@@ -103,19 +105,23 @@ class Table:
 
     def take(self, order: NDArray[np.int64]) -> "Table":
         """Rows in another order, or some of them."""
-        return replace(self, frame=self.frame[order])
+        persons = None if self.persons is None else self.persons[order]
+        return replace(self, frame=self.frame[order], persons=persons)
 
     def canonical_order(self, columns: Sequence[str] | None = None) -> NDArray[np.int64]:
         """Sort the rows by all columns in schema order, or by some, missing first.
 
-        Rows that are equal in every column are interchangeable, so that whatever is computed
-        on the sorted rows does not depend on the order of the file. Rows that are equal in
-        the chosen columns stay in the order of the file.
+        Rows that are equal in every column, and of one person, are interchangeable, so that
+        whatever is computed on the sorted rows does not depend on the order of the file. Rows
+        that are equal in the chosen columns stay in the order of the file.
         """
         names = self.schema.names if columns is None else columns
         if not names:
             return np.arange(len(self))
-        words = pl.DataFrame(_sort_words(self.frame.select(names)))
+        frame = self.frame.select(names)
+        if columns is None and self.persons is not None:
+            frame = frame.with_columns(pl.Series("\0person", self.persons))
+        words = pl.DataFrame(_sort_words(frame))
         order = words.select(pl.arg_sort_by(words.columns, maintain_order=columns is not None))
         return order.to_series().cast(pl.Int64).to_numpy()
 

@@ -19,7 +19,7 @@ from shoal.hazmat import budget
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.methods import REGISTRY, Tools
-from shoal.planning import with_rows
+from shoal.planning import plan, with_rows
 from shoal.report import html
 
 SURE = 1 - 1e-6
@@ -408,7 +408,6 @@ def test_noise_drawn_ahead_is_fresh_in_every_run_and_follows_its_own_request():
         assert noise.select(np.array([0, 10**9]), sensitivity=Fraction(1), epsilon=Fraction(1)) == 1
 
     assert len({tuple(row) for row in drawn}) == 3000
-    assert not noise.secure
 
 
 # End to end.
@@ -494,6 +493,26 @@ def test_the_command_exits_with_3_where_it_is_asked_to(tmp_path):
     assert plain.stdout.startswith("violated: ir-laplace, row-aligned, declared epsilon 1")
     assert fine.stdout.startswith("no violation found: laplace")
     assert "proved" not in fine.stdout.splitlines()[-1]
+
+
+def test_a_claim_that_is_refuted_already_fails_whatever_the_runs_find(tmp_path):
+    """So few runs cannot violate any epsilon at this confidence; the counterexample stands."""
+    ranked = 'ir-laplace"\nk = 5\nrelease_form = "row-aligned'
+    page = tmp_path / "audit.html"
+    few = ("--trials", "20", "--confidence", str(SURE))
+
+    plain = command(tmp_path, ranked, *few)
+    strict = command(tmp_path, ranked, *few, "--fail-on-violation", "--out", str(page))
+
+    assert (plain.exit_code, strict.exit_code) == (0, 3)
+    assert strict.stdout.startswith("refuted by a known counterexample: ir-laplace")
+    (named,) = [line for line in strict.stdout.splitlines() if "  counterexample: " in line]
+    basis = named.removeprefix("  counterexample: ").removesuffix(".")
+    assert basis in {claim.basis for claim in plan(tmp_path / "policy.toml").claims}
+    assert "does not support the claim" not in strict.stdout
+    text = page.read_text("utf-8")
+    assert "The claim is refuted all the same." in text
+    assert "Counterexample: " in text
 
 
 def test_the_command_takes_two_files_and_writes_a_page(tmp_path):

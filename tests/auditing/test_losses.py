@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.auditing.losses import Laws, _decided, chance, loss, losses
-from shoal.core import Kind
-from shoal.errors import InternalError
+from shoal.auditing.losses import Laws, _decided, chance, loss, losses, replay
+from shoal.core import LAPLACE, Kind
 from shoal.hazmat.fakes import SeededNoise
 from shoal.measures.audit import identity, lower_bound
 from shoal.mechanism.answers import noisy_answers, noisy_table, table_counts
@@ -370,9 +369,63 @@ def test_losses_are_the_score_of_an_audit_by_frequencies():
     assert 0.7 < found.epsilon.low <= 1
 
 
-def test_noise_of_another_sort_has_no_exact_loss():
-    def choices(scores, noise):
-        return noise.select_many(scores, sensitivity=Fraction(1), epsilon=Fraction(1))
+def test_choices_in_rows_and_responses_have_the_loss_of_their_law():
+    """A response costs its epsilon where it tells the truth, and nothing where it lies twice."""
 
-    with pytest.raises(InternalError, match="and single choices only"):
-        loss(choices, np.eye(3), np.eye(3), SeededNoise(1))
+    def choices(scores, noise):
+        return noise.select_many(scores, sensitivity=Fraction(2), epsilon=Fraction(1))
+
+    def answer(codes, noise):
+        return noise.respond(codes, levels=3, epsilon=Fraction(1))
+
+    scores = np.array([[0, 0, 0], [5, 5, 5]])
+    moved = np.array([[2, -2, -2], [5, 5, 5]])
+    worst = [loss(choices, scores, moved, SeededNoise(seed))
+             for seed in range(8)]  # fmt: skip
+    seen = {round(loss(answer, np.array([0, 1]), np.array([2, 1]), SeededNoise(seed)), 9)
+            for seed in range(40)}  # fmt: skip
+
+    assert 0.5 < max(map(abs, worst)) <= 1
+    assert seen == {-1.0, 0.0, 1.0}
+
+
+def test_a_replay_adds_up_by_scale_and_returns_what_follows_the_answers():
+    """The sum of the first is returned without noise: no loss shows it, the outputs do."""
+
+    def leaky(columns, noise):
+        first, second = columns
+        noisy_answers(first, sensitivity=1, epsilon=Fraction(1), target="a", noise=noise)
+        noise.discrete_laplace(second, scale=Fraction(1, 2))
+        return int(first.sum()) if len(first) > 1 else None
+
+    ones, twos = np.array([1]), np.array([2])
+    kept = replay(leaky, (ones, ones), (twos, twos), SeededNoise(1))
+    shown = replay(leaky, (np.array([1, 0]), ones), (np.array([2, 0]), ones), SeededNoise(1))
+
+    assert set(map(abs, kept.losses.values())) == {1.0, 2.0}
+    assert kept.losses.keys() == {(LAPLACE, Fraction(1)), (LAPLACE, Fraction(1, 2))}
+    assert (kept.first, kept.second) == (None, None)
+    assert (shown.first, shown.second) == (1, 2)
+
+
+def test_a_replay_of_other_questions_is_infinite_and_has_no_second_output():
+    def curious(column, noise):
+        for _ in range(1 + int(column[0])):
+            noisy_table(column, target="x", epsilon=Fraction(1), noise=noise)
+        return 1
+
+    zeros, ones = np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64)
+
+    for pair in ((zeros, ones), (ones, zeros)):
+        found = replay(curious, *pair, SeededNoise(1))
+        assert (set(found.losses.values()), found.second) == ({np.inf}, None)
+
+
+def test_answers_in_no_order_are_matched_by_size():
+    def count(values, noise):
+        noisy_answers(values, sensitivity=1, epsilon=Fraction(1), target="n", noise=noise)
+
+    swapped = np.array([3, 9]), np.array([9, 3])
+
+    assert abs(loss(count, *swapped, SeededNoise(1))) > 1
+    assert loss(count, *swapped, SeededNoise(1), laws=Laws(unordered=True)) == 0

@@ -63,34 +63,76 @@ def test_the_order_of_the_candidates_does_not_matter(points, random):
 
 
 @given(POINTS, st.data(), SMALL)
-def test_the_recommendation_is_eligible_within_the_limit_and_has_the_least_risk_of_its_ties(
+def test_a_recommendation_is_within_by_its_upper_end_and_nobody_eligible_dominates_it(
     points, data, limit
 ):
     eligible = data.draw(st.lists(st.booleans(), min_size=len(points), max_size=len(points)))
 
     found = frontier.choose(points, eligible, limit)
 
-    within = [
-        place for place, point in enumerate(points) if eligible[place] and point.risk.value <= limit
-    ]
+    able = [place for place, may in enumerate(eligible) if may]
+    within = [place for place in able if points[place].risk.high <= limit]
     assert found.within == len(within)
-    if not any(eligible):
-        assert found.index is None
-        return
-    assert eligible[found.index]
+    assert set(found.ties) <= set(able)
+    assert set(found.unsure) <= set(able) - set(within)
     if not within:
-        assert found.best is None
-        able = [point.risk.value for point, may in zip(points, eligible, strict=True) if may]
-        assert points[found.index].risk.value == min(able)
+        assert (found.index, found.best, found.ties) == (None, None, ())
         return
-    assert points[found.best].error.value == min(points[place].error.value for place in within)
-    assert {found.index, found.best} <= set(found.ties) <= set(within)
-    assert points[found.index].risk.value == min(points[place].risk.value for place in found.ties)
-    apart = set(within) - set(found.ties)
-    assert all(points[place].error.low > points[found.best].error.high for place in apart)
+    least = min(points[place].error.value for place in within)
+    assert points[found.best].error.value == least
+    if found.index is None:
+        assert len(found.ties) > 1
+        return
+    assert found.index in within
+    taken = points[found.index]
+    assert not any(better_or_equal(points[place], taken) for place in able)
+    for place in set(within) - {found.index}:
+        wrong = points[place].error.low > points[found.best].error.high
+        told = any(points[other].risk.high < points[place].risk.low for other in found.close)
+        assert wrong or told
 
 
-def test_a_candidate_that_is_as_useful_within_noise_and_tells_less_is_taken():
+@given(POINTS, st.randoms(use_true_random=False), SMALL)
+def test_the_recommendation_does_not_depend_on_the_order_of_the_candidates(points, random, limit):
+    order = list(range(len(points)))
+    random.shuffle(order)
+    eligible = [True] * len(points)
+
+    found = frontier.choose(points, eligible, limit)
+    other = frontier.choose([points[place] for place in order], eligible, limit).among(order)
+
+    assert found.within == other.within
+    assert (found.index is None) == (other.index is None)
+    if len(set(points)) == len(points):
+        assert set(found.ties) == set(other.ties)
+
+
+def test_the_upper_end_of_the_risk_decides_and_not_its_estimate():
+    """An interval from 0.040 to 0.227 is not at most 0.1."""
+    wide = Point(Estimate(0.09, 0.040, 0.227, 0.95), Estimate(0.05, 0.04, 0.06, 0.95))
+    safe = Point(Estimate(0.05, 0.02, 0.08, 0.95), Estimate(0.2, 0.19, 0.21, 0.95))
+
+    alone = frontier.choose([wide], [True], 0.1)
+    both = frontier.choose([wide, safe], [True, True], 0.1)
+
+    assert (alone.index, alone.unsure, alone.open) == (None, (0,), (0,))
+    assert (both.index, both.unsure, both.open) == (1, (0,), (0,))
+
+
+def test_a_candidate_that_another_beats_on_both_axes_is_not_recommended():
+    """By the old rule the second: its wide error reaches the best one's, the third's does not."""
+    points = [
+        Point(Estimate(0.08, 0.07, 0.09, 0.95), Estimate(0.10, 0.09, 0.11, 0.95)),
+        Point(Estimate(0.02, 0.015, 0.03, 0.95), Estimate(0.14, 0.10, 0.18, 0.95)),
+        Point(Estimate(0.01, 0.005, 0.02, 0.95), Estimate(0.13, 0.12, 0.135, 0.95)),
+    ]
+
+    found = frontier.choose(points, [True] * 3, 0.1)
+
+    assert (found.index, found.ties, found.open) == (None, (1, 2), (1, 2))
+
+
+def test_a_candidate_that_is_as_useful_within_noise_and_clearly_tells_less_is_taken():
     points = [
         Point(Estimate(0.08, 0.07, 0.09, 0.95), Estimate(0.10, 0.09, 0.11, 0.95)),
         Point(Estimate(0.02, 0.01, 0.03, 0.95), Estimate(0.12, 0.105, 0.13, 0.95)),
@@ -99,7 +141,20 @@ def test_a_candidate_that_is_as_useful_within_noise_and_tells_less_is_taken():
 
     found = frontier.choose(points, [True] * 3, 0.1)
 
-    assert (found.index, found.best, found.ties) == (1, 0, (0, 1))
+    assert (found.index, found.best, found.ties, found.close) == (1, 0, (1,), (0, 1))
+
+
+def test_what_only_noise_could_choose_between_is_named_and_not_chosen():
+    points = [
+        Point(Estimate(0.05, 0.03, 0.07, 0.95), Estimate(0.10, 0.08, 0.12, 0.95)),
+        Point(Estimate(0.04, 0.02, 0.06, 0.95), Estimate(0.11, 0.09, 0.13, 0.95)),
+        Point(Estimate(0.04, 0.02, 0.06, 0.95), Estimate(0.40, 0.38, 0.42, 0.95)),
+    ]
+
+    found = frontier.choose(points, [True] * 3, 0.1)
+
+    assert (found.index, found.ties, found.open) == (None, (0, 1), (0, 1))
+    assert found.among([4, 7, 9]).ties == (4, 7)
 
 
 @given(st.lists(estimates(), min_size=1, max_size=6))

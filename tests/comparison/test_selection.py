@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal import comparison
-from shoal.comparison import selection
+from shoal.comparison import grid, selection
+from shoal.core import LAPLACE
 from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat import budget
+from shoal.hazmat.fakes import RecordingNoise
 from shoal.policy import load
 
 GRID = {
@@ -195,3 +197,26 @@ def test_a_claim_that_falls_with_the_number_of_rows_is_left_out(path):
     ]
 
     assert among == [2, 1]
+
+
+def test_scores_have_the_noise_that_is_paid_for(path):
+    """A record moves a score by a count of each query; a sixth of a run's price is for it."""
+    noise = RecordingNoise()
+
+    selection.select(people(), load(stated(path)), grid.of(GRID), epsilon=Fraction(3),
+                     noise=noise)  # fmt: skip
+
+    scales = {call.scale for call in noise.calls if call.mechanism == LAPLACE}
+    assert scales == {selection.QUERIES / Fraction(1, 6)}
+
+
+def test_a_candidate_for_add_remove_is_priced_twice(path):
+    """Half of what it may cost is proved for a record that comes or goes."""
+    candidates = {"candidate": [
+        {"method": "dp-quadtree", "epsilon": 1, "neighbours": ["change-one", "add-remove"]},
+    ]}  # fmt: skip
+
+    chosen = comparison.select(people(), stated(path), epsilon=3, candidates=candidates)
+
+    assert [one.parameters["neighbours"] for one in chosen.among] == ["change-one"]
+    assert [one.parameters["neighbours"] for one, _ in chosen.left_out] == ["add-remove"]

@@ -129,3 +129,32 @@ def test_persons_with_several_rows_cost_and_give_on_spark_what_they_do_on_one_ma
     assert many.manifest["claims"] == one.manifest["claims"]
     assert many.manifest["rows"] == one.manifest["rows"]
     assert shoal.plan(rules, spread=True).claims == shoal.plan(rules).claims
+
+
+@pytest.mark.slow
+def test_methods_without_noise_refuse_several_spellings_of_a_person_on_spark(spark):
+    rules = policy("insensitive", {}, k=3)
+    frame = visits([1] * 12).with_columns(id=pl.Series([str(i) for i in range(12)]))
+    twice = frame.with_columns(pl.col("id").replace({"3": "04"}))
+
+    done = shoal.protect(spark.createDataFrame(frame.to_arrow()), rules)
+    with pytest.raises(InputError, match=r"found 1 more row than persons\. On Spark groups are"):
+        shoal.protect(spark.createDataFrame(twice.to_arrow()), rules)
+
+    assert done.manifest["rows"] == 12
+    assert done.claims[0].status == "proved"
+    assert shoal.protect(twice, rules).checks[0].remarks["counted"] == "persons"
+
+
+def test_a_person_with_several_rows_is_noticed_over_all_blocks():
+    table, unit = adopted(cases.people(5)), pl.Series("id", list("abcda"))
+    rng = np.random.default_rng(0)
+
+    single = persons.single(
+        in_blocks(table, pl.Series("id", list("abcde")), rng, [1, 3]), Persons("id", 4)
+    )
+    with pytest.raises(InputError, match=r"found 1 more row than persons\. On Spark groups are"):
+        persons.single(in_blocks(table, unit, rng, [1, 3]), Persons("id", 4))
+
+    assert single.rows == 5
+    assert all(UNIT not in frame.columns for frame in single.blocks.frames())

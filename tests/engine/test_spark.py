@@ -364,13 +364,13 @@ def test_a_killed_driver_leaves_nothing_half_written_and_the_budget_spent(tmp_pa
 DRIVER = """
 import datetime, sys, time
 from pathlib import Path
-from shoal import publish
+from shoal import folders, publish
 from shoal.methods import REGISTRY
 from shoal.planning import with_rows
 from shoal.policy import load
 from tests.engine.conftest import QUICK
 here = Path(sys.argv[1])
-publish._swap = lambda moves: time.sleep(600)
+folders.commit = lambda *places: time.sleep(600)
 publish.protect(here / "people.parquet", load(eval(sys.argv[2])), here / "out", engine="spark",
                 settings=QUICK)
 """

@@ -111,7 +111,9 @@ def test_figures_of_blocks_are_those_of_one_machine(method, parameters):
     kept = outcomes.protected(rows, own.method.spread(rows, own.setting, tools).changes)
     form = ReleaseForm.LINKED_SHUFFLED
 
-    mine = figures.compare(one.original, one.protected, own.setting.columns, form=form)
+    mine = figures.compare(
+        one.original, one.protected, own.setting.columns, form=form, raw=one.raw.frame
+    )
     theirs = sums.compare(rows, kept, own.setting.columns, form, rng=np.random.default_rng(0))
 
     for key in ("rows", "unique_on_quasi_identifiers", "homogeneous"):

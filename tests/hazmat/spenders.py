@@ -18,6 +18,7 @@ from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
+from shoal.core import Neighbours
 from shoal.errors import ClaimViolationError
 from shoal.hazmat import budget
 
@@ -31,8 +32,9 @@ def spender(folder: Path) -> int:
     while True:
         try:
             booked = budget.spend(
-                folder / "budget.db", "people", epsilon=PRICE, policy="0" * 64, method="laplace"
-            )
+                folder / "budget.db", "people", epsilon=PRICE, policy="0" * 64, method="laplace",
+                facts=budget.Facts(Neighbours.CHANGE_ONE),
+            )  # fmt: skip
         except ClaimViolationError:
             return releases
         (folder / f"release-{booked.id}").touch()

@@ -27,10 +27,18 @@ def path(tmp_path):
     return path
 
 
-def spend(path, epsilon, *, source="people", **more):
-    if epsilon is not None:
-        epsilon = Fraction(epsilon)
-    return budget.spend(path, source, epsilon=epsilon, policy=DIGEST, method="laplace", **more)
+def spend(path, epsilon, *, source="people", note="", patience=budget.PATIENCE, **facts):
+    """Book a release; `facts` differ from those of a whole table, change-one, row by row."""
+    return budget.spend(
+        path,
+        source,
+        epsilon=None if epsilon is None else Fraction(epsilon),
+        facts=budget.Facts(**{"neighbours": CHANGE, **facts}),
+        policy=DIGEST,
+        method="laplace",
+        note=note,
+        patience=patience,
+    )
 
 
 def account(path):
@@ -191,11 +199,14 @@ def test_show_lists_what_was_spent_in_exact_numbers(path):
     lines = str(account(path)).splitlines()
 
     assert lines[0] == (
-        "people: budget epsilon 1 (change-one), spent 7/12, remaining 5/12, cumulative epsilon 7/12"
+        "people: budget epsilon 1 (change-one), spent 7/12, remaining 5/12,"
+        " cumulative epsilon 7/12 per row"
     )
+    facts = "change-one; unit: row; public: number of rows; whole table"
     assert lines[1].endswith("laplace  epsilon 1/3  reserved  May")
-    assert lines[2].endswith("laplace  epsilon 0.25  released")
-    assert "reserved entry counts as spent" in lines[3]
+    assert lines[3].endswith("laplace  epsilon 0.25  released")
+    assert lines[2].strip() == lines[4].strip() == facts
+    assert "reserved entry counts as spent" in lines[5]
 
 
 # The file
@@ -279,9 +290,9 @@ def test_an_empty_file_left_by_a_crash_can_be_initialised(tmp_path):
 
 
 def test_a_newer_file_is_refused(path):
-    execute(path, "PRAGMA user_version = 3")
+    execute(path, "PRAGMA user_version = 4")
 
-    with pytest.raises(InputError, match="has version 3; this Shoal knows 2"):
+    with pytest.raises(InputError, match="has version 4; this Shoal knows 3"):
         spend(path, "0.1")
 
 
@@ -450,66 +461,228 @@ INSERT INTO entry (time, source, policy, method, epsilon, status, note)
 PRAGMA application_id = 1397247820;
 PRAGMA user_version = 1;
 """
+VERSION_TWO = """
+CREATE TABLE look (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL,
+    source TEXT NOT NULL REFERENCES source (name), kind TEXT NOT NULL,
+    policy TEXT NOT NULL, note TEXT NOT NULL
+);
+CREATE TRIGGER look_holds BEFORE UPDATE ON look
+    BEGIN SELECT RAISE(ABORT, 'a look is never changed'); END;
+CREATE TRIGGER entry_stays BEFORE DELETE ON entry
+    BEGIN SELECT RAISE(ABORT, 'an entry is never deleted'); END;
+INSERT INTO look (time, source, kind, policy, note)
+    VALUES ('2026-01-02T00:00:00+00:00', 'people', 'table', 'digest', 'compared');
+INSERT INTO entry (time, source, policy, method, epsilon, status, note)
+    VALUES ('2026-01-01T00:00:00+00:00', 'people', 'digest', 'laplace', '1/4', 'reserved', '');
+PRAGMA user_version = 2;
+"""
 
 
-@pytest.fixture
-def old(tmp_path):
-    """A budget file as the first version of Shoal wrote it."""
+@pytest.fixture(params=[1, 2])
+def old(request, tmp_path):
+    """A budget file as earlier versions of Shoal wrote it."""
     path = tmp_path / "old.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(VERSION_ONE)
+        if request.param == 2:
+            connection.executescript(VERSION_TWO)
     return path
 
 
-def test_an_old_file_is_read_and_spent_from_as_it_is(old):
-    before = budget.account(old, "people")
-    budget.spend(old, "people", epsilon=Fraction(1, 4), policy="digest", method="laplace")
-
-    assert before.looks == ()
-    assert before.remaining == Fraction(3, 4)
-    assert budget.account(old, "people").remaining == Fraction(1, 2)
-    with closing(sqlite3.connect(old)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+def version(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("PRAGMA user_version").fetchone()[0]
 
 
-def test_an_old_file_becomes_a_new_one_with_its_first_look_and_keeps_its_entries(old):
-    after = budget.look(old, "people", budget.Look.TABLE, policy="digest", note="out")
+def test_an_old_file_is_read_as_it_is_and_reading_leaves_it(old):
+    content = old.read_bytes()
 
-    assert after.looked
-    assert after.remaining == Fraction(3, 4)
-    assert budget.account(old, "people") == after
-    booked = budget.spend(old, "people", epsilon=Fraction(1, 4), policy="digest", method="laplace")
-    assert booked.looked
-    with closing(sqlite3.connect(old)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    before = account(old)
+
+    assert {entry.facts for entry in before.entries} == {None}
+    assert before.spent == len(before.entries) * Fraction(1, 4)
+    assert old.read_bytes() == content
 
 
-@pytest.mark.parametrize("statement", ["DELETE FROM look", "UPDATE look SET kind = 'sample'"])
-def test_a_look_is_never_taken_back(path, statement):
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda old: spend(old, "0.25"),
+        lambda old: budget.look(old, "people", budget.Look.SAMPLE, policy="digest"),
+        lambda old: budget.init(old, "firms", Fraction(1)),
+    ],
+)
+def test_an_old_file_becomes_a_new_one_with_the_first_write_and_keeps_all_it_has(old, write):
+    before = account(old)
+    write(old)
+    after = budget.account(old, "people")
+
+    assert version(old) == 3
+    assert [(e.id, e.epsilon, e.time) for e in before.entries] == [
+        (e.id, e.epsilon, e.time) for e in after.entries
+    ][: len(before.entries)]
+    assert after.looks[: len(before.looks)] == before.looks
+    for statement in ("DELETE FROM entry", "DELETE FROM source"):
+        with pytest.raises(sqlite3.IntegrityError, match="never deleted"):
+            execute(old, statement)
+
+
+def test_a_write_that_fails_leaves_an_old_file_old(old):
+    content = old.read_bytes()
+
+    with pytest.raises(ClaimViolationError):
+        spend(old, 100)
+    with pytest.raises(InputError, match="No source"):
+        spend(old, "0.1", source="nobody")
+
+    assert old.read_bytes() == content
+
+
+def test_the_order_of_an_old_file_is_taken_for_the_worse(tmp_path):
+    """Its clock went back: entry 2 bears an earlier time than the look, entry 1 the same."""
+    path = tmp_path / "old.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(VERSION_ONE + VERSION_TWO)
+
+    (look,) = account(path).looks
+
+    assert look.after == 0
+    assert account(path).cumulative is None
+
+
+def test_an_old_entry_has_its_price_alone_and_none_beside_others(tmp_path):
+    path = tmp_path / "old.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(VERSION_ONE)
+    alone = account(path).cumulative
+
+    spend(path, "0.25")
+
+    assert alone == Fraction(1, 4)
+    assert account(path).cumulative is None
+    assert account(path).spent == Fraction(1, 2)
+    assert "Entry 1 is of an older Shoal" in account(path).reasons[0]
+
+
+# Inspections
+
+
+@pytest.mark.parametrize(
+    "statement", ["DELETE FROM inspection", "UPDATE inspection SET kind = 'sample'"]
+)
+def test_an_inspection_is_never_taken_back(path, statement):
     budget.look(path, "people", budget.Look.TABLE, policy="digest")
 
-    with (
-        closing(sqlite3.connect(path)) as connection,
-        pytest.raises(sqlite3.IntegrityError, match="a look is never"),
-    ):
-        connection.execute(statement)
+    with pytest.raises(sqlite3.IntegrityError, match="an inspection is never"):
+        execute(path, statement)
 
 
-def test_a_release_after_a_look_has_no_number_for_all_releases_together(path):
-    budget.spend(path, "people", epsilon=Fraction(1, 4), policy="digest", method="laplace")
+def test_a_release_after_an_inspection_has_no_number_for_all_together_whatever_the_clock(path):
+    spend(path, "0.25")
     before = account(path)
     looked = budget.look(path, "people", budget.Look.TABLE, policy="digest")
-    budget.spend(path, "people", epsilon=Fraction(1, 4), policy="digest", method="laplace")
+    spend(path, "0.25")
     after = account(path)
 
-    assert before.cumulative == Fraction(1, 4)
-    assert looked.cumulative in {Fraction(1, 4), None}  # none if all fell into one second
+    assert before.cumulative == looked.cumulative == Fraction(1, 4)
     assert after.cumulative is None
     assert after.spent == Fraction(1, 2)
+    (reason,) = after.reasons
+    assert reason == (
+        "The cumulative epsilon of source 'people' is none: entry 2 came after an inspection of the"
+        " table, so its epsilon is conditional."
+    )
 
 
-def test_only_a_look_at_the_table_counts(path):
+def test_an_inspection_of_one_source_leaves_the_others_alone(path):
+    budget.init(path, "firms", Fraction(1))
+    budget.look(path, "people", budget.Look.TABLE, policy="digest")
+
+    booked = spend(path, "0.25", source="firms")
+
+    assert not booked.looked
+    assert budget.account(path, "firms").cumulative == Fraction(1, 4)
+
+
+def test_only_an_inspection_of_the_table_counts(path):
     for kind in (budget.Look.SAMPLE, budget.Look.SELECTION):
         assert not budget.look(path, "people", kind, policy="digest").looked
 
     assert budget.look(path, "people", budget.Look.TABLE, policy="digest").looked
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    "name", ["PEOPLE", "ｐｅｏｐｌｅ", "peo\u200bple", "peo\u00adple", "p eople"]
+)
+def test_a_source_is_found_however_its_name_is_written(path, name):
+    spend(path, "0.5", source=name)
+
+    assert account(path).spent == Fraction(1, 2)
+
+
+def test_letters_that_are_coded_in_two_ways_are_one_name(path):
+    budget.init(path, "caf\u00e9", Fraction(1))
+
+    with pytest.raises(InputError, match="has a budget"):
+        budget.init(path, "cafe\u0301", Fraction(1))
+    spend(path, "0.5", source="CAFE\u0301")
+
+    assert budget.account(path, "caf\u00e9").spent == Fraction(1, 2)
+
+
+def test_an_old_file_with_one_name_in_two_codings_is_spent_from_under_neither(path):
+    execute(path, "INSERT INTO source VALUES ('caf\u00e9', '1', 'change-one', 'now')")
+    execute(path, "INSERT INTO source VALUES ('cafe\u0301', '1', 'change-one', 'now')")
+
+    with pytest.raises(InputError, match="2 sources of the name"):
+        spend(path, "0.5", source="caf\u00e9")
+
+    assert len(budget.show(path)) == 3
+
+
+# Damage
+
+
+DAMAGE = [
+    "INSERT INTO source VALUES (x'ff', '1', 'change-one', 'now')",
+    "INSERT INTO source VALUES (CAST(x'ff' AS TEXT), '1', 'change-one', 'now')",
+    "INSERT INTO source VALUES ('firms', 1.5, 'change-one', 'now')",
+    "INSERT INTO source VALUES ('firms', '1/0', 'change-one', 'now')",
+    "INSERT INTO source VALUES ('firms', '-1', 'change-one', 'now')",
+    "INSERT INTO source VALUES ('firms', '1e99999999', 'change-one', 'now')",
+    "INSERT INTO source VALUES ('firms', '1', x'00', 'now')",
+    "INSERT INTO entry VALUES (5, x'00', 'people', 'p', 'm', '1', 'reserved', '', NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', x'00', '1', 'reserved', '', NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', 0.5, 'reserved', '', NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', x'00', NULL)",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', '', '{}')",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', '', 'no')",
+    "INSERT INTO entry VALUES (5, 't', 'people', 'p', 'm', '1', 'reserved', '', x'00')",
+    "INSERT INTO entry VALUES (-5, 't', 'people', 'p', 'm', '1', 'reserved', '', NULL)",
+    "INSERT INTO inspection VALUES (1, 't', 'people', 'table', 'spying', 'p', '', 0)",
+    "INSERT INTO inspection VALUES (1, 't', 'people', 'table', 'compare', 'p', '', 'x')",
+    "DROP TABLE inspection",
+    "ALTER TABLE entry RENAME COLUMN facts TO fictions",
+]
+
+
+@pytest.mark.parametrize("statement", DAMAGE)
+def test_wrong_types_in_the_file_are_a_sentence(path, statement):
+    execute(path, statement)
+
+    with pytest.raises(InputError, match="is not a budget file of Shoal, or it is damaged"):
+        budget.show(path)
+
+
+def test_facts_with_a_field_too_many_or_of_a_wrong_type_are_refused():
+    whole = budget.Facts(CHANGE)
+    stated = json.loads(whole.to_json())
+
+    assert budget.Facts.of_json(whole.to_json()) == whole
+    for key, value in {"rows": 17, "contributions": "5", "cut": 1, "public_columns": "a"}.items():
+        with pytest.raises(ValueError, match=key):
+            budget.Facts.of_json(json.dumps(stated | {key: value}))

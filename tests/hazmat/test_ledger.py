@@ -173,18 +173,27 @@ def test_a_division_costs_the_worst_set_of_parts_that_change_together(pairs):
 def test_a_claim_must_equal_the_derived_total():
     spendings = [spending(Fraction("0.1"))] * 10
 
-    verify(spendings, Fraction(1), neighbours=CHANGE)
+    drawn = {("discrete-laplace", Fraction(30)): 10}
+
+    verify(spendings, Fraction(1), neighbours=CHANGE, drawn=drawn)
 
     for claim in (Fraction("0.9"), Fraction("1.1")):
         with pytest.raises(InternalError, match=f"derives epsilon 1; the claim says {claim}"):
-            verify(spendings, claim, neighbours=CHANGE)
+            verify(spendings, claim, neighbours=CHANGE, drawn=drawn)
 
 
-def test_a_forgotten_entry_is_noticed_by_the_count_of_draws():
+def test_the_noises_own_account_must_agree_with_the_entries_in_mechanism_scale_and_count():
     spendings = [spending(1, draws=40), spending(1, mechanism="permute-and-flip", draws=2)]
-    drawn = {"discrete-laplace": 40, "permute-and-flip": 2}
+    laplace, choice = ("discrete-laplace", Fraction(3)), ("permute-and-flip", Fraction(6))
 
-    verify(spendings, Fraction(2), neighbours=CHANGE, drawn=drawn)
+    verify(spendings, Fraction(2), neighbours=CHANGE, drawn={laplace: 40, choice: 2})
 
-    with pytest.raises(InternalError, match="accounts for draws"):
-        verify(spendings, Fraction(2), neighbours=CHANGE, drawn={"discrete-laplace": 41})
+    for drawn in (
+        {laplace: 41, choice: 2},
+        {laplace: 40},
+        {laplace: 39, choice: 2, ("discrete-laplace", Fraction(1, 100)): 1},
+        {("discrete-laplace", Fraction(1, 100)): 40, choice: 2},
+        {},
+    ):
+        with pytest.raises(InternalError, match="the noise drew"):
+            verify(spendings, Fraction(2), neighbours=CHANGE, drawn=drawn)

@@ -207,7 +207,7 @@ def test_own_queries_are_read_by_kind():
         ({"age": [3, 2]}, "expected from < to, found \\[3, 2\\]"),
         ({"age": True}, "expected a number"),
         ({"age": [1, 2, 3]}, "expected a number"),
-        ({"sex": "mal"}, "no category 'mal'. Did you mean 'male'?"),
+        ({"sex": "mal"}, "no category 'mal'."),
         ({"sex": {"from": "male", "to": "female"}}, "expected from before to"),
         ({"sex": []}, "at least one category"),
         ([1], "expected conditions by column"),

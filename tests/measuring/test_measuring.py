@@ -235,7 +235,7 @@ def test_what_cannot_be_measured_is_told(original, released, sentence):
 def test_a_large_release_is_attacked_by_fewer_people(records, most, drawn):
     """People times released records stay within a billion, down to 500 people."""
     sides = SimpleNamespace(released=range(records))
-    task = risk.Task(sides, None, None, np.random.default_rng(0))
+    task = risk.Task(sides, None, np.random.default_rng(0), pl.DataFrame())
 
     assert task.people(most) == drawn
 

@@ -247,3 +247,14 @@ def test_all_tables_may_be_chosen():
     found = chosen(people(1, 100), SeededNoise(1), tables=4)
 
     assert [t.columns for t in found.measurements] == list(combinations(range(4), 3))
+
+
+def test_choices_have_noise_for_scores_that_move_by_two():
+    columns, attributes = crossed(2, 500)
+    noise = RecordingNoise()
+
+    chosen(columns, noise, attributes=attributes, tables=2, epsilon="2")
+
+    price = Fraction(2) / 10 / 2
+    scales = {call.scale for call in noise.calls if call.mechanism == SELECTION}
+    assert scales == {2 * 2 / price}

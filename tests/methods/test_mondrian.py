@@ -176,6 +176,7 @@ def boxed(require=None, **protect):
     quasi = {"role": "quasi-identifier"}
     return {
         "version": 1,
+        "one_row_per_person": True,
         "columns": {
             "age": quasi | {"kind": "numeric"},
             "team": quasi | {"kind": "nominal", "categories": list("xyz")},
@@ -528,12 +529,14 @@ def test_on_adult_the_rule_of_cormode2013_leaves_groups_far_beyond_t(reference):
 # Persons.
 
 
-def test_a_table_with_several_rows_a_person_does_not_reach_mondrian():
-    rules = boxed()
+def test_boxes_with_counts_are_refused_where_a_person_has_several_rows():
+    rules = boxed(output="tree")
     rules["columns"]["person"] = {"role": "identifier", "unit": True}
     table = pl.DataFrame(
         {"age": [1, 1, 7, 7], "team": list("xxyy"), "ill": list("abca"), "person": [1, 1, 2, 3]}
     )
 
-    with pytest.raises(InputError, match="found 1 more rows than persons"):
+    with pytest.raises(InputError, match="found 1 more row than persons"):
         shoal.protect(table, rules)
+    with pytest.raises(InputError, match="boxes of a tree count rows, and some persons have"):
+        shoal.protect(table, rules | {"one_row_per_person": False})

@@ -474,3 +474,11 @@ def test_one_nominal_column_has_no_block_means_and_so_no_proof(method):
     }  # fmt: skip
 
     assert statuses(rules, 9) == ["conditional", "refuted"]
+
+
+@pytest.mark.parametrize("method", ["ir-laplace", "mdav-laplace", "stable-laplace"])
+def test_one_column_in_the_order_of_the_file_is_no_list(method):
+    """Which rows are equal shows who shares a block."""
+    rules = policy(method, columns=("a",), k=4, release_form="row-aligned")
+
+    assert "proved" not in statuses(rules, 20)

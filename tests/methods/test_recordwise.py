@@ -24,6 +24,7 @@ METHODS = ["kanon-dp", "pram"]
 def policy(method="kanon-dp", *, columns=None, require=None, **protect):
     rules = {
         "version": 1,
+        "one_row_per_person": True,
         "columns": {
             "name": "identifier",
             "age": {"role": "quasi-identifier", "kind": "numeric"},

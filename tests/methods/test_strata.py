@@ -87,6 +87,15 @@ def test_a_changed_record_shows_in_its_own_stratum_alone(name):
     assert apart == {"w3"}
 
 
+def test_strata_that_were_copied_from_the_data_weaken_the_claim():
+    copied = {"wave": COLUMNS["wave"] | {"observed": True}}
+
+    (claim,) = shoal.plan(policy("auto", copied, neighbours="add-remove")).claims
+
+    assert claim.status is Status.CONDITIONAL
+    assert "the categories of wave, copied from the data, are public" in claim.assumes
+
+
 def test_the_claim_lists_what_strata_publish_and_who_are_neighbours():
     (claim,) = shoal.plan(policy("auto")).claims
     (added,) = shoal.plan(policy("auto", neighbours="add-remove")).claims

@@ -1,6 +1,7 @@
 """The private spatial trees, from policy to release."""
 
 from datetime import date, timedelta
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -10,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal import leaves
+from shoal import intake, leaves
 from shoal.core import Column, DifferentialPrivacy, Kind, Neighbours, Role, Schema, Status, Taxonomy
 from shoal.errors import ClaimViolationError, InputError, InternalError
 from shoal.hazmat import ledger
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
-from shoal.methods.places import places
+from shoal.methods.places import places, redrawn
 from shoal.methods.trees import public_height
 
 METHODS = ["dp-kdtree", "dp-quadtree"]
@@ -453,3 +454,12 @@ def test_medians_of_true_counts_are_found():
     assert found.violated
     assert found.worst.bound.epsilon.low > 3
     assert not fine.violated
+
+
+def test_no_column_of_the_original_stands_beside_drawn_rows():
+    number = Column("x", Role.QUASI_IDENTIFIER, Kind.NUMERIC, (Decimal(0), Decimal(9)))
+    schema = Schema((number, Column("y", Role.CONFIDENTIAL)))
+    table = intake.adopt(pl.DataFrame({"x": [1, 2], "y": ["a", "b"]}), schema)
+
+    with pytest.raises(InternalError, match="would stand beside drawn rows"):
+        redrawn(table, [(places(number), np.array([3, 4]))])

@@ -93,16 +93,40 @@ def test_losses_by_group_are_a_table_whatever_the_groups_are_called():
         (0.5, "share of rows whose cell was generalised", "In 50.0% of the rows 'x' is coarser."),
         (0.04, "SSE / SST", "4.00% of the spread of 'x' is lost."),
         (1150.0, "SSE / SST", "'x' is off by 1,150 times its spread"),
-        (float("inf"), "rank-matched SSE / SST", "'x' is off by inf times its spread"),
         (0.02, "total variation", "A share of 'x' is off by at most 2.00%."),
         (0.5, "of another version", "'x' lost 0.5 (of another version)."),
     ],
 )
 def test_a_loss_is_said_in_words_and_its_bar_stays_within_the_page(loss, measure, said):
-    (found,) = officer.losses({"columns": [{"name": "x", "loss": loss, "measure": measure}]})
+    (scale,) = officer.losses({"columns": [{"name": "x", "loss": loss, "measure": measure}]})
 
+    (found,) = scale["columns"]
     assert found["words"].startswith(said)
     assert 0 <= found["bar"]["width"] <= 100
+    assert scale["most"] == max(loss, 1.0)
+
+
+def test_every_measure_of_a_loss_has_a_scale_and_a_meaning_of_its_own():
+    """A generalised age is 1 on a share of rows; the mean alone is 1 on SSE / SST."""
+    columns = [
+        {"name": "Alter", "loss": 1.0, "measure": "share of rows whose cell was generalised"},
+        {"name": "Einkommen", "loss": 8.0, "measure": "SSE / SST"},
+        {"name": "Kinder", "loss": None, "measure": "SSE / SST", "reason": "it has no spread"},
+        {"name": "Ort", "loss": 0.25, "measure": "share of rows whose category changed"},
+    ]
+
+    found = {scale["measure"]: scale for scale in officer.losses({"columns": columns})}
+
+    assert [scale["most"] for scale in found.values()] == [8.0, 1.0, 1.0]
+    generalised = found["share of rows whose cell was generalised"]
+    assert "mean" not in generalised["meaning"]
+    (age,) = generalised["columns"]
+    assert (age["text"], age["bar"]["width"]) == ("100.00%", 100)
+    (none, income) = found["SSE / SST"]["columns"]
+    assert "publishing only the mean" in found["SSE / SST"]["meaning"]
+    assert (income["text"], income["bar"]["width"]) == ("8", 100)
+    assert (none["text"], none["bar"]) == ("none", None)
+    assert none["words"] == "The loss of 'Kinder' cannot be computed: it has no spread."
 
 
 def test_a_requirement_stands_beside_what_meets_it():

@@ -41,7 +41,12 @@ def manifest(**changes):
         (CLOSE | {"distance": "ratio", "t": 2}, "by more than a factor of 2"),
         ({"name": "stochastic-t-closeness", "t": 1.5, **KEYS}, "by a factor of at most 1.5"),
         (EPSILON, "more than 1.65 times as likely"),
-        (EPSILON | {"neighbours": "add-remove"}, "whether one person is in the table or not"),
+        (EPSILON | {"neighbours": "add-remove"}, "whether one row is in the table or not"),
+        (EPSILON | {"unit": "row"}, "any guess about a person who has one row change"),
+        (
+            EPSILON | {"neighbours": "add-remove", "unit": "person"},
+            "whether one person is in the table or not",
+        ),
         (EPSILON | {"epsilon": 10}, "hides little"),
         (EPSILON | {"epsilon": 1000}, "an astronomical number"),
     ],

@@ -15,13 +15,35 @@ from typing import Any
 import httpx
 import polars as pl
 import pytest
-import uvicorn
 
 from shoal.studio.app import create_app
+from shoal.studio.serving import server as make_server
 from shoal.studio.settings import Settings
 
 TOKEN = "a-token-of-the-tests"  # noqa: S105 (invented)
 FINAL = {"done", "failed", "cancelled", "interrupted"}
+
+
+class Loopback(httpx.HTTPTransport):
+    """Reaches names under `.localhost` as browsers and curl do: without asking anybody."""
+
+    def handle_request(self, request):
+        url = request.url.copy_with(host="127.0.0.1")
+        return super().handle_request(
+            httpx.Request(
+                request.method,
+                url,
+                headers=request.headers,
+                stream=request.stream,
+                extensions=request.extensions,
+            )
+        )
+
+
+def browsing(address, **options):
+    """A client of an address, with the origin of its pages unless told."""
+    given = {"base_url": address, "headers": {"origin": address}, "timeout": 60}
+    return httpx.Client(**given | {"transport": Loopback()} | options)
 
 
 @dataclass
@@ -39,8 +61,7 @@ class Served:
     @contextmanager
     def client(self, *, session=True, **options):
         """A browser of its own, as far as a client is one; with a session unless told."""
-        given = {"base_url": self.address, "headers": {"origin": self.address}, "timeout": 60}
-        with httpx.Client(**given | options) as made:
+        with browsing(self.address, **options) as made:
             if session:
                 token = self.app.state.sessions.invite()
                 answer = made.get("/", params={"token": token}, follow_redirects=False)
@@ -57,15 +78,14 @@ def serving(home, **options):
         port = listening.getsockname()[1]
         settings = Settings(home=home, port=port, token=TOKEN, **options)
         app = create_app(settings)
-        config = uvicorn.Config(app, log_level="error", access_log=False, ws="none", lifespan="on")
-        server = uvicorn.Server(config)
+        server = make_server(app, settings)
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
             while not server.started:
                 assert thread.is_alive(), "the server did not start"
                 time.sleep(0.01)
-            yield Served(app, settings, f"http://127.0.0.1:{port}")
+            yield Served(app, settings, settings.address)
         finally:
             server.should_exit = True
             thread.join()
@@ -128,6 +148,7 @@ def people(rows=60):
 
 POLICY = """
 version = 1
+one_row_per_person = true
 [columns]
 name = "identifier"
 age = { role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }
@@ -153,6 +174,7 @@ class Tools:
     """Helpers for tests that cannot import this file."""
 
     serving = staticmethod(serving)
+    browsing = staticmethod(browsing)
     ended = staticmethod(ended)
     upload = staticmethod(upload)
     people = staticmethod(people)

@@ -134,3 +134,11 @@ def test_an_error_leads_to_its_line(old, new):
         policy.loads(wrong, folder=sample.folder(), where="The policy")
 
     assert editing.line_of(wrong, str(raised.value)) == line, raised.value
+
+
+def test_a_line_above_all_tables_is_set_behind_the_version_and_taken_back():
+    once = editing.with_line(TEXT, "one_row_per_person", value=True)
+
+    assert read(once) == {**read(TEXT), "one_row_per_person": True}
+    assert editing.with_line(once, "one_row_per_person", value=True) == once
+    assert editing.with_line(once, "one_row_per_person", value=None) == TEXT

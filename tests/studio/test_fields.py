@@ -4,6 +4,8 @@ from datetime import date
 from decimal import Decimal
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 pytest.importorskip("fastapi", reason="needs the extra 'studio'")
 
@@ -31,7 +33,7 @@ def test_what_is_no_number_is_handed_on_for_the_policy_to_refuse():
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("form", "found"),
     [
         (
             {"role": "identifier", "kind": "numeric", "unit": "yes"},
@@ -61,17 +63,38 @@ def test_what_is_no_number_is_handed_on_for_the_policy_to_refuse():
         ),
     ],
 )
-def test_a_column_s_form_states_its_keys(given, found):
-    assert fields.read_column(given, {}) == found
+def test_a_column_s_form_states_its_keys(form, found):
+    assert fields.read_column(form, {}) == found
 
 
-def test_copied_categories_stay_observed_until_they_are_confirmed_or_changed():
+@given(st.lists(st.sampled_from(["a", "b", "c", " a", "b ", "A", ""]), min_size=1, max_size=5))
+@example(["a", "b "])
+@example(["b", "a"])
+def test_copied_categories_stay_observed_however_they_are_edited_until_the_tick(lines):
     before = {"role": "other", "kind": "nominal", "categories": ["a", "b"], "observed": True}
+    form = {"role": "other", "kind": "nominal", "categories": "\n".join(lines)}
+
+    for found in (form, {**form, "stated": ""}):
+        read = fields.read_column(found, before)
+        assert ("observed" in read) == ("categories" in read)
+    assert "observed" not in fields.read_column({**form, "stated": "yes"}, before)
+
+
+def test_taking_the_tick_away_marks_the_categories_as_observed_again():
+    before = {"role": "other", "kind": "nominal", "categories": ["a", "b"]}
     form = {"role": "other", "kind": "nominal", "categories": "a\nb"}
 
-    assert fields.read_column(form, before)["observed"] is True
-    assert "observed" not in fields.read_column({**form, "stated": "yes"}, before)
-    assert "observed" not in fields.read_column({**form, "categories": "a\nb\nc"}, before)
+    assert fields.read_column({**form, "stated": ""}, before)["observed"] is True
+    assert "observed" not in fields.read_column(form, before)
+
+
+def test_keys_that_no_field_shows_stay_when_a_card_is_kept():
+    before = {"role": "identifier", "unit": True, "max_rows": 5}
+
+    assert fields.read_column({"role": "identifier", "unit": "yes"}, before) == before
+    assert fields.read_column({"role": "identifier"}, before) == {"role": "identifier"}
+    numeric = {"role": "confidential", "kind": "numeric", "keep_missing": True}
+    assert fields.read_column({"role": "confidential", "kind": "numeric"}, numeric) == numeric
 
 
 def test_a_taxonomy_and_a_recoding_stay_though_no_field_shows_them():

@@ -114,6 +114,9 @@ def test_a_comparison_is_made_on_other_people_and_a_candidate_chosen(client, wor
     path = f"/api/workspaces/{workspace}"
     early = client.post(f"{path}/jobs", json={"kind": "compare", "on_others": True})
     assert (early.status_code, client.get(f"{path}/comparison").status_code) == (422, 409)
+    tools.upload(client, workspace, tools.people(80), name="same.csv", where="others")
+    same = start(client, workspace, kind="compare", on_others=True, candidates=GRID, repeats=1)
+    assert "the confidential table itself" in tools.ended(client, same)["error"]
     tools.upload(client, workspace, tools.people(60), name="others.csv", where="others")
     job = start(client, workspace, kind="compare", on_others=True, candidates=GRID, repeats=1)
     status = tools.ended(client, job)
@@ -264,7 +267,7 @@ def test_after_a_look_the_screen_says_before_the_job_that_an_epsilon_is_not_for_
     client.patch(here, json={"audience": "partner"})
     partner = client.get(f"/w/{workspace}/release").text
 
-    assert "chosen by a look at the table itself" in sentence
+    assert "after an inspection of the table itself" in sentence
     assert (refused.status_code, refused.json()["error"]) == (422, sentence)
     assert 'id="run-now">' in before
     assert f": {STATUS_WORDS['proved']}." in before
@@ -274,6 +277,30 @@ def test_after_a_look_the_screen_says_before_the_job_that_an_epsilon_is_not_for_
     assert 'id="run-now">' in partner
     assert f": {STATUS_WORDS['conditional']}." in partner
     assert not client.get(here).json()["jobs"].get("protect")
+
+
+def test_the_screen_says_what_all_releases_cost_and_a_release_can_be_made_without_an_inspection(
+    client, workspace, tools
+):
+    here = f"/api/workspaces/{workspace}"
+    tools.with_people(client, workspace, policy=EPSILON)
+    client.post("/api/budget", json={"source": "people", "epsilon": "5"})
+    names = ["name", "age", "sex", "income"]
+    client.patch(here, json={"source": "people", "confirmed": names, "audience": "open"})
+    page = client.get(f"/w/{workspace}/release").text
+    form = {"back": "release", "unmeasured": "yes"}
+    client.post(f"/w/{workspace}/protect/run", data=form)
+    tools.ended(client, client.get(here).json()["jobs"]["protect"])
+    accounts = client.get("/api/budget").json()["accounts"]
+    (account,) = (one for one in accounts if one["source"] == "people")
+    after = client.get(f"/w/{workspace}/release").text
+
+    assert 'name="unmeasured"' in page
+    assert account["looks"] == [] == account["reasons"]
+    assert account["cumulative"] == account["spent"] > 0
+    assert account["scope"] == "per row, beside the public sex"
+    assert f"epsilon {account['cumulative']} per row" in after
+    assert 'id="run-now">' in after
 
 
 @pytest.mark.parametrize("kind", ["protect", "compare"])

@@ -30,12 +30,17 @@ epsilon = 0.5
 """
 
 
+@pytest.fixture
+def connected(tools):
+    return lambda address: connecting(address, tools)
+
+
 @contextmanager
-def connected(address):
+def connecting(address, tools):
     """A client with the session that the printed address opens."""
     base, _, token = address.partition("/?token=")
     deadline = time.monotonic() + 60
-    with httpx.Client(base_url=base, headers={"origin": base}, timeout=60) as client:
+    with tools.browsing(base) as client:
         while True:
             try:
                 answer = client.get("/", params={"token": token})
@@ -59,15 +64,15 @@ def command(*words):
 
 
 def test_the_token_is_printed_once_and_never_logged_and_ctrl_c_tidies_up(
-    tmp_path, run_studio, tools
+    tmp_path, run_studio, tools, connected
 ):
     with run_studio(tmp_path / "home", temporary=tmp_path) as (process, address, log):
         token = address.partition("token=")[2]
         with connected(address) as client:
-            base = str(client.base_url)
-            httpx.get(f"{base}/?token={token}")
-            httpx.get(f"{base}/?token=wrong-one")
-            httpx.get(f"{base}/w/x?token={token}")
+            with tools.browsing(str(client.base_url)) as stranger:
+                stranger.get(f"/?token={token}")
+                stranger.get("/?token=wrong-one")
+                stranger.get(f"/w/x?token={token}")
             workspace = client.post("/api/workspaces").json()["id"]
             tools.upload(client, workspace, tools.people())
             left = list(tmp_path.glob("shoal-studio-*"))
@@ -79,7 +84,7 @@ def test_the_token_is_printed_once_and_never_logged_and_ctrl_c_tidies_up(
     assert len(token) > 40
     assert len(left) == 1
     assert not left[0].exists()
-    assert code == 0
+    assert code == 130
     assert listening == [f"0100007F:{client.base_url.port:04X}"]  # 127.0.0.1
     for text in (rest, log.read_text()):
         assert token not in text
@@ -101,7 +106,9 @@ def alive(process):
     return status.rsplit(")", 1)[1].split()[0] != "Z"
 
 
-def test_a_killed_server_restarts_with_history_and_budget_right(tmp_path, run_studio, tools):
+def test_a_killed_server_restarts_with_history_and_budget_right(
+    tmp_path, run_studio, tools, connected
+):
     home = tmp_path / "home"
     with (
         run_studio(home, temporary=tmp_path) as (process, address, _),

@@ -15,6 +15,7 @@ VALUES = json.dumps([HOSTILE, "b", QUOTED])
 FILE = "<b>people & co.csv"
 
 POLICY = f"""version = 1
+one_row_per_person = true
 [columns]
 name = "identifier"
 {json.dumps(HOSTILE)} = {{ role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }}

@@ -4,10 +4,9 @@ import re
 import time
 from types import SimpleNamespace
 
-import httpx
 import pytest
 
-from shoal.studio.security import HEADERS, POLICY, Sessions
+from shoal.studio.security import HEADERS, POLICY, Guard, Sessions
 from shoal.studio.settings import Settings
 
 UNSAFE = [
@@ -118,7 +117,8 @@ def test_cookies_of_other_programs_on_the_machine_do_no_harm(client):
 @pytest.mark.parametrize(
     "host",
     ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "",
-     "[::1", "10.0.0.7", "127.0.0.1@evil.example:1@2", "studio.local"],
+     "[::1", "10.0.0.7", "127.0.0.1@evil.example:1@2", "studio.local", "127.0.0.1", "localhost",
+     "[::1]", "0123456789abcdef0123456789abcdef.localhost"],
 )  # fmt: skip
 def test_a_foreign_host_is_403_also_with_a_session(client, host):
     answer = client.get("/api/history", headers={"host": host})
@@ -126,11 +126,35 @@ def test_a_foreign_host_is_403_also_with_a_session(client, host):
     assert answer.status_code == 403
 
 
-@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]"])
-def test_our_own_names_are_answered_also_through_a_tunnel_with_another_port(client, name):
-    for port in ("", ":9999"):
-        answer = client.get("/api/history", headers={"host": name + port})
-        assert answer.status_code == 200
+def test_our_own_name_is_answered_also_through_a_tunnel_with_another_port(served, client):
+    for name in (served.settings.name, served.settings.name.upper()):
+        for port in ("", ":9999"):
+            answer = client.get("/api/history", headers={"host": name + port})
+            assert answer.status_code == 200
+
+
+def test_each_studio_has_a_name_of_its_own_that_nobody_guesses(tmp_path):
+    names = {Settings(home=tmp_path).name for _ in range(20)}
+
+    assert len(names) == 20
+    assert all(re.fullmatch(r"[0-9a-f]{32}\.localhost", name) for name in names)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "10.0.0.7"])
+def test_under_another_host_addresses_in_digits_are_answered(tmp_path, host):
+    settings = Settings(home=tmp_path, host="0.0.0.0")  # noqa: S104 (compared, not bound)
+    guard = Guard(None, settings, Sessions(1))
+
+    assert guard._is_ours(f"{host}:8642")
+    assert not guard._is_ours(settings.name)
+    assert settings.address == "http://0.0.0.0:8642"
+
+
+@pytest.mark.parametrize("site", ["same-site", "cross-site"])
+def test_a_request_from_another_port_or_site_has_no_session(client, site):
+    assert client.get("/api/history", headers={"sec-fetch-site": site}).status_code == 401
+    for own in ("none", "same-origin"):
+        assert client.get("/api/history", headers={"sec-fetch-site": own}).status_code == 200
 
 
 @pytest.mark.parametrize(("method", "path"), UNSAFE)
@@ -138,10 +162,10 @@ def test_our_own_names_are_answered_also_through_a_tunnel_with_another_port(clie
     "origin", [None, "null", "http://evil.example", "https://127.0.0.1:1", "http://127.0.0.1:1", ""]
 )
 def test_a_foreign_null_or_missing_origin_is_403_on_every_unsafe_method(
-    served, client, method, path, origin
+    served, client, tools, method, path, origin
 ):
     headers = {} if origin is None else {"origin": origin}
-    with httpx.Client(base_url=served.address, cookies=client.cookies) as page:
+    with tools.browsing(served.address, cookies=client.cookies, headers={}) as page:
         answer = page.request(method, path, headers=headers)
 
     assert answer.status_code == 403
@@ -153,9 +177,9 @@ def test_an_origin_of_the_right_host_and_another_scheme_is_403(served, client):
     assert client.post("/api/workspaces", headers={"origin": origin}).status_code == 403
 
 
-def test_two_origins_are_403(served, client):
+def test_two_origins_are_403(served, client, tools):
     headers = [("origin", served.address), ("origin", served.address)]
-    with httpx.Client(base_url=served.address, cookies=client.cookies) as page:
+    with tools.browsing(served.address, cookies=client.cookies, headers={}) as page:
         assert page.post("/api/workspaces", headers=headers).status_code == 403
 
 

@@ -53,6 +53,8 @@ def take(tab, path):
 def confirm_all(tab):
     """State bounds where they are asked for, and confirm the columns one by one."""
     tab.goto(f"{tab.base}/roles")
+    with tab.expect_response("**/roles/persons"):
+        tab.check("#one-row")
     limits = {"age": ("0", "110"), "income": ("0", "100000")}
     for place, name in enumerate(COLUMNS):
         tab.wait_for_selector(f"#column-{place}[open]")
@@ -274,3 +276,52 @@ def test_the_sample_comes_with_a_policy_and_cards_and_audiences_change_what_woul
     assert "region.csv" in tab.inner_text("#column-5")
     assert 'method = "mondrian"\nk = 7' in tab.input_value("#toml")
     assert "# in a week" in tab.input_value("#toml"), "comments of the policy stay"
+
+
+def test_a_requirement_that_is_refused_stops_the_release_and_stays_typed(tab, tmp_path):
+    invented(120).write_csv(tmp_path / "people.csv")
+    take(tab, tmp_path / "people.csv")
+    confirm_all(tab)
+    tab.goto(f"{tab.base}/protect")
+    assert tab.is_enabled("#run-now")
+
+    tab.fill("#q-l-diversity", "3")
+    tab.click("#run-now")  # at once: what was typed has not reached the server yet
+    tab.wait_for_selector("#require-error:not(:empty)")
+
+    for again in (False, True):
+        if again:
+            tab.reload()
+        assert tab.input_value("#q-l-diversity") == "3"
+        assert tab.get_attribute("#q-l-diversity", "aria-invalid") == "true"
+        assert "require-error" in tab.get_attribute("#q-l-diversity", "aria-describedby")
+        assert tab.get_attribute("#q-k-anonymity", "aria-invalid") is None
+        assert "require.l-diversity" in tab.inner_text("#require-error")
+        assert tab.is_disabled("#run-now")
+        assert tab.locator(".job").count() == 0
+    tab.goto(f"{tab.base}/release")
+    assert tab.is_disabled("#run-now")
+    assert "Not everything that was typed can be used" in tab.inner_text("#blocked")
+    assert tab.locator("#download").count() == 0
+
+    tab.goto(f"{tab.base}/protect")
+    tab.fill("#q-l-diversity", "")
+    tab.press("#q-l-diversity", "Tab")
+    tab.wait_for_selector("#run-now:enabled")
+    tab.click("#run-now")
+    tab.wait_for_selector("text=See the release", timeout=120_000)
+    k = tab.input_value("#p-k")
+    tab.fill("#p-k", "7")
+    tab.press("#p-k", "Tab")
+    tab.wait_for_selector("#settings >> text=k-anonymity with k = 7")
+    tab.goto(f"{tab.base}/release")
+
+    assert f"protect.k: {k} → 7" in tab.inner_text("#out-of-date")
+    assert "out of date" in tab.inner_text(".checklist")
+    assert f"k = {k}" not in tab.inner_text(".checklist")
+    assert "out of date" in tab.inner_text("#rail")
+    tab.click("#budget-title")
+    tab.fill("#source", "people")  # typed and not kept: a release would not be booked
+    tab.click("#run-now")
+    assert "not taken yet" in tab.inner_text("#held")
+    assert tab.locator("#cancel").count() == 0

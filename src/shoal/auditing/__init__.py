@@ -2,11 +2,12 @@
 
 `audit` takes a policy that claims differential privacy, runs its method many times on pairs of
 tables that differ in one person, and looks for an event that is more frequent on one table than
-the declared epsilon allows. It says "violated" or "no violation found", never more.
+the declared epsilon allows. It says "violated" or "no violation found", never more. A claim that
+a counterexample has refuted already stays refuted, whatever the runs find.
 """
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal import io
+from shoal import booking, inputs, io
 from shoal.auditing import files, pairs
 from shoal.auditing.arrays import Runs, protected
 from shoal.auditing.pairs import Neighbours
@@ -31,6 +32,7 @@ from shoal.core import (
     silent,
 )
 from shoal.errors import InputError
+from shoal.intake import check_names
 from shoal.measures import audit as measure
 from shoal.measures.audit import Bound
 from shoal.measures.stats import clopper_pearson
@@ -38,6 +40,7 @@ from shoal.planning import Plan, plan, with_rows
 from shoal.release import secure_noise
 
 VIOLATED = "violated"
+REFUTED = "refuted by a known counterexample"
 NOTHING_FOUND = "no violation found"
 LEVELS = {"arrays": 20_000, "files": 200}
 """The levels, and how many runs on each table are enough to see something."""
@@ -69,7 +72,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found, pair by pair; the bounds hold together at `confidence`."""
+    """What an audit found, pair by pair; the bounds hold together at `confidence`.
+
+    Attributes:
+        refuted: claims of the policy that a known counterexample refutes, its basis naming it.
+    """
 
     method: str
     release_form: ReleaseForm
@@ -77,6 +84,7 @@ class Audit:
     trials: int
     confidence: float
     findings: tuple[Finding, ...]
+    refuted: tuple[Claim, ...] = ()
 
     @property
     def worst(self) -> Finding:
@@ -89,9 +97,16 @@ class Audit:
         return any(finding.violated for finding in self.findings)
 
     @property
+    def fails(self) -> bool:
+        """Whether the claim is false: by what the runs found, or by a known counterexample."""
+        return self.violated or bool(self.refuted)
+
+    @property
     def verdict(self) -> str:
-        """Violated, or no violation found."""
-        return VIOLATED if self.violated else NOTHING_FOUND
+        """Violated, refuted by a known counterexample, or no violation found."""
+        if self.violated:
+            return VIOLATED
+        return REFUTED if self.refuted else NOTHING_FOUND
 
     def __str__(self) -> str:
         worst = self.worst
@@ -106,9 +121,16 @@ class Audit:
                 f"    event: {bound.event}",
                 f"    in {counts} of {bound.trials:,} runs on the two tables",
             ]
-        if not self.violated:
+        lines += [f"  counterexample: {basis}." for basis in self._counterexamples]
+        if self.refuted and not self.violated:
+            lines.append("  These runs did not show it: too few, or on other tables. It holds.")
+        elif not self.violated:
             lines.append("  This does not support the claim; its proof does, where it has one.")
         return "\n".join(lines)
+
+    @property
+    def _counterexamples(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(claim.basis for claim in self.refuted))
 
     def facts(self) -> Mapping[str, Any]:
         """The same as plain values, for the report; the tables of the pairs included."""
@@ -120,6 +142,8 @@ class Audit:
             "trials": self.trials,
             "confidence": self.confidence,
             "verdict": self.verdict,
+            "violated": self.violated,
+            "counterexamples": list(self._counterexamples),
             "declared": shown(worst.declared),
             "status": worst.claim.status.value,
             "basis": worst.claim.basis,
@@ -139,6 +163,7 @@ def audit(
     most: int = 2,
     tries: int = 200,
     seed: int = 0,
+    tell: Callable[[str], None] = lambda _sentence: None,
     progress: Progress = silent,
 ) -> Audit:
     """Try to refute the differential privacy that a policy claims.
@@ -148,7 +173,7 @@ def audit(
 
     Args:
         policy: a path to a policy file, the same content as a mapping, or a `Policy`. Its
-            budget file, if it names one, is left alone.
+            budget file, if it names one, is not charged; a table is inspected, and recorded there.
         pair: two tables that differ in one person.
         table: one table; a search changes one of its records, and the best change is run.
         trials: runs on each table of a pair; half of them choose the event. By default
@@ -160,6 +185,7 @@ def audit(
         most: at most so many of the built-in pairs are run.
         tries: how many changes the search considers.
         seed: of the search; the runs themselves have no seed.
+        tell: called with what it costs that a table is inspected, in sentences.
         progress: called with the stage and how far it is.
 
     Returns:
@@ -172,8 +198,12 @@ def audit(
         raise InputError(f"Expected a level among {', '.join(LEVELS)}, found '{level}'.")
     if pair is not None and table is not None:
         raise InputError("Expected a pair or a table to search, found both.")
+    inputs.check_options(trials=trials, confidence=confidence, seed=seed)
     planned = plan(policy)
     _audited(planned)
+    if table is not None:
+        for sentence in booking.record_inspection(planned.policy, what="audit"):
+            tell(sentence)
     trials = LEVELS[level] if trials is None else trials
     chosen = _chosen(planned, pair, table, most=most, tries=tries, seed=seed, progress=progress)
     findings = tuple(
@@ -188,7 +218,12 @@ def audit(
         trials=trials,
         confidence=confidence,
         findings=findings,
+        refuted=tuple(claim for claim in _promised(planned) if claim.status is Status.REFUTED),
     )
+
+
+def _promised(planned: Plan) -> list[Claim]:
+    return [claim for claim in planned.claims if isinstance(claim.guarantee, DifferentialPrivacy)]
 
 
 def _audited(planned: Plan) -> Claim:
@@ -197,7 +232,7 @@ def _audited(planned: Plan) -> Claim:
     A method with two readings carries a conditional claim, for tables that share their groups,
     and one without that condition; pairs built here are for the latter.
     """
-    claims = [c for c in planned.claims if isinstance(c.guarantee, DifferentialPrivacy)]
+    claims = _promised(planned)
     if not claims:
         raise InputError(
             f"Method '{planned.method.name}' claims no differential privacy, so that there is "
@@ -234,8 +269,13 @@ def _chosen(
 
 def _frame(planned: Plan, data: Any) -> pl.DataFrame:
     if isinstance(data, str | Path):
-        return io.read(data, **io.marks(planned.policy)).frame
-    return io.from_native(data).frame
+        frame = io.read(data, **io.marks(planned.policy)).frame
+    else:
+        frame = io.from_native(data).frame
+    check_names(frame, planned.policy.schema)
+    if frame.height == 0:
+        raise InputError("A table to audit on has no rows; expected one row per person.")
+    return frame
 
 
 def _finding(

@@ -12,33 +12,37 @@ without false alarms, and the loss is the best score that an audit by frequencie
 
 Where a tree is grown, only the decision "above the threshold" is published of an answer, so that
 its loss is the log-ratio of the decision's probabilities. That of a choice among scores is the
-log-ratio of the probabilities that permute-and-flip chooses so (`chance`).
+log-ratio of the probabilities that permute-and-flip chooses so (`chance`), that of a response
+epsilon where it is one of the two truths. Uniform numbers see no data: both runs get the same.
 
 If the neighbour asks another question (another number of answers, another scale), something that
 was not paid for decided what to ask: the loss is infinite.
 
-Not seen: what a mechanism publishes beside its answers. `shoal.audit` looks at released tables.
+`replay` is sharper still. It adds up losses by mechanism and scale, which are to be held against
+the ledger's entries of that mechanism and scale: a part of a release that costs too much is found
+even where the others are far below their price. And it goes on to what either run returns: all that
+follows the last answer is post-processing, so that both must be the same.
+
+Not seen by `loss`: what a mechanism publishes beside its answers. `shoal.audit` looks at released
+tables.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Noise
-from shoal.errors import InternalError
+from shoal.core import LAPLACE, RESPONSE, SELECTION, Noise
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 Mechanism = Callable[[Any, Noise], Any]
 """A mechanism as a function of a table and the noise; what it returns is not looked at."""
-
-
-_ONLY = "Exact losses are known for discrete Laplace noise and single choices only."
 
 
 @dataclass(frozen=True)
@@ -50,24 +54,40 @@ class Laws:
             fault says so here.
         threshold: for an asked scale, the threshold that answers are compared with, if no more
             than that is published.
+        unordered: answers of one question are published as a list in no order, so that those of
+            the two tables are matched by size: an upper bound of the loss.
     """
 
     actual: Callable[[Fraction], Fraction] = lambda scale: scale
     threshold: Callable[[Fraction], int | None] = lambda _scale: None
+    unordered: bool = False
+
+
+Draw = tuple[str, Fraction]
+"""A mechanism of the noise, and its scale."""
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """A run on one table, and its answers given back on another.
+
+    Attributes:
+        losses: of the answers of each mechanism and scale; infinite where questions differ.
+        first: what the mechanism returned on the first table.
+        second: what it returned on the second for the same answers; none where questions differ.
+    """
+
+    losses: Mapping[Draw, float]
+    first: Any
+    second: Any
 
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
+    draw: Draw
     values: Integers
-    scale: Fraction
     drawn: Integers
-
-
-@dataclass(frozen=True, eq=False)
-class _Choice:
-    scores: Integers
-    scale: Fraction
-    chosen: int
+    levels: int = 0
 
 
 class _Over(Exception):  # noqa: N818 (no error: the last answer was given back)
@@ -78,88 +98,107 @@ class _Apart(Exception):  # noqa: N818 (no error: it is what is looked for)
     """The neighbour asks another question."""
 
 
-class _Silent:
-    """Discrete Laplace noise and single choices are all that may be drawn."""
+@dataclass
+class _Asked:
+    """The questions of a mechanism, each of which goes through `_answer`.
 
-    def select_many(self, *_args: Any, **_terms: Any) -> Integers:
-        raise InternalError(_ONLY)
+    Attributes:
+        rng: what the pipeline draws rows with, the same in both runs.
+    """
 
-    def respond(self, *_args: Any, **_terms: Any) -> Integers:
-        raise InternalError(_ONLY)
+    uniforms = 0
 
-    def uniform(self, *_args: Any, **_terms: Any) -> Integers:
-        raise InternalError(_ONLY)
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng(0)
+
+    def discrete_laplace(self, values: Integers, *, scale: Fraction) -> Integers:
+        return self._answer((LAPLACE, scale), values)
+
+    def select(self, scores: Integers, *, sensitivity: Fraction, epsilon: Fraction) -> int:
+        scale = 2 * sensitivity / epsilon
+        return int(self._answer((SELECTION, scale), np.asarray(scores)[None, :])[0])
+
+    def select_many(
+        self, scores: Integers, *, sensitivity: Fraction, epsilon: Fraction
+    ) -> Integers:
+        return self._answer((SELECTION, 2 * sensitivity / epsilon), scores)
+
+    def respond(self, codes: Integers, *, levels: int, epsilon: Fraction) -> Integers:
+        return self._answer((RESPONSE, 1 / epsilon), codes, levels)
+
+    def uniform(self, below: int, *, size: int) -> Integers:
+        """The same in both runs; of two sizes the one begins as the other."""
+        self.uniforms += 1
+        return np.random.default_rng(self.uniforms).integers(below, size=size)
+
+    def _answer(self, draw: Draw, values: Integers, levels: int = 0) -> Integers:
+        raise NotImplementedError
 
 
 @dataclass
-class _Recorder(_Silent):
+class _Recorder(_Asked):
     noise: Noise
     laws: Laws
-    kept: list[_Answer | _Choice] = field(default_factory=list)
+    kept: list[_Answer] = field(default_factory=list)
 
-    def select(self, scores: Integers, *, sensitivity: Fraction, epsilon: Fraction) -> int:
-        scale = 2 * sensitivity / epsilon
-        actual = self.laws.actual(scale)
-        chosen = int(np.argmax(scores))
-        if actual:
-            price = 2 * sensitivity / actual
-            chosen = self.noise.select(scores, sensitivity=sensitivity, epsilon=price)
-        self.kept.append(_Choice(np.array(scores), scale, chosen))
-        return chosen
-
-    def discrete_laplace(self, values: Integers, *, scale: Fraction) -> Integers:
-        actual = self.laws.actual(scale)
-        drawn = values if actual == 0 else self.noise.discrete_laplace(values, scale=actual)
-        self.kept.append(_Answer(np.array(values), scale, drawn))
+    def _answer(self, draw: Draw, values: Integers, levels: int = 0) -> Integers:
+        values = np.array(values)
+        drawn = self._drawn(draw[0], values, levels, self.laws.actual(draw[1]))
+        self.kept.append(_Answer(draw, values, drawn, levels))
         return drawn
+
+    def _drawn(self, mechanism: str, values: Integers, levels: int, scale: Fraction) -> Integers:
+        if mechanism == LAPLACE:
+            return values if scale == 0 else self.noise.discrete_laplace(values, scale=scale)
+        if mechanism == RESPONSE:
+            return self.noise.respond(values, levels=levels, epsilon=1 / scale)
+        if scale == 0:
+            return np.asarray(values.argmax(axis=1), dtype=np.int64)
+        one = Fraction(1)
+        return self.noise.select_many(values, sensitivity=one, epsilon=2 / scale)
 
 
 @dataclass
-class _Replay(_Silent):
-    kept: list[_Answer | _Choice]
+class _Replay(_Asked):
+    kept: list[_Answer]
     laws: Laws
-    loss: float = 0.0
+    to_the_end: bool = False
+    losses: dict[Draw, float] = field(default_factory=dict)
     place: int = 0
 
-    def select(self, scores: Integers, *, sensitivity: Fraction, epsilon: Fraction) -> int:
-        choice = self._next()
-        scale = 2 * sensitivity / epsilon
-        if not isinstance(choice, _Choice) or choice.scale != scale:
+    def _answer(self, draw: Draw, values: Integers, levels: int = 0) -> Integers:
+        if self.place == len(self.kept):
             raise _Apart
-        if choice.scores.shape != np.shape(scores):
+        answer = self.kept[self.place]
+        asked = draw, np.shape(values), levels
+        if asked != (answer.draw, answer.values.shape, answer.levels):
             raise _Apart
-        actual = float(self.laws.actual(scale))
-        new = np.asarray(scores)
-        before, after = (chance(each, choice.chosen, actual) for each in (choice.scores, new))
-        self._add(before - after)
-        return choice.chosen
-
-    def discrete_laplace(self, values: Integers, *, scale: Fraction) -> Integers:
-        answer = self._next()
-        if not isinstance(answer, _Answer) or answer.scale != scale:
-            raise _Apart
-        if answer.values.shape != np.shape(values):
-            raise _Apart
-        self._add(self._apart(answer, np.asarray(values)))
+        loss = self._loss(answer, np.asarray(values))
+        self.losses[draw] = self.losses.get(draw, 0.0) + loss
+        self.place += 1
+        if self.place == len(self.kept) and not self.to_the_end:
+            raise _Over
         return answer.drawn
 
-    def _next(self) -> _Answer | _Choice:
-        if self.place == len(self.kept):
-            raise _Apart
-        return self.kept[self.place]
-
-    def _add(self, loss: float) -> None:
-        self.loss += loss
-        self.place += 1
-        if self.place == len(self.kept):
-            raise _Over
-
-    def _apart(self, answer: _Answer, values: Integers) -> float:
-        moved = np.flatnonzero(answer.values.ravel() != values.ravel())
-        old, new = answer.values.ravel()[moved], values.ravel()[moved]
-        drawn = answer.drawn.ravel()[moved]
-        scale = float(self.laws.actual(answer.scale))
-        threshold = self.laws.threshold(answer.scale)
+    def _loss(self, answer: _Answer, values: Integers) -> float:
+        mechanism, asked = answer.draw
+        scale = float(self.laws.actual(asked))
+        if mechanism == SELECTION:
+            moved = np.flatnonzero((answer.values != values).any(axis=1))
+            return sum(
+                chance(answer.values[i], int(answer.drawn[i]), scale)
+                - chance(values[i], int(answer.drawn[i]), scale)
+                for i in moved.tolist()
+            )
+        old, new, drawn = (each.ravel() for each in (answer.values, values, answer.drawn))
+        if self.laws.unordered:
+            order = np.argsort(old, kind="stable")
+            old, new, drawn = old[order], np.sort(new), drawn[order]
+        moved = np.flatnonzero(old != new)
+        old, new, drawn = old[moved], new[moved], drawn[moved]
+        if mechanism == RESPONSE:
+            return float(np.sum((drawn == old).astype(int) - (drawn == new))) / scale
+        threshold = self.laws.threshold(asked)
         if threshold is not None:
             above = drawn > threshold
             return float(np.sum(_decided(old - threshold, scale, above=above)
@@ -198,10 +237,17 @@ def chance(scores: Integers, chosen: int, scale: float) -> float:
     if scale == 0:
         return 0.0 if chosen == int(np.argmax(scores)) else -np.inf
     coins = np.exp(gaps / scale)
-    times, weights = np.polynomial.legendre.leggauss(len(coins) // 2 + 1)
+    times, weights = _gauss(len(coins) // 2 + 1)
     times = (times[:, None] + 1) / 2
     before = np.prod(1 - times * np.delete(coins, chosen), axis=1)
     return float(gaps[chosen] / scale + np.log((weights / 2 * before).sum()))
+
+
+@cache
+def _gauss(nodes: int) -> tuple[Floats, Floats]:
+    """Nodes and weights of Gauss's rule; finding them takes longer than all the rest."""
+    times, weights = np.polynomial.legendre.leggauss(nodes)
+    return times, weights
 
 
 def loss(
@@ -210,9 +256,9 @@ def loss(
     """Run a mechanism once, and return the exact log-ratio of what it published.
 
     Args:
-        mechanism: it may draw discrete Laplace noise and choose among scores. Other randomness
-            must be the same in all runs, such as that of a generator which it seeds anew: it
-            would be taken for a difference between the tables otherwise.
+        mechanism: it may ask the noise for anything. Other randomness must be the same in all
+            runs, such as that of a generator which it seeds anew: it would be taken for a
+            difference between the tables otherwise.
         before: the table that it is run on.
         after: a neighbour.
         noise: where draws come from.
@@ -221,14 +267,34 @@ def loss(
     laws = laws or Laws()
     recorder = _Recorder(noise, laws)
     mechanism(before, recorder)
-    replay = _Replay(recorder.kept, laws)
+    given = _Replay(recorder.kept, laws)
     try:
-        mechanism(after, replay)
+        mechanism(after, given)
     except _Over:
-        return replay.loss
+        return sum(given.losses.values())
     except _Apart:
         return np.inf
     return 0.0 if not recorder.kept else np.inf
+
+
+def replay(
+    mechanism: Mechanism, before: Any, after: Any, noise: Noise, *, laws: Laws | None = None
+) -> Replay:
+    """Run a mechanism once, give its answers back on a neighbour, and keep what both return.
+
+    The arguments are those of `loss`.
+    """
+    laws = laws or Laws()
+    recorder = _Recorder(noise, laws)
+    first = mechanism(before, recorder)
+    given = _Replay(recorder.kept, laws, to_the_end=True)
+    try:
+        second = mechanism(after, given)
+        if given.place == len(recorder.kept):
+            return Replay(given.losses, first, second)
+    except _Apart:
+        pass
+    return Replay({answer.draw: np.inf for answer in recorder.kept}, first, None)
 
 
 def losses(

@@ -8,7 +8,8 @@ Choosing by looking costs privacy. A comparison on the confidential table is rec
 source in the budget file, and a later epsilon of that source is conditional.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal import io, release
+from shoal import booking, inputs, io
 from shoal import policy as policies
 from shoal.comparison import frontier, grid, running, selection
 from shoal.comparison.frontier import Choice, Point, Standing
@@ -30,8 +31,9 @@ from shoal.comparison.results import (
     placed,
 )
 from shoal.comparison.selection import Selection
-from shoal.core import Estimate, Policy, Progress, Role, Status, silent
+from shoal.core import KNOWN_COLUMNS, ONE_ROW, Estimate, Policy, Progress, Role, Status, silent
 from shoal.errors import InputError, ShoalError
+from shoal.intake import check_names
 from shoal.planning import plan
 from shoal.serialise import plain
 
@@ -51,6 +53,8 @@ __all__ = [
 ]
 
 REPEATS = 3
+MORE = 4
+"""So many times the repeats, at most, for candidates that cannot be told apart."""
 MAX_RISK = 0.1
 """Share of what an attacker could gain that a recommended release leaves, unless stated."""
 MOST_ROWS = 20_000
@@ -64,6 +68,12 @@ AXIS = ("naive Bayes", "linkability", "inference")
 Singling out is left to `shoal.measure`. One exact income singles somebody out whatever the groups
 are, so that it is near 1 for every method that releases confidential columns as they are.
 """
+
+
+SAME_TABLE = (
+    "The sample is the confidential table itself, so the comparison would inspect it. Expected "
+    "other people; or leave --on-sample out, and the inspection is recorded."
+)
 
 
 def _quiet(_sentence: str) -> None:
@@ -93,17 +103,20 @@ def compare(
     booked. The comparison itself is recorded in the policy's budget file before it starts.
 
     Args:
-        data: the confidential table: pandas, Polars or PyArrow. Not touched with `on_sample`.
+        data: the confidential table: pandas, Polars or PyArrow. With `on_sample` it may be None;
+            otherwise nothing is done with it but to refuse a sample that is the table itself.
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         candidates: a path to a grid file, the same content as a mapping, or `Candidate`s; by
             default every method with a few sizes and prices.
         on_sample: public or synthetic people, or a release that is paid for, to compare on
             instead. The choice then costs no privacy.
         folder: where results are kept, so that a second run costs nothing; made if need be.
-        repeats: releases of each candidate, each with other people held out.
+        repeats: releases of each candidate, each with other people held out. Candidates that
+            cannot be told apart, or whose risk cannot be told from the limit, are released up to
+            four times as often.
         jobs: processes at a time. More than one needs the guard `if __name__ == "__main__":` in
             a program.
-        max_risk: of what is recommended.
+        max_risk: of what is recommended, by the upper end of its interval.
         any_claim: recommend candidates too that have no proved claim for the quasi-identifiers
             together.
         rows: of a larger table, a random sample of so many is compared.
@@ -117,12 +130,14 @@ def compare(
     """
     policy = policies.load(policy)
     listed = _listed(candidates, policy)
-    if repeats < 1 or jobs < 1 or not 0 <= max_risk <= 1:
-        raise InputError("Expected repeats and jobs of at least 1, and max_risk from 0 to 1.")
+    inputs.check_options(repeats=repeats, jobs=jobs, max_risk=max_risk, rows=rows, seed=seed)
     frame = io.from_native(data if on_sample is None else on_sample).frame
+    check_names(frame, policy.schema)
+    if on_sample is not None and data is not None and frame.equals(io.from_native(data).frame):
+        raise InputError(SAME_TABLE)
     if frame.height < LEAST_ROWS:
         raise InputError(f"Expected {LEAST_ROWS} rows or more to compare on, found {frame.height}.")
-    costs = release.record_comparison(policy, sample=on_sample is not None, note=note)
+    costs = booking.record_comparison(policy, sample=on_sample is not None, note=note)
     for sentence in costs:
         tell(sentence)
     whole = frame.height
@@ -130,31 +145,11 @@ def compare(
         frame = frame[np.sort(np.random.default_rng(seed).permutation(whole)[:rows])]
     digest = running.data_digest(frame)
     refused = [_refusal(candidate, policy) for candidate in listed]
-    able = [one for one, reason in zip(listed, refused, strict=True) if reason is None]
-    work = [
-        running.Job.of(stated, digest, share=share, repeat=repeat, seed=seed)
-        for stated, share in (
-            *((candidate.applied(policy), None) for candidate in able),
-            *((policy, share) for share in (1.0, *SHARES)),
-        )
-        for repeat in range(repeats)
-    ]
-    if folder is not None:
-        _prepare(folder)
-    done = running.run(frame, work, folder=folder, processes=jobs, progress=progress)
     keys = frozenset(
         name
         for name in policy.schema.with_role(Role.QUASI_IDENTIFIER)
         if not policy.schema[name].public
     )
-    batches = iter([done[start : start + repeats] for start in range(0, len(done), repeats)])
-    found = [
-        _row(candidate.label, candidate, next(batches), keys)
-        if reason is None
-        else _row(candidate.label, candidate, [{"failed": reason}], keys)
-        for candidate, reason in zip(listed, refused, strict=True)
-    ]
-    baselines = [_row(_share(share), None, next(batches), keys) for share in (1.0, *SHARES)]
     settings = {
         "rows": frame.height,
         "rows_in_table": whole,
@@ -165,8 +160,55 @@ def compare(
         "seed": seed,
         "looked_at": "table" if on_sample is None else "sample",
         "confidence": frontier.CONFIDENCE,
+        "most_repeats": MORE * repeats,
     }
-    return _compared(found, baselines, costs, settings)
+    if folder is not None:
+        _prepare(folder)
+
+    def releases(
+        wanted: Sequence[tuple[Policy, float | None]], numbers: range, told: Progress
+    ) -> list[list[dict[str, Any]]]:
+        jobs_ = [
+            running.Job.of(stated, digest, share=share, repeat=repeat, seed=seed)
+            for stated, share in wanted
+            for repeat in numbers
+        ]
+        done = running.run(frame, jobs_, folder=folder, processes=jobs, progress=told)
+        return [done[at : at + len(numbers)] for at in range(0, len(done), len(numbers))]
+
+    able = [place for place, reason in enumerate(refused) if reason is None]
+    wanted = [(listed[place].applied(policy), None) for place in able]
+    shares = (1.0, *SHARES)
+    unbooked = replace(policy, ledger={})
+    done = releases([*wanted, *((unbooked, share) for share in shares)], range(repeats), progress)
+    batches = dict(zip(able, done, strict=False))
+    baselines = [
+        _row(_share(share), None, batch, keys)
+        for share, batch in zip(shares, done[len(able) :], strict=True)
+    ]
+
+    def compared() -> Comparison:
+        rows = [
+            _row(one.label, one, batches.get(place, [{"failed": refused[place]}]), keys)
+            for place, one in enumerate(listed)
+        ]
+        return _compared(rows, baselines, costs, settings)
+
+    found = compared()
+    if found.choice.open:
+        again = [(listed[place].applied(policy), None) for place in found.choice.open]
+        more = releases(again, range(repeats, MORE * repeats), _again(progress))
+        for place, batch in zip(found.choice.open, more, strict=True):
+            batches[place] = [*batches[place], *batch]
+        found = compared()
+    return found
+
+
+def _again(progress: Progress) -> Progress:
+    def told(stage: str, done: int, total: int) -> None:
+        progress(stage.replace("comparing", "comparing again", 1), done, total)
+
+    return told
 
 
 def select(
@@ -191,12 +233,11 @@ def select(
         progress: called with how much is done.
     """
     policy = policies.load(policy)
-    price = Fraction(epsilon)
-    if price <= 0:
-        raise InputError(f"Expected an epsilon above 0 for a private selection, found {epsilon}.")
+    price = inputs.parse_epsilon(str(epsilon), "an epsilon of a private selection")
     tell(selection_costs(float(price)))
     listed = _listed(candidates, policy)
     frame = io.from_native(data).frame
+    check_names(frame, policy.schema)
     return selection.select(frame, policy, listed, epsilon=price, note=note, progress=progress)
 
 
@@ -269,6 +310,7 @@ def _row(
         checks=tuple(repeats[0]["checks"]),
         figures=figures,
         seconds=float(np.mean([one["seconds"] for one in repeats])),
+        repeats=len(repeats),
     )
 
 
@@ -279,7 +321,11 @@ def _proves(claim: Mapping[str, Any], keys: frozenset[str]) -> bool:
     """
     guarantee = claim["guarantee"]
     about = guarantee.get("keys") or guarantee.get("protects") or guarantee["columns"]
-    return claim["status"] == Status.PROVED.value and keys <= set(about)
+    by_rows = claim["status"] == Status.CONDITIONAL.value and {*claim["assumes"]} <= {
+        KNOWN_COLUMNS,
+        ONE_ROW,
+    }
+    return (by_rows or claim["status"] == Status.PROVED.value) and keys <= set(about)
 
 
 def _by_figure(
@@ -314,16 +360,19 @@ def _axes(
             if figure["measure"] == "COUNT queries" and counted is not None:
                 errors.setdefault(figure["subject"], []).append(counted)
     # The workload over three columns comes last, and is the one that speaks of most tables.
-    error = _from_zero(frontier.combined(list(errors.values())[-1])) if errors else None
+    error = None
+    if errors:
+        error = _from_zero(frontier.combined(list(errors.values())[-1], frontier.EACH_LOOK))
     if not gains:
         return None, None, error
-    attack, risk = frontier.worst(gains)
+    attack, risk = frontier.worst(gains, frontier.EACH_LOOK)
     return _from_zero(risk, 1.0), attack, error
 
 
 def _from_zero(found: Estimate, most: float = np.inf) -> Estimate:
-    """Cut an interval to what a share or an error can be."""
-    return Estimate(found.value, max(found.low, 0.0), min(found.high, most), found.confidence)
+    """Cut an interval to what a share or an error can be; it holds at all looks together."""
+    low, high = max(found.low, 0.0), min(found.high, most)
+    return Estimate(found.value, low, high, frontier.CONFIDENCE)
 
 
 def _estimate(figure: Mapping[str, Any], value: str, low: str, high: str) -> Estimate | None:
@@ -358,13 +407,7 @@ def _compared(
         shown[place].unmet is None and (shown[place].proved or settings["any_claim"])
         for place in places
     ]
-    chosen = frontier.choose(points, eligible, settings["max_risk"])
-    choice = Choice(
-        None if chosen.index is None else places[chosen.index],
-        None if chosen.best is None else places[chosen.best],
-        tuple(places[place] for place in chosen.ties),
-        chosen.within,
-    )
+    choice = frontier.choose(points, eligible, settings["max_risk"]).among(places)
     nothing = Row(
         "publishing nothing",
         "baseline",
@@ -375,7 +418,9 @@ def _compared(
         rows=shown,
         baselines=(*(placed(row, None, None) for row in baselines), nothing),
         choice=choice,
-        recommendation=_sentence(shown, choice, sum(eligible), settings),
+        recommendation=_sentence(
+            shown, choice, [places[at] for at, may in enumerate(eligible) if may], settings
+        ),
         costs=costs,
         settings=settings,
     )
@@ -386,37 +431,65 @@ def _like(row: Row, samples: Mapping[float, float]) -> str | None:
 
 
 def _sentence(
-    rows: Sequence[Row], choice: Choice, eligible: int, settings: Mapping[str, Any]
+    rows: Sequence[Row], choice: Choice, eligible: Sequence[int], settings: Mapping[str, Any]
 ) -> str:
-    """The recommendation with its reason."""
+    """The recommendation with its reason, or why there is none."""
     whom = "with a proved claim that keep what the policy requires"
     if settings["any_claim"]:
         whom = "that keep what the policy requires"
-    if choice.index is None or (point := rows[choice.index].point) is None:
+    if not eligible:
         return f"No candidate is recommended: there is none {whom.replace('keep', 'keeps')}."
-    row, limit = rows[choice.index], f"{settings['max_risk']:.0%}"
-    if choice.best is None or (best := rows[choice.best].point) is None:
+    limit = f"{settings['max_risk']:.3g} or below with {settings['confidence']:.0%} confidence"
+    unsure = _unsure(rows, choice)
+    if choice.best is None:
+        least = min((rows[place] for place in eligible), key=_most_risk)
         return (
-            f"Of {eligible} candidates {whom}, none keeps the risk at {limit} or below; "
-            f"{row.label} has the least, {point.risk.value:.1%}, and counts are off by "
-            f"{point.error.value:.1%} ({row.like})."
+            f"No candidate is recommended: of {_counted(len(eligible))} {whom}, none is shown to "
+            f"keep the risk at {limit}. The lowest upper end is {_most_risk(least):.1%}, of "
+            f"{least.label}.{unsure}"
         )
-    head = (
-        f"Take {row.label}: of {choice.within} candidates {whom} and keep the risk at {limit} or "
-        "below, "
-    )
-    if choice.index == choice.best:
-        told = f"its counts are least wrong, by {point.error.value:.1%} ({row.like})"
+    if choice.index is None:
+        names = _names([rows[place].label for place in choice.ties])
+        times = max(rows[place].repeats for place in choice.ties)
+        return (
+            f"Cannot be told apart: {names}. Of {_counted(choice.within)} {whom} and keep the risk "
+            f"at {limit}, none is clearly the best: after {times} repeats their intervals overlap. "
+            f"Choose among them for other reasons, or compare again with more repeats.{unsure}"
+        )
+    row, point = rows[choice.index], rows[choice.index].point
+    assert point is not None  # noqa: S101 (only points are chosen)
+    wrong = f"{point.error.value:.1%} ({row.like})"
+    if choice.index == choice.best and len(choice.close) == 1:
+        told = f"its counts are clearly least wrong, by {wrong}"
     else:
         told = (
-            f"its risk is least, {point.risk.value:.1%}, among {len(choice.ties)} whose counts are "
-            f"least wrong within noise: by {point.error.value:.1%} ({row.like}), and by "
-            f"{best.error.value:.1%} for {rows[choice.best].label}"
+            f"its risk is clearly least, {point.risk.value:.1%}, among {len(choice.close)} whose "
+            f"counts are least wrong within noise; its counts are off by {wrong}"
         )
-    others = [rows[place].label for place in choice.ties if place != choice.index]
-    return f"{head}{told}.{_tied(others)}"
+    if choice.within == 1:
+        told = f"it is the only one, and its counts are off by {wrong}"
+    head = f"Take {row.label}: of {_counted(choice.within)} {whom} and keep the risk at {limit}, "
+    return f"{head}{told}.{unsure}"
 
 
-def _tied(others: Iterable[str]) -> str:
-    names = list(others)
-    return f" Tied within noise: {', '.join(names)}." if names else " No other is tied with it."
+def _unsure(rows: Sequence[Row], choice: Choice) -> str:
+    """Name who is within the limit by the estimate alone."""
+    if not choice.unsure:
+        return ""
+    found = [row for row in (rows[place] for place in choice.unsure) if row.point is not None]
+    ends = [f"{row.label} ({row.point.risk.low:.3f} to {row.point.risk.high:.3f})"
+            for row in found if row.point is not None]  # fmt: skip
+    return f" Within the limit by the estimate alone, and not by its interval: {', '.join(ends)}."
+
+
+def _most_risk(row: Row) -> float:
+    return np.inf if row.point is None else row.point.risk.high
+
+
+def _counted(number: int) -> str:
+    return f"{number:,} candidate{'' if number == 1 else 's'}"
+
+
+def _names(names: Sequence[str]) -> str:
+    """Names as a sentence lists them."""
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

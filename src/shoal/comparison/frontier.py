@@ -4,7 +4,7 @@ Pure functions over estimates. Lower is better on both axes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import exp, log, sqrt
 
@@ -14,6 +14,10 @@ from scipy.special import ndtri, stdtrit
 from shoal.core import Estimate
 
 CONFIDENCE = 0.95
+LOOKS = 2
+"""Times that a recommendation is sought: after the repeats asked for, and after more of them."""
+EACH_LOOK = 1 - (1 - CONFIDENCE) / LOOKS
+"""Confidence of an interval at one look, so that it holds at all looks together."""
 
 
 class Standing(StrEnum):
@@ -137,40 +141,75 @@ class Choice:
     """What a rule recommends.
 
     Attributes:
-        index: of the point; none where no point may be recommended.
-        best: the point with the least error among those that may be.
-        ties: points as good as the best within noise, the chosen and the best included.
-        within: how many stay within the limit of the risk.
+        index: of the point; none where no point may be recommended, or several cannot be told
+            apart.
+        best: the point with the least error among those within the limit.
+        ties: the recommended point; or, where none is, those that cannot be told apart.
+        within: how many stay within the limit of the risk, by the upper ends of their intervals.
+        unsure: points that may be recommended, whose risk is within the limit by its estimate and
+            not by its upper end, and whose error may be the least.
+        close: points as useful as the best within noise, the best included.
     """
 
     index: int | None
     best: int | None
     ties: tuple[int, ...]
     within: int
+    unsure: tuple[int, ...] = ()
+    close: tuple[int, ...] = ()
+
+    def among(self, places: Sequence[int]) -> "Choice":
+        """The same choice, with the points numbered by their places in a longer list."""
+
+        def many(points: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(places[point] for point in points)
+
+        index, best = (None if one is None else places[one] for one in (self.index, self.best))
+        return replace(self, index=index, best=best, ties=many(self.ties),
+                       unsure=many(self.unsure), close=many(self.close))  # fmt: skip
+
+    @property
+    def open(self) -> tuple[int, ...]:
+        """Points on which more repeats may decide something."""
+        undecided = self.ties if self.index is None else ()
+        return tuple(sorted({*undecided, *self.unsure}))
 
 
 def choose(points: Sequence[Point], eligible: Sequence[bool], max_risk: float) -> Choice:
-    """Recommend the least risk among those with the least error, within a limit of the risk.
+    """Recommend a point that is clearly the one to take, or none.
 
-    Of the eligible points whose risk is at most `max_risk`, the one with the least error is the
-    best. Those whose error's interval reaches down to the upper end of the best one's are as good
-    within noise. Of these the least risk is recommended; then the least error, then the first.
-    Where no eligible point stays within the limit, the least risk of all eligible ones is.
+    Within the limit is an eligible point whose risk has its upper end at or below `max_risk`. Of
+    those, the one with the least error is the best, and close to it are those whose error's
+    interval reaches down to the upper end of its. Close ones whose risk is clearly greater than
+    another's, its interval lying above the other's, are left out. If one is left, and no eligible
+    point dominates it by the estimates, it is recommended. Otherwise those that are left, or the
+    one and those that dominate it, cannot be told apart, and none is recommended: whatever
+    would choose among them is noise.
     """
     able = [place for place, may in enumerate(eligible) if may]
-    within = [place for place in able if points[place].risk.value <= max_risk]
-    if not able:
-        return Choice(None, None, (), 0)
-
-    def by_risk(place: int) -> tuple[float, float, int]:
-        return points[place].risk.value, points[place].error.value, place
-
+    within = [place for place in able if points[place].risk.high <= max_risk]
+    doubtful = [place for place in able if points[place].risk.value <= max_risk
+                and place not in within]  # fmt: skip
     if not within:
-        index = min(able, key=by_risk)
-        return Choice(index, None, (index,), 0)
-    best = min(within, key=lambda place: (points[place].error.value, place))
-    ties = tuple(place for place in within if points[place].error.low <= points[best].error.high)
-    return Choice(min(ties, key=by_risk), best, ties, len(within))
+        return Choice(None, None, (), 0, tuple(doubtful))
+
+    def by_error(place: int) -> tuple[float, float, int]:
+        return points[place].error.value, points[place].risk.value, place
+
+    best = min(within, key=by_error)
+    reach = points[best].error.high
+    unsure = tuple(place for place in doubtful if points[place].error.low <= reach)
+    close = tuple(place for place in within if points[place].error.low <= reach)
+    left = [
+        place
+        for place in close
+        if not any(points[other].risk.high < points[place].risk.low for other in close)
+    ]
+    if len(left) == 1:
+        better = [place for place in able if _dominates(points[place], points[left[0]])]
+        left += better
+    index = left[0] if len(left) == 1 else None
+    return Choice(index, best, tuple(sorted(left)), len(within), unsure, close)
 
 
 def like_a_sample(error: float, samples: Mapping[float, float]) -> str:

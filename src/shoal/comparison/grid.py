@@ -2,14 +2,15 @@
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import product
+from itertools import chain, product
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
+from shoal import inputs
 from shoal.core import Policy, ReleaseForm
 from shoal.errors import InputError
 from shoal.methods import REGISTRY, Method, find
@@ -22,6 +23,8 @@ EPSILONS = (Decimal("0.5"), Decimal(2))
 """Of the methods that add noise."""
 NOISY_GROUP = 25
 """Group size of the methods that add noise to groups; larger ones need less of it."""
+MOST_CANDIDATES = 1_000
+"""Of one grid: each is released and measured several times."""
 _OWN_KEYS = ("method", "columns", "release_form")
 
 
@@ -114,14 +117,8 @@ def read(path: Path) -> tuple[Candidate, ...]:
     Raises:
         InputError: the file has another shape, or names a method that is not there.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
-    except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise InputError(f"Cannot read the grid '{path}': {reason}.") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"The grid '{path.name}' is not valid TOML: {error}.") from None
-    return of(content, where=path.name)
+    text = inputs.read_text(path, f"the grid '{path}'")
+    return of(inputs.parse_toml(text, f"The grid '{path.name}'"), where=path.name)
 
 
 def of(content: Mapping[str, Any], *, where: str = "grid") -> tuple[Candidate, ...]:
@@ -137,11 +134,24 @@ def of(content: Mapping[str, Any], *, where: str = "grid") -> tuple[Candidate, .
         alternatives = [value if isinstance(value, list) else [value] for value in row.values()]
         if not all(alternatives):
             raise InputError(f"{where}, candidate {number}: expected at least one alternative.")
+        if prod(map(len, alternatives)) + len(found) > MOST_CANDIDATES:
+            raise InputError(
+                f"{where}, candidate {number}: expected at most {MOST_CANDIDATES:,} candidates."
+            )
+        if any(map(_is_odd, chain.from_iterable(alternatives))):
+            raise InputError(f"{where}, candidate {number}: expected finite numbers, found others.")
         for values in product(*alternatives):
             candidate = _candidate(dict(zip(row, values, strict=True)), where, number)
             if candidate not in found:
                 found.append(candidate)
     return tuple(found)
+
+
+def _is_odd(value: Any) -> bool:
+    """Whether a number is NaN or infinite; two NaN are never the same candidate."""
+    if isinstance(value, list):
+        return any(map(_is_odd, value))
+    return isinstance(value, Decimal | float) and not isfinite(value)
 
 
 def _candidate(stated: dict[str, Any], where: str, number: int) -> Candidate:

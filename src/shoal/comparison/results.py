@@ -45,6 +45,7 @@ class Row:
         checks: plain values, of the first repeat.
         figures: (part, measure, subject, better) to the mean over repeats.
         seconds: of one release and its measures, on average.
+        repeats: how often it was released.
     """
 
     label: str
@@ -61,6 +62,7 @@ class Row:
     checks: tuple[Mapping[str, Any], ...] = ()
     figures: Mapping[tuple[str, str, str, str], Estimate] | None = None
     seconds: float = 0.0
+    repeats: int = 0
 
     def facts(self) -> dict[str, Any]:
         """The row as plain JSON values."""
@@ -80,6 +82,7 @@ class Row:
             "claims": list(self.claims),
             "checks": list(self.checks),
             "seconds": self.seconds,
+            "repeats": self.repeats,
         }
 
 
@@ -90,7 +93,7 @@ class Comparison:
     Attributes:
         rows: the candidates, in the order of the grid; failures are listed too.
         baselines: the raw table, samples of it, and publishing nothing.
-        choice: what is recommended, by the places of the rows.
+        choice: what is recommended, or cannot be told apart, by the places of the rows.
         recommendation: the same as one plain sentence with its reason.
         costs: what looking costs, as it was said before the run.
         settings: rows, repeats, limit of the risk, and what was looked at.
@@ -238,8 +241,9 @@ def frontier_plot(facts: Mapping[str, Any]) -> dict[str, Any]:
     ]
     data = [_dots(name, rows) for name, rows in groups.items() if rows]
     best = [row for row in shown if row["label"] == facts["recommended"]]
-    if best:
-        ring = _dots("recommended", best[:1])
+    open_ = [] if best else [row for row in shown if row["label"] in facts["ties"]]
+    if best or open_:
+        ring = _dots("recommended" if best else "cannot be told apart", best[:1] or open_)
         ring["marker"] = {"color": "#c0392b", "symbol": "circle-open", "size": 18}
         data.append(ring)
     layout = {

@@ -21,18 +21,19 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from pathlib import Path
-from typing import Any
+from threading import current_thread, main_thread
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal import measuring, release
+from shoal import inputs, measuring, release
 from shoal.comparison.grid import without_requirements
 from shoal.core import Policy, Progress, Schema
-from shoal.errors import ClaimViolationError, ShoalError
+from shoal.errors import ClaimViolationError, InputError, ShoalError
 from shoal.io import Raw
 from shoal.planning import plan
 from shoal.serialise import plain
@@ -149,7 +150,10 @@ def _results(
         initializer=_start,
         initargs=(frame, folder),
     ) as pool:  # fmt: skip
-        waiting: set[Future[tuple[str, dict[str, Any]]]] = {pool.submit(_work, j) for j in pending}
+        with _interrupts_wait():
+            waiting: set[Future[tuple[str, dict[str, Any]]]] = {
+                pool.submit(_work, job) for job in pending
+            }
         try:
             while waiting:
                 finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -167,11 +171,35 @@ _HELD: dict[str, Any] = {}
 
 def _start(frame: pl.DataFrame, folder: Path | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent decides what an interrupt means.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     _HELD["frame"], _HELD["folder"] = frame, folder
 
 
 def _work(job: Job) -> tuple[str, dict[str, Any]]:
     return job.key, _done(_HELD["frame"], job, _HELD["folder"])
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Let no interrupt reach a process before it can ignore it: it would show a traceback.
+
+    A process inherits what is blocked. Here another thread may take the signal all the same; it is
+    noted, and raised again once all processes have what they need to start.
+    """
+    resource_tracker.ensure_running()  # Starting it unblocks interrupts.
+    if current_thread() is not main_thread():
+        yield  # No interrupt is raised here.
+        return
+    came: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        for number in came[:1]:
+            signal.raise_signal(number)
 
 
 @contextmanager
@@ -286,20 +314,28 @@ def held_out(
 
 
 def _kept(folder: Path | None, job: Job) -> dict[str, Any] | None:
+    """What an earlier run has kept of a job; what is damaged is done again."""
     if folder is None:
         return None
+    path = folder / f"{job.key}.json"
     try:
-        result = json.loads((folder / f"{job.key}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return result if isinstance(result, Mapping) else None  # type: ignore[return-value]
+        digest, _, text = inputs.read_text(path, "a result").partition("\n")
+        if hashlib.sha256(text.encode()).hexdigest() == digest:
+            return cast("dict[str, Any]", json.loads(text))
+    except (InputError, ValueError):
+        pass
+    return None
 
 
 def _keep(path: Path, result: Mapping[str, Any]) -> None:
-    """Write a result whole: another process, or a killed one, never leaves half of it."""
+    """Write a result whole: another process, or a killed one, never leaves half of it.
+
+    Its digest stands in the first line, for whatever happens to a file later.
+    """
+    text = json.dumps(result)
     descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(result, file)
+        file.write(f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
     Path(name).replace(path)
 
 

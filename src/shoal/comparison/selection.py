@@ -27,7 +27,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal import clamp, release
+from shoal import booking, clamp, release
 from shoal.comparison.grid import Candidate, without_requirements
 from shoal.core import (
     DifferentialPrivacy,
@@ -125,7 +125,7 @@ def select(
         )
     columns = [name for name in policy.schema.released if not policy.schema[name].public]
     queries = _queries(policy, columns)
-    booking = release.charge_selection(policy, epsilon, note=note)
+    booked = booking.charge_selection(policy, epsilon, note=note)
     noise = release.secure_noise() if noise is None else noise
     true = _counts(frame, policy, columns, queries)
     runs = count(1)
@@ -136,7 +136,7 @@ def select(
         return int(noise.discrete_laplace(np.array([-wrong]), scale=QUERIES / score)[0])
 
     best = best_of_runs(len(plans), run, noise=noise)
-    release.settle_selection(booking)
+    booking.settle_selection(booked)
     return Selection(plans[best][0], epsilon, each, tuple(one for one, _ in plans), tuple(left_out))
 
 

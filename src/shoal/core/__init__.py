@@ -18,6 +18,8 @@ from shoal.core.columns import (
 )
 from shoal.core.confidential import Confidential
 from shoal.core.promises import (
+    KNOWN_COLUMNS,
+    ONE_ROW,
     Audience,
     Check,
     Claim,
@@ -25,6 +27,7 @@ from shoal.core.promises import (
     Distance,
     Diversity,
     Estimate,
+    Extract,
     Guarantee,
     KAnonymity,
     LDiversity,
@@ -47,7 +50,9 @@ from shoal.core.spending import (
 from shoal.core.tables import Decomposition, Partition, Policy, Release, whole_numbers
 
 __all__ = [
+    "KNOWN_COLUMNS",
     "LAPLACE",
+    "ONE_ROW",
     "RESPONSE",
     "SELECTION",
     "Audience",
@@ -60,6 +65,7 @@ __all__ = [
     "Distance",
     "Diversity",
     "Estimate",
+    "Extract",
     "Guarantee",
     "KAnonymity",
     "Kind",

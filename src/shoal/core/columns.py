@@ -161,9 +161,14 @@ class Persons:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table, in the order of the policy."""
+    """The columns of a table, in the order of the policy.
+
+    Attributes:
+        one_row_per_person: the policy states it; where a column numbers the persons, it is checked.
+    """
 
     columns: tuple[Column, ...]
+    one_row_per_person: bool = False
 
     def __getitem__(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from shoal.errors import InputError, InternalError
+from shoal.errors import InputError, InternalError, visible
 
 
 class ReleaseForm(StrEnum):
@@ -50,6 +50,18 @@ class Neighbours(StrEnum):
 
     CHANGE_ONE = "change-one"
     ADD_REMOVE = "add-remove"
+
+
+class Extract(StrEnum):
+    """By what a table was cut out of its source.
+
+    `public`: by public facts of a row. `row`: by cells of the row alone. `table`: by other rows
+    too, as the first thousand by income, or what is left after duplicates were dropped.
+    """
+
+    PUBLIC = "public"
+    ROW = "row"
+    TABLE = "table"
 
 
 @dataclass(frozen=True)
@@ -118,7 +130,7 @@ class LDiversity:
 
     def __str__(self) -> str:
         more = f" with c = {shown(self.c)}" if self.c is not None else ""
-        what = " + ".join(self.columns)
+        what = visible(" + ".join(self.columns))
         return (
             f"{self.kind} {shown(self.l)}-diversity{more} of {what} given {' + '.join(self.keys)}"
         )
@@ -145,7 +157,7 @@ class TCloseness:
             raise InputError(f"t-closeness needs t of at least {least}; found {shown(self.t)}.")
 
     def __str__(self) -> str:
-        what = " + ".join(self.columns)
+        what = visible(" + ".join(self.columns))
         return (
             f"{shown(self.t)}-closeness ({self.distance}) of {what} given {' + '.join(self.keys)}"
         )
@@ -177,7 +189,7 @@ class DifferentialPrivacy:
 
     def __str__(self) -> str:
         whom = " (add-remove)" if self.neighbours is Neighbours.ADD_REMOVE else ""
-        what = " + ".join(self.protects)
+        what = visible(" + ".join(self.protects))
         each = f", for persons of up to {self.rows:,} rows" if self.rows > 1 else ""
         return f"{shown(self.epsilon)}-differential privacy{whom} of {what}{each}"
 
@@ -205,7 +217,7 @@ class StochasticTCloseness:
             raise InputError(f"Stochastic t-closeness needs t of at least 1; found {self.t}.")
 
     def __str__(self) -> str:
-        what = " + ".join(self.columns)
+        what = visible(" + ".join(self.columns))
         return f"stochastic {self.t:.4g}-closeness of {what} given {' + '.join(self.keys)}"
 
 
@@ -239,6 +251,11 @@ def shown(number: Fraction) -> str:
     return text if Fraction(text) == number else str(number)
 
 
+KNOWN_COLUMNS = "an attacker knows no more than the columns named here"
+ONE_ROW = "each person has one row"
+"""What a promise about persons assumes where the policy does not say whose rows they are."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """A promise, with how far it is known to be true and why.
@@ -255,6 +272,12 @@ class Claim:
     assumes: tuple[str, ...]
     source: str
     release_form: ReleaseForm
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is proved, if need be on the one condition that each person has one row."""
+        by_rows = self.status is Status.CONDITIONAL and {*self.assumes} <= {KNOWN_COLUMNS, ONE_ROW}
+        return self.status is Status.PROVED or by_rows
 
 
 @dataclass(frozen=True)

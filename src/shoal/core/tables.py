@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.core.columns import Schema
-from shoal.core.promises import Audience, Check, Claim, ReleaseForm, figure
+from shoal.core.promises import ONE_ROW, Audience, Check, Claim, ReleaseForm, figure
 from shoal.core.spending import Spending
 from shoal.errors import InputError
 
@@ -21,6 +21,7 @@ class Policy:
     Attributes:
         required: guarantees by name with their parameter, as written in `[require]`.
         audience: who will get the release, if stated; then its claims must do for them.
+        ledger: budget file, source, and what is declared of the table as a part of its source.
         measure: what `shoal measure` looks at beside its own choice.
         document: the policy as plain JSON values, without `[context]`, `[ledger]` and
             `[measure]`; it is published.
@@ -34,7 +35,7 @@ class Policy:
     release_form: ReleaseForm | None
     required: Mapping[str, Any]
     reading: Mapping[str, str]
-    ledger: Mapping[str, str]
+    ledger: Mapping[str, Any]
     context: Mapping[str, str]
     measure: Mapping[str, Any]
     document: Mapping[str, Any]
@@ -83,6 +84,10 @@ def whole_numbers(values: ArrayLike, name: str) -> NDArray[np.int64]:
     if array.size and array.min() < 0:
         raise InputError(f"{name} must not be negative.")
     return array.astype(np.int64, copy=False)
+
+
+HOW_TO_STATE_IT = "state one_row_per_person = true, or mark who is who with unit = true"
+"""How a policy answers what a promise about persons assumes of rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +170,8 @@ class Release:
         rows, columns = self.manifest["rows"], len(self.manifest["columns"])
         lines = [f"Release of {rows:,} rows x {columns} columns by {self.manifest['method']}"]
         lines += [f"  claim  {claim.status.value:<11} {claim.guarantee}" for claim in self.claims]
+        if any(ONE_ROW in claim.assumes for claim in self.claims):
+            lines.append(f"  assumes  {ONE_ROW} ({HOW_TO_STATE_IT})")
         lines += [f"  not claimed  {text}" for text in self.manifest["not_claimed"]]
         lines += [
             f"  check  {'holds' if check.holds else 'FAILS':<11} {check.guarantee}"

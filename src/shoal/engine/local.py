@@ -45,7 +45,8 @@ class Evidence:
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original."""
-        return figures.compare(self.original, self.protected, columns, form=form)
+        raw = self.raw.frame
+        return figures.compare(self.original, self.protected, columns, form=form, raw=raw)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +61,7 @@ class Outcome:
         notes: what the method has to say about this run.
         tables: what may be published beside the rows.
         evidence: the original beside it.
+        units: whose row each is, where some persons have several.
     """
 
     frame: pl.DataFrame
@@ -70,6 +72,7 @@ class Outcome:
     notes: tuple[str, ...]
     tables: Mapping[str, Mapping[str, NDArray[Any]]]
     evidence: Confidential[Evidence]
+    units: Confidential[NDArray[np.int64]] | None = None
 
     @property
     def rows(self) -> int:
@@ -95,7 +98,8 @@ class Outcome:
         """Recompute promises on what is released."""
         if self.boxes is not None:
             return tuple(check_leaves(self.boxes, one, schema) for one in guarantees)
-        return tuple(check_frame(self.frame, one, schema) for one in guarantees)
+        units = None if self.units is None else for_method(self.units)
+        return tuple(check_frame(self.frame, one, schema, units=units) for one in guarantees)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,12 +145,17 @@ class Rows:
         masked = method.run(original, setting, tools)
         kept = original if masked.kept is None else original.take(masked.kept)
         evidence = Evidence(typed.raw, kept, masked.data, typed.clamped, typed.dropped)
+        boxes = units = None
         if isinstance(masked.data, Decomposition):
             boxes, frame = masked.data, leaves.to_frame(masked.data, original.schema)
+        elif setting.release_form is ReleaseForm.MARGINALS:
+            frame = _unlinked(masked.data.publishable(), tools.noise)
         else:
-            boxes = None
             frame = masked.data.publishable()
-            frame = _arranged(masked, frame, order, setting.release_form, tools.noise)
+            place = _places(masked, frame, order, setting.release_form, tools.noise)
+            frame = frame[place]
+            whose = masked.data.persons
+            units = None if whose is None else Confidential(whose[place])
         return Outcome(
             frame=frame,
             boxes=boxes,
@@ -156,30 +165,40 @@ class Rows:
             notes=masked.notes,
             tables=masked.extras,
             evidence=Confidential(evidence),
+            units=units,
         )
 
 
-def _arranged(
+def _places(
     masked: Masked,
     frame: pl.DataFrame,
     order: NDArray[np.int64],
     form: ReleaseForm,
     noise: Noise,
-) -> pl.DataFrame:
-    """The released rows in the order of the release form.
+) -> NDArray[np.int64]:
+    """Which protected row each released row is, in the order of the release form.
 
-    An order that no output can tell apart from any other: random numbers below 2^62, sorted. That
-    two of n rows get the same has probability below n^2 / 2^63.
+    A random order is one that no output can tell apart from any other: random numbers below 2^62,
+    sorted. That two of n rows get the same has probability below n^2 / 2^63. Where noise was paid
+    for, rows are sorted before: what is released is then a function of the released rows as a set
+    and of that order, and so, draw by draw, of nothing else.
     """
     if form is ReleaseForm.ROW_ALIGNED:
         places = np.empty_like(order)
         places[order] = np.arange(order.size)
-        return frame[places]
+        return places
     if form is ReleaseForm.CANONICAL and masked.canonical is not None:
-        return frame[masked.canonical]
-    if form is ReleaseForm.MARGINALS:
-        return pl.DataFrame([series[_random_order(frame.height, noise)] for series in frame])
-    return frame[_random_order(frame.height, noise)]
+        return masked.canonical
+    shuffled = _random_order(frame.height, noise)
+    if not masked.spendings:
+        return shuffled
+    rising = frame.select(pl.arg_sort_by(frame.columns)).to_series()
+    return rising.cast(pl.Int64).to_numpy()[shuffled]
+
+
+def _unlinked(frame: pl.DataFrame, noise: Noise) -> pl.DataFrame:
+    """Each column in a random order of its own; see `_places`."""
+    return pl.DataFrame([series.sort()[_random_order(frame.height, noise)] for series in frame])
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +256,7 @@ def _typed(
     if schema.persons is None:
         return _Typed(raw, table, counts)
     name = schema.persons.column
-    unit = intake.marked_missing(intake.refuse_odd(raw.frame[name]), schema[name])
+    unit = intake.spelled(clamp.texts(raw.frame[name]), schema[name])
     kept = intake.at_most(table, unit, schema.persons, key=key)
     return _Typed(raw, table.take(kept), counts, len(table) - kept.size)
 

@@ -17,7 +17,8 @@ from shoal import intake, leaves
 from shoal.core import Decomposition, Kind, Policy, Schema
 from shoal.errors import InputError
 from shoal.foreign import names, sentences
-from shoal.foreign.axes import CATEGORICAL, read_column, scale_of
+from shoal.foreign.axes import CATEGORICAL, places_of, read_column, scale_of
+from shoal.foreign.domains import typed_alike
 from shoal.table import Table
 
 __all__ = ["Reading", "read"]
@@ -25,7 +26,10 @@ __all__ = ["Reading", "read"]
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A release and its original on common axes. As confidential as the original.
+    """A release, its original and the people not in it on common axes. As confidential as they.
+
+    Original and control share one list of categories for each column, and the release is read
+    on it: a reading whose tables disagree does not exist.
 
     A place is a number, a day since 1970, or a category's place in `leaves.level_order`. A box
     holds lower <= place < upper; a number or a day that is known exactly has lower == upper.
@@ -43,13 +47,17 @@ class Reading:
         exact: released rows x axes: one value.
         missing: released rows x axes: the cell is empty, which may mean suppressed or, where the
             original has such cells too, missing.
-        domains: axes x 2: lower <= place < upper for every value, declared or in the original.
+        gap: released rows x axes: width of the places that a box holds and its cell does not.
+        domains: axes x 2: lower <= place < upper for every value, declared or in the original;
+            of categories also those of the control.
         discrete: which axes are categories.
         aligned: whether row i of the release is about row i of the original; none: unknown.
         how: how each column was scored.
         findings: what is odd: columns that differ, confidential cells under stars, others' rows.
         tree: the boxes and counts, where the release is a tree.
         weights: the original's sampling weights, if the policy names them.
+        control: people who are not in the original, typed, if some were handed in.
+        outside: their rows x axes, as `places`.
     """
 
     schema: Schema
@@ -61,6 +69,7 @@ class Reading:
     suppressed: NDArray[np.bool_]
     exact: NDArray[np.bool_]
     missing: NDArray[np.bool_]
+    gap: NDArray[np.float64]
     domains: NDArray[np.float64]
     discrete: tuple[bool, ...]
     aligned: bool | None
@@ -68,11 +77,15 @@ class Reading:
     findings: tuple[str, ...]
     tree: Decomposition | None = None
     weights: NDArray[np.float64] | None = None
+    control: Table | None = None
+    outside: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         axes = len(self.columns)
+        if self.control is not None and self.control.frame.schema != self.original.frame.schema:
+            self._refuse_two_domains(self.control)
         shape = (len(self.lower), axes)
-        for name in ("lower", "upper", "suppressed", "exact", "missing"):
+        for name in ("lower", "upper", "suppressed", "exact", "missing", "gap"):
             if getattr(self, name).shape != shape:
                 raise InputError(f"{name} must have one row a released row, one column an axis.")
         if self.places.shape != (len(self.original), axes) or self.domains.shape != (axes, 2):
@@ -80,16 +93,23 @@ class Reading:
         for name in ("places", "lower", "upper", "suppressed", "exact", "missing", "domains"):
             getattr(self, name).flags.writeable = False
 
+    def _refuse_two_domains(self, control: Table) -> None:
+        for column in self.schema.columns:
+            name = column.name
+            if column.kind in CATEGORICAL and control.levels(name) != self.original.levels(name):
+                raise InputError(f"Original and control must share the categories of '{name}'.")
+
 
 def read(
     original: pl.DataFrame,
     released: pl.DataFrame,
     policy: Policy,
     *,
+    control: pl.DataFrame | None = None,
     rename: Mapping[str, str] | None = None,
     aligned: bool | None = None,
 ) -> Reading:
-    """Read a release beside its original, by the original's policy.
+    """Read a release beside its original and people not in it, by the original's policy.
 
     The policy's steps (missing marks, recoding, coding, rounding) are taken on the original;
     of the release, its missing marks and recoded categories are understood. Cost
@@ -99,6 +119,7 @@ def read(
         original: the table that the policy describes.
         released: what was made of it, by any tool.
         policy: names, roles and kinds of the columns.
+        control: people who are not in the original, with its columns.
         rename: for columns that the release calls otherwise: its name to the policy's.
         aligned: whether row i of the release is about row i of the original, if the caller
             knows. A `unit` column in both tables tells too, and then rows are put in order.
@@ -113,10 +134,10 @@ def read(
         raise InputError("The original has no rows; there is nothing to compare with.")
     decimal = policy.reading.get("decimal")
     if leaves.is_tree(released, policy.schema):
-        return _read_tree(original, released, policy, decimal)
+        return _read_tree(original, released, policy, decimal, control)
     matched = names.match(original, released, policy, rename or {})
     schema = Schema(tuple(c for c in policy.schema.columns if c.name in matched.shared))
-    table = intake.adopt(original.select(schema.names), schema, decimal=decimal)
+    table, others = typed_alike(original, control, schema, decimal=decimal)
     released, aligned, keyed = _in_order(original, released, policy, matched, aligned)
     scales = [scale_of(table, name, original[name], decimal=decimal) for name in schema.names]
     axes = [
@@ -136,6 +157,7 @@ def read(
         suppressed=suppressed,
         exact=np.column_stack([axis.exact for axis in axes]),
         missing=np.column_stack([axis.missing for axis in axes]),
+        gap=np.column_stack([axis.gap for axis in axes]),
         domains=np.array([scale.domain for scale in scales]),
         discrete=tuple(scale.discrete for scale in scales),
         aligned=aligned,
@@ -148,7 +170,15 @@ def read(
             *strange,
         ),
         weights=_weights(original, policy, decimal),
+        control=others,
+        outside=_outside(others, schema.names),
     )
+
+
+def _outside(others: Table | None, names: tuple[str, ...]) -> NDArray[np.float64] | None:
+    if others is None:
+        return None
+    return np.column_stack([places_of(others, name) for name in names])
 
 
 def _steps(schema: Schema) -> list[str]:
@@ -215,7 +245,11 @@ def _weights(
 
 
 def _read_tree(
-    original: pl.DataFrame, released: pl.DataFrame, policy: Policy, decimal: str | None
+    original: pl.DataFrame,
+    released: pl.DataFrame,
+    policy: Policy,
+    decimal: str | None,
+    control: pl.DataFrame | None,
 ) -> Reading:
     """Read a release that is a spatial tree: one box a row, with counts."""
     boxes = leaves.from_frame(_typed_tree(released, policy.schema), policy.schema)
@@ -224,7 +258,7 @@ def _read_tree(
     absent = [name for name in schema.names if name not in original.columns]
     if absent:
         raise InputError(f"The release is a tree over '{absent[0]}', which the original lacks.")
-    table = intake.adopt(original.select(schema.names), schema, decimal=decimal)
+    table, others = typed_alike(original, control, schema, decimal=decimal)
     scales = [scale_of(table, name, original[name], decimal=decimal) for name in boxes.columns]
     least, beyond = boxes.extent
     domains = np.array([scale.domain for scale in scales])
@@ -246,6 +280,7 @@ def _read_tree(
         suppressed=np.zeros(lower.shape, np.bool_),
         exact=(upper - lower == 1) & (unit == 1),
         missing=np.zeros(lower.shape, np.bool_),
+        gap=np.zeros(lower.shape),
         domains=domains,
         discrete=tuple(scale.discrete for scale in scales),
         aligned=False,
@@ -255,6 +290,8 @@ def _read_tree(
         findings=tuple(f"The tree says nothing about '{name}'." for name in lost),
         tree=boxes,
         weights=_weights(original, policy, decimal),
+        control=others,
+        outside=_outside(others, boxes.columns),
     )
 
 

@@ -1,7 +1,7 @@
 """One released column as places on the axis of its original."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,8 @@ class Axis:
     """A released column on its scale, and how its cells were read.
 
     Attributes:
+        gap: of each cell, the width of the places that its box holds and it does not: a set of
+            categories that are no neighbours is read as all between them.
         counts: cells of each `Form`.
         notes: how many cells were read with a remark: "hull", "loose", "outside".
     """
@@ -67,6 +69,7 @@ class Axis:
     suppressed: NDArray[np.bool_]
     exact: NDArray[np.bool_]
     missing: NDArray[np.bool_]
+    gap: Floats
     counts: NDArray[np.int64]
     notes: dict[str, int] = field(default_factory=dict)
 
@@ -82,13 +85,11 @@ def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -
     """
     column = table.schema[name]
     if column.kind in CATEGORICAL:
-        levels, codes = table.levels(name), table.codes(name)
-        order = level_order(column, levels)
-        place = np.append(np.argsort(order), len(levels)).astype(np.float64)
-        gone = bool((codes < 0).any())
+        levels, gone = table.levels(name), bool(table.missing(name).any())
         domain = (0.0, float(max(len(levels) + gone, 1)))
-        ordered = tuple(levels[code] for code in order)
-        return Scale(column, ordered, place[codes], domain, column.levels is not None, 1.0)
+        ordered = tuple(levels[code] for code in level_order(column, levels))
+        places = places_of(table, name)
+        return Scale(column, ordered, places, domain, column.levels is not None, 1.0)
     places = table.numbers(name)
     present = places[~np.isnan(places)]
     days = table.frame.schema[name] == pl.Date
@@ -106,6 +107,15 @@ def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -
     domain = (float(np.ceil(low) if whole else low), _after(float(high), unit))
     comma = decimal == "," or (text.dtype == pl.String and decimal is None and _uses_comma(text))
     return Scale(column, (), places, domain, column.bounds is not None, unit, comma)
+
+
+def places_of(table: Table, name: str) -> Floats:
+    """Places of a table's own cells; a missing category lies after the last one."""
+    if table.schema[name].kind not in CATEGORICAL:
+        return table.numbers(name)
+    levels = table.levels(name)
+    order = level_order(table.schema[name], levels)
+    return np.append(np.argsort(order), len(levels)).astype(np.float64)[table.codes(name)]
 
 
 def _uses_comma(text: pl.Series) -> bool:
@@ -224,14 +234,14 @@ def _mixed(
         return rest
     at = done.to_numpy()
     plain = _values(values.filter(done), values.filter(done).is_null(), scale)
-    lower, upper, suppressed, exact, missing = (
+    lower, upper, suppressed, exact, missing, gap = (
         _patched(getattr(rest, name), at, getattr(plain, name))
-        for name in ("lower", "upper", "suppressed", "exact", "missing")
+        for name in ("lower", "upper", "suppressed", "exact", "missing", "gap")
     )
     counts = rest.counts + plain.counts
     counts[Form.STAR] -= int(at.sum())  # the stand-ins above
     notes = {key: rest.notes[key] + plain.notes[key] for key in rest.notes}
-    return Axis(lower, upper, suppressed, exact, missing, counts, notes)
+    return Axis(lower, upper, suppressed, exact, missing, gap, counts, notes)
 
 
 def _patched(whole: NDArray[Any], at: NDArray[np.bool_], part: NDArray[Any]) -> NDArray[Any]:
@@ -288,12 +298,10 @@ def _numbers(text: pl.Series) -> Floats:
 
 
 def _boxed(scale: Scale, cells: Iterable[Cell], codes: NDArray[np.int64]) -> Axis:
-    form, lower, upper, hull, loose = map(np.array, zip(*cells, strict=True))
+    form, lower, upper, gap, loose = map(np.array, zip(*cells, strict=True))
     axis = _boxes(scale, form[codes], lower[codes], upper[codes])
-    return Axis(
-        axis.lower, axis.upper, axis.suppressed, axis.exact, axis.missing, axis.counts,
-        {**axis.notes, "hull": int(hull[codes].sum()), "loose": int(loose[codes].sum())},
-    )  # fmt: skip
+    told = {"hull": int((gap[codes] > 0).sum()), "loose": int(loose[codes].sum())}
+    return replace(axis, gap=gap[codes].astype(np.float64), notes={**axis.notes, **told})
 
 
 def _boxes(scale: Scale, forms: NDArray[np.int64], lower: Floats, upper: Floats) -> Axis:
@@ -322,4 +330,5 @@ def _boxes(scale: Scale, forms: NDArray[np.int64], lower: Floats, upper: Floats)
         upper = np.where(exact, lower, upper)
     counts = np.bincount(forms, minlength=len(Form))
     notes = {"hull": 0, "loose": 0, "outside": int(outside.sum())}
-    return Axis(lower, upper, hidden, exact, forms == Form.MISSING, counts, notes)
+    gap = np.zeros(len(lower))
+    return Axis(lower, upper, hidden, exact, forms == Form.MISSING, gap, counts, notes)

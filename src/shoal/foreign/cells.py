@@ -37,14 +37,14 @@ class Cell(NamedTuple):
     """Where a cell lies: lower <= place < upper; one number has lower == upper.
 
     Attributes:
-        hull: the box also holds places that the cell does not.
+        gap: width of the places that the box holds and the cell does not.
         loose: a category that matched only once case, spaces or a final ".0" were ignored.
     """
 
     form: Form
     lower: float = -math.inf
     upper: float = math.inf
-    hull: bool = False
+    gap: float = 0.0
     loose: bool = False
 
 
@@ -208,13 +208,13 @@ def _set_of(text: str, point: Point) -> Cell | None:
 
 
 def _hull(form: Form, spans: Sequence[Span]) -> Cell:
-    """Cover some spans by one box, and note whether that holds more than they do."""
+    """Cover some spans by one box, and note how much more that holds than they do."""
     ordered = sorted(set(spans))
-    lower, reached, gaps = ordered[0][0], ordered[0][1], False
+    lower, reached, gap = ordered[0][0], ordered[0][1], 0.0
     for first, after in ordered[1:]:
-        gaps |= first > reached
+        gap += max(first - reached, 0.0)
         reached = max(reached, after)
-    return Cell(form, lower, reached, hull=gaps)
+    return Cell(form, lower, reached, gap)
 
 
 def dated(text: str, form: str | None, *, days: bool) -> Cell:

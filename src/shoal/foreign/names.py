@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from shoal.core import Policy, Role
-from shoal.errors import InputError, did_you_mean
+from shoal.errors import InputError, did_you_mean, unlike
 
 MOST_NAMES = 8
 """How many names a sentence lists."""
@@ -64,6 +64,9 @@ def match(
                         "it is", "they are")  # fmt: skip
     findings += _listed(plain, "{} {} no kind in the policy and {} not measured.", "has", "have",
                         "is", "are")  # fmt: skip
+    if unlike("The release", source, schema.released):
+        # Names may be cells of a file without a header.
+        extra = [f"column {1 + released.columns.index(name)}" for name in extra]
     findings += _listed(extra, "The release holds {}, which the policy does not name: {} ignored. "
                         "If a column was renamed, say so.", "it is", "they are")  # fmt: skip
     return Names(source, shared, tuple(findings))
@@ -74,7 +77,8 @@ def _stated(
 ) -> dict[str, str]:
     for found, name in rename.items():
         if found not in released.columns:
-            guess = did_you_mean(found, released.columns)
+            quoted = not unlike("The release", released.columns, known)
+            guess = did_you_mean(found, released.columns) if quoted else ""
             raise InputError(f"rename: the release has no column '{found}'.{guess}")
         if name not in known:
             guess = did_you_mean(name, known)
@@ -103,16 +107,12 @@ def _folded(name: str) -> str:
 
 
 def _nothing(original: pl.DataFrame, released: pl.DataFrame, wanted: tuple[str, ...]) -> str:
-    """Say that no column can be measured, and what was there instead."""
-    absent = [name for name in wanted if name not in original.columns]
-    if len(absent) == len(wanted):
-        return (
-            f"The original has none of the policy's columns: expected {_names(wanted)}, found "
-            f"{_names(original.columns)}. Is it the right policy?"
-        )
+    """Say that no column can be measured; names that are not known may be cells."""
     return (
-        f"The release has no column that can be measured: expected some of {_names(wanted)}, found "
-        f"{_names(released.columns)}. If columns were renamed, say which became which."
+        unlike("The original", original.columns, wanted)
+        or f"The release has no column that can be measured: expected some of {_names(wanted)}, "
+        f"found {released.width} others. If columns were renamed, say which became which; if the "
+        "file lacks a header, add one."
     )
 
 

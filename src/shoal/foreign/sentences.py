@@ -62,7 +62,7 @@ def how_scored(name: str, scale: Scale, axis: Axis) -> str:
 
 def _whence(scale: Scale) -> str:
     if scale.discrete:
-        return "the declared categories" if scale.declared else "the categories of the original"
+        return "the declared categories" if scale.declared else "the categories that occur"
     return "the declared bounds" if scale.declared else "the range of the original"
 
 

@@ -14,34 +14,60 @@ journal, not a write-ahead log: at rest it is one file, and a copy of it misses 
 removal itself may be lost with the power, and the journal, back from the dead, would undo an
 entry whose noise was published.
 
-Choosing by looking costs privacy too. A comparison of methods on the table of a source is a look,
-and the file keeps it for good: `Account.looked` says so to every later release. A look at public
-data is kept as well, and harms nothing. Files of version 1 know no looks; they are read as they
-are, and become version 2 with their first look.
+Figures of the confidential table that somebody reads, such as a comparison of methods on it, are an
+inspection, and the file keeps it for good: `Account.looked` says so to every later release. An
+inspection of public data is kept as well, and harms nothing. What all releases of a source cost
+together is derived from facts that stewards declared (`shoal.hazmat.composition`); the file holds
+nothing that was computed from a table: no count, no digest.
+
+Files of versions 1 and 2 are read as they are. The first transaction that writes to one brings it
+to version 3, or leaves it as it was. Its entries keep their numbers and have no declared facts; the
+order of inspections and entries, which it kept by the clock, is taken for the worse.
 
 Not promised: that nobody restores an old copy of the file, or spends on one population under
 two names.
 """
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from shoal.core import Neighbours
 from shoal.errors import ClaimViolationError, InputError, InternalError, did_you_mean
+from shoal.hazmat.accounts import Account, Entry, Glance, Look, What, number
+from shoal.hazmat.composition import Facts, folded
+
+__all__ = [
+    "Account",
+    "Entry",
+    "Facts",
+    "Glance",
+    "Look",
+    "Reservation",
+    "What",
+    "account",
+    "init",
+    "look",
+    "number",
+    "settle",
+    "show",
+    "spend",
+]
 
 PATIENCE = 30.0
 """Seconds to wait for other runs that write to the same file."""
 
+_NUMBER = re.compile(r"[1-9]\d{0,999}(/[1-9]\d{0,999})?", re.ASCII)
+_DAMAGED = "'{path}' is not a budget file of Shoal, or it is damaged."
 _APPLICATION = 0x53484F4C  # "SHOL", in the file's header
-_VERSION = 2
-_SCHEMA = """
+_VERSION = 3
+_TABLES = """
 CREATE TABLE source (
     name TEXT PRIMARY KEY,
     epsilon TEXT NOT NULL,
@@ -56,187 +82,51 @@ CREATE TABLE entry (
     method TEXT NOT NULL,
     epsilon TEXT,
     status TEXT NOT NULL CHECK (status IN ('reserved', 'released')),
-    note TEXT NOT NULL
+    note TEXT NOT NULL,
+    facts TEXT
 );
+"""
+_INSPECTIONS = """
+CREATE TABLE inspection (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    time TEXT NOT NULL,
+    source TEXT NOT NULL REFERENCES source (name),
+    kind TEXT NOT NULL CHECK (kind IN ('table', 'sample', 'selection')),
+    what TEXT NOT NULL,
+    policy TEXT NOT NULL,
+    note TEXT NOT NULL,
+    after INTEGER NOT NULL
+);
+"""
+_TRIGGERS = """
 CREATE TRIGGER entry_stays BEFORE DELETE ON entry
     BEGIN SELECT RAISE(ABORT, 'an entry is never deleted'); END;
 CREATE TRIGGER entry_holds BEFORE UPDATE ON entry
     WHEN OLD.status != 'reserved' OR NEW.status != 'released'
-        OR (OLD.id, OLD.time, OLD.source, OLD.policy, OLD.method, OLD.epsilon, OLD.note)
-        IS NOT (NEW.id, NEW.time, NEW.source, NEW.policy, NEW.method, NEW.epsilon, NEW.note)
+        OR (OLD.id, OLD.time, OLD.source, OLD.policy, OLD.method, OLD.epsilon, OLD.note, OLD.facts)
+        IS NOT
+        (NEW.id, NEW.time, NEW.source, NEW.policy, NEW.method, NEW.epsilon, NEW.note, NEW.facts)
     BEGIN SELECT RAISE(ABORT, 'an entry is only ever settled'); END;
 CREATE TRIGGER source_stays BEFORE DELETE ON source
     BEGIN SELECT RAISE(ABORT, 'a source is never deleted'); END;
 CREATE TRIGGER source_holds BEFORE UPDATE ON source
     BEGIN SELECT RAISE(ABORT, 'a source is never changed'); END;
+CREATE TRIGGER inspection_stays BEFORE DELETE ON inspection
+    BEGIN SELECT RAISE(ABORT, 'an inspection is never deleted'); END;
+CREATE TRIGGER inspection_holds BEFORE UPDATE ON inspection
+    BEGIN SELECT RAISE(ABORT, 'an inspection is never changed'); END;
 """
+# An entry of the second in which an inspection began, or of a later one, counts as later; so does
+# every entry with a larger number than such a one.
 _LOOKS = """
-CREATE TABLE look (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    time TEXT NOT NULL,
-    source TEXT NOT NULL REFERENCES source (name),
-    kind TEXT NOT NULL CHECK (kind IN ('table', 'sample', 'selection')),
-    policy TEXT NOT NULL,
-    note TEXT NOT NULL
-);
-CREATE TRIGGER look_stays BEFORE DELETE ON look
-    BEGIN SELECT RAISE(ABORT, 'a look is never deleted'); END;
-CREATE TRIGGER look_holds BEFORE UPDATE ON look
-    BEGIN SELECT RAISE(ABORT, 'a look is never changed'); END;
+INSERT INTO inspection (id, time, source, kind, what, policy, note, after)
+SELECT id, time, source, kind, 'compare', policy, note, coalesce(
+    (SELECT min(entry.id) - 1 FROM entry WHERE entry.time >= look.time),
+    (SELECT max(entry.id) FROM entry),
+    0
+) FROM look ORDER BY id;
+DROP TABLE look;
 """
-
-_INTERSECTION = (
-    "Source '{source}' has {count} releases without a proved epsilon. People who are in several"
-    " of them may be told apart by intersecting their groups, even if each release is"
-    " k-anonymous by itself."
-)
-_UNBOUNDED = (
-    "The cumulative epsilon of source '{source}' is none: it has {count} released or reserved"
-    " without a proved epsilon, so no epsilon bounds what all releases tell together."
-)
-
-
-_LOOKED = (
-    "Methods were compared on the table of source '{source}' itself, first on {time}. Every epsilon"
-    " of a later release holds only if its method and parameters were not chosen from this table."
-)
-
-
-class Look(StrEnum):
-    """What a comparison of methods looked at.
-
-    `table`: the confidential table. `sample`: public or synthetic data, or a release that is paid
-    for. `selection`: the confidential table, by a private selection that is paid for.
-    """
-
-    TABLE = "table"
-    SAMPLE = "sample"
-    SELECTION = "selection"
-
-
-@dataclass(frozen=True)
-class Glance:
-    """One comparison of methods, in the budget file.
-
-    Attributes:
-        time: of its start, UTC.
-        policy: digest of the policy.
-        note: public words; never a cell.
-    """
-
-    time: str
-    kind: Look
-    policy: str
-    note: str
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One release, or an attempt at one, in the budget file.
-
-    Attributes:
-        time: of the reservation, UTC.
-        policy: digest of the policy.
-        epsilon: in the neighbours of the source; None if the release has no proved epsilon.
-        status: `reserved` before the noise is drawn, `released` after the table is written. A
-            reserved entry counts as spent: its run may be under way, or was killed.
-        note: public words; never a cell.
-    """
-
-    id: int
-    time: str
-    source: str
-    policy: str
-    method: str
-    epsilon: Fraction | None
-    status: str
-    note: str
-
-
-@dataclass(frozen=True)
-class Account:
-    """One source with its budget and all its entries.
-
-    Attributes:
-        granted: the budget.
-        neighbours: in which the budget and its entries are counted.
-    """
-
-    source: str
-    granted: Fraction
-    neighbours: Neighbours
-    entries: tuple[Entry, ...]
-    looks: tuple[Glance, ...] = ()
-
-    @property
-    def looked(self) -> bool:
-        """Whether methods were compared on the table itself, in the open."""
-        return self._first_look is not None
-
-    @property
-    def spent(self) -> Fraction:
-        """Sum of the proved epsilons, reserved ones included."""
-        return sum((e.epsilon for e in self.entries if e.epsilon is not None), Fraction(0))
-
-    @property
-    def remaining(self) -> Fraction:
-        """What may still be spent."""
-        return self.granted - self.spent
-
-    @property
-    def unbounded(self) -> int:
-        """How many entries have no proved epsilon."""
-        return sum(entry.epsilon is None for entry in self.entries)
-
-    @property
-    def cumulative(self) -> Fraction | None:
-        """Epsilon of all releases together; None once one of them has none.
-
-        Of a release after a comparison on the table itself it is conditional, so that no number
-        stands for all. Times are whole seconds: one that began in the same counts as later.
-        """
-        first = self._first_look
-        chosen = first is not None and any(entry.time >= first for entry in self.entries)
-        return None if self.unbounded or chosen else self.spent
-
-    @property
-    def _first_look(self) -> str | None:
-        """When methods were first compared on the table itself."""
-        return next((look.time for look in self.looks if look.kind is Look.TABLE), None)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a steward should know before the next release of this source."""
-        texts = []
-        if self.unbounded:
-            count = "a release" if self.unbounded == 1 else f"{self.unbounded} releases"
-            texts.append(_UNBOUNDED.format(source=self.source, count=count))
-        if self.unbounded > 1:
-            texts.append(_INTERSECTION.format(source=self.source, count=self.unbounded))
-        if (first := self._first_look) is not None:
-            texts.append(_LOOKED.format(source=self.source, time=first))
-        return tuple(texts)
-
-    def __str__(self) -> str:
-        cumulative = "none" if self.cumulative is None else number(self.cumulative)
-        head = (
-            f"{self.source}: budget epsilon {number(self.granted)} ({self.neighbours.value}),"
-            f" spent {number(self.spent)}, remaining {number(self.remaining)},"
-            f" cumulative epsilon {cumulative}"
-        )
-        lines = [head]
-        for entry in self.entries:
-            epsilon = "unbounded" if entry.epsilon is None else f"epsilon {number(entry.epsilon)}"
-            note = f"  {entry.note}" if entry.note else ""
-            lines.append(
-                f"  {entry.id}  {entry.time}  {entry.method}  {epsilon}  {entry.status}{note}"
-            )
-        for look in self.looks:
-            note = f"  {look.note}" if look.note else ""
-            lines.append(f"  -  {look.time}  comparison of methods on: {look.kind.value}{note}")
-        if any(entry.status == "reserved" for entry in self.entries):
-            lines.append("  A reserved entry counts as spent: its run goes on, or was killed.")
-        return "\n".join(lines + [f"  ! {text}" for text in self.warnings])
 
 
 @dataclass(frozen=True)
@@ -248,7 +138,7 @@ class Reservation:
         epsilon: as booked, in the neighbours of the source.
         remaining: what is left of the budget after this.
         warnings: texts for the steward and the report.
-        looked: methods were compared on the table itself before.
+        looked: the table itself was inspected before.
     """
 
     id: int
@@ -268,14 +158,14 @@ def init(
 ) -> Account:
     """Grant a source a budget, in a new file or in one that has other sources.
 
-    A budget cannot be changed afterwards, and a name that differs from a known one in case or
-    spaces only is refused: either would be a way to spend twice.
+    A budget cannot be changed afterwards, and a name that `folded` does not tell from a known one
+    is refused: either would be a way to spend twice.
 
     Raises:
         InputError: if the file cannot be made or is something else, or the source is known.
     """
     name = source.strip()
-    if not name:
+    if not folded(name):
         raise InputError("source must name a population; got an empty name.")
     if epsilon <= 0:
         raise InputError(f"epsilon must be > 0 for a budget; got {number(epsilon)}.")
@@ -283,12 +173,11 @@ def init(
         raise InputError(f"No folder '{path.parent}' for the budget file '{path.name}'.")
     with _open(path, patience=patience, create=True) as connection:
         if _is_new(connection):
-            for statement in _statements(_SCHEMA + _LOOKS):
-                connection.execute(statement)
+            _run(connection, _TABLES + _INSPECTIONS + _TRIGGERS)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {_VERSION}")
-        _check_file(connection, path)
-        same = [known for known in _sources(connection) if _fold(known) == _fold(name)]
+        _bring_up_to_date(connection, path)
+        same = [known for known in _sources(connection, path) if folded(known) == folded(name)]
         if same:
             raise InputError(f"Source '{same[0]}' has a budget in '{path}' already; it stays.")
         connection.execute(
@@ -304,9 +193,10 @@ def show(path: Path, *, patience: float = PATIENCE) -> tuple[Account, ...]:
     Raises:
         InputError: if there is no such file, or it is something else.
     """
-    with _open(path, patience=patience) as connection:
-        _check_file(connection, path)
-        return tuple(_account(connection, name, path) for name in sorted(_sources(connection)))
+    with _read(path, patience=patience) as connection:
+        return tuple(
+            _account(connection, name, path) for name in sorted(_sources(connection, path))
+        )
 
 
 def spend(
@@ -314,7 +204,7 @@ def spend(
     source: str,
     *,
     epsilon: Fraction | None,
-    neighbours: Neighbours = Neighbours.CHANGE_ONE,
+    facts: Facts,
     policy: str,
     method: str,
     note: str = "",
@@ -326,8 +216,8 @@ def spend(
         path: the budget file.
         source: the population.
         epsilon: the proved price of the whole release; None if it has none, as k-anonymity.
-        neighbours: of the price. A price for add-remove is booked doubled where the budget
-            counts change-one (`shoal.hazmat.ledger`).
+        facts: what is declared of the release. A price for add-remove is booked doubled where
+            the budget counts change-one (`shoal.hazmat.ledger`).
         policy: digest of the policy.
         method: by its name in the policy.
         note: public words, such as the name of the output folder; never a cell.
@@ -340,24 +230,33 @@ def spend(
     if epsilon is not None and epsilon <= 0:
         raise InternalError(f"A release is booked with epsilon > 0 or none; got {epsilon}.")
     with _open(path, patience=patience, write=True) as connection:
-        _check_file(connection, path)
-        before = _account(connection, source, path)
-        price = None if epsilon is None else _price(epsilon, neighbours, before)
-        if price is not None and price > before.remaining:
-            raise ClaimViolationError(
-                f"The budget of source '{source}' does not hold this release: requested epsilon"
-                f" {number(price)}, remaining {number(before.remaining)}, difference"
-                f" {number(price - before.remaining)}. Nothing was spent."
-            )
+        _bring_up_to_date(connection, path)
+        before = _account(connection, _named(connection, source, path), path)
+        price = None if epsilon is None else _price(epsilon, facts.neighbours, before)
         cursor = connection.execute(
-            "INSERT INTO entry (time, source, policy, method, epsilon, status, note)"
-            " VALUES (?, ?, ?, ?, ?, 'reserved', ?)",
-            (_now(), source, policy, method, None if price is None else str(price), note),
+            "INSERT INTO entry (time, source, policy, method, epsilon, status, note, facts)"
+            " VALUES (?, ?, ?, ?, ?, 'reserved', ?, ?)",
+            (
+                _now(),
+                before.source,
+                policy,
+                method,
+                None if price is None else str(price),
+                note,
+                facts.to_json(),
+            ),
         )
-        after = _account(connection, source, path)
-        if cursor.lastrowid is None or after.remaining < 0:
-            raise InternalError("The budget file holds more than was granted.")
-        return Reservation(cursor.lastrowid, price, after.remaining, after.warnings, after.looked)
+        after = _account(connection, before.source, path)
+        if after.remaining < 0:
+            requested = after.spent - before.spent
+            raise ClaimViolationError(
+                f"The budget of source '{before.source}' does not hold this release: requested"
+                f" epsilon {number(requested)}, remaining {number(before.remaining)}, difference"
+                f" {number(-after.remaining)}. Nothing was spent."
+            )
+        if cursor.lastrowid is None:
+            raise InternalError("The budget file has no number for the entry.")
+        return Reservation(cursor.lastrowid, price, after.remaining, after.warnings, before.looked)
 
 
 def look(
@@ -365,16 +264,18 @@ def look(
     source: str,
     kind: Look,
     *,
+    what: What = What.COMPARE,
     policy: str,
     note: str = "",
     patience: float = PATIENCE,
 ) -> Account:
-    """Record a comparison of methods before it starts. It cannot be taken back.
+    """Record an inspection before it starts. It cannot be taken back.
 
     Args:
-        path: the budget file; one of version 1 becomes version 2.
+        path: the budget file.
         source: the population.
-        kind: what is looked at.
+        kind: what is inspected.
+        what: the command that does it.
         policy: digest of the policy.
         note: public words; never a cell.
         patience: seconds to wait for other runs.
@@ -383,24 +284,20 @@ def look(
         The source with all that is known of it now.
     """
     with _open(path, patience=patience, write=True) as connection:
-        _check_file(connection, path)
-        _account(connection, source, path)
-        if not _has_looks(connection):
-            for statement in _statements(_LOOKS):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        _bring_up_to_date(connection, path)
+        name = _named(connection, source, path)
         connection.execute(
-            "INSERT INTO look (time, source, kind, policy, note) VALUES (?, ?, ?, ?, ?)",
-            (_now(), source, kind.value, policy, note),
+            "INSERT INTO inspection (time, source, kind, what, policy, note, after)"
+            " VALUES (?, ?, ?, ?, ?, ?, (SELECT coalesce(max(id), 0) FROM entry))",
+            (_now(), name, kind.value, what.value, policy, note),
         )
-        return _account(connection, source, path)
+        return _account(connection, name, path)
 
 
 def account(path: Path, source: str, *, patience: float = PATIENCE) -> Account:
     """One source of a budget file."""
-    with _open(path, patience=patience) as connection:
-        _check_file(connection, path)
-        return _account(connection, source, path)
+    with _read(path, patience=patience) as connection:
+        return _account(connection, _named(connection, source, path), path)
 
 
 def settle(path: Path, reservation: int, *, patience: float = PATIENCE) -> None:
@@ -413,31 +310,13 @@ def settle(path: Path, reservation: int, *, patience: float = PATIENCE) -> None:
         InternalError: if no reserved entry has that number.
     """
     with _open(path, patience=patience, write=True) as connection:
-        _check_file(connection, path)
+        _bring_up_to_date(connection, path)
         cursor = connection.execute(
             "UPDATE entry SET status = 'released' WHERE id = ? AND status = 'reserved'",
             (reservation,),
         )
         if cursor.rowcount != 1:
             raise InternalError(f"No reserved entry {reservation} in '{path}' to settle.")
-
-
-def number(epsilon: Fraction) -> str:
-    """An exact number for people: as a decimal if that is short, else as a fraction.
-
-    >>> number(Fraction(1, 10)), number(Fraction(3)), number(Fraction(1, 3))
-    ('0.1', '3', '1/3')
-    """
-    epsilon = Fraction(epsilon)
-    for digits in range(10):
-        if (scaled := epsilon * 10**digits).denominator == 1:
-            return f"{'-' if scaled < 0 else ''}{_decimal(abs(scaled.numerator), digits)}"
-    return str(epsilon)
-
-
-def _decimal(scaled: int, digits: int) -> str:
-    whole, rest = divmod(scaled, 10**digits)
-    return f"{whole}.{rest:0{digits}d}" if digits else str(whole)
 
 
 def _price(epsilon: Fraction, neighbours: Neighbours, account: Account) -> Fraction:
@@ -491,21 +370,23 @@ def _explain(error: sqlite3.Error, path: Path, patience: float) -> InputError | 
             )
         case ["READONLY"] | ["CANTOPEN"] | ["PERM"]:
             return InputError(f"The budget file '{path}' or its folder may not be written to.")
-        case ["NOTADB"] | ["CORRUPT"]:
-            return InputError(f"'{path}' is not a budget file of Shoal, or it is damaged.")
+        case ["NOTADB"] | ["CORRUPT"] | ["ERROR"]:  # The last: another table than ours.
+            return InputError(_DAMAGED.format(path=path))
+        case [] if isinstance(error, sqlite3.OperationalError):  # A text that is no UTF-8.
+            return InputError(_DAMAGED.format(path=path))
         case ["FULL"] | ["IOERR"]:
             return InputError(f"The disk refused to write the budget file '{path}': {error}.")
         case _:
             return InternalError(f"The budget file '{path}' failed: {error}.")
 
 
-def _statements(script: str) -> Iterator[str]:
-    """The statements of a script one by one; `executescript` would commit before them."""
+def _run(connection: sqlite3.Connection, script: str) -> None:
+    """Run the statements of a script one by one; `executescript` would commit before them."""
     statement = ""
     for line in script.splitlines():
         statement += line + "\n"
         if sqlite3.complete_statement(statement):
-            yield statement
+            connection.execute(statement)
             statement = ""
 
 
@@ -515,10 +396,42 @@ def _is_new(connection: sqlite3.Connection) -> bool:
     return bool(tables == 0 and application == 0)
 
 
-def _check_file(connection: sqlite3.Connection, path: Path) -> None:
+@contextmanager
+def _read(path: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
+    """Open the file to read it; one of an older version as it would be in this one."""
+    with _open(path, patience=patience) as connection:
+        if (version := _check_file(connection, path)) == _VERSION:
+            yield connection
+            return
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+            connection.backup(copy)
+            _migrate(copy, version)
+            yield copy
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
+    """Check the file, and bring one of an older version to this one."""
+    if (version := _check_file(connection, path)) < _VERSION:
+        _migrate(connection, version)
+
+
+def _migrate(connection: sqlite3.Connection, version: int) -> None:
+    triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+    for (name,) in triggers.fetchall():
+        connection.execute(f'DROP TRIGGER "{name}"')
+    connection.execute("ALTER TABLE entry ADD COLUMN facts TEXT")
+    _run(connection, _INSPECTIONS)
+    if version > 1:
+        _run(connection, _LOOKS)
+    _run(connection, _TRIGGERS)
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
+
+
+def _check_file(connection: sqlite3.Connection, path: Path) -> int:
+    """Refuse what is no budget file of ours; its version."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION:
-        raise InputError(f"'{path}' is not a budget file of Shoal, or it is damaged.")
+        raise InputError(_DAMAGED.format(path=path))
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > _VERSION:
         raise InputError(
@@ -531,59 +444,71 @@ def _check_file(connection: sqlite3.Connection, path: Path) -> None:
             f"The budget file '{path}' was switched to journal mode '{mode}'; only 'delete' is"
             " kept through a crash here."
         )
+    return int(version)
 
 
-def _sources(connection: sqlite3.Connection) -> list[str]:
-    return [name for (name,) in connection.execute("SELECT name FROM source")]
+def _sources(connection: sqlite3.Connection, path: Path) -> list[str]:
+    names = [name for (name,) in connection.execute("SELECT name FROM source")]
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(_DAMAGED.format(path=path))
+    return names
+
+
+def _named(connection: sqlite3.Connection, source: str, path: Path) -> str:
+    """The name of a source as the file has it."""
+    known = _sources(connection, path)
+    same = [name for name in known if folded(name) == folded(source)]
+    if not same:
+        raise InputError(f"No source named '{source}' in '{path}'.{did_you_mean(source, known)}")
+    if len(same) > 1:
+        raise InputError(
+            f"The budget file '{path}' has {len(same)} sources of the name '{source}', which differ"
+            " in how their letters are coded. Their people may be the same, so neither is used."
+        )
+    return same[0]
 
 
 def _account(connection: sqlite3.Connection, source: str, path: Path) -> Account:
-    row = connection.execute(
+    """A source by the name that the file has."""
+    epsilon, neighbours = connection.execute(
         "SELECT epsilon, neighbours FROM source WHERE name = ?", (source,)
     ).fetchone()
-    if row is None:
-        known = _sources(connection)
-        raise InputError(f"No source named '{source}' in '{path}'.{did_you_mean(source, known)}")
     entries = connection.execute(
-        "SELECT id, time, source, policy, method, epsilon, status, note FROM entry"
+        "SELECT id, time, source, policy, method, epsilon, status, note, facts FROM entry"
         " WHERE source = ? ORDER BY id",
+        (source,),
+    )
+    looks = connection.execute(
+        "SELECT time, kind, what, policy, note, after FROM inspection WHERE source = ? ORDER BY id",
         (source,),
     )
     try:
         return Account(
             source,
-            Fraction(row[0]),
-            Neighbours(row[1]),
+            _fraction(epsilon),
+            Neighbours(neighbours),
             tuple(map(_entry, entries)),
-            _looks(connection, source),
+            tuple(
+                Glance(time, Look(kind), What(what), policy, note, after)
+                for time, kind, what, policy, note, after in looks
+            ),
         )
-    except ValueError:
-        raise InputError(f"'{path}' is not a budget file of Shoal, or it is damaged.") from None
-
-
-def _has_looks(connection: sqlite3.Connection) -> bool:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return bool(version >= 2)
-
-
-def _looks(connection: sqlite3.Connection, source: str) -> tuple[Glance, ...]:
-    if not _has_looks(connection):
-        return ()
-    rows = connection.execute(
-        "SELECT time, kind, policy, note FROM look WHERE source = ? ORDER BY id", (source,)
-    )
-    return tuple(Glance(time, Look(kind), policy, note) for time, kind, policy, note in rows)
+    except (ValueError, TypeError):  # What pydantic refuses is a ValueError.
+        raise InputError(_DAMAGED.format(path=path)) from None
 
 
 def _entry(cells: tuple[Any, ...]) -> Entry:
-    names = ("id", "time", "source", "policy", "method", "epsilon", "status", "note")
-    row = dict(zip(names, cells, strict=True))
-    epsilon = row.pop("epsilon")
-    return Entry(epsilon=None if epsilon is None else Fraction(epsilon), **row)
+    id_, time, source, policy, method, epsilon, status, note, facts = cells
+    price = None if epsilon is None else _fraction(epsilon)
+    declared = None if facts is None else Facts.of_json(facts)
+    return Entry(id_, time, source, policy, method, price, status, note, declared)
 
 
-def _fold(name: str) -> str:
-    return "".join(name.casefold().split())
+def _fraction(text: object) -> Fraction:
+    """A number above 0 as it is written here, and no other text: 1e999999999 takes days to read."""
+    if not (isinstance(text, str) and _NUMBER.fullmatch(text)):
+        raise ValueError
+    return Fraction(text)
 
 
 def _now() -> str:

@@ -29,8 +29,13 @@ class Penalty(NamedTuple):
 
     @property
     def granularity(self) -> float:
-        """What is left: 1 - penalty."""
+        """What is left of the detail, 1 - penalty: 1 is exact, 0 is suppressed."""
         return 1.0 - self.overall
+
+    @property
+    def granularities(self) -> tuple[float, ...]:
+        """The same by axis."""
+        return tuple(1.0 - penalty for penalty in self.axes)
 
 
 def discernibility(
@@ -84,7 +89,9 @@ def average_class_size(labels: ArrayLike, *, k: int = 1, weights: ArrayLike | No
     return float(heavy.sum() / (number * k)) if number else 0.0
 
 
-def certainty_penalty(boxes: Boxes, lows: ArrayLike, highs: ArrayLike) -> Penalty:
+def certainty_penalty(
+    boxes: Boxes, lows: ArrayLike, highs: ArrayLike, *, gap: ArrayLike = 0.0
+) -> Penalty:
     """Mean width of the cells, in units of the width of their axis.
 
         numbers      (upper - lower) / (high - low)
@@ -92,6 +99,9 @@ def certainty_penalty(boxes: Boxes, lows: ArrayLike, highs: ArrayLike) -> Penalt
 
     weighted by persons, then averaged over axes. An exact cell has 0, a suppressed one 1. An
     axis without width, or with one category, has 0.
+
+    A box may hold more than its cell: a set of categories that are no neighbours is kept as all
+    between them. `gap` is how much more, boxes by axes, and does not count.
 
     For categories Xu et al. divide by the number of categories instead, and give a single
     one 0; the form here, of Iyengar, has the same ends and no jump between.
@@ -113,6 +123,7 @@ def certainty_penalty(boxes: Boxes, lows: ArrayLike, highs: ArrayLike) -> Penalt
     room = high - low - unit
     # Cells that stick out of the domain, as noisy ones may, are cut to it.
     cells = np.clip(boxes.upper, low, high) - np.clip(boxes.lower, low, high) - unit
+    cells = cells - np.asarray(gap, dtype=np.float64)
     shares = np.maximum(cells, 0.0) / np.where(room > 0, room, 1.0)
     if boxes.total <= 0 or not d:
         return Penalty(0.0, (0.0,) * d)

@@ -102,6 +102,37 @@ def sse_over_sst(original: Floats, released: Floats) -> float:
     return lost / whole
 
 
+def of_spread(original: Floats, released: Floats, *, paired: bool) -> tuple[float | None, str]:
+    """Loss of a column in units of the original's spread, or why it is no finite number.
+
+    `sse_over_sst` where rows correspond, `rank_matched` where they do not. A column that is
+    missing throughout in one table alone is lost or invented: 0 would call that no loss, and
+    there is no number.
+
+    Returns:
+        The loss, and an empty text; or none, and the reason as a clause.
+
+    >>> of_spread(np.array([2.0, 2.0]), np.array([2.0, 3.0]), paired=True)
+    (None, 'all its numbers in the original are equal, and the release changes them')
+    """
+    x, y = (column[~np.isnan(column)] for column in (original, released))
+    if not x.size or not y.size:
+        if x.size == y.size:
+            return 0.0, ""
+        return None, f"it has no number in the {'release' if x.size else 'original'}"
+    if paired:
+        both = ~np.isnan(original) & ~np.isnan(released)
+        x, y = original[both], released[both]
+        if not x.size:
+            return None, "no row has its number in both tables"
+    found = sse_over_sst(x, y) if paired else rank_matched(x, y)
+    if np.isfinite(found):
+        return found, ""
+    if np.ptp(x) == 0:
+        return None, "all its numbers in the original are equal, and the release changes them"
+    return None, "its spread in the original is too small to divide by"
+
+
 def share_changed(original: NDArray[np.int64], released: NDArray[np.int64]) -> float:
     """Share of the rows whose category changed, missing being a category.
 

@@ -358,8 +358,8 @@ def _places(
 
     def find(level: Any) -> int:
         if isinstance(level, list | dict) or level not in place:
-            close = did_you_mean(str(level), [str(known) for known in levels])
-            raise InputError(f"{where}: no category {level!r}.{close}")
+            # No guess: a category that the policy does not state is a cell of the original.
+            raise InputError(f"{where}: no category {level!r}.")
         return place[level]
 
     match condition:

@@ -4,13 +4,14 @@
 confidential as it. Sampling here carries no privacy: it is seeded, so that figures repeat.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from shoal import foreign, io
+from shoal import booking, foreign, inputs, io
 from shoal import policy as policies
 from shoal.core import Policy, Progress, Release, ReleaseForm, silent
 from shoal.errors import InputError, did_you_mean
@@ -21,7 +22,8 @@ from shoal.measuring.sides import Sides
 ATTACKS = tuple(risk.ATTACKS_BY_NAME)
 MEASURES = tuple(utility.MEASURES)
 
-__all__ = ["ATTACKS", "MEASURES", "Better", "Figure", "Measurement", "Part", "measure"]
+__all__ = ["ATTACKS", "MEASURES", "Better", "Figure", "Measurement", "Part", "measure",
+           "measure_frames"]  # fmt: skip
 
 
 def measure(
@@ -35,9 +37,12 @@ def measure(
     aligned: bool | None = None,
     rename: Mapping[str, str] | None = None,
     seed: int = 0,
+    tell: Callable[[str], None] = lambda _sentence: None,
     progress: Progress = silent,
 ) -> Measurement:
     """Measure what a release keeps and what it tells.
+
+    This is an inspection of the original. It is recorded in the policy's budget file first.
 
     Args:
         original: the table that the policy describes: pandas, Polars or PyArrow.
@@ -52,34 +57,68 @@ def measure(
             both tables tells it too.
         rename: for columns that the release calls otherwise: its name to the policy's.
         seed: of the samples that are drawn.
+        tell: called with what it costs that the original is inspected, in sentences.
         progress: called with the stage and how far it is.
 
     Raises:
         InputError: the tables or the policy cannot be used as they are.
     """
+    inputs.check_options(seed=seed)
     policy = policies.load(policy)
-    wanted = _parts(only)
-    which = _names(which)
+    _parts(only), _names(which)  # what is refused is no inspection
+    for sentence in booking.record_inspection(policy, what="measure"):
+        tell(sentence)
     if isinstance(released, Release):
         form = released.manifest["release_form"]
         aligned = form == ReleaseForm.ROW_ALIGNED.value if aligned is None else aligned
         released = released.data
-    before, after = io.from_native(original).frame, io.from_native(released).frame
+    return measure_frames(
+        io.from_native(original).frame,
+        io.from_native(released).frame,
+        policy,
+        control=None if control is None else io.from_native(control).frame,
+        only=only,
+        which=which,
+        aligned=aligned,
+        rename=rename,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def measure_frames(
+    original: pl.DataFrame,
+    released: pl.DataFrame,
+    policy: Policy,
+    *,
+    control: pl.DataFrame | None,
+    came: pl.DataFrame | None = None,
+    only: Part | str | None = None,
+    which: Collection[str] | None = None,
+    aligned: bool | None = None,
+    rename: Mapping[str, str] | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Measurement:
+    """Measure frames; see `measure`.
+
+    Where the original was clamped, `came` is the table before that: people are alone, or not, in
+    the table as it came.
+    """
+    wanted, which = _parts(only), _names(which)
     progress("reading the release", 0, 1)
-    reading = foreign.read(before, after, policy, rename=rename, aligned=aligned)
+    reading = foreign.read(
+        original, released, policy, control=control, rename=rename, aligned=aligned
+    )
     sides = Sides.of(reading)
     figures: list[Figure] = []
     skipped: list[str] = []
     queries: tuple[float, ...] = ()
-    others = None
-    if control is not None:
-        people = io.from_native(control).frame
-        others = sides.of_people(foreign.read(people, after, policy, rename=rename))
     if Part.RISK in wanted:
         found = risk.measure(
             sides,
-            others,
             policy,
+            came=original if came is None else came,
             which=which,
             rng=np.random.default_rng([seed, 1]),
             progress=progress,
@@ -89,7 +128,6 @@ def measure(
     if Part.UTILITY in wanted:
         kept = utility.measure(
             sides,
-            others,
             policy,
             which=which,
             rng=np.random.default_rng([seed, 2]),
@@ -103,7 +141,7 @@ def measure(
         skipped=tuple(skipped),
         how=reading.how,
         findings=reading.findings,
-        rows=(before.height, after.height),
+        rows=(original.height, released.height),
         queries=queries,
     )
 

@@ -33,9 +33,7 @@ def target(sides: Sides, policy: Policy) -> int:
     return confidential[0]
 
 
-def learned(
-    sides: Sides, control: Sides | None, axis: int, rng: np.random.Generator
-) -> Iterator[Figure]:
+def learned(sides: Sides, axis: int, rng: np.random.Generator) -> Iterator[Figure]:
     """A model trained on the release and on the original, tested on original rows.
 
     Tested on the people not in the table where some are handed in, which is fair; otherwise on a
@@ -47,8 +45,8 @@ def learned(
     name = sides.names[axis]
     order = rng.permutation(len(sides.places))
     fifth = max(len(order) // 5, 1)
-    if control is not None:
-        tested, whom = control.places, "people not in the table"
+    if sides.control is not None:
+        tested, whom = sides.control, "people not in the table"
     else:
         tested, whom = sides.places[order[:fifth]], "people whom both have seen"
     classify = sides.discrete[axis]
@@ -87,16 +85,22 @@ def regressed(sides: Sides, formula: str) -> Iterator[Figure]:
     overlaps = learning.interval_overlap(fits[0], fits[1])
     model = formula.strip()
     text = f"Intervals of {model} overlap by {overlaps.mean:.0%} on average."
-    yield Figure(Part.UTILITY, "own regression", model, overlaps.mean, Better.HIGHER, text)
+    yield Figure(Part.UTILITY, "own regression", model, overlaps.mean, Better.HIGHER, text,
+                 reason="the original determines none of its coefficients")  # fmt: skip
     order = sorted(range(len(labels)), key=lambda place: np.nan_to_num(overlaps.each[place], nan=2))
     for place in order:
-        before, after = (float(fit.coefficients[place]) for fit in fits)
+        before, after = (_coefficient(fit.coefficients[place]) for fit in fits)
         text = (
-            f"{labels[place]}: {before:.4g} in the original, {after:.4g} in the release; intervals "
+            f"{labels[place]}: {before} in the original, {after} in the release; intervals "
             f"overlap by {overlaps.each[place]:.0%}."
         )
         yield Figure(Part.UTILITY, "interval overlap", labels[place], overlaps.each[place],
-                     Better.HIGHER, text)  # fmt: skip
+                     Better.HIGHER, text,
+                     reason="the original does not determine the coefficient")  # fmt: skip
+
+
+def _coefficient(value: float) -> str:
+    return f"{value:.4g}" if np.isfinite(value) else "not determined"
 
 
 def _axis(sides: Sides, term: str, formula: str) -> int:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from html import escape
 from math import isfinite
@@ -36,28 +36,44 @@ class Figure:
     Attributes:
         measure: its name, a heading of the documentation.
         subject: a column, some columns, a group of people, or the table.
-        value: an estimate where something was sampled, and a plain number where nothing was.
+        value: an estimate where something was sampled, and a plain number where nothing was;
+            none where these tables give no finite number, and then the sentence says why.
         better: which direction is welcome to the steward.
         baseline: what guessing, or the original, gives without the release.
         control: the same attack on people who are not in the table.
         residual: the advantage over those people, of what was left to gain.
         sentence: the figure in plain words.
+        reason: why it may have no finite value, as a clause; used where it has none.
     """
 
     part: Part
     measure: str
     subject: str
-    value: float | Estimate
+    value: float | Estimate | None
     better: Better
     sentence: str
     baseline: float | Estimate | None = None
     control: float | Estimate | None = None
     residual: Estimate | None = None
+    reason: str = ""
 
     @property
     def point(self) -> float:
-        """The figure itself, without its interval."""
-        return self.value.value if isinstance(self.value, Estimate) else self.value
+        """The figure itself, without its interval; NaN where there is none."""
+        value = self.value.value if isinstance(self.value, Estimate) else self.value
+        return float("nan") if value is None else value
+
+    def settled(self) -> "Figure":
+        """The same figure; without a value, and with the reason, where it is no finite number."""
+        baseline, control = (
+            value if _is_finite(value) else None for value in (self.baseline, self.control)
+        )
+        residual = self.residual if _is_finite(self.residual) else None
+        if _is_finite(self.value):
+            return replace(self, baseline=baseline, control=control, residual=residual)
+        why = self.reason or "these tables give no finite number"
+        text = f"The {self.measure} of {self.subject} cannot be computed: {why}."
+        return replace(self, value=None, baseline=None, control=None, residual=None, sentence=text)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +124,7 @@ class Measurement:
             "rows": {"original": self.rows[0], "released": self.rows[1]},
             "findings": list(self.findings),
             "how": list(self.how),
-            "figures": [_finite(row) for row in self.to_frame().to_dicts()] if self.figures else [],
+            "figures": self.to_frame().to_dicts() if self.figures else [],
             "skipped": list(self.skipped),
         }
 
@@ -177,12 +193,12 @@ def _ends(prefix: str, value: float | Estimate | None) -> dict[str, float | None
     return {name: None if value is None else float(value), low: None, high: None}
 
 
-def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Write infinite numbers as text, which JSON has no number for."""
-    return {
-        key: str(value) if isinstance(value, float) and not isfinite(value) else value
-        for key, value in row.items()
-    }
+def _is_finite(value: float | Estimate | None) -> bool:
+    """Whether a value and both ends of its interval are numbers; no value is none."""
+    if value is None:
+        return False
+    ends = (value.value, value.low, value.high) if isinstance(value, Estimate) else (value,)
+    return all(map(isfinite, ends))
 
 
 def _bars(figures: Iterable[Figure], title: str) -> dict[str, Any]:

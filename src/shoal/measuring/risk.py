@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from shoal import figures
 from shoal.core import Estimate, Policy, Progress, Role
 from shoal.errors import InputError
 from shoal.measures import bayes, guidance, linkage, uniques
@@ -58,14 +60,14 @@ class Task:
     """What every attack is handed.
 
     Attributes:
-        control: people not in the table, beside the same release.
         secret: the axis that attacks try to guess.
+        came: the original as it came, before any step of the policy.
     """
 
     sides: Sides
-    control: Sides | None
     secret: int | None
     rng: np.random.Generator
+    came: pl.DataFrame
 
     @property
     def known(self) -> list[int]:
@@ -93,23 +95,23 @@ class Task:
 
 def measure(
     sides: Sides,
-    control: Sides | None,
     policy: Policy,
     *,
+    came: pl.DataFrame,
     which: Collection[str],
     rng: np.random.Generator,
     progress: Progress,
 ) -> Risk:
     """Run the named attacks, as far as these tables allow."""
     secret = _secret(sides, policy)
-    figures, skipped = take(
+    found, skipped = take(
         ATTACKS_BY_NAME,
-        lambda own: Task(sides, control, secret, own),
+        lambda own: Task(sides, secret, own, came),
         which=which,
         rng=rng,
         progress=lambda name, done, all_: progress(f"measuring risk: {name}", done, all_),
     )
-    return Risk(figures, skipped if control is not None else (NO_CONTROL + ".", *skipped))
+    return Risk(found, skipped if sides.control is not None else (NO_CONTROL + ".", *skipped))
 
 
 def _secret(sides: Sides, policy: Policy) -> int | None:
@@ -137,10 +139,9 @@ def _naive_bayes(task: Task) -> Iterator[Figure]:
         values=int(sides.highs[axis]),
         weights=sides.released.weights,
     )
-    control = None
-    if task.control is not None:
-        others = bayes.guess(model, task.control.places[:, known])
-        control = (others, task.control.codes(axis))
+    control, outside = None, sides.outside(known, axis)
+    if outside is not None:
+        control = (bayes.guess(model, outside[0]), outside[1])
     guesses = bayes.guess(model, sides.places[:, known])
     found = bayes.empirical_privacy(guesses, sides.codes(axis), control=control)
     name = sides.names[axis]
@@ -151,6 +152,7 @@ def _naive_bayes(task: Task) -> Iterator[Figure]:
     yield Figure(
         Part.RISK, "breach increase", name, found.breach_increase, Better.LOWER,
         f"{text}the most frequent value would be.",
+        reason="too few guesses are right for a ratio",
     )  # fmt: skip
     text = f"Of the {found.top_people:,} people whom the attacker is surest of, "
     yield Figure(
@@ -174,9 +176,7 @@ def _boosting(task: Task) -> Iterator[Figure]:
     }
     name = sides.names[axis]
     if sides.discrete[axis]:
-        control = None
-        if task.control is not None:
-            control = (task.control.places[:, known], task.control.codes(axis))
+        control = sides.outside(known, axis)
         model = prediction.learn_codes(*boxes, sides.codes(axis, released=True), **settings)
         found = prediction.code_attack(
             model, sides.places[:, known], sides.codes(axis), rng=task.rng, control=control
@@ -185,8 +185,8 @@ def _boosting(task: Task) -> Iterator[Figure]:
         return
     model = prediction.learn_numbers(*boxes, sides.midpoints[:, axis], **settings)
     inside, outside = (
-        None if people is None else _some(people.places, prediction.TARGETS, task.rng)
-        for people in (sides, task.control)
+        None if people is None else _some(people, prediction.TARGETS, task.rng)
+        for people in (sides.places, sides.control)
     )
     guesses, others = (
         None if people is None else (prediction.guess_numbers(model, people[:, known]),
@@ -238,7 +238,7 @@ def _linkage(task: Task) -> Iterator[Figure]:
 def _closeness(task: Task) -> Iterator[Figure]:
     """Whether the release lies nearer to people in the table than to others."""
     task.rows()
-    if task.control is None:
+    if task.sides.control is None:
         return
     axes = list(range(len(task.sides.names)))
     released = _embedded(task.sides, task.sides.midpoints, axes)
@@ -246,7 +246,7 @@ def _closeness(task: Task) -> Iterator[Figure]:
     most = CLOSE if released.shape[1] <= linkage.TREE_AXES else max(FEWEST, task.people(CLOSE) // 2)
     inside, outside = (
         _embedded(task.sides, _some(places, most, task.rng), axes)
-        for places in (task.sides.places, task.control.places)
+        for places in (task.sides.places, task.sides.control)
     )
     found = linkage.closeness(released, inside, outside, rng=task.rng, sample=None)
     text = (
@@ -265,17 +265,18 @@ def _uniques(task: Task) -> Iterator[Figure]:
     """Who is alone with the quasi-identifiers, in the table and by its weights beyond it."""
     task.rows()
     sides, known = task.sides, task.known
-    before = uniques.uniques(sides.places[:, known])
+    names, rows = [sides.names[axis] for axis in known], task.came.height
+    before = figures.alone(task.came, sides.schema, names) or 0
     # Both ends of a cell go together; a suppressed cell matches any.
     released = np.column_stack([_classes(sides, axis) for axis in known])
     hidden = sides.suppressed[:, known]
     after = uniques.uniques(released, hidden=hidden)
     text = (
         f"{after.uniques:,} of {after.records:,} released rows are alone with "
-        f"{_listed(sides, known)}; {before.uniques:,} of {before.records:,} were."
+        f"{_listed(sides, known)}; {before:,} of {rows:,} were in the original."
     )
     yield Figure(Part.RISK, "uniques", _listed(sides, known), after.share, Better.LOWER, text,
-                 before.share)  # fmt: skip
+                 before / rows)  # fmt: skip
     weights = sides.released.weights if sides.reading.weights is not None else None
     single = uniques.individual_risk(released, weights, hidden=hidden)
     whom = "by their weights" if weights is not None else "if the table is the whole population"
@@ -302,14 +303,14 @@ def _singling_out(task: Task) -> Iterator[Figure]:
     """First question of the guidance."""
     task.rows()
     sides = task.sides
-    others = None if task.control is None else task.control.places
     sorts = [("one column", 1)]
     if len(sides.names) > 1:
         sorts.append(("several columns", min(3, len(sides.names))))
     for subject, attributes in sorts:
         found = guidance.singling_out(
             sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
-            rng=task.rng, attributes=attributes, control=others, attacks=task.people(ATTACKS),
+            rng=task.rng, attributes=attributes, control=sides.control,
+            attacks=task.people(ATTACKS),
         )  # fmt: skip
         text = (
             f"Of 100 conditions on {subject} that fit one released row, {_hundred(found.main)} fit "
@@ -328,10 +329,10 @@ def _linkability(task: Task) -> Iterator[Figure]:
     keys = sides.keys
     first = keys if 0 < len(keys) < len(axes) else axes[: len(axes) // 2]
     second = [axis for axis in axes if axis not in first]
-    others = None if task.control is None else task.control.places
     found = guidance.linkability(
         sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
-        first=first, second=second, rng=task.rng, control=others, attacks=task.people(ATTACKS),
+        first=first, second=second, rng=task.rng, control=sides.control,
+        attacks=task.people(ATTACKS),
     )  # fmt: skip
     text = (
         f"Two files, one with {_listed(sides, first)} and one with the rest, are linked through "
@@ -348,8 +349,8 @@ def _inference(task: Task) -> Iterator[Figure]:
         if axis in known:
             continue
         others = None
-        if task.control is not None:
-            others = (task.control.places[:, known], task.control.places[:, axis])
+        if sides.control is not None:
+            others = (sides.control[:, known], sides.control[:, axis])
         found = guidance.inference(
             sides.released.lower[:, known], sides.released.upper[:, known],
             sides.midpoints[:, axis], sides.places[:, known], sides.places[:, axis],

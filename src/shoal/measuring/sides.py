@@ -6,10 +6,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Kind, Role, Schema
+from shoal.core import Decomposition, Kind, Role, Schema
 from shoal.foreign import Reading
 from shoal.leaves import level_order
 from shoal.measures.boxes import Boxes
+from shoal.table import Table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,6 +27,9 @@ class Sides:
         original: the same as boxes, weighted where the policy names a weight.
         released: the release as boxes.
         suppressed: released boxes by axes: the cell tells nothing.
+        gap: released boxes by axes: width of the places that a box holds and its cell does not.
+        control: places of people who are not in the original, on the same axes and over the same
+            categories; none where none were handed in.
     """
 
     reading: Reading
@@ -36,16 +40,20 @@ class Sides:
     suppressed: NDArray[np.bool_]
     lows: Floats
     highs: Floats
+    gap: Floats
+    control: Floats | None = None
 
     @classmethod
     def of(cls, reading: Reading) -> "Sides":
         """Lay both tables over the axes of a reading."""
         names, places, domains = reading.columns, reading.places, reading.domains
-        discrete = reading.discrete
+        discrete, outside = reading.discrete, reading.outside
         tree = reading.tree
         if tree is not None and tree.column is not None:
             names = (*names, tree.column)
-            places = np.column_stack([places, _value_places(reading)])
+            places = np.column_stack([places, _value_places(reading.original, tree)])
+            if outside is not None and reading.control is not None:
+                outside = np.column_stack([outside, _value_places(reading.control, tree)])
             domains = np.vstack([domains, [0.0, len(tree.values)]])
             discrete = (*discrete, True)
         low, high = domains[:, 0], domains[:, 1]
@@ -53,12 +61,14 @@ class Sides:
             ends = (reading.domains[:, 0], reading.domains[:, 1])
             released = Boxes.of(tree, domain=ends)
             suppressed = np.zeros(released.lower.shape, np.bool_)
+            gap = np.zeros(released.lower.shape)
         else:
             ones = np.ones(len(reading.lower))
             lower, upper, suppressed = _missing_as_value(reading)
             released = Boxes(lower, upper, ones, discrete)
+            gap = reading.gap
         original = Boxes.points(places, discrete=discrete, domain=(low, high))
-        laid = cls(reading, names, places, original, released, suppressed, low, high)
+        laid = cls(reading, names, places, original, released, suppressed, low, high, gap, outside)
         return laid._weighted()
 
     def _weighted(self) -> "Sides":
@@ -80,6 +90,8 @@ class Sides:
             suppressed=self.suppressed[:, kept],
             lows=self.lows[kept],
             highs=self.highs[kept],
+            gap=self.gap[:, kept],
+            control=None if self.control is None else self.control[:, kept],
         )
 
     @property
@@ -130,12 +142,23 @@ class Sides:
             places = np.where(exact, table.lower[:, axis], np.nan)
         else:
             places = self.places[:, axis]
+        return self._coded(places, axis)
+
+    def outside(self, axes: list[int], axis: int) -> tuple[Floats, Ints] | None:
+        """Of the people not in the original: places on some axes, and codes on a discrete one.
+
+        Where the original has no such cell, a missing category lies outside the domain, and is
+        unknown.
+        """
+        if self.control is None:
+            return None
+        places = self.control[:, axes]
+        beyond = np.asarray(self.discrete)[axes] & (places >= self.highs[axes])
+        return np.where(beyond, np.nan, places), self._coded(self.control[:, axis], axis)
+
+    def _coded(self, places: Floats, axis: int) -> Ints:
         count = len(self.levels(axis))
         return np.where(np.isnan(places) | (places >= count), -1, places).astype(np.int64)
-
-    def of_people(self, reading: Reading) -> "Sides":
-        """The same release beside other people, e.g. those who are not in it."""
-        return replace(Sides.of(reading), released=self.released, suppressed=self.suppressed)
 
 
 def _missing_as_value(reading: Reading) -> tuple[Floats, Floats, NDArray[np.bool_]]:
@@ -156,10 +179,8 @@ def _some(boxes: Boxes, axes: list[int], weights: Floats) -> Boxes:
     return Boxes(boxes.lower[:, axes], boxes.upper[:, axes], weights, discrete)
 
 
-def _value_places(reading: Reading) -> Floats:
-    """Place of each original record's counted value, in the order of the tree's own values."""
-    tree, table = reading.tree, reading.original
-    assert tree is not None  # noqa: S101 (the caller saw to it)
+def _value_places(table: Table, tree: Decomposition) -> Floats:
+    """Place of each record's counted value, in the order of the tree's own values."""
     name = tree.column or ""
     places = {value: float(place) for place, value in enumerate(tree.values)}
     if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:

@@ -22,7 +22,8 @@ def take(
 ) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
     """Figures of the named measures, and why others could not be taken.
 
-    Each has draws of its own, so that it does not depend on which others are taken.
+    Each has draws of its own, so that it does not depend on which others are taken. No figure is
+    infinite: where these tables give no number, it has none, and says why.
 
     Args:
         measures: all there are, by name.
@@ -40,7 +41,7 @@ def take(
             continue
         progress(name, number, len(measures))
         try:
-            figures += measure(task(own))
+            figures += [figure.settled() for figure in measure(task(own))]
         except InputError as reason:
             skipped.append(f"{name}: {reason}")
     return tuple(figures), tuple(skipped)

@@ -4,17 +4,15 @@ Each measure stands in a function of its own that yields figures. One that canno
 tables is skipped, with a sentence that says why.
 """
 
-import tomllib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from math import isnan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal import inputs
 from shoal.core import Estimate, Policy, Progress
 from shoal.errors import InputError
 from shoal.measures import distribution, generalisation, loss, moments, workload
@@ -51,7 +49,6 @@ class Task:
     """What every measure is handed."""
 
     sides: Sides
-    control: Sides | None
     policy: Policy
     rng: np.random.Generator
     errors: list[float]
@@ -59,7 +56,6 @@ class Task:
 
 def measure(
     sides: Sides,
-    control: Sides | None,
     policy: Policy,
     *,
     which: Collection[str],
@@ -70,13 +66,12 @@ def measure(
     errors: list[float] = []
     figures, skipped = take(
         MEASURES,
-        lambda own: Task(sides, control, policy, own, errors),
+        lambda own: Task(sides, policy, own, errors),
         which=which,
         rng=rng,
         progress=lambda name, done, all_: progress(f"measuring utility: {name}", done, all_),
     )
-    known = tuple(one for one in figures if not isnan(one.point))
-    return Utility(known, skipped, tuple(errors))
+    return Utility(figures, skipped, tuple(errors))
 
 
 def _row_losses(task: Task) -> Iterator[Figure]:
@@ -93,16 +88,17 @@ def _row_losses(task: Task) -> Iterator[Figure]:
             text = f"{share:.1%} of the rows have another '{name}', or none."
             found.append(_figure("share changed", name, share, text))
         else:
-            ratio = loss.sse_over_sst(x[:, axis], y[:, axis])
-            text = f"{ratio:.4g} of the spread of '{name}' is lost (1: as publishing its mean)."
-            found.append(_figure("SSE / SST", name, ratio, text))
-    yield from sorted(found, key=lambda figure: -figure.point)
+            ratio, why = loss.of_spread(x[:, axis], y[:, axis], paired=True)
+            text = f"{_times(ratio)} the spread of '{name}' is lost (1: as publishing its mean)."
+            found.append(_figure("SSE / SST", name, ratio, text, reason=why))
+    yield from _worst_first(found)
     numbers = sides.numeric
     if numbers:
         X, Y = x[:, numbers], y[:, numbers]
         il1s = loss.il1s(X, Y)
         text = f"A number is off by {il1s:.3g} times its spread (sqrt 2 standard deviations)."
-        yield _figure("IL1s", WHOLE, il1s, text)
+        flat = [sides.names[axis] for axis in numbers if _constant(x[:, axis])]
+        yield _figure("IL1s", WHOLE, il1s, text, reason=_without_spread(flat))
         squares, errors = loss.sse(X, Y), loss.sae(X, Y)
         yield _figure("SSE", WHOLE, squares, f"Squared errors add up to {squares:.5g}.")
         yield _figure("SAE", WHOLE, errors, f"Errors add up to {errors:.5g}.")
@@ -115,10 +111,28 @@ def _column_losses(task: Task) -> Iterator[Figure]:
     for axis in sides.numeric:
         name = sides.names[axis]
         x, y = sides.places[:, axis], _expanded(sides, axis)
-        ratio = loss.rank_matched(x, y)
-        text = f"Sorted, '{name}' is off by {ratio:.4g} of its spread."
-        found.append(_figure("rank-matched SSE / SST", name, ratio, text))
-    yield from sorted(found, key=lambda figure: -figure.point)
+        ratio, why = loss.of_spread(x, y, paired=False)
+        text = f"Sorted, '{name}' is off by {_times(ratio)} its spread."
+        found.append(_figure("rank-matched SSE / SST", name, ratio, text, reason=why))
+    yield from _worst_first(found)
+
+
+def _worst_first(found: list[Figure]) -> list[Figure]:
+    """Largest first, and before them what has no number."""
+    return sorted(found, key=lambda figure: -figure.point if figure.value is not None else -np.inf)
+
+
+def _constant(column: Floats) -> bool:
+    present = column[~np.isnan(column)]
+    return present.size == 0 or bool(np.ptp(present) == 0)
+
+
+def _without_spread(names: Sequence[str]) -> str:
+    """Why a figure in units of the spread has none, as a clause."""
+    if not names:
+        return ""
+    listed = ", ".join(f"'{name}'" for name in names)
+    return f"{listed} {'has' if len(names) == 1 else 'have'} no spread in the original"
 
 
 def _expanded(sides: Sides, axis: int) -> Floats:
@@ -158,21 +172,36 @@ def _moments(task: Task) -> Iterator[Figure]:
     changes = moments.moment_changes(sides.places[:, axes], y)
     for place in np.argsort(-np.abs(np.nan_to_num(changes.means, posinf=np.inf))):
         change, ratio = float(changes.means[place]), float(changes.variances[place])
+        why = _moment_reason(sides.places[:, axes[place]], y[:, place])
         text = f"The mean of '{names[place]}' moves by {change:+.3g} standard deviations."
-        yield _figure("mean", names[place], abs(change), text)
+        yield _figure("mean", names[place], abs(change), text, reason=why)
         text = f"The variance of '{names[place]}' is {ratio:.3g} times the original's."
         apart = abs(np.log(ratio)) if ratio > 0 else float("inf")
-        yield _figure("variance", names[place], float(apart), text)
+        yield _figure("variance", names[place], float(apart), text, reason=why)
     if len(axes) < 2:
         return
-    apart = np.abs(np.triu(changes.correlations, 1))
+    rows, columns = np.triu_indices(len(axes), 1)
+    apart = np.abs(changes.correlations[rows, columns])
     if np.isfinite(apart).any():
-        worst = np.unravel_index(int(np.nanargmax(apart)), apart.shape)
-        pair = f"{names[worst[0]]} x {names[worst[1]]}"
-        text = f"The correlation of {pair} moves by {changes.correlations[worst]:+.3f}, the most."
+        worst = int(np.nanargmax(apart))
+        pair = f"{names[rows[worst]]} x {names[columns[worst]]}"
+        moved = changes.correlations[rows[worst], columns[worst]]
+        text = f"The correlation of {pair} moves by {moved:+.3f}, the most."
         yield _figure("correlation", pair, float(apart[worst]), text)
     text = f"Eigenvalues of the correlations differ by {changes.eigenvalues:.3g} in all."
-    yield _figure("eigenvalues", WHOLE, float(changes.eigenvalues), text)
+    why = "an eigenvalue of the original is 0, and the release changes it"
+    yield _figure("eigenvalues", WHOLE, float(changes.eigenvalues), text, reason=why)
+
+
+def _moment_reason(x: Floats, y: Floats) -> str:
+    """Why a mean or a variance cannot be compared, as a clause."""
+    for column, whose in ((x, "original"), (y, "release")):
+        present = int((~np.isnan(column)).sum())
+        if present < 2:
+            return f"it has {present} number{'' if present == 1 else 's'} in the {whose}"
+    if _constant(x):
+        return "all its numbers in the original are equal, and the release changes them"
+    return "all its numbers in the release are equal"
 
 
 def _joint(task: Task) -> Iterator[Figure]:
@@ -183,14 +212,14 @@ def _joint(task: Task) -> Iterator[Figure]:
         raise InputError("there is no numeric column.")
     y = np.column_stack([_expanded(sides, axis) for axis in axes])
     x = sides.places[:, axes]
-    scale = np.nanstd(x, axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
+    scale = np.array([1.0 if _constant(column) else float(np.nanstd(column)) for column in x.T])
     found = distribution.joint_wasserstein(x / scale, y / scale, rng=task.rng, sample=500)
     text = (
         f"Taken together, the numbers are off by {found.distance.value:.3g} of their spread; two "
         f"samples of the original are off by {found.floor.value:.3g}."
     )
-    yield _figure("joint W2", WHOLE, found.distance, text, baseline=found.floor)
+    why = "no numeric column varies in the original, and the release changes one"
+    yield _figure("joint W2", WHOLE, found.distance, text, baseline=found.floor, reason=why)
 
 
 def _classes(task: Task) -> Iterator[Figure]:
@@ -209,10 +238,15 @@ def _classes(task: Task) -> Iterator[Figure]:
     cost = generalisation.discernibility(labels, suppressed=hidden)
     text = f"Rows that cannot be told apart, summed over all rows: {cost:,.0f}."
     yield _figure("discernibility", WHOLE, float(cost), text)
-    wide = generalisation.certainty_penalty(sides.released, sides.lows, sides.highs).axes
-    for axis in sorted(keys, key=lambda key: -wide[key]):
-        text = f"A cell of '{sides.names[axis]}' covers {wide[axis]:.1%} of its domain."
-        yield _figure("granularity", sides.names[axis], wide[axis], text)
+    left = generalisation.certainty_penalty(
+        sides.released, sides.lows, sides.highs, gap=sides.gap
+    ).granularities
+    for axis in sorted(keys, key=left.__getitem__):
+        text = (
+            f"Of the detail of '{sides.names[axis]}', {left[axis]:.1%} is left; 100% is every cell "
+            "exact, 0% every cell suppressed."
+        )
+        yield _figure("granularity", sides.names[axis], left[axis], text, better=Better.HIGHER)
 
 
 def _counts(task: Task) -> Iterator[Figure]:
@@ -238,7 +272,8 @@ def _counts(task: Task) -> Iterator[Figure]:
             f"Half of {QUERIES:,} counts over half-ranges of {subject} are off by less than "
             f"{middle.value:.1%}; they ask for {np.median(true) / total:.1%} of the people."
         )
-        yield _figure("COUNT queries", subject, middle, text)
+        why = "too few of the queries have a true answer above 0"
+        yield _figure("COUNT queries", subject, middle, text, reason=why)
 
 
 def _own_counts(task: Task) -> Iterator[Figure]:
@@ -254,14 +289,13 @@ def _own_counts(task: Task) -> Iterator[Figure]:
     for number, (own, theirs) in enumerate(zip(true, answered, strict=True), start=1):
         error = abs(theirs - own) / own if own > 0 else float("inf") if theirs else 0.0
         text = f"Query {number} counts {theirs:,.1f} in the release for {own:,.1f}."
-        yield _figure("own queries", f"query {number}", float(error), text)
+        why = f"nobody in the original is counted, and {theirs:,.1f} in the release"
+        yield _figure("own queries", f"query {number}", float(error), text, reason=why)
 
 
 def _read_queries(path: Path) -> list[dict[str, Any]]:
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        raise InputError(f"Cannot read the queries '{path.name}': expected a TOML file.") from None
+    what = f"the queries '{path.name}'"
+    document = inputs.parse_toml(inputs.read_text(path, what), what.capitalize())
     queries = document.get("query")
     if not isinstance(queries, list) or set(document) != {"query"}:
         raise InputError(f"'{path.name}': expected a list of [[query]] tables, found none.")
@@ -279,7 +313,7 @@ def _query_axis(sides: Sides, axis: int) -> workload.Axis:
 def _learning(task: Task) -> Iterator[Figure]:
     """A model that learns from the release."""
     axis = models.target(task.sides, task.policy)
-    yield from models.learned(task.sides, task.control, axis, task.rng)
+    yield from models.learned(task.sides, axis, task.rng)
 
 
 def _regression(task: Task) -> Iterator[Figure]:
@@ -320,47 +354,48 @@ def _groups(task: Task) -> Iterator[Figure]:
         for other, column in enumerate(sides.names):
             if other == axis:
                 continue
-            value, what = _group_loss(sides, other, before, after)
+            value, what, why = _group_loss(sides, other, before, after)
             text = f"Among the {before.size:,} people with {name} = {level}, {what}."
-            found.append(_figure("loss by group", f"{level}: {column}", value, text))
-    yield from sorted(found, key=lambda figure: -figure.point)
+            found.append(_figure("loss by group", f"{level}: {column}", value, text, reason=why))
+    yield from _worst_first(found)
 
 
 def _group_loss(
     sides: Sides, axis: int, before: NDArray[np.int64], after: NDArray[np.int64]
-) -> tuple[float, str]:
+) -> tuple[float | None, str, str]:
     aligned = sides.reading.aligned is True
     name = sides.names[axis]
     if sides.discrete[axis]:
         x, y = sides.codes(axis)[before], sides.codes(axis, released=True)[after]
         if aligned:
             value = loss.share_changed(x, y)
-            return value, f"{value:.1%} have another '{name}', or none"
+            return value, f"{value:.1%} have another '{name}', or none", ""
         value = loss.total_variation(x, y)
-        return value, f"a share of '{name}' is off by at most {value:.2%}"
+        return value, f"a share of '{name}' is off by at most {value:.2%}", ""
     x_, y_ = sides.places[before, axis], sides.midpoints[after, axis]
-    if aligned:
-        value = loss.sse_over_sst(x_, y_)
-        return value, f"'{name}' is off by {_times(value)} its spread (SSE / SST)"
-    value = loss.rank_matched(x_, y_)
-    return value, f"'{name}', sorted, is off by {_times(value)} its spread (SSE / SST)"
+    ratio, why = loss.of_spread(x_, y_, paired=aligned)
+    sorted_ = "" if aligned else ", sorted,"
+    return ratio, f"'{name}'{sorted_} is off by {_times(ratio)} its spread (SSE / SST)", why
 
 
-def _times(value: float) -> str:
+def _times(value: float | None) -> str:
     """Write a share of the spread, or how many times of it."""
+    if value is None:
+        return ""
     return f"{value:.3g} of" if value < 100 else f"{value:,.0f} times"
 
 
 def _figure(
     measure: str,
     subject: str,
-    value: float | Estimate,
+    value: float | Estimate | None,
     sentence: str,
     *,
     better: Better = Better.LOWER,
     baseline: float | Estimate | None = None,
+    reason: str = "",
 ) -> Figure:
-    return Figure(Part.UTILITY, measure, subject, value, better, sentence, baseline)
+    return Figure(Part.UTILITY, measure, subject, value, better, sentence, baseline, reason=reason)
 
 
 MEASURES: dict[str, Callable[[Task], Iterator[Figure]]] = {

@@ -20,16 +20,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from shoal.core import Claim, Distance, Partition, Role, Status, TCloseness, shown
+from shoal.core import Claim, Distance, Partition, Role, TCloseness, shown
 from shoal.errors import InputError
 from shoal.methods import grouping
 from shoal.methods.grouping import Grouping
 from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.methods.rulers import places_of
 from shoal.models import epsilon_from_t
-from shoal.partition import buckets, joint_buckets
+from shoal.partition import Requirement, buckets, joint_buckets
 from shoal.recode import name_buckets
-from shoal.spec import Number
+from shoal.spec import Number, Size
 from shoal.table import Table
 
 SOURCE = (
@@ -48,7 +48,7 @@ class Bucketing(Grouping):
     t: Annotated[Number, Field(ge=1, le=LARGEST)] = Field(
         description="Largest ratio of a bucket's share in a class and in the table, either way."
     )
-    b: Annotated[int, Field(ge=2)] | None = Field(
+    b: Size | None = Field(
         None,
         description="Number of buckets, at most k. Without it floor(t) + 1, or 2 for each "
         "confidential column if that is more, and no more than k.",
@@ -70,13 +70,8 @@ def _number(setting: Setting[Bucketing]) -> int:
 def _claims(setting: Setting[Bucketing]) -> tuple[Claim, ...]:
     (k_anonymity,) = grouping.joint_claims(SOURCE)(setting)
     close = Claim(
-        guarantee=TCloseness(
-            Fraction(setting.parameters.t),
-            Distance.RATIO,
-            _confidential(setting),
-            setting.schema.with_role(Role.QUASI_IDENTIFIER),
-        ),
-        status=Status.PROVED,
+        guarantee=_closeness(setting),
+        status=k_anonymity.status,
         basis="by construction: in a class of e records a bucket of share p has from "
         "ceil(e p / t) to floor(e p t)",
         assumes=k_anonymity.assumes,
@@ -84,6 +79,15 @@ def _claims(setting: Setting[Bucketing]) -> tuple[Claim, ...]:
         release_form=setting.release_form,
     )
     return (k_anonymity, close)
+
+
+def _closeness(setting: Setting[Bucketing]) -> TCloseness:
+    return TCloseness(
+        Fraction(setting.parameters.t),
+        Distance.RATIO,
+        _confidential(setting),
+        setting.schema.with_role(Role.QUASI_IDENTIFIER),
+    )
 
 
 def _not_claimed(setting: Setting[Bucketing]) -> tuple[str, ...]:
@@ -148,7 +152,8 @@ def _run(table: Table, setting: Setting[Bucketing], tools: Tools) -> Masked:
     )
     for name, bucket in zip(confidential, steps.T, strict=True):
         table = name_buckets(table, name, Partition(bucket))
-    masked = grouping.masked(table, setting, found.partition)
+    close = Requirement(_closeness(setting), steps[:, -1])
+    masked = grouping.masked(table, setting, found.partition, require=[close])
     return Masked(masked.data, notes=(TRIVIAL,) if found.trivial else ())
 
 

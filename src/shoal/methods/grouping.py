@@ -7,6 +7,10 @@ group the same value in every protected column. Any subset of the columns inheri
 Univariate methods group each column by itself: k-anonymity of each column is proved, for the
 same reason, and of their combination it is not: the groups of two columns cut across each
 other.
+
+Records are persons if each has one row. Where the policy neither states that nor names the column
+that numbers persons (`unit`), a promise about persons is conditional on it. Where a column numbers
+them, groups hold at least k persons, however many rows each has (`whole_persons`).
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -17,18 +21,29 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from shoal.core import Claim, KAnonymity, Kind, Partition, ReleaseForm, Role, Schema, Status
+from shoal.core import (
+    KNOWN_COLUMNS,
+    ONE_ROW,
+    Claim,
+    KAnonymity,
+    Kind,
+    Partition,
+    ReleaseForm,
+    Role,
+    Schema,
+    Status,
+)
 from shoal.errors import InputError
+from shoal.methods import whole_persons
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
 from shoal.methods.rows import Change, Cut, Groups, Rows, RunOrder, Spread
-from shoal.partition import marginality_order, path_lengths
+from shoal.partition import Requirement, marginality_order, path_lengths
 from shoal.recode import Aggregate, recode
-from shoal.spec import choice
+from shoal.spec import Size, choice
 from shoal.table import Table, leaf_edges
 
 FORMS = (ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
-ONE_ROW_A_PERSON = "each person has one row"
-KNOWN_COLUMNS = "an attacker knows no more than the columns named here"
+STATED = f"{ONE_ROW}, as the policy states"
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -37,7 +52,7 @@ Integers = NDArray[np.int64]
 class Grouping(Parameters):
     """Parameters of the methods that form groups of at least k records."""
 
-    k: Annotated[int, Field(ge=2)] = Field(description="Smallest number of records in a group.")
+    k: Size = Field(description="Smallest number of records in a group.")
     aggregate: Annotated[Aggregate, choice(Aggregate)] = Field(
         Aggregate.MEAN, description="What stands for a group: mean, median, medoid or mode."
     )
@@ -121,9 +136,11 @@ def column_method(
 
 
 def _claim(setting: Setting[Grouping], columns: Sequence[str], basis: str, source: str) -> Claim:
+    if setting.schema.persons is not None:
+        basis = f"{basis}; counted in persons where some have several rows"
     return Claim(
         guarantee=KAnonymity(setting.parameters.k, tuple(columns)),
-        status=Status.PROVED,
+        status=of_persons(setting.schema),
         basis=basis,
         assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
         source=source,
@@ -132,8 +149,19 @@ def _claim(setting: Setting[Grouping], columns: Sequence[str], basis: str, sourc
 
 
 def one_row(schema: Schema) -> tuple[str, ...]:
-    """With a `unit` column, one row a person is checked on reading and no assumption."""
-    return () if schema.persons is not None else (ONE_ROW_A_PERSON,)
+    """What is assumed of a person's rows: nothing where a column numbers the persons."""
+    if schema.persons is not None:
+        return ()
+    return (STATED,) if schema.one_row_per_person else (ONE_ROW,)
+
+
+def of_persons(schema: Schema, status: Status = Status.PROVED) -> Status:
+    """The status of a claim about persons that was proved about rows.
+
+    If nothing says whose rows they are, it is conditional on one row per person. An epsilon is
+    not about persons then: its unit is a row.
+    """
+    return Status.CONDITIONAL if ONE_ROW in one_row(schema) and status is Status.PROVED else status
 
 
 def bare_columns(setting: Setting[Grouping], besides: Collection[str] = ()) -> tuple[str, ...]:
@@ -166,9 +194,25 @@ def no_joint_promise(setting: Setting[Grouping]) -> tuple[str, ...]:
     return (text,)
 
 
-def masked(table: Table, setting: Setting[Grouping], partition: Partition) -> Masked:
-    """Give every group one value in every protected column."""
-    return Masked(_recoded(table, setting.columns, partition, setting.parameters))
+def masked(
+    table: Table,
+    setting: Setting[Grouping],
+    partition: Partition,
+    *,
+    require: Sequence[Requirement] = (),
+) -> Masked:
+    """Give every group one value in every protected column; see `whole_persons`."""
+    columns, parameters = setting.columns, setting.parameters
+    made, _ = whole_persons.released(
+        table,
+        columns,
+        partition,
+        lambda groups: _recoded(table, columns, groups, parameters),
+        k=parameters.k,
+        places=lambda: table.matrix(columns),
+        require=require,
+    )
+    return Masked(made)
 
 
 def run_columns(
@@ -180,10 +224,22 @@ def run_columns(
         for number, name in enumerate(setting.columns):
             tools.progress("ranking columns", number, len(setting.columns))
             partition = rank(ranks(table, name), setting.parameters.k)
-            table = _recoded(table, [name], partition, setting.parameters)
+            table = _column(table, name, partition, setting.parameters)
         return Masked(table)
 
     return run
+
+
+def _column(table: Table, name: str, partition: Partition, parameters: Grouping) -> Table:
+    """Give every group of one column one value."""
+    return whole_persons.released(
+        table,
+        [name],
+        partition,
+        lambda groups: _recoded(table, [name], groups, parameters),
+        k=parameters.k,
+        places=lambda: ranks(table, name)[:, None],
+    )[0]
 
 
 def spread_columns(cut: Cut | None) -> Callable[[Rows, Setting[Grouping], Tools], Spread]:

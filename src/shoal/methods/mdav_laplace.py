@@ -32,7 +32,7 @@ from shoal.methods import noisy
 from shoal.methods.method import Masked, Pair, Setting, Tools
 from shoal.methods.noisy import Axis, Noisy, Origin, Split
 from shoal.partition import mdav, noise_aware
-from shoal.spec import Number, choice
+from shoal.spec import Epsilon, Size, choice
 from shoal.table import Table
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ CONDITIONAL_BASIS = (
 class Perturbed(Noisy):
     """Parameters of MDAV with noise."""
 
-    k: Annotated[int, Field(ge=2)] | None = Field(
+    k: Size | None = Field(
         None, description="Smallest number of records in a group; not with adaptive."
     )
     scale: Annotated[Origin, choice(Origin)] = Field(
@@ -64,7 +64,7 @@ class Perturbed(Noisy):
     groups: list[list[str]] | None = Field(
         None, description="Disjoint sets of columns to group separately (Algorithm 2)."
     )
-    epsilons: list[Annotated[Number, Field(gt=0)]] | None = Field(
+    epsilons: list[Epsilon] | None = Field(
         None, description="The price of each set of columns; together epsilon."
     )
 

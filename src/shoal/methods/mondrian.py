@@ -19,8 +19,9 @@ are fewer leaves dropped.
 `halt_beyond` is the rule of cormode2013: a node farther than t from the whole table is not cut. The
 cut that made it was not looked at, so that leaves lie beyond t: nothing is claimed from it.
 
-Persons: a table with a `unit` column has one row a person, or `shoal.intake` refuses it. So to
-count records is to count persons, for k, l and t alike.
+Persons: where a column numbers them and some have several rows, no cut is made unless both sides
+have k persons; l and t steer the cuts in records, and leaves are merged until they hold in persons
+too (`whole_persons`). Boxes with counts are not merged: that output needs one row per person.
 """
 
 from collections.abc import Sequence
@@ -43,19 +44,18 @@ from shoal.core import (
     Partition,
     ReleaseForm,
     Role,
-    Status,
     TCloseness,
     shown,
 )
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
-from shoal.methods import cells, grouping, levels
+from shoal.methods import cells, grouping, levels, whole_persons
 from shoal.methods.grouping import Grouping
 from shoal.methods.method import Masked, Method, Setting, Tools
 from shoal.methods.rows import Rows, Spread
 from shoal.methods.rulers import Values, levels_of, places, way
 from shoal.partition import Choice, Requirement, Tree, mondrian_tree, unmet
 from shoal.recode import Aggregate, generalise
-from shoal.spec import Number, choice
+from shoal.spec import MOST, Number, choice
 from shoal.table import Table
 
 Ints = NDArray[np.int64]
@@ -87,7 +87,7 @@ class Cuts(Grouping):
     relaxed: bool = Field(
         default=False, description="Let equal values be parted, so that groups are smaller."
     )
-    max_height: Annotated[int, Field(ge=0)] | None = Field(
+    max_height: Annotated[int, Field(ge=0, le=MOST)] | None = Field(
         None, description="Largest number of cuts above a group."
     )
     count: str | None = Field(
@@ -96,7 +96,7 @@ class Cuts(Grouping):
     suppress: Annotated[Number, Field(ge=0, lt=1)] = Field(
         Decimal(0), description="Largest share of the rows that may be left out."
     )
-    halt_beyond: Annotated[Number, Field(ge=0)] | None = Field(
+    halt_beyond: Annotated[Number, Field(ge=0, le=MOST)] | None = Field(
         None, description="Do not cut groups farther than this from the whole table."
     )
     halt_distance: Annotated[Distance, choice(Distance)] = Field(
@@ -125,7 +125,7 @@ def _claims(setting: Setting[Cuts]) -> tuple[Claim, ...]:
     steered = tuple(
         Claim(
             guarantee=guarantee,
-            status=Status.PROVED,
+            status=k_anonymity.status,
             basis="by construction: no cut is made unless both sides keep it",
             assumes=k_anonymity.assumes,
             source=SOURCE,
@@ -282,12 +282,28 @@ def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
     kept = _kept(table, setting) if parameters.suppress else None
     rest = table if kept is None else table.take(kept)
     tree = _cut(rest, setting)
+    if parameters.output is Output.TREE and table.persons is not None:
+        raise InputError(
+            "[protect], output: the boxes of a tree count rows, and some persons have several. "
+            "Bring the table to one row per person, or choose intervals or centroids."
+        )
     if parameters.output is Output.TREE:
         boxes = leaves.of_tree(rest, setting.columns, tree, count=counted_column(setting))
         return Masked(boxes, kept=kept)
+    require = [_requirement(rest, guarantee) for guarantee in steering(setting)]
     if parameters.output is Output.CENTROIDS:
-        return replace(grouping.masked(rest, setting, tree.partition), kept=kept)
-    return Masked(generalise(rest, setting.columns, tree.partition), kept=kept)
+        masked = grouping.masked(rest, setting, tree.partition, require=require)
+        return replace(masked, kept=kept)
+    made, _ = whole_persons.released(
+        rest,
+        setting.columns,
+        tree.partition,
+        lambda groups: generalise(rest, setting.columns, groups),
+        k=parameters.k,
+        places=lambda: rest.matrix(setting.columns),
+        require=require,
+    )
+    return Masked(made, kept=kept)
 
 
 def _cut(table: Table, setting: Setting[Cuts]) -> Tree:
@@ -299,6 +315,7 @@ def _cut(table: Table, setting: Setting[Cuts]) -> Tree:
         X,
         parameters.k,
         require=[_requirement(table, guarantee) for guarantee in steering(setting)],
+        units=table.persons,
         relaxed=parameters.relaxed,
         choice=parameters.dimension,
         target=target,
@@ -348,7 +365,11 @@ def _kept(table: Table, setting: Setting[Cuts]) -> Ints:
         stays[dropped] = False
         rest = np.flatnonzero(stays[labels])
         few = table.take(rest)
-        if unmet([_requirement(few, guarantee) for guarantee in steering(setting)]) is None:
+        enough = few.persons is None or np.unique(few.persons).size >= parameters.k
+        if (
+            enough
+            and unmet([_requirement(few, guarantee) for guarantee in steering(setting)]) is None
+        ):
             return rest
         dropped = dropped[: len(dropped) // 2]
     return np.arange(len(table))

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from shoal.core import (
+    KNOWN_COLUMNS,
     Claim,
     Column,
     DifferentialPrivacy,
@@ -44,11 +45,11 @@ from shoal.mechanism.perturb import (
     noisy_means,
 )
 from shoal.methods import persons
-from shoal.methods.grouping import KNOWN_COLUMNS, one_row, top_down
+from shoal.methods.grouping import of_persons, one_row, top_down
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
 from shoal.methods.rows import Change, Counted, Groups
 from shoal.partition import path_lengths
-from shoal.spec import Epsilon, choice
+from shoal.spec import Epsilon, Size, choice
 from shoal.table import Table, leaf_edges
 
 Floats = NDArray[np.float64]
@@ -101,7 +102,7 @@ class Noisy(Priced):
 class NoisyGroups(Noisy):
     """Parameters of the methods that form groups of at least k records before adding noise."""
 
-    k: Annotated[int, Field(ge=2)] = Field(description="Smallest number of records in a group.")
+    k: Size = Field(description="Smallest number of records in a group.")
 
 
 class Scaled(NoisyGroups):
@@ -442,7 +443,9 @@ def public_only(setting: Setting[Noisy]) -> None:
 def _released(table: Table, axis: Axis, units: Floats) -> Table:
     values = axis.grid.decode(units)
     if axis.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        return table.with_codes(axis.name, np.rint(values).astype(np.int64))
+        # The grid of a single category is as wide as that of two.
+        last = len(table.levels(axis.name)) - 1
+        return table.with_codes(axis.name, np.rint(values).clip(0, last).astype(np.int64))
     return table.with_numbers(axis.name, values)
 
 
@@ -488,7 +491,10 @@ def privacy_claim(
     assumptions = [*one_row(schema), *assumes]
     if setting.release_form is ReleaseForm.ROW_ALIGNED:
         assumptions.append(FILE_ORDER)
-    observed = [name for name in setting.columns if schema[name].observed]
+    strata = getattr(parameters, "strata", None)
+    # The list of strata is released too: of add-remove neighbours every one of it has rows.
+    listed = (*setting.columns, *([strata] if strata else []))
+    observed = [name for name in listed if schema[name].observed]
     measured = any(schema[name].kind in {Kind.NUMERIC, Kind.DATE} for name in setting.columns)
     from_data = isinstance(parameters, Noisy) and parameters.bounds is Origin.FROM_DATA and measured
     known = []
@@ -499,7 +505,6 @@ def privacy_claim(
     if most > 1 and status is not Status.REFUTED:
         how = "exactly" if schema.persons and schema.persons.exact else "at most"
         basis = f"{basis}; a person has {how} {most:,} rows, and a row costs epsilon / {most:,}"
-    strata = getattr(parameters, "strata", None)
     public = [name for name in schema.released if name not in {*setting.columns, strata}]
     if public:
         invariants = (f"the public columns {', '.join(public)}", *invariants)
@@ -572,7 +577,7 @@ def shared_rows(setting: Setting[Noisy], k: int, source: str) -> Claim:
     """Claim k-anonymity: noise is drawn once a group, so that its records stay alike."""
     return Claim(
         guarantee=KAnonymity(k, setting.columns),
-        status=Status.PROVED,
+        status=of_persons(setting.schema),
         basis="by construction: the records of a group share its noisy centre",
         assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
         source=source,

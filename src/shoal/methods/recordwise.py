@@ -33,6 +33,7 @@ import numpy as np
 from pydantic import Field
 
 from shoal.core import (
+    KNOWN_COLUMNS,
     Claim,
     DifferentialPrivacy,
     KAnonymity,
@@ -47,7 +48,7 @@ from shoal.core import (
 )
 from shoal.errors import InputError
 from shoal.methods import noisy
-from shoal.methods.grouping import KNOWN_COLUMNS, Grouping, one_row
+from shoal.methods.grouping import Grouping, of_persons, one_row
 from shoal.methods.method import Setting, Tools
 from shoal.methods.rulers import places
 from shoal.models import t_from_epsilon
@@ -189,7 +190,7 @@ def claims(setting: Setting[RecordWise], readings: Sequence[Reading]) -> tuple[C
     """
     k_anonymity = Claim(
         guarantee=KAnonymity(setting.parameters.k, keys(setting.schema)),
-        status=Status.PROVED,
+        status=of_persons(setting.schema),
         basis="by construction: groups of at least k records share every quasi-identifier",
         assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
         source=SOURCE,
@@ -245,7 +246,7 @@ def _closeness(setting: Setting[RecordWise], reading: Reading) -> tuple[Claim, .
             confidential(setting.schema),
             keys(setting.schema),
         ),
-        status=reading.status,
+        status=of_persons(setting.schema, reading.status),
         basis="Proposition 1, with N - |E| as in its proof: a record costs epsilon, and no class "
         "has fewer than k records"
         + ("" if setting.rows else "; the bound exp(epsilon), until the number of rows is known"),

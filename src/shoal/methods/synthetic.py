@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ from shoal.methods.places import Places, places, redrawn
 from shoal.methods.rare import merged
 from shoal.methods.rows import Coded, Counted, Held, Spread
 from shoal.methods.trees import masked
+from shoal.spec import Size
 from shoal.table import Table
 
 Floats = NDArray[np.float64]
@@ -72,7 +73,7 @@ TAILS = "Tails: extreme values, and combinations that few people have, are mostl
 class Drawing(Priced):
     """Parameters of every method that draws rows from a noisy model."""
 
-    min_cell: Annotated[int, Field(ge=2)] | None = Field(
+    min_cell: Size | None = Field(
         None,
         description="Merge drawn rows until no combination of the quasi-identifiers is rarer.",
     )

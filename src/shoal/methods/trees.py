@@ -54,7 +54,7 @@ from shoal.methods.method import Masked, Method, Setting, Several, Tools
 from shoal.methods.noisy import Priced
 from shoal.methods.places import Places, places, redrawn
 from shoal.methods.rows import Counted, Held, Spread
-from shoal.spec import choice
+from shoal.spec import MOST, choice
 from shoal.table import Table
 
 Floats = NDArray[np.float64]
@@ -82,7 +82,7 @@ class Boxes(Priced):
     output: Annotated[Output, choice(Output)] = Field(
         Output.ROWS, description="rows drawn from the tree, or the tree's boxes with counts."
     )
-    height: Annotated[int, Field(ge=1)] | None = Field(
+    height: Annotated[int, Field(ge=1, le=MOST)] | None = Field(
         None, description="Cuts above a box of the last level; by default a public rule."
     )
     count: str | None = Field(

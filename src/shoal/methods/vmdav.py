@@ -14,7 +14,7 @@ from shoal.methods.mdav import Blocked, refuse, refuse_spread, within_blocks
 from shoal.methods.method import Masked, Setting, Tools
 from shoal.methods.rows import Rows, Spread
 from shoal.partition import vmdav
-from shoal.spec import Number
+from shoal.spec import MOST, Number
 from shoal.table import Table
 
 SOURCE = (
@@ -26,7 +26,7 @@ SOURCE = (
 class Variable(Blocked):
     """Parameters of V-MDAV."""
 
-    gamma: Annotated[Number, Field(ge=0)] | None = Field(
+    gamma: Annotated[Number, Field(ge=0, le=MOST)] | None = Field(
         None,
         description="How willingly a group grows: 0 never; 0.2 suits scattered and 1.1 clustered "
         "data. Without it the best of a fixed grid, 0 included, is taken.",

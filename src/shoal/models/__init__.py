@@ -5,9 +5,18 @@ is a value of its own: two missing cells are equal, and a missing cell never equ
 one. Counts, not records, come in, so that they may come from anywhere: `Counts` says how many
 persons of each class hold each confidential value, and two of them can be added.
 
+Where persons have several records, a model is decided twice (`decided`): counted in records, which
+is what a reader of the table sees, and in persons, each once for each value that she holds in the
+class. Both must hold. With one record per person they are the same.
+
 Every model has one number a class, for which a threshold is set, and every such threshold is
 decided exactly (`exact.py`).
 """
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from shoal.core import KAnonymity, LDiversity, TCloseness
 from shoal.models.closeness import t_closeness
@@ -19,6 +28,7 @@ from shoal.models.stochastic import epsilon_for_t, epsilon_from_t, t_from_epsilo
 __all__ = [
     "Counts",
     "Verdict",
+    "decided",
     "epsilon_for_t",
     "epsilon_from_t",
     "k_anonymity",
@@ -51,3 +61,51 @@ def verdict(
     if isinstance(guarantee, LDiversity):
         return l_diversity(counts, guarantee.l, kind=guarantee.kind, c=guarantee.c)
     return t_closeness(counts, guarantee.t, distance=guarantee.distance, edges=edges, whole=whole)
+
+
+def decided(
+    labels: ArrayLike,
+    codes: ArrayLike,
+    guarantee: KAnonymity | LDiversity | TCloseness,
+    *,
+    units: ArrayLike | None = None,
+    width: int | None = None,
+    edges: Ints | None = None,
+) -> tuple[Verdict, Counts]:
+    """Decide whether records keep a guarantee, counted in records and in persons.
+
+    A person counts once in a class, and once for each value that she holds there; in the whole
+    table, which t-closeness compares with, once for each value that she holds anywhere.
+
+    What that promises, for who knows that a person has a record in a class and takes each of its
+    persons for equally likely. k: at least k of them. l, frequency: the person holds any one
+    value there with a chance of at most 1/l. l, distinct: l of them hold l different values. t: a
+    draw of a person together with a value that she holds, all such pairs being equally likely, is
+    within t of the same draw from the whole table.
+
+    Merging classes never lowers k. It may worsen l and t in persons: who is in both counts once in
+    the union. So a partition is judged by the classes that are released.
+
+    Args:
+        labels: class of each record, from 0.
+        codes: confidential value of each record, from 0, missing having its own code.
+        guarantee: what every class must keep.
+        units: person of each record, as whole numbers; None where each record is one.
+        width: number of values, at least all that occur.
+        edges: the taxonomy of a hierarchical distance, see `t_closeness`.
+
+    Returns:
+        The verdict, the worse of the two, and the counts, of persons where units are given.
+    """
+    rows = Counts.of(labels, codes, width=width)
+    found = verdict(rows, guarantee, edges=edges)
+    if units is None:
+        return found, rows
+    persons = Counts.of(labels, codes, units=units, width=width)
+    whole = Counts.of(np.zeros_like(labels), codes, units=units, width=width).totals
+    own = verdict(persons, guarantee, edges=edges, whole=whole)
+    most = isinstance(guarantee, TCloseness)
+    by_rows = found.achieved > own.achieved if most else found.achieved < own.achieved
+    worse = found if by_rows else own
+    failing = np.union1d(own.failing, found.failing)
+    return replace(worse, holds=own.holds and found.holds, failing=failing), persons

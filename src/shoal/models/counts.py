@@ -5,6 +5,8 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from shoal.core import whole_numbers
 from shoal.errors import InputError
@@ -29,6 +31,8 @@ class Counts:
             this is the sum of the class's counts; where a person has several, each is
             counted once a value, and the sum may be larger.
         width: number of values that there may be, occurring or not.
+        apart: of each class the largest number of values that as many different persons hold;
+            None where each person has one record, since it is then that of the values.
 
     >>> counts = Counts.of([0, 0, 1, 1, 1], [2, 2, 0, 1, 1])
     >>> counts.classes, counts.values, counts.counts
@@ -40,6 +44,7 @@ class Counts:
     counts: Ints
     persons: Ints
     width: int
+    apart: Ints | None = None
 
     @classmethod
     def of(
@@ -53,7 +58,8 @@ class Counts:
     ) -> "Counts":
         """Count records, or the distinct `units` that they belong to.
 
-        Cost of sorting the records once, and once more with units.
+        Cost of sorting the records once; with units of sorting them twice more, and of a largest
+        matching of values and persons in each class.
 
         Args:
             labels: class of each record, from 0.
@@ -71,6 +77,7 @@ class Counts:
         width = _room(code, width, "width")
         persons = label
         key = label * width + code
+        apart = None
         if units is not None:
             unit = np.unique(np.asarray(units), return_inverse=True)[1].ravel()
             if len(unit) != len(label):
@@ -80,6 +87,7 @@ class Counts:
                 )
             many = int(unit.max(initial=0)) + 1
             persons = np.unique(label * many + unit) // many
+            apart = _matched(label, key, label * many + unit, groups)
             key = np.unique(key * many + unit) // many
         pairs, counts = np.unique(key, return_counts=True)
         return cls(
@@ -88,14 +96,19 @@ class Counts:
             counts.astype(np.int64),
             np.bincount(persons, minlength=groups),
             width,
+            apart,
         )
 
     def __add__(self, other: "Counts") -> "Counts":
         """Add the counts of another part of the same table.
 
-        Classes and values must be numbered alike. Where units were counted, no unit may lie
-        in both parts, or it would be counted twice.
+        Classes and values must be numbered alike.
+
+        Raises:
+            InputError: units were counted; one that lies in both parts would count twice.
         """
+        if self.apart is not None or other.apart is not None:
+            raise InputError("Counts of persons with several records cannot be added.")
         width = max(self.width, other.width)
         groups = max(len(self.persons), len(other.persons))
         keys = [part.classes * width + part.values for part in (self, other)]
@@ -163,6 +176,25 @@ def k_when_missing_matches(classes: NDArray[np.int64], counts: NDArray[np.int64]
         total = np.bincount(key[mine.size :], counts[theirs], minlength=int(key.max()) + 1)
         matches[mine] += total[key[: mine.size]].astype(np.int64)
     return int(matches.min())
+
+
+def _matched(label: Ints, holding: Ints, held_by: Ints, groups: int) -> Ints:
+    """Size of the largest matching of values and persons in each class.
+
+    Args:
+        label: class of each record.
+        holding: a number of the record's class and value together.
+        held_by: a number of its class and person together.
+        groups: number of classes.
+    """
+    values, first, left = np.unique(holding, return_index=True, return_inverse=True)
+    persons, right = np.unique(held_by, return_inverse=True)
+    edges = coo_array(
+        (np.ones(len(label), np.int8), (left.ravel(), right.ravel())),
+        shape=(len(values), len(persons)),
+    )
+    matched = maximum_bipartite_matching(edges.tocsr(), perm_type="column") >= 0
+    return np.bincount(label[first][matched], minlength=groups)
 
 
 def _room(codes: Ints, given: int | None, name: str) -> int:

@@ -40,7 +40,7 @@ def l_diversity(
     With n persons in a class, n_1 >= n_2 >= ... of whom hold its values, the class has
     l-diversity of each kind where
 
-        distinct    it has l values
+        distinct    it has l values, held by l different persons
         entropy     - sum_i n_i/n log(n_i/n) >= log l
         recursive   n_1 < c (n_l + n_(l+1) + ...), or l = 1
         frequency   n_1/n <= 1/l
@@ -50,8 +50,10 @@ def l_diversity(
     recursive kind rounds l up to a whole number; it always holds for l = 1, as Definition 4.3
     of the paper says.
 
-    Where persons have several records, entropy and recursive take n as the sum of n_i, and
-    frequency as the number of persons: the chance that a person has the value.
+    Where persons have several records, n_i persons hold value i in the class; entropy and
+    recursive take n as the sum of n_i, and frequency as the number of persons: the share of
+    them who hold the value. Distinct is then the largest number of values that can be assigned to
+    as many persons, each of whom holds the value assigned: l values that one person holds are one.
 
     Not promised: anything against a reader who knows more than the quasi-identifiers, or
     to whom values are alike in meaning. Several confidential columns that are each diverse
@@ -75,6 +77,8 @@ def l_diversity(
     most = np.maximum.reduceat(counts.counts, starts)
     if kind is Diversity.DISTINCT:
         distinct = np.diff(starts, append=len(counts.counts))
+        if counts.apart is not None:
+            distinct = counts.apart[present]
         return decide(distinct, np.ones_like(distinct), present, wanted, least=True)
     if kind is Diversity.FREQUENCY:
         return decide(counts.persons[present], most, present, wanted, least=True)

@@ -14,6 +14,7 @@ from shoal import clamp, io, measuring
 from shoal.core import Policy, Progress, Release, ReleaseForm
 from shoal.errors import InputError, ShoalError
 from shoal.folders import digest
+from shoal.inputs import read_bytes
 from shoal.manifest import PUBLIC_VERSIONS, installed
 from shoal.planning import Plan
 from shoal.serialise import parsed
@@ -50,7 +51,7 @@ def measured(
 
     A release that is paid for is not lost because it cannot be measured: whatever stops the
     measurement becomes a sentence. In an epsilon release, the original is measured as it was
-    clamped, as all figures are.
+    clamped; who is alone in it is counted as it came.
 
     Args:
         planned: what was run.
@@ -70,10 +71,11 @@ def measured(
         )
     aligned = release.manifest["release_form"] == ReleaseForm.ROW_ALIGNED.value
     try:
-        found = measuring.measure(
+        found = measuring.measure_frames(
             _clamped(planned, raw.frame),
-            release.data,
+            io.from_native(release.data).frame,
             planned.policy,
+            came=raw.frame,
             control=None if control is None else _clamped(planned, control.frame),
             aligned=True if aligned and rows == release.manifest["rows"] else None,
             progress=progress,
@@ -101,16 +103,14 @@ def comparison(path: Path | None) -> dict[str, Any] | None:
     """Read what `shoal compare --json` printed, to show this release among others."""
     if path is None:
         return None
+    raw = read_bytes(path, f"the comparison '{path.name}'")
     try:
-        found = parsed(path.read_bytes())
+        found = parsed(raw)
         rows = [*found["candidates"], *found["baselines"]]
         _ = [(row["label"], row["method"], row["parameters"], row["standing"]) for row in rows]
         _ = [(one["value"], one["low"], one["high"]) for row in rows
              for one in (row["risk"], row["error"]) if one is not None]  # fmt: skip
         return {key: found[key] for key in ("recommendation", "axes", "candidates", "baselines")}
-    except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise InputError(f"Cannot read the comparison '{path.name}': {reason}.") from None
     except (ValueError, LookupError, TypeError):
         raise InputError(
             f"--comparison: expected what `shoal compare --json` prints in '{path.name}'."

@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from math import isfinite
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from shoal.errors import visible
 from shoal.methods import REGISTRY
 from shoal.report import officer, words
 from shoal.serialise import plain
@@ -117,8 +119,10 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=shown,
     )
-    environment.filters["island"] = _island
+    environment.filters["island"] = island
+    environment.filters["lines"] = lines
     environment.filters["percent"] = lambda share: f"{100 * share:.1f}%"
     environment.filters["listed"] = words.listed
     environment.filters["title_of"] = words.title
@@ -135,18 +139,41 @@ def _environment() -> Environment:
 
 
 def _figure(value: Any) -> str:
-    """Write a number for people: whole with separators, else to four digits."""
+    """Write a number for people: whole with separators, else to four digits, or that it is none."""
+    if value is None:
+        return "none"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return words.number(value) if isinstance(value, float) else str(value)
 
 
-def _island(value: Any) -> Markup:
+def shown(value: Any) -> Any:
+    """What a template writes: texts with what cannot be seen as escapes; marked-up ones as is."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def lines(text: str) -> Markup:
+    """Let a template keep the lines of a text."""
+    return escape(visible(text, lines=True))
+
+
+def island(value: Any) -> Markup:
     """Write JSON so that no text in it can end the script element that holds it."""
-    text = json.dumps(value)
+    text = json.dumps(_seen(value))
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     return Markup(text)  # noqa: S704 (escaped just above)
+
+
+def _seen(value: Any) -> Any:
+    """Plain values with every text written so that it can be seen; breaks of lines stay."""
+    if isinstance(value, str):
+        return visible(value, lines=True)
+    if isinstance(value, float):
+        return value if isfinite(value) else None  # JSON has no others
+    if isinstance(value, Mapping):
+        return {key: _seen(item) for key, item in value.items()}
+    return [_seen(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 @cache

@@ -5,7 +5,7 @@ shows. Nothing is computed here that the figures do not hold, but differences an
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from shoal.core import Estimate
@@ -167,8 +167,11 @@ def utility(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _unchanged(row: Row) -> bool:
     value = row["value"]
-    exact = row["low"] is None and isinstance(value, float)
-    return exact and row["better"] == "lower" and abs(value) < NOTHING
+    if row["low"] is not None or not isinstance(value, float):
+        return False
+    if row["measure"] == "granularity":
+        return value > 1 - NOTHING
+    return row["better"] == "lower" and abs(value) < NOTHING
 
 
 def groups(measured: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any] | None:
@@ -201,6 +204,8 @@ def groups(measured: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any
 def _cell(row: Row | None, own: Mapping[str, Row]) -> dict[str, Any]:
     if row is None:
         return {"text": "", "worst": False}
+    if row["value"] is None:
+        return {"text": "none", "worst": True}
     most = max(_number(other) for other in own.values())
     value = _number(row)
     return {"text": _percent(value), "worst": value == most and value > NOTHING and len(own) > 1}
@@ -210,8 +215,8 @@ def _uneven(cells: Mapping[str, Mapping[str, Row]]) -> list[str]:
     """The column in which the group that lost most and the one that lost least are most apart."""
 
     def apart(own: Mapping[str, Row]) -> float:
-        values = [_number(row) for row in own.values()]
-        return max(values) - min(values)
+        values = [_number(row) for row in own.values() if row["value"] is not None]
+        return max(values, default=0.0) - min(values, default=0.0)
 
     own = max(cells.values(), key=apart)
     ordered = sorted(own.values(), key=_number)
@@ -220,18 +225,52 @@ def _uneven(cells: Mapping[str, Mapping[str, Row]]) -> list[str]:
 
 
 def losses(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What each protected column lost, worst first, with a bar."""
-    columns = sorted(figures["columns"], key=lambda column: -column["loss"])
-    most = max([1.0, *(column["loss"] for column in columns if isfinite(column["loss"]))])
-    return [
-        {**column, "words": _lost(column), "most": most,
-         "bar": _bar(Estimate(column["loss"], column["loss"], column["loss"], 0.95), most)}
-        for column in columns
-    ]  # fmt: skip
+    """What each protected column lost, by measure: each has a scale and a meaning of its own.
+
+    Columns are worst first, before them those whose loss is no number; scales in the order of
+    `SCALES`.
+    """
+    found = []
+    for measure in dict.fromkeys((*SCALES, *(column["measure"] for column in figures["columns"]))):
+        own = [column for column in figures["columns"] if column["measure"] == measure]
+        known = [column["loss"] for column in own if column["loss"] is not None]
+        most = max([1.0, *known])
+        own.sort(key=lambda column: -inf if column["loss"] is None else -column["loss"])
+        if own:
+            rows = [_loss_row(column, most) for column in own]
+            meaning = SCALES.get(measure, "")
+            found.append({"measure": measure, "meaning": meaning, "most": most, "columns": rows})
+    return found
+
+
+SCALES = {
+    "SSE / SST": "Numbers and dates, row by row: the share of the spread that is lost. 0 is "
+    "nothing, 1 is as much as publishing only the mean, more is worse than that.",
+    "rank-matched SSE / SST": "Numbers and dates, both columns sorted: how far the distribution "
+    "moved, over the spread. 0 is not at all, 1 is as far as publishing only the mean.",
+    "share of rows whose cell was generalised": "Cells that became a range or a group of "
+    "categories: 0 is no row, 1 is every row. It does not say how wide the ranges are; "
+    "granularity does.",
+    "share of rows whose category changed": "Categories: 0 is no row, 1 is every row.",
+    "total variation": "Categories, by their shares: 0 is the same shares, 1 is that no value "
+    "is in common.",
+}
+"""The measures of a column's loss, and what 0 and 1 mean on each."""
+
+
+def _loss_row(column: Mapping[str, Any], most: float) -> dict[str, Any]:
+    loss = column["loss"]
+    if loss is None:
+        return {**column, "words": _lost(column), "text": "none", "bar": None}
+    text = number(loss) if column["measure"].endswith("SSE / SST") else _percent(loss)
+    bar = _bar(Estimate(loss, loss, loss, 0.95), most)
+    return {**column, "words": _lost(column), "text": text, "bar": bar}
 
 
 def _lost(column: Mapping[str, Any]) -> str:
     name, loss, measure = column["name"], column["loss"], column["measure"]
+    if loss is None:
+        return f"The loss of '{name}' cannot be computed: {column['reason']}."
     if measure.endswith("SSE / SST") and loss > 1:
         return (
             f"'{name}' is off by {number(loss)} times its spread: worse than publishing its mean."
@@ -344,7 +383,8 @@ def _gained(row: Row) -> float:
 
 
 def _number(row: Row) -> float:
-    return float(row["value"])
+    """The figure; one that cannot be computed counts as worse than any."""
+    return inf if row["value"] is None else float(row["value"])
 
 
 def _hundred(share: float) -> str:

@@ -26,9 +26,11 @@ def checks_text(checks: Iterable[Check]) -> str:
         where = f", for example rows {rows}" if rows else ""
         size = check.witness["size"]
         group = "smallest" if isinstance(check.guarantee, KAnonymity) else "deciding"
-        lines.append(f"  {group} group: {size:,} record{'s' if size != 1 else ''}{where}")
+        counted = "person" if check.remarks.get("counted") == "persons" else "record"
+        lines.append(f"  {group} group: {size:,} {counted}{'s' if size != 1 else ''}{where}")
         for name, value in check.remarks.items():
-            lines.append(f"  {name.replace('_', ' ')}: {value:,}")
+            text = value if isinstance(value, str) else f"{value:,}"
+            lines.append(f"  {name.replace('_', ' ')}: {text}")
     return "\n".join(lines)
 
 
@@ -61,7 +63,8 @@ def _promises(method: Method[Any]) -> list[str]:
     given = ", ".join(f"{name} = {value}" for name, value in method.example.items())
     lines = [f"promises, for {_described(method)} beside a public column c, with {given}:"]
     for form in method.forms:
-        setting = Setting(Schema(columns), ("a", "b"), parameters, form)
+        stated = Schema(columns, one_row_per_person=True)
+        setting = Setting(stated, ("a", "b"), parameters, form)
         claims = [f"{claim.guarantee} ({claim.status})" for claim in method.claims(setting)]
         lines.append(f"  {form}: {'; '.join(claims)}")
     return [*lines, *(f"  {text}" for text in method.not_claimed(setting))]

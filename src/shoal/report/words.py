@@ -52,6 +52,7 @@ WHY_CATEGORIES = (
 
 REMARK_WORDS = {
     "classes": "Number of groups",
+    "counted": "Counted in",
     "k_if_missing_matches_anything": "k, if a missing cell is taken to match anything",
 }
 
@@ -74,7 +75,10 @@ LIMITS = (
         "knowledge or a better method, may find more: an attack shows harm, and never excludes it."
     ),
     "Intervals cover the choice of the people who were attacked, not the choice of the attack.",
-    "A check is exact, and about the released table alone. It counts rows, not people.",
+    (
+        "A check is exact, and about the released table alone. It counts rows, unless it says that "
+        "it counted persons."
+    ),
     "Bounds, categories, taxonomies and roles are the steward's word; nothing can verify them.",
 )
 
@@ -217,15 +221,18 @@ _DIVERSE = {
 def _epsilon_meaning(guarantee: Mapping[str, Any]) -> str:
     epsilon = float(Fraction(str(guarantee["epsilon"])))
     factor = f"{exp(epsilon):.3g}" if epsilon < 700 else "an astronomical number"
+    row = guarantee.get("unit", "row") == "row"
+    one = "one row" if row else "the rows of one person"
     change = (
-        "whether one person is in the table or not"
+        f"whether {one if row else 'one person'} is in the table or not"
         if guarantee["neighbours"] == "add-remove"
-        else "whatever one person's row holds"
+        else f"whatever {one} may hold"
     )
+    whom = "a person who has one row" if row else "one person"
     weak = " Such a factor hides little." if epsilon > 5 else ""
     return (
         f"For {listed(guarantee['protects'])}: {change}, no outcome of this release becomes more "
-        f"than {factor} times as likely. So an attacker's odds for any guess about one person "
+        f"than {factor} times as likely. So an attacker's odds for any guess about {whom} "
         f"change by a factor of at most {factor}, whatever else the attacker knows.{weak}"
     )
 
@@ -353,7 +360,7 @@ def _facts(spec: Mapping[str, Any]) -> list[str]:
         "bottom": "values below {} were set to it",
         "missing_as": "missing cells became {}",
         "other": "unknown categories became {}",
-        "max_rows": "at most {} rows of a person were used",
+        "max_rows": "an epsilon release uses at most {} rows of a person",
         "exact_rows": "every person has {} rows",
         "transform": "compared on a {} scale",
     }

@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from shoal import audiences, release
+from shoal import audiences, booking
 from shoal.core import Audience
 from shoal.errors import InputError
 from shoal.policy import shown
-from shoal.studio import document, downloads, uploads
+from shoal.studio import binding, document, downloads, drafts, uploads
 from shoal.studio.context import Current, Studio, TheSession, TheStudio
 from shoal.studio.history import Entry
 from shoal.studio.jobs import JobStatus
@@ -82,6 +82,10 @@ class WorkspaceOut(BaseModel):
     jobs: dict[str, str]
     undo: int = Field(description="Steps that can be taken back.")
     redo: int = Field(description="Steps that can be taken again.")
+    invalid: dict[str, str] = Field(
+        description="What was typed or sent and cannot be used, by form; nothing is released "
+        "until each is sent again and taken, or undone."
+    )
 
 
 class WorkspaceIn(_Model):
@@ -92,6 +96,13 @@ class WorkspaceIn(_Model):
     audience: Audience | None = Field(None, description="Who will get it; written into the policy.")
     form: Literal["parquet", "csv", "sav", "dta"] | None = None
     source: str | None = Field(None, max_length=200)
+
+
+PUBLIC: list[str] = Field(
+    default=[],
+    description="Columns whose categories were marked as observed and are public knowledge: the "
+    "mark goes by this alone.",
+)
 
 
 class PolicyOut(BaseModel):
@@ -106,6 +117,7 @@ class PolicyText(_Model):
     """A policy as TOML text."""
 
     toml: str
+    public_knowledge: list[str] = PUBLIC
 
 
 class PolicyFields(_Model):
@@ -119,6 +131,7 @@ class PolicyFields(_Model):
     measure: dict[str, Any] | None = None
     context: dict[str, Any] | None = None
     ledger: dict[str, Any] | None = None
+    public_knowledge: list[str] = PUBLIC
 
 
 class PlanIn(_Model):
@@ -326,13 +339,39 @@ def get_policy(studio: TheStudio, workspace: Current) -> PolicyOut:
 @router.put("/workspaces/{id}/policy")
 def put_policy(studio: TheStudio, workspace: Current, given: PolicyText) -> PolicyOut:
     """Take a policy as text; one that cannot be used is refused, and the old one stays."""
-    return _policy(studio, studio.put_policy(workspace, given.toml))
+    try:
+        after = studio.put_policy(
+            workspace,
+            given.toml,
+            settles=[drafts.TEXT, *drafts.of_api(workspace)],
+            public=given.public_knowledge,
+        )
+    except InputError as error:
+        studio.keep_draft(workspace, drafts.api("toml"), {}, str(error))
+        raise
+    return _policy(studio, after)
 
 
 @router.patch("/workspaces/{id}/policy")
 def put_fields(studio: TheStudio, workspace: Current, given: PolicyFields) -> PolicyOut:
     """Change sections of the policy; the text is written again."""
-    return _policy(studio, studio.put_fields(workspace, given.model_dump(exclude_unset=True)))
+    changes = given.model_dump(exclude_unset=True, exclude={"public_knowledge"})
+    try:
+        after = studio.put_fields(workspace, changes, public=given.public_knowledge)
+    except InputError as error:
+        for section in changes:
+            studio.keep_draft(workspace, drafts.api(section), {}, str(error))
+        raise
+    return _policy(studio, after)
+
+
+@router.get("/workspaces/{id}/release")
+def get_release(studio: TheStudio, workspace: Current) -> binding.Bound:
+    """The latest release, the policy that it was made with, and what has changed since."""
+    found = binding.latest(studio, workspace)
+    if found is None:
+        raise HTTPException(409, "Nothing was released yet.")
+    return found
 
 
 @router.post("/workspaces/{id}/plan")
@@ -424,14 +463,14 @@ def history(studio: TheStudio) -> tuple[Entry, ...]:
 def get_budget(studio: TheStudio) -> BudgetOut:
     """What was granted, spent and left for each population of this studio's budget file."""
     path = studio.settings.budget
-    return BudgetOut(accounts=release.budget_facts(path) if path.is_file() else [])
+    return BudgetOut(accounts=booking.budget_facts(path) if path.is_file() else [])
 
 
 @router.post("/budget", status_code=201)
 def grant_budget(studio: TheStudio, given: BudgetIn) -> BudgetOut:
     """Grant a population a budget."""
-    release.open_budget(studio.settings.budget, given.source, given.epsilon)
-    return BudgetOut(accounts=release.budget_facts(studio.settings.budget))
+    booking.open_budget(studio.settings.budget, given.source, given.epsilon)
+    return BudgetOut(accounts=booking.budget_facts(studio.settings.budget))
 
 
 @router.post("/links", status_code=201)
@@ -515,6 +554,7 @@ def _workspace(studio: Studio, one: Workspace) -> WorkspaceOut:
         jobs=dict(one.jobs),
         undo=past,
         redo=future,
+        invalid={where: draft.error for where, draft in one.drafts.items()},
     )
 
 

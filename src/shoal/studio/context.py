@@ -3,9 +3,8 @@
 Both the pages and the JSON API stand on this file, and on nothing below it that changes state.
 """
 
-import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,14 +14,13 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
 from shoal import release, sample
 from shoal.core import Policy
-from shoal.errors import InputError
-from shoal.report import evidence
-from shoal.studio import document, planned, profile, uploads
+from shoal.errors import InputError, visible
+from shoal.report import evidence, html
+from shoal.studio import binding, document, drafts, planned, profile, uploads
 from shoal.studio.history import History, release_name
 from shoal.studio.jobs import Jobs, JobStatus, Kind, State
 from shoal.studio.keeping import alone_in, new_id, private_folder, read_json, temporary_folder
@@ -127,7 +125,7 @@ class Studio:
         file = uploads.take(content, self.folder(workspace), label=SAMPLE)
         id_ = self.put_data(workspace, file)
         text = (files / "people.toml").read_text(encoding="utf-8")
-        self.store.note(workspace.id, lambda now: replace(now, policy=text, confirmed=()))
+        self.store.note(workspace.id, lambda now: _anew(now, text))
         return id_
 
     def profile(self, workspace: Workspace) -> DataProfile | None:
@@ -135,18 +133,63 @@ class Studio:
         path = self.path(workspace, workspace.data)
         return None if path is None else profile.read(path)
 
-    def put_policy(self, workspace: Workspace, text: str) -> Workspace:
+    def put_policy(
+        self,
+        workspace: Workspace,
+        text: str,
+        *,
+        settles: Collection[str] = (),
+        public: Collection[str] = (),
+        **changed: Any,
+    ) -> Workspace:
         """Take a policy as TOML text.
 
-        Raises:
-            InputError: it cannot be used as it is; the old one stays.
-        """
-        document.judged(text, folder=self.store.files(workspace.id))
-        return self.store.change(workspace.id, policy=text)
+        Args:
+            workspace: as it was when the text was made from its policy.
+            text: TOML.
+            settles: the forms that it comes from, whose drafts are done with; see `drafts`.
+            public: columns whose categories were just called public knowledge.
+            changed: further fields of the workspace.
 
-    def put_fields(self, workspace: Workspace, changes: Mapping[str, Any]) -> Workspace:
+        Raises:
+            InputError: it cannot be used as it is, or would overwrite what was typed elsewhere;
+                the old one stays.
+        """
+        if drafts.TEXT in workspace.drafts and drafts.TEXT not in settles:
+            raise InputError(drafts.sentence(workspace))
+        policy = document.judged(text, folder=self.store.files(workspace.id))
+        document.check_ledger(policy, home=self.settings.home)
+        observed = document.observed(text, before=workspace.observed, public=public)
+        return self.store.change(
+            workspace.id,
+            since=workspace.policy,
+            settles=settles,
+            policy=text,
+            observed=observed,
+            **changed,
+        )
+
+    def put_fields(
+        self, workspace: Workspace, changes: Mapping[str, Any], *, public: Collection[str] = ()
+    ) -> Workspace:
         """Change sections of the policy; see `shoal.studio.document.with_fields`."""
-        return self.put_policy(workspace, document.with_fields(_policy(workspace), changes))
+        text = document.with_fields(_policy(workspace), changes)
+        settles = [drafts.api(section) for section in changes]
+        return self.put_policy(workspace, text, settles=settles, public=public)
+
+    def keep_draft(
+        self,
+        workspace: Workspace,
+        where: str,
+        given: Mapping[str, str],
+        error: str,
+        wrong: tuple[str, ...] = (),
+    ) -> Workspace:
+        """Keep what was typed and cannot be used; nothing is released until that is settled."""
+        made = drafts.made(given, error, wrong)
+        return self.store.note(
+            workspace.id, lambda now: replace(now, drafts={**now.drafts, where: made})
+        )
 
     def preview(
         self, workspace: Workspace, protect: Mapping[str, Any] | None = None
@@ -162,8 +205,9 @@ class Studio:
     def booked(self, workspace: Workspace, policy: Policy) -> Policy:
         """A policy with the studio's budget file, if the workspace names a population in it."""
         if not workspace.source:
+            document.check_ledger(policy, home=self.settings.home)
             return policy
-        ledger = {"file": str(self.settings.budget), "source": workspace.source}
+        ledger = {**policy.ledger, "file": str(self.settings.budget), "source": workspace.source}
         return replace(policy, ledger=ledger)
 
     def start_protect(self, workspace: Workspace, *, measure: bool | None = None) -> str:
@@ -181,6 +225,7 @@ class Studio:
             ClaimViolationError: a required promise cannot be had.
         """
         data = self._data(workspace)
+        self._settled(workspace)
         policy = document.judged(_policy(workspace), folder=self.store.files(workspace.id))
         audience = planned.audience_of(workspace.policy)
         release.foreseen(replace(self.booked(workspace, policy), audience=audience))
@@ -196,6 +241,8 @@ class Studio:
             "measure": measure,
             "control": None if others is None or measure is False else str(others),
             "comparison": None if compared is None else str(compared / "comparison.json"),
+            "choices": binding.choices(workspace),
+            "again": self.again(workspace),
         }
         self._only_one(workspace, Kind.PROTECT)
         self.history.begin(
@@ -219,10 +266,11 @@ class Studio:
                 grid as a mapping.
         """
         id_ = new_id()
+        self._settled(workspace)
         others = self.path(workspace, workspace.others)
         if on_others and others is None:
             raise InputError("Choose a file of other people first; there is none to look at.")
-        data = others if on_others else self._data(workspace)
+        data = self._data(workspace)
         self._only_one(workspace, Kind.COMPARE)
         arguments = {
             **self._common(workspace, id_),
@@ -239,6 +287,7 @@ class Studio:
     ) -> str:
         """Choose one method privately, in a job, at a price of epsilon."""
         id_ = new_id()
+        self._settled(workspace)
         self._only_one(workspace, Kind.SELECT)
         arguments = {
             **self._common(workspace, id_),
@@ -292,24 +341,29 @@ class Studio:
         folder = self.comparison(workspace)
         return None if folder is None else read_json(folder / "comparison.json")
 
-    def choose(self, workspace: Workspace, label: str) -> Workspace:
-        """Take a candidate of the comparison as the policy's method."""
+    def candidate(self, workspace: Workspace, label: str) -> dict[str, Any]:
+        """A candidate of the comparison, as `[protect]` would state it."""
         facts = self.compared(workspace)
         rows = [] if facts is None else facts["candidates"]
-        row = next((one for one in rows if one["label"] == label), None)
+        row = next((one for one in rows if label in {one["label"], visible(one["label"])}), None)
         if row is None:
             raise InputError("Choose a candidate of the comparison; there is none of that name.")
         stated = document.parsed(_policy(workspace)).get("protect", {})
         protect: dict[str, Any] = {"method": row["method"], **row["parameters"]}
         # A candidate's form and columns are not in its parameters, but in its label.
+        label = row["label"]
         form = label.rpartition(" form=")[2] if " form=" in label else None
         if form:
             protect["release_form"] = form
         if stated.get("method") == row["method"] and stated.get("columns"):
             protect["columns"] = stated["columns"]
+        return protect
+
+    def choose(self, workspace: Workspace, label: str) -> Workspace:
+        """Take a candidate of the comparison as the policy's method."""
+        protect = self.candidate(workspace, label)
         text = document.with_fields(_policy(workspace), {"protect": protect})
-        document.judged(text, folder=self.store.files(workspace.id))
-        return self.store.change(workspace.id, policy=text, chosen=label)
+        return self.put_policy(workspace, text, settles=[drafts.PARAMETERS], chosen=label)
 
     def again(self, workspace: Workspace) -> dict[str, str]:
         """The command line and the Python script that do the same: keys command and python."""
@@ -336,7 +390,7 @@ class Studio:
                 same = now.data is not None and now.data.id in job["arguments"]["data"]
                 if not same or _columns(now.policy) == set(found["columns"]):
                     return now
-                return replace(now, policy=found["policy"], confirmed=())
+                return _anew(now, found["policy"])
 
             try:
                 self.store.note(status.workspace, taken)
@@ -360,6 +414,10 @@ class Studio:
         self.store.note(workspace.id, lambda now: replace(now, jobs={**now.jobs, kind.value: id_}))
         return id_
 
+    def _settled(self, workspace: Workspace) -> None:
+        if workspace.drafts:
+            raise InputError(drafts.sentence(workspace))
+
     def _only_one(self, workspace: Workspace, kind: Kind) -> None:
         if any(one.kind is kind for one in self.jobs.of(workspace.id)):
             raise InputError("This is under way already. Wait for it, or cancel it first.")
@@ -368,7 +426,7 @@ class Studio:
         """The policy as it is now, with its files, in the job's own folder."""
         folder = private_folder(self.jobs.folder(id_))
         text = _policy(workspace)
-        document.judged(text, folder=self.store.files(workspace.id))
+        self.booked(workspace, document.judged(text, folder=self.store.files(workspace.id)))
         (folder / "policy.toml").write_text(text, encoding="utf-8")
         for path in self.store.files(workspace.id).iterdir():
             shutil.copyfile(path, folder / path.name)
@@ -471,23 +529,22 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=html.shown,
     )
-    made.filters["island"] = island
+    made.filters |= {"island": html.island, "lines": html.lines}
     return made
-
-
-def island(value: Any) -> Markup:
-    """Write JSON so that no text in it can end the script element that holds it."""
-    text = json.dumps(value, allow_nan=False)
-    for mark in "<>&\u2028\u2029":
-        text = text.replace(mark, f"\\u{ord(mark):04x}")
-    return Markup(text)  # noqa: S704 (escaped just above)
 
 
 def _policy(workspace: Workspace) -> str:
     if not workspace.policy:
         raise InputError("There is no policy yet. Choose a file first.")
     return workspace.policy
+
+
+def _anew(now: Workspace, text: str) -> Workspace:
+    """A workspace with the policy of another table, and nothing that was said about the old one."""
+    kept = {where: one for where, one in now.drafts.items() if where == drafts.BUDGET}
+    return replace(now, policy=text, confirmed=(), observed=(), drafts=kept)
 
 
 def _columns(text: str) -> set[str]:
@@ -501,7 +558,6 @@ __all__ = [
     "TheStudio",
     "current",
     "environment",
-    "island",
     "release_name",
     "render",
     "session_of",

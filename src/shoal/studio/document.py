@@ -4,17 +4,15 @@ TOML text is the one truth. Fields are read from it; a changed field is written 
 `shoal.policy` as the judge of both. Comments do not survive a change of fields.
 """
 
-import json
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from shoal import policy
+from shoal import inputs, policy
 from shoal.core import Policy
-from shoal.errors import InputError
+from shoal.errors import InputError, visible
 from shoal.policy import quoted
 
 FILES = ("taxonomy", "recode")
@@ -23,6 +21,8 @@ LIMITS = ("bounds", "top", "bottom", "missing_as")
 """Column keys that hold days in a column of dates."""
 SECTIONS = ("columns", "protect", "require", "release", "reading", "measure", "context", "ledger")
 """Parts of a policy, in the order in which they are written."""
+ABSENT = "not stated"
+"""How a difference shows a key that one of two policies lacks."""
 LONGEST = 20
 """Digits from which on a number is written with an exponent."""
 
@@ -33,10 +33,7 @@ def parsed(text: str) -> dict[str, Any]:
     Raises:
         InputError: it is not valid TOML.
     """
-    try:
-        return tomllib.loads(text, parse_float=Decimal)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"The policy is not valid TOML: {error}.") from None
+    return inputs.parse_toml(text, "The policy")
 
 
 def judged(text: str, *, folder: Path) -> Policy:
@@ -57,6 +54,30 @@ def judged(text: str, *, folder: Path) -> Policy:
                 "taxonomy, recode and queries."
             )
     return policy.loads(text, folder=folder, where="The policy")
+
+
+def check_ledger(policy: Policy, *, home: Path) -> None:
+    """Refuse a budget file outside the studio's folder, links followed.
+
+    Args:
+        policy: whose `[ledger]` may name one.
+        home: the studio's folder.
+
+    Raises:
+        InputError: it does.
+    """
+    stated = policy.ledger.get("file")
+    if stated is None:
+        return
+    try:
+        inside = Path(stated).resolve().is_relative_to(home.resolve())
+    except (OSError, ValueError, RuntimeError):  # no path, or links that go round in circles
+        inside = False
+    if not inside:
+        raise InputError(
+            "The policy, ledger.file: expected a budget file in the studio's own folder. Take "
+            "[ledger] out, and name the population on the page Release."
+        )
 
 
 def with_fields(text: str, changes: Mapping[str, Any]) -> str:
@@ -86,6 +107,62 @@ def column_of(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     """A column's fields, its role too where the policy states nothing else."""
     stated = document["columns"][name]
     return {"role": stated} if isinstance(stated, str) else dict(stated)
+
+
+def observed(text: str, *, before: Collection[str], public: Collection[str]) -> tuple[str, ...]:
+    """The columns whose categories count as copied from the data.
+
+    Args:
+        text: TOML, the policy as it is to be.
+        before: the columns whose categories count as copied so far.
+        public: columns whose categories somebody has just called public knowledge.
+
+    Raises:
+        InputError: a column of them has categories without the mark, and nobody has said so.
+    """
+    columns = {
+        name: stated if isinstance(stated, Mapping) else {}
+        for name, stated in parsed(text)["columns"].items()
+    }
+    marked = [name for name, stated in columns.items() if stated.get("observed")]
+    left = [name for name in before if name not in (*public, *marked)]
+    for name in left:
+        if "categories" in columns.get(name, {}):
+            raise InputError(
+                f"The policy, columns.{name}.categories: these were copied from the data, so "
+                "'observed = true' stays beside them. If they are public knowledge, say so by the "
+                "tick on the column's card."
+            )
+    return (*marked, *left)
+
+
+def differences(before: str, after: str) -> list[tuple[str, str, str]]:
+    """The keys that two policies state otherwise: each with its old and its new value.
+
+    Args:
+        before: TOML.
+        after: TOML.
+    """
+    old, new = _flat(parsed(before)), _flat(parsed(after))
+    return [
+        (key, old.get(key, ABSENT), new.get(key, ABSENT))
+        for key in dict.fromkeys((*old, *new))
+        if old.get(key) != new.get(key)
+    ]
+
+
+def _flat(document: Mapping[str, Any]) -> dict[str, str]:
+    """Values by dotted key, as TOML writes them; a column is a role where it states no more."""
+    found: dict[str, str] = {}
+    for section, content in document.items():
+        for key, value in content.items() if isinstance(content, Mapping) else [("", content)]:
+            path = ".".join(filter(None, (section, key)))
+            if section == "columns":
+                stated = {"role": value} if isinstance(value, str) else value
+                found |= {f"{path}.{name}": as_toml(one) for name, one in stated.items()}
+            else:
+                found[path] = as_toml(value)
+    return found
 
 
 def without_observed(text: str) -> str:
@@ -119,7 +196,7 @@ def written(document: Mapping[str, Any], notes: Mapping[str, str] | None = None)
         lines += ["", f"[{bare(section)}]"]
         for key, value in content.items():
             if notes and section == "columns" and key in notes:
-                lines.append(f"# {_comment(notes[key])}")
+                lines.append(f"# {visible(notes[key])}")
             lines.append(f"{bare(key)} = {as_toml(value)}")
     return "\n".join(lines) + "\n"
 
@@ -207,10 +284,6 @@ def _decimal(value: Decimal) -> str:
         return "-inf" if value < 0 else "inf"
     plain = abs(value.adjusted()) < LONGEST
     return format(value, "f") if plain else str(value).lower()
-
-
-def _comment(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)[1:-1].replace("\x7f", " ")
 
 
 def grid(content: Mapping[str, Any]) -> str:

@@ -13,15 +13,12 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
-import uvicorn
-
 from shoal.errors import InputError
+from shoal.studio import serving
 from shoal.studio.app import create_app
 from shoal.studio.keeping import alone_in
 from shoal.studio.settings import LOOPBACK, Settings
 
-PATIENCE = 2
-"""Seconds that open requests have once the studio is to end."""
 SOON = 0.7
 """Seconds until the browser is opened."""
 
@@ -63,22 +60,10 @@ def launch(
         settings = Settings(
             home=home.absolute(), host=host, port=port, token=secrets.token_urlsafe(32)
         )
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{port}/?token={settings.token}"
+        address = f"{settings.address}/?token={settings.token}"
         say(f"Shoal studio: {address}")
         say("The address works once. Ctrl-C ends the studio.")
-        server = uvicorn.Server(
-            uvicorn.Config(
-                create_app(settings),
-                access_log=False,  # The first address has the token in it.
-                log_level="error",
-                lifespan="on",
-                ws="none",
-                proxy_headers=False,
-                server_header=False,
-                timeout_graceful_shutdown=PATIENCE,
-            )
-        )
+        server = serving.server(create_app(settings), settings)
         if hasattr(signal, "SIGHUP"):
             signal.signal(signal.SIGHUP, lambda *_: _end(server))
         with _opened(address, home, wanted=browser):
@@ -86,6 +71,7 @@ def launch(
                 server.run(sockets=[listening])
             except KeyboardInterrupt:
                 say("The studio has ended.")
+                raise
 
 
 def _end(server: Any) -> None:

@@ -77,16 +77,24 @@ class DataProfile:
     warnings: tuple[str, ...] = ()
 
 
-def write(path: Path, *, label: str, progress: Progress = silent) -> dict[str, Any]:
+def write(
+    path: Path, *, label: str, limit: int | None = None, progress: Progress = silent
+) -> dict[str, Any]:
     """Look at a file, write what was seen beside it, and draft a policy.
 
     Categories are asked for in the studio, and not copied: the draft is that of `shoal init`
     without what was only observed.
 
+    Args:
+        path: the file.
+        label: what the steward calls it.
+        limit: see `shoal.io.read`.
+        progress: called with the stage and how far it is.
+
     Returns:
         For the server: the drafted policy as TOML text, and the names of the columns.
     """
-    raw = io.read(path)
+    raw = io.read(path, limit=limit)
     progress("looking at the columns", 0, 1)
     drafted = draft(raw, source=label)
     seen = look(raw)

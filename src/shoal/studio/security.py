@@ -4,10 +4,13 @@ The threats are other pages in the same browser, other users of the machine, and
 the steward. In the order in which a request meets them:
 
 1. Host. A page of an attacker can make its own name point to 127.0.0.1 (DNS rebinding). Only
-   our own names are answered; anything else is 403.
+   our own name is answered; anything else is 403. At a loopback address that name is a random one
+   under `.localhost`: a cookie of 127.0.0.1 would be sent to every port of 127.0.0.1, also to
+   the server of another user, to which any web page can send the browser.
 2. Origin. A request that may change something comes from one of our own pages. A foreign, an
-   opaque (`null`) or no Origin is 403. `Referrer-Policy: same-origin` and not `no-referrer`,
-   because Chromium sends `Origin: null` with a form under the latter.
+   opaque (`null`) or no Origin is 403. A request that the browser itself says comes from another
+   site, or from another port of this one, has no session. `Referrer-Policy: same-origin` and not
+   `no-referrer`, because Chromium sends `Origin: null` with a form under the latter.
 3. Session. A one-time token in the first address is exchanged for a cookie by a redirect to an
    address without it. No session, a wrong token or a used one is 401. Tokens are compared in
    constant time, by their digests, and are never logged.
@@ -34,7 +37,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from shoal.errors import withheld
-from shoal.studio.settings import Settings
+from shoal.studio.settings import LOCAL, Settings
 from shoal.studio.uploads import UPLOADS
 
 Scope = MutableMapping[str, Any]
@@ -64,7 +67,6 @@ ONWARD = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>Shoal studio</title>'
     '<meta http-equiv="refresh" content="0; url=/"><p><a href="/">To the studio</a></p></html>'
 )
-NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass
@@ -163,7 +165,8 @@ class Guard:
         method = scope["method"]
         if method not in READING and origins != [f"{scope.get('scheme', 'http')}://{hosts[0]}"]:
             return _sentence(scope, 403, "The request does not come from a page of the studio.")
-        session = self._session(headers)
+        apart = headers.get("sec-fetch-site", "none") in {"cross-site", "same-site"}
+        session = None if apart else self._session(headers)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
         if given and scope["path"] == "/" and method in READING:
             return self._opened(scope, given[0], session)
@@ -205,7 +208,7 @@ class Guard:
         return None if secret is None else self._sessions.find(secret)
 
     def _is_ours(self, host: str) -> bool:
-        """Whether a Host header names this machine.
+        """Whether a Host header names this studio.
 
         The port is not compared, because an ssh tunnel may change it; the Origin has to have the
         same one. An address in digits cannot be rebound: only names can.
@@ -214,7 +217,9 @@ class Guard:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
             return False
-        if name in NAMES or name == self._settings.host.lower():
+        if self._settings.host in LOCAL:
+            return name == self._settings.name
+        if name in LOCAL or name == self._settings.host.lower():
             return True
         if self._settings.host not in {"0.0.0.0", "::"}:  # noqa: S104 (compared, not bound)
             return False

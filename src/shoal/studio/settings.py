@@ -1,11 +1,14 @@
 """Where the studio keeps things, where it listens, and how much it takes."""
 
 import os
+import secrets
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
+LOCAL = frozenset({LOOPBACK, "::1", "localhost"})
+"""Addresses that browsers reach by every name that ends in `.localhost`."""
 PORT = 8642
 GIB = 1 << 30
 
@@ -18,21 +21,32 @@ class Settings:
         home: folder of workspaces, jobs, releases, history and budget; mode 0700.
         host: address to bind.
         port: to bind, which is also in the cookie's name.
+        name: under which a loopback address is served, and under no other: browsers keep cookies by
+            name and not by port, and nobody else on the machine knows it.
         token: opens the first session, once; never logged.
         upload_limit: bytes of an uploaded file.
         decoded_limit: bytes that a file may have once it is decoded.
         body_limit: bytes of any other request.
         most_jobs: how many run at a time; further ones wait.
+        header_seconds: that the head of a request may take to come.
     """
 
     home: Path
     host: str = LOOPBACK
     port: int = PORT
+    name: str = field(default_factory=lambda: f"{secrets.token_hex(16)}.localhost", repr=False)
     token: str = field(default="", repr=False)
     upload_limit: int = 2 * GIB
     decoded_limit: int = 8 * GIB
     body_limit: int = 1 << 20
     most_jobs: int = 2
+    header_seconds: float = 10.0
+
+    @property
+    def address(self) -> str:
+        """Where the pages are, without a path."""
+        shown = self.name if self.host in LOCAL else self.host
+        return f"http://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
 
     @property
     def budget(self) -> Path:

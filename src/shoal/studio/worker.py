@@ -9,7 +9,7 @@ holds afterwards:
   labels.
 - `compare`: data, policy, out, on_sample, ledger, source, options -> costs.
 - `select`: data, policy, out, epsilon, ledger, source -> chosen, epsilon.
-- `measure`: data, released, policy, control, out -> sentence.
+- `measure`: data, released, policy, control, out, ledger, source -> sentence.
 """
 
 import os
@@ -108,7 +108,7 @@ def _profile(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
     path = Path(given["data"])
     status("reading the file", 0, 1)
     uploads.refuse_bombs(path, limit=limit, library=True)
-    return profile.write(path, label=given["label"], progress=status)
+    return profile.write(path, label=given["label"], limit=limit, progress=status)
 
 
 def _protect(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
@@ -187,6 +187,8 @@ def _measure(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
         out=Path(given["out"]),
         force=True,
         aligned=given["aligned"] or None,
+        ledger=_path(given["ledger"]),
+        source=given["source"],
         progress=status,
     )
     return {"figures": len(found.figures), "skipped": list(found.skipped)}

@@ -10,7 +10,7 @@ gone after a restart. The page then asks for the file again.
 
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,10 +42,26 @@ class DataFile:
 
 
 @dataclass(frozen=True)
+class Draft:
+    """What was typed and cannot be used; nothing is released while there is one.
+
+    Attributes:
+        given: the texts of the form as they were typed, by field.
+        error: what does not fit, in a sentence.
+        wrong: the fields that it speaks of; empty where that cannot be told.
+    """
+
+    given: Mapping[str, str]
+    error: str
+    wrong: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Workspace:
     """The state of one workspace.
 
-    What `undo` does not bring back: id, session, created, jobs. All else it does.
+    What `undo` does not bring back: id, session, created, jobs. Of drafts it takes back all that
+    there are, before it takes back anything else.
 
     Attributes:
         id: in the address: /w/{id}/data.
@@ -61,6 +77,10 @@ class Workspace:
         form: what the release is written as: parquet, csv, sav or dta.
         source: population in the studio's budget file, or "" for the policy's own ledger or none.
         jobs: the latest job of each kind, by kind.
+        observed: columns whose categories were copied from the data and that nobody has called
+            public knowledge since; kept beside the policy, so that no way of editing it forgets.
+        drafts: what was typed and refused, by form: `policy`, `require`, `parameters`, `budget`,
+            or `columns.` and a column's name.
     """
 
     id: str
@@ -75,9 +95,11 @@ class Workspace:
     form: str = "parquet"
     source: str = ""
     jobs: Mapping[str, str] = field(default_factory=dict)
+    observed: tuple[str, ...] = ()
+    drafts: Mapping[str, Draft] = field(default_factory=dict)
 
 
-KEPT = ("id", "session", "created", "jobs")
+KEPT = ("id", "session", "created", "jobs", "drafts")
 """Fields that undo leaves as they are."""
 
 
@@ -107,11 +129,28 @@ class Store:
         """
         return self._read(id_)[0]
 
-    def change(self, id_: str, **changed: Any) -> Workspace:
-        """Change fields and remember the state before, for `undo`. The same state is no step."""
+    def change(
+        self, id_: str, *, since: str | None = None, settles: Collection[str] = (), **changed: Any
+    ) -> Workspace:
+        """Change fields and remember the state before, for `undo`. The same state is no step.
+
+        Args:
+            id_: of the workspace.
+            since: the policy that the change was made from; another one by now is not overwritten.
+            settles: the drafts that are done with.
+            changed: fields.
+
+        Raises:
+            InputError: there is no such workspace, or its policy is another one by now.
+        """
         with self._lock:
             now, past, future = self._read(id_)
-            then = replace(now, **changed)
+            if since is not None and now.policy != since:
+                raise InputError(
+                    "The policy was changed meanwhile, perhaps in another tab. Load the page again."
+                )
+            kept = {where: one for where, one in now.drafts.items() if where not in settles}
+            then = replace(now, drafts=kept, **changed)
             if _undoable(then) == _undoable(now):
                 if then != now:
                     self._write(id_, then, past, future)
@@ -129,9 +168,13 @@ class Store:
             return then
 
     def undo(self, id_: str) -> Workspace:
-        """Go one step back; without one, nothing changes."""
+        """Go one step back; without one, nothing changes. Drafts are a step of their own."""
         with self._lock:
             now, past, future = self._read(id_)
+            if now.drafts:
+                then = replace(now, drafts={})
+                self._write(id_, then, past, future)
+                return then
             if not past:
                 return now
             then = _with(now, past[-1])
@@ -150,8 +193,8 @@ class Store:
 
     def steps(self, id_: str) -> tuple[int, int]:
         """How many steps can be undone, and how many done again."""
-        _, past, future = self._read(id_)
-        return len(past), len(future)
+        now, past, future = self._read(id_)
+        return len(past) + bool(now.drafts), len(future)
 
     def all(self) -> Iterator[Workspace]:
         """Every workspace of the home, the newest first."""
@@ -195,7 +238,12 @@ def _workspace(content: Mapping[str, Any]) -> Workspace:
     for name in ("data", "others"):
         if given.get(name):
             given[name] = DataFile(**given[name])
-    given["confirmed"] = tuple(given.get("confirmed", ()))
+    for name in ("confirmed", "observed"):
+        given[name] = tuple(given.get(name, ()))
+    given["drafts"] = {
+        where: Draft(one["given"], one["error"], tuple(one["wrong"]))
+        for where, one in given.get("drafts", {}).items()
+    }
     return Workspace(**given)
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType
 
-from shoal import io
+from shoal import inputs, io
 from shoal.engine.spark.blocks import speaking
 from shoal.engine.spark.session import session
 from shoal.engine.spark.source import SparkSource
@@ -40,6 +40,7 @@ def read(
     """
     if not path.exists():
         raise InputError(f"Cannot read '{path}': no such file or directory.")
+    inputs.refuse_special(path)
     spark = session(settings)
     where = path.absolute().as_uri()
     if path.is_dir() or path.suffix.lower() in {".parquet", ".pq"}:

@@ -192,13 +192,20 @@ class SparkOutcome:
             self.records.close()
             return {
                 "rows": len(self.records),
-                "unique_on_quasi_identifiers": {"original": None, "released": None},
+                "unique_on_quasi_identifiers": {
+                    "original": None,
+                    "rows": len(self.records),
+                    "released": None,
+                },
                 "homogeneous": {},
                 "columns": [],
             }
         rng = np.random.default_rng()
         found = sums.compare(self.records, _kept(self.protected), columns, form, rng=rng)
         self.records.close()
+        if self.spendings:
+            # The blocks hold the records as they were clamped, and not as they came.
+            found["unique_on_quasi_identifiers"]["original"] = None
         return found
 
 

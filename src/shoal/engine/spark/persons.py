@@ -19,7 +19,16 @@ from shoal.engine.spark.reading import Typed
 _COUNTS = -1
 
 
-def limited(typed: Typed, persons: Persons, *, key: int) -> Typed:
+def single(typed: Typed, persons: Persons) -> Typed:
+    """Refuse persons with several rows: in blocks groups are made of rows, and not of persons."""
+    move = (
+        "On Spark groups are counted in rows: bring the table to one row per person, or protect it "
+        "on one machine, where persons are counted."
+    )
+    return limited(typed, Persons(persons.column), key=0, move=move)
+
+
+def limited(typed: Typed, persons: Persons, *, key: int, move: str = intake.STATE_MOST) -> Typed:
     """Leave out what persons have beyond the rows that the policy states, and keep the rest.
 
     Equal to one machine: rows of a person stand in the order of the file, and cells are hashed
@@ -29,6 +38,7 @@ def limited(typed: Typed, persons: Persons, *, key: int) -> Typed:
         typed: records that say whose they are; afterwards they do not.
         persons: how many rows each may have.
         key: random bits.
+        move: the next move where a person has another number of rows than stated.
 
     Raises:
         InputError: for a row of nobody, and where the policy states how many rows every person has
@@ -55,6 +65,6 @@ def limited(typed: Typed, persons: Persons, *, key: int) -> Typed:
     lacking, wrong, found = counts.row(0)
     intake.refuse_nobody(persons, lacking)
     if not persons.dropped:
-        intake.refuse_uneven(persons, wrong, found, rows=typed.rows)
+        intake.refuse_uneven(persons, wrong, found, rows=typed.rows, move=move)
     typed.blocks.drop()
     return replace(typed, blocks=made)

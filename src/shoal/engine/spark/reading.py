@@ -43,11 +43,6 @@ class Typed:
         return len(self.blocks)
 
 
-def quoted(name: str) -> str:
-    """A column's name as Spark's functions take it."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def typed(
     frame: DataFrame,
     schema: Schema,
@@ -83,15 +78,13 @@ def typed(
         for name in kept
     }
     bring = _bringing(columns, quiet, decimal, evidence, gaps=gaps)
-    unit = None if clamped is None else schema.flagged("unit")
+    unit = schema.flagged("unit")
     if unit is not None:
         intake.refuse_odd(empty[unit])
         bring = _with_unit(bring, schema[unit])
     made = raw.map(bring).keep()
     if not len(made):
         raise InputError("The table has a header but no rows; expected one row a person.")
-    if unit is None:
-        _check_unit(frame, empty, schema, len(made))
     _refuse_misfits(made.notes, kept)
     types = _types(made.notes)
     dtypes = {name: intake.leaving(empty.schema[name], schema[name]) for name in kept}
@@ -136,7 +129,7 @@ def _with_unit(bring: Step, column: Column) -> Step:
     """Let typed blocks say whose rows they are: `persons.limited` needs it, and takes it out."""
 
     def both(number: int, block: pl.DataFrame) -> Numbered:
-        unit = intake.marked_missing(block[column.name], column).alias(UNIT)
+        unit = intake.spelled(block[column.name], column).alias(UNIT)
         for note, frame in bring(number, block):
             yield note, frame if note < 0 else frame.with_columns(unit)
 
@@ -283,22 +276,6 @@ def _numbers(cells: pl.Series) -> pl.Series:
     for values in (size, plain):
         mask |= _largest(values)
     return mask
-
-
-def _check_unit(frame: DataFrame, empty: pl.DataFrame, schema: Schema, rows: int) -> None:
-    name = schema.flagged("unit")
-    if name is None:
-        return
-    intake.refuse_odd(empty[name])
-    column, unit = schema[name], f.col(quoted(name))
-    marks = [mark for mark in column.missing if not empty.schema[name].is_numeric()]
-    gone = unit.isNull() | unit.cast("string").isin(marks) if marks else unit.isNull()
-    with speaking():
-        found = frame.agg(
-            f.sum(f.when(gone, 1).otherwise(0)).alias("lacking"),
-            f.count_distinct(unit).alias("persons"),
-        ).collect()[0]
-    intake.refuse_units(name, int(found["lacking"]), rows - int(found["persons"]))
 
 
 def _refuse_misfits(notes: Sequence[tuple[int, pl.DataFrame]], names: Sequence[str]) -> None:

@@ -44,8 +44,10 @@ class SparkSource:
         Of persons with more rows than the policy states, the rest are left out.
         """
         typed = reading.typed(self.frame, schema, clamped=clamped, decimal=decimal, gaps=gaps)
-        if clamped is None or schema.persons is None:
+        if schema.persons is None:
             return SparkAdopted(typed)
+        if clamped is None:
+            return SparkAdopted(persons.single(typed, schema.persons))
         limited = persons.limited(typed, schema.persons, key=key)
         return SparkAdopted(limited, typed.rows - limited.rows)
 

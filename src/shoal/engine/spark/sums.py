@@ -468,7 +468,11 @@ def compare(
     before, after, alike = _few(records.base, released, keys, bare, tasks)
     return {
         "rows": found.rows,
-        "unique_on_quasi_identifiers": {"original": before, "released": after},
+        "unique_on_quasi_identifiers": {
+            "original": None if _stepped(schema, keys) else before,
+            "rows": found.rows,
+            "released": after,
+        },
         "homogeneous": {
             name: {"classes": int(own[1]), "rows": int(own[2])} for name, own in alike.items()
         },
@@ -476,7 +480,7 @@ def compare(
         "measures": {
             "SSE": found.losses.sse,
             "SAE": found.losses.sae,
-            "IL1s": found.losses.il1s,
+            "IL1s": found.losses.il1s if np.isfinite(found.losses.il1s) else None,
             "marginals": [
                 {"columns": [facts.names[j] for j in one.columns], "total_variation": one.distance}
                 for one in found.marginals[:10]
@@ -484,6 +488,12 @@ def compare(
             "count_queries": _median(found),
         },
     }
+
+
+def _stepped(schema: Schema, keys: Sequence[str]) -> bool:
+    """Whether the policy coarsens a column, so that the blocks do not hold it as it came."""
+    columns = [schema[name] for name in keys]
+    return any(c.step or c.recode or (c.top, c.bottom) != (None, None) for c in columns)
 
 
 def _median(found: Measured) -> dict[str, Any] | None:
@@ -501,6 +511,7 @@ def _column(found: Measured, facts: Facts, name: str) -> Mapping[str, Any]:
         "kind": scale.column.kind,
         "missing_original": int(found.missing[0, place]),
         "missing_released": int(found.missing[1, place]),
+        "reason": "",
     }
     share = float(found.changed[place] / found.rows)
     if found.written[place]:
@@ -509,6 +520,9 @@ def _column(found: Measured, facts: Facts, name: str) -> Mapping[str, Any]:
         return {**figures, "loss": share, "measure": "share of rows whose category changed"}
     numeric = [own.column.name for own in facts.scales if not own.discrete].index(name)
     ratio = float(found.losses.sse_over_sst[numeric])
+    if not np.isfinite(ratio):
+        why = "all its numbers in the original are equal, and the release changes them"
+        return {**figures, "loss": None, "measure": "SSE / SST", "reason": why}
     return {**figures, "loss": ratio, "measure": "SSE / SST"}
 
 

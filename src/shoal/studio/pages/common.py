@@ -14,7 +14,7 @@ from shoal import planning, release
 from shoal.core import Audience, Claim, Policy
 from shoal.errors import ShoalError
 from shoal.planning import Plan
-from shoal.studio import document, planned
+from shoal.studio import binding, document, drafts, planned
 from shoal.studio.context import Studio
 from shoal.studio.jobs import JobStatus, Kind, State
 from shoal.studio.pages import rendering
@@ -104,6 +104,8 @@ class Here:
             return "Choose the table first."
         if self.policy is None:
             return "The table is still being looked at."
+        if self.workspace.drafts:
+            return drafts.sentence(self.workspace)
         if self.open_columns:
             left = len(self.open_columns)
             return f"Confirm {left} more column{'s' if left > 1 else ''} under Roles and policy."
@@ -160,6 +162,8 @@ class Here:
         if self.policy is None:
             return "later", "after the data"
         whole, left = len(self.document["columns"]), len(self.open_columns)
+        if any(one == drafts.TEXT or one.startswith("columns.") for one in self.workspace.drafts):
+            return "todo", "something typed cannot be used"
         if left:
             return "todo", f"{left} of {whole} columns to confirm"
         return "done", f"{whole} columns confirmed"
@@ -167,6 +171,8 @@ class Here:
     def _protect_state(self) -> tuple[str, str]:
         if self.policy is None:
             return "later", "after the roles"
+        if self.workspace.drafts.keys() & {drafts.REQUIRE, drafts.PARAMETERS}:
+            return "todo", "something typed cannot be used"
         if self.planned[1]:
             return "todo", "cannot be done as set up"
         if self.foreseen[1]:
@@ -187,9 +193,14 @@ class Here:
         job = self.job(Kind.PROTECT)
         if job is not None and not job.final:
             return "todo", "under way"
-        if job is not None and job.state is State.DONE:
-            return "done", "released"
+        if self.released is not None:
+            return ("done", "released") if self.released.current else ("todo", "out of date")
         return "later", "not yet"
+
+    @cached_property
+    def released(self) -> binding.Bound | None:
+        """The latest release, and whether it was made with the present policy."""
+        return binding.latest(self.studio, self.workspace)
 
 
 def screen(here: Here, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:

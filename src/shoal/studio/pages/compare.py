@@ -1,9 +1,6 @@
 """Screen 4: methods side by side, after the warning on what looking costs."""
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
-from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,12 +9,12 @@ import polars as pl
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
-from shoal import comparison, release
+from shoal import booking, comparison, inputs
 from shoal.comparison import grid
 from shoal.core import Policy
-from shoal.errors import InputError
+from shoal.errors import InputError, visible
 from shoal.measuring.results import COLUMN_LOSSES, LOSS_WORDS
-from shoal.studio import document, uploads
+from shoal.studio import document, drafts, uploads
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import Kind, State
 from shoal.studio.pages import editing, rendering
@@ -30,7 +27,12 @@ STANDINGS = ("frontier", "tied", "beaten")
 MOST_WORST = 6
 DETAILS = (
     ("repeats", "Releases of each candidate", comparison.REPEATS, "More give narrower intervals."),
-    ("max_risk", "Largest risk", comparison.MAX_RISK, "Of what is recommended, from 0 to 1."),
+    (
+        "max_risk",
+        "Largest risk",
+        comparison.MAX_RISK,
+        "Of what is recommended, by the upper end of its interval.",
+    ),
     ("rows", "Rows", comparison.MOST_ROWS, "Of a larger table a random sample is compared."),
     ("seed", "Seed", 0, "Of who is held out and which queries are asked; not of the noise."),
 )
@@ -84,11 +86,10 @@ def choose(studio: TheStudio, workspace: Current, form: Form) -> Response:
     """Take a candidate as the policy's method, and lead to its settings."""
     here, label = Here(studio, workspace), form.get("label", "")
     private = here.job(Kind.SELECT)
-    if private is not None and private.result and private.result.get("chosen") == label:
-        _take(here, private.result["protect"], label)
+    if private is not None and private.result and visible(private.result["chosen"]) == label:
+        _take(here, private.result["protect"], private.result["chosen"])
     else:
-        after = studio.choose(workspace, label)
-        _take(here, document.parsed(after.policy)["protect"], label)
+        _take(here, studio.candidate(workspace, label), label)
     return back_to(here, "protect")
 
 
@@ -106,8 +107,7 @@ def report(studio: TheStudio, workspace: Current) -> Response:
 def _take(here: Here, protect: Mapping[str, Any], label: str) -> None:
     """Write `[protect]` into the policy's text and leave its other lines as they are."""
     text = editing.with_table(here.workspace.policy, "protect", protect)
-    document.judged(text, folder=here.studio.store.files(here.workspace.id))
-    here.studio.store.note(here.workspace.id, lambda now: replace(now, policy=text, chosen=label))
+    here.studio.put_policy(here.workspace, text, settles=[drafts.PARAMETERS], chosen=label)
 
 
 def _show(
@@ -123,7 +123,7 @@ def _show(
     return screen(
         here,
         "compare",
-        table_costs=release.looking_costs(booked, sample=False),
+        table_costs=booking.looking_costs(booked, sample=False),
         looks=_looks(booked, others=others is not None),
         look=given.get("look", "others" if others else "table"),
         found=found,
@@ -152,7 +152,7 @@ def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
         {
             "key": "others",
             "title": "Other people instead (--on-sample)",
-            "words": " ".join(release.looking_costs(policy, sample=True)),
+            "words": " ".join(booking.looking_costs(policy, sample=True)),
             "blocked": "" if others else "It needs a file of such people, below.",
         },
         {
@@ -173,10 +173,7 @@ def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
 def _grid(form: Mapping[str, str]) -> dict[str, Any] | None:
     if form.get("grid") != "own":
         return None
-    try:
-        content = tomllib.loads(form.get("grid_text", ""), parse_float=Decimal)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"The list is not valid TOML: {error}.") from None
+    content = inputs.parse_toml(form.get("grid_text", ""), "The list")
     grid.of(content, where="The list")
     return content
 
@@ -220,7 +217,12 @@ def _found(here: Here) -> dict[str, Any] | None:
     if facts is None:
         return None
     rows = [
-        {**row, "place": place, "recommended": row["label"] == facts["recommended"]}
+        {
+            **row,
+            "place": place,
+            "recommended": row["label"] == facts["recommended"],
+            "open": facts["recommended"] is None and row["label"] in facts["ties"],
+        }
         for place, row in enumerate(facts["candidates"])
     ]
     return {

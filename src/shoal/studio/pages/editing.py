@@ -128,6 +128,23 @@ def with_key(text: str, table: str, key: str, value: Any) -> str:
     return text.rstrip("\n") + "\n\n" + "\n".join([f"[{bare(table)}]", *new]) + "\n"
 
 
+def with_line(text: str, key: str, *, value: Any) -> str:
+    r"""Set a key above all tables, or with None remove it; a new one stands behind the version.
+
+    >>> with_line("version = 1\n[t]\na = 1", "b", value=True)
+    'version = 1\nb = true\n[t]\na = 1'
+    """
+    lines = text.split("\n")
+    own = [s for s in statements(text) if (s.table, s.key) == ((), (key,))]
+    for statement in reversed(own):
+        del lines[statement.start : statement.end]
+    if value is not None:
+        left = statements("\n".join(lines))
+        behind = next((s.end for s in left if (s.table, s.key) == ((), ("version",))), 0)
+        lines.insert(own[0].start if own else behind, f"{bare(key)} = {as_toml(value)}")
+    return "\n".join(lines)
+
+
 def with_table(text: str, table: str, values: Mapping[str, Any]) -> str:
     """Give a table these keys and no others; equal ones keep their lines."""
     known = [key for key in keys(text, table) if key not in values]

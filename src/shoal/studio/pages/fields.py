@@ -10,6 +10,7 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from shoal.errors import visible
 from shoal.methods import Method
 from shoal.spec import FLAGS, ColumnSpec, RequireSpec
 from shoal.studio.document import as_toml
@@ -18,6 +19,8 @@ PLACES = ("release_form",)
 """Keys of `[protect]` beside the method's own parameters that the page asks for."""
 MORE = ("missing", "step", "bottom", "top", "transform", "format", "other", "missing_as")
 """Column keys that few columns need; the page hides them until they are asked for."""
+UNASKED = ("max_rows", "exact_rows", "keep_missing")
+"""Column keys that no field shows; a card leaves them as the text states them."""
 _SUITS = {
     "step": {"numeric"},
     "transform": {"numeric"},
@@ -190,12 +193,11 @@ def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
             "key": key,
             "words": models[key].description,
             "flag": False,
-            "value": "\n".join(stated.get(key, [])) if key == "missing" and _texts(stated, key)
-            else as_text(stated.get(key)),
+            "value": _one_line(key, stated.get(key)),
         }
         for key in MORE
         if kind in _SUITS.get(key, {kind})
-    ]  # fmt: skip
+    ]
     flags = [
         {
             "key": key,
@@ -209,8 +211,13 @@ def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [*fields, *flags]
 
 
-def _texts(stated: Mapping[str, Any], key: str) -> bool:
-    return all(isinstance(one, str) for one in stated.get(key, []))
+def _one_line(key: str, value: Any) -> str:
+    """A value as a field of one line holds it: several marks with commas, where they have none."""
+    plain = key == "missing" and all(
+        isinstance(one, str) and one == one.strip() and one and not set(one) & set(',["')
+        for one in value or ()
+    )
+    return ", ".join(value or ()) if plain else as_text(value)
 
 
 def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,7 +231,8 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     found: dict[str, Any] = {"role": role}
     if role == "identifier":
         kept = {key: True for key in FLAGS if key != "weight" and given.get(key)}
-        return {**found, **kept}
+        rows = {key: before[key] for key in UNASKED if key in before and kept.get("unit")}
+        return {**found, **kept, **rows}
     if kind:
         found["kind"] = kind
     if kind in {"numeric", "date"}:
@@ -236,25 +244,28 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     for key in MORE:
         text = given.get(key, "").strip()
         if text and kind in _SUITS.get(key, {kind}):
-            found[key] = _more(key, text, kind)
+            same = key in before and text == visible(_one_line(key, before[key]))
+            found[key] = before[key] if same else _more(key, text, kind)
     found |= {key: True for key in ("public", *FLAGS) if given.get(key)}
     if kind != "numeric":
         found.pop("weight", None)
     if "recode" in before and kind in {"ordinal", "nominal"}:
         found["recode"] = before["recode"]
-    return found
+    return found | {key: before[key] for key in UNASKED if key in before}
 
 
 def _categories(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
     if "taxonomy" in before and given.get("kind") == "nominal":
         return {"taxonomy": before["taxonomy"]}
     lines = given.get("categories", "").replace("\r\n", "\n").split("\n")
-    stated = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    # A page shows what cannot be seen as escapes; a line that was left alone is what it was.
+    shown = {visible(str(one)): str(one) for one in before.get("categories", ())}
+    typed = (line.strip() for line in lines if line.strip())
+    stated = list(dict.fromkeys(shown.get(line, line) for line in typed))
     if not stated:
         return {}
-    # A list that changed by hand is the steward's own; a copied one stays copied until confirmed.
-    copied = before.get("observed") and [str(one) for one in before["categories"]] == stated
-    observed = copied and not given.get("stated")
+    # A copied list stays copied, however it is edited, until the tick says that it is public.
+    observed = not given["stated"] if "stated" in given else before.get("observed")
     return {"categories": stated} | ({"observed": True} if observed else {})
 
 

@@ -1,6 +1,6 @@
 """Screen 3: which method, with which settings, and what it promises for this policy."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from fastapi import APIRouter
@@ -13,14 +13,20 @@ from shoal.methods import find
 from shoal.planning import Offer
 from shoal.report import words
 from shoal.serialise import plain
-from shoal.studio import document
+from shoal.studio import document, drafts
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import Kind
 from shoal.studio.pages import editing, fields
 from shoal.studio.pages.common import Form, Here, back_to, screen
 from shoal.studio.pages.home import job_values
+from shoal.studio.workspace import Draft
 
 router = APIRouter(include_in_schema=False)
+
+CHANGED = (
+    "The policy has changed since this page was shown, perhaps in another tab. Look at it again "
+    "before you release."
+)
 
 
 @router.get("/w/{id}/protect")
@@ -33,9 +39,10 @@ def show(studio: TheStudio, workspace: Current) -> Response:
 @router.post("/w/{id}/protect/audience")
 def audience(studio: TheStudio, workspace: Current, form: Form) -> Response:
     """Say who will get the table."""
+    here = Here(studio, workspace)
     stated = {"audience": audiences.named(form.get("audience", "")).value}
     text = editing.with_table(workspace.policy, "release", stated)
-    return back_to(Here(studio, studio.put_policy(workspace, text)), "protect")
+    return _put(here, lambda: studio.put_policy(workspace, text))
 
 
 @router.post("/w/{id}/protect/method")
@@ -48,8 +55,8 @@ def method(studio: TheStudio, workspace: Current, form: Form) -> Response:
         stated = {"method": wanted.name, **offer.parameters}
         if offer.release_form is not None:
             stated["release_form"] = offer.release_form.value
-        _put(here, stated)
-    return back_to(here, "protect")
+        return _put(here, lambda: _protect(here, stated))
+    return back_to(here, "data")
 
 
 @router.post("/w/{id}/protect/parameters")
@@ -71,9 +78,9 @@ def parameters(studio: TheStudio, workspace: Current, form: Form) -> Response:
             folder=studio.store.files(workspace.id),
         )
         planning.check_parameters(tried)
+        _protect(here, stated)
     except ShoalError as error:
-        return _show(here, here.policy, error=str(error), typed=given)
-    _put(here, stated)
+        return _refused(here, drafts.PARAMETERS, given, str(error), table="protect")
     return back_to(here, "protect")
 
 
@@ -86,9 +93,9 @@ def require(studio: TheStudio, workspace: Current, form: Form) -> Response:
     stated = fields.read_requirements(form)
     try:
         text = editing.with_table(workspace.policy, "require", stated)
-        studio.put_policy(workspace, text)
+        studio.put_policy(workspace, text, settles=[drafts.REQUIRE])
     except InputError as error:
-        return _show(here, here.policy, require_error=str(error), required=form)
+        return _refused(here, drafts.REQUIRE, form, str(error), table="require")
     return back_to(here, "protect")
 
 
@@ -98,24 +105,39 @@ def run(studio: TheStudio, workspace: Current, form: Form) -> Response:
     here = Here(studio, workspace)
     if here.blocked:
         raise InputError(here.blocked)
-    studio.start_protect(workspace)
+    if here.policy is not None and form.get("policy", here.policy.digest) != here.policy.digest:
+        raise InputError(CHANGED)
+    studio.start_protect(workspace, measure=False if form.get("unmeasured") else None)
     return back_to(here, form.get("back", "release"))
 
 
-def _put(here: Here, stated: Mapping[str, Any]) -> None:
+def _protect(here: Here, stated: Mapping[str, Any]) -> None:
     text = editing.with_table(here.workspace.policy, "protect", stated)
-    here.studio.put_policy(here.workspace, text)
+    here.studio.put_policy(here.workspace, text, settles=[drafts.PARAMETERS])
 
 
-def _show(
-    here: Here,
-    policy: Policy,
-    *,
-    error: str = "",
-    typed: Mapping[str, str] | None = None,
-    require_error: str = "",
-    required: Mapping[str, str] | None = None,
+def _put(here: Here, change: Callable[[], object]) -> Response:
+    """Make a change of a choice, or say why not; a page that is swapped in has to say it itself."""
+    try:
+        change()
+    except InputError as error:
+        if here.policy is None:
+            raise
+        return _show(here, here.policy, error=str(error))
+    return back_to(here, "protect")
+
+
+def _refused(
+    here: Here, where: str, given: Mapping[str, str], error: str, *, table: str
 ) -> Response:
+    """Keep what was typed, and show it with what does not fit."""
+    wrong = drafts.wrong_fields(error, given, table=table)
+    after = Here(here.studio, here.studio.keep_draft(here.workspace, where, given, error, wrong))
+    return show(after.studio, after.workspace)
+
+
+def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
+    draft = here.workspace.drafts.get(drafts.REQUIRE)
     offers = [_offer(one, policy) for one in planning.offers(policy)]
     fitting = [one for one in offers if one["chosen"] or not (one["refused"] or one["unmet"])]
     others = [one for one in offers if one not in fitting]
@@ -128,25 +150,33 @@ def _show(
             for one, rule in audiences.RULES.items()
         ],
         audience=here.audience.value,
-        requirements=fields.requirements(required or here.document.get("require", {})),
-        require_error=require_error,
+        error=error,
+        requirements=fields.requirements(
+            here.document.get("require", {}) if draft is None else draft.given
+        ),
+        require_error="" if draft is None else draft.error,
+        require_wrong=_wrong(draft, fields.REQUIRED),
         offers=sorted(fitting, key=lambda one: not one["chosen"]),
         others=others,
         offers_words=f"{len(fitting)} of {len(offers)} methods fit these columns, what the policy "
         f"requires and the audience '{here.audience}' ({title.lower()}).",
         others_words=f"{len(others)} methods that do not fit these columns or this audience",
-        **chosen(here, policy, error=error, typed=typed or {}),
+        **chosen(here, policy),
     )
 
 
-def chosen(
-    here: Here, policy: Policy, *, error: str = "", typed: Mapping[str, str] | None = None
-) -> dict[str, Any]:
+def _wrong(draft: Draft | None, known: Collection[str]) -> Collection[str]:
+    """The fields that an error stands on: all of the form, where it does not say."""
+    return () if draft is None else draft.wrong or known
+
+
+def chosen(here: Here, policy: Policy) -> dict[str, Any]:
     """The chosen method, its fields, what it promises, and whether it may run."""
     found = find(policy.method)
     asked = fields.parameters(found, here.document["protect"])
+    draft = here.workspace.drafts.get(drafts.PARAMETERS)
     for one in asked:
-        one["value"] = (typed or {}).get(one["name"], one["value"])
+        one["value"] = one["value"] if draft is None else draft.given.get(one["name"], "")
     plan, refused = here.planned
     spent = None if plan is None else planning.cost(policy, plan.claims)
     return {
@@ -156,13 +186,15 @@ def chosen(
             "reference_short": found.reference.partition(",")[0],
         },
         "parameters": asked,
-        "parameter_error": error,
+        "parameter_error": "" if draft is None else draft.error,
+        "parameters_wrong": _wrong(draft, [one["name"] for one in asked]),
         "plan_error": refused,
         "claims": [plain(claim) for claim in here.claims],
         "not_claimed": () if plan is None else plan.not_claimed,
         "plan_notes": () if plan is None else plan.notes,
         "cost": spent,
         "blocked": here.blocked,
+        "digest": policy.digest,
         "job": None,
         "back": "protect",
         **_under_way(here),

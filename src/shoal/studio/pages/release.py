@@ -6,14 +6,15 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
-from shoal import release
+from shoal import booking
 from shoal.core import Status
-from shoal.errors import InputError
+from shoal.errors import InputError, visible
 from shoal.io import FORMATS
 from shoal.publish import INTERNAL_SUFFIX
 from shoal.report import words
 from shoal.serialise import plain
 from shoal.spec import ContextSpec
+from shoal.studio import drafts
 from shoal.studio.context import Current, Studio, TheStudio
 from shoal.studio.history import Entry
 from shoal.studio.jobs import Kind, State
@@ -34,6 +35,10 @@ CONTEXT = {
     "approver": ("Approver", "Who decides."),
 }
 FORMS = {"parquet": "Parquet", "csv": "CSV", "sav": "SPSS (sav)", "dta": "Stata (dta)"}
+OUT_OF_DATE = (
+    "The release below was made with another policy, and is out of date. The present one is "
+    "checked when the release is made again."
+)
 NO_BUDGET = (
     "Releases about the same people add up. Name the population to have them counted, here and on "
     "the command line, in one budget file."
@@ -61,15 +66,18 @@ def budget(studio: TheStudio, workspace: Current, form: Form) -> Response:
     """Name the population, and grant it a budget if it has none."""
     here = Here(studio, workspace)
     source, epsilon = form.get("source", "").strip(), form.get("epsilon", "").strip()
-    known = {one["source"] for one in _accounts(studio)}
+    known = {visible(one["source"]): one["source"] for one in _accounts(studio)}
+    source = known.get(source, source)  # as the page shows it
     try:
         if source and epsilon:
-            release.open_budget(studio.settings.budget, source, epsilon)
-        elif source and source not in known:
+            booking.open_budget(studio.settings.budget, source, epsilon)
+        elif source and source not in known.values():
             raise InputError(f"'{source}' has no budget yet. Say how much may be spent in all.")  # noqa: TRY301
     except InputError as error:
-        return _show(here, error=str(error))
-    studio.store.change(workspace.id, source=source)
+        given = {"source": source, "epsilon": epsilon}
+        now = studio.keep_draft(workspace, drafts.BUDGET, given, str(error))
+        return _show(Here(studio, now))
+    studio.store.change(workspace.id, settles=[drafts.BUDGET], source=source)
     return back_to(here, "release")
 
 
@@ -102,8 +110,10 @@ def verification(studio: TheStudio, workspace: Current, release: str) -> Respons
     return HTMLResponse(rendering.page("verification.html", found=verify(folder)))
 
 
-def _show(here: Here, *, error: str = "") -> Response:
+def _show(here: Here) -> Response:
     studio, workspace = here.studio, here.workspace
+    draft = workspace.drafts.get(drafts.BUDGET)
+    given = {"source": workspace.source} if draft is None else draft.given
     accounts = _accounts(studio)
     account = next((one for one in accounts if one["source"] == workspace.source), None)
     job = here.job(Kind.PROTECT)
@@ -113,7 +123,7 @@ def _show(here: Here, *, error: str = "") -> Response:
     return screen(
         here,
         "release",
-        error=error,
+        error="" if draft is None else draft.error,
         checklist=listed,
         list_words="everything is in order" if not open_ else f"{len(open_)} to look at",
         context=[
@@ -121,14 +131,16 @@ def _show(here: Here, *, error: str = "") -> Response:
             for key, (title, words) in CONTEXT.items()
         ],
         context_open=not _context(here),
-        budget_open=bool(error),
+        budget_open=draft is not None,
         budget_words=NO_BUDGET,
         account=account,
-        source=workspace.source,
+        source=given["source"],
+        grant=given.get("epsilon", ""),
         sources=[one["source"] for one in accounts],
         forms={key: FORMS.get(key, key) for key in FORMATS},
         form=workspace.form,
         blocked=here.blocked,
+        digest="" if here.policy is None else here.policy.digest,
         released=released,
         history=[_line(studio, one) for one in studio.history.entries()],
         **{**job_values(job), "back": "release"},
@@ -174,6 +186,8 @@ def _line_of(
 def _checks(released: Mapping[str, Any] | None) -> tuple[str, list[str]]:
     if released is None:
         return "later", ["Recomputed on the finished table, before anything is kept."]
+    if not released["current"]:
+        return "todo", [OUT_OF_DATE]
     found = released["checks"]
     if not found:
         return "done", ["No promise of this release can be tested on a table."]
@@ -202,22 +216,17 @@ def _context(here: Here) -> dict[str, str]:
 
 def _accounts(studio: Studio) -> list[dict[str, Any]]:
     path = studio.settings.budget
-    return list(release.budget_facts(path)) if path.is_file() else []
+    return list(booking.budget_facts(path)) if path.is_file() else []
 
 
 def _released(here: Here) -> dict[str, Any] | None:
     """The latest release of this workspace that is whole."""
-    entry = next(
-        (one for one in here.studio.history.entries()
-         if one.workspace == here.workspace.id and one.state == "released"),
-        None,
-    )  # fmt: skip
-    if entry is None:
+    bound = here.released
+    entry = None if bound is None else here.studio.history.entry(bound.id)
+    if bound is None or entry is None:
         return None
     folder = here.studio.jobs.release(entry.id)
     manifest = read_json(folder / "manifest.json")
-    if manifest is None:
-        return None
     figures = read_json(folder.with_name(folder.name + INTERNAL_SUFFIX) / "figures.json") or {}
     job = here.studio.jobs.status(entry.id)
     found = job.result or {} if job.state is State.DONE else {}
@@ -234,7 +243,10 @@ def _released(here: Here) -> dict[str, Any] | None:
         "claims": manifest["claims"],
         "checks": manifest["checks"],
         "notes": found.get("notes", manifest["notes"]),
-        "again": here.studio.again(here.workspace),
+        "again": bound.again,
+        "digest": bound.policy_digest,
+        "current": bound.current,
+        "changed": bound.changed,
         "unmeasured": figures.get("unmeasured"),
     }
 

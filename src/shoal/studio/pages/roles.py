@@ -9,9 +9,9 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
 from shoal.core import Role
-from shoal.errors import InputError
+from shoal.errors import InputError, visible
 from shoal.spec import FLAGS
-from shoal.studio import document
+from shoal.studio import document, drafts
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.pages import editing, fields, rendering
 from shoal.studio.pages.common import Form, Here, back_to, screen
@@ -20,6 +20,8 @@ from shoal.studio.profile import ColumnProfile
 router = APIRouter(include_in_schema=False)
 
 ONE_LIMIT = "Expected both limits, or none of them."
+FIELDS = {"bounds": ("low", "high")}
+"""Keys of a column that have other fields than one of their name."""
 LONGEST_LIST = 200
 """Observed values that are offered for copying, at most."""
 
@@ -34,9 +36,10 @@ def show(studio: TheStudio, workspace: Current) -> Response:
         here,
         "roles",
         columns=_columns(here),
-        toml=workspace.policy,
-        policy_error=None,
+        toml=_text(here),
+        policy_error=_policy_error(here),
         **_counts(here),
+        **_whose(here),
     )
 
 
@@ -67,9 +70,21 @@ def copy(studio: TheStudio, workspace: Current, form: Form) -> Response:
     seen = _seen(here).get(name)
     stated = document.column_of(here.document, name)
     if seen is not None and seen.values:
-        stated = {key: value for key, value in stated.items() if key != "observed"}
         stated |= {"categories": list(seen.values), "observed": True}
-    return _store(here, name, stated, confirm=False)
+    return _store(here, name, stated, form, confirm=False)
+
+
+@router.post("/w/{id}/roles/persons")
+def whose_rows(studio: TheStudio, workspace: Current, form: Form) -> Response:
+    """Take whether somebody stands for it that each row is one person."""
+    text = editing.with_line(
+        workspace.policy, "one_row_per_person", value=True if form.get("one_row") else None
+    )
+    after = Here(studio, studio.store.change(workspace.id, policy=text))
+    # The box itself stays, so that the keyboard's focus does.
+    beside = [part for part in _beside(after) if part[0] != "whose_rows.html"]
+    toml = ("toml.html", {"toml": text, "base": after.base})
+    return HTMLResponse(rendering.fragments(("", {}), toml, *beside))
 
 
 @router.post("/w/{id}/roles/policy")
@@ -78,32 +93,36 @@ def typed(studio: TheStudio, workspace: Current, form: Form) -> Response:
     here = Here(studio, workspace)
     text = form.get("toml", "").replace("\r\n", "\n")
     try:
-        after = studio.put_policy(workspace, text)
+        after = studio.put_policy(workspace, text, settles=[drafts.TEXT])
     except InputError as error:
-        found = {"text": str(error), "line": editing.line_of(text, str(error))}
-        answer = rendering.page("policy_error.html", policy_error=found, swap=True)
-        return HTMLResponse(answer, headers={"HX-Reswap": "none"})
+        here = Here(
+            studio, studio.keep_draft(workspace, drafts.TEXT, {"toml": text}, str(error), ("toml",))
+        )
+        parts = [("policy_error.html", {"policy_error": _policy_error(here)}), *_beside(here)]
+        headers = {"HX-Reswap": "none", **_marked("toml", "policy-error", ["toml"])}
+        return HTMLResponse(rendering.fragments(("", {}), *parts), headers=headers)
     here = Here(studio, after)
     answer = rendering.fragments(
         ("columns.html", {"base": here.base, "columns": _columns(here)}),
         ("policy_error.html", {"policy_error": None}),
         *_beside(here),
     )
-    return HTMLResponse(answer)
+    return HTMLResponse(answer, headers=_marked("toml", "policy-error", []))
 
 
 def _changed(here: Here, form: Mapping[str, str], *, confirm: bool) -> Response:
     name = _name(here, form)
-    before = document.column_of(here.document, name)
-    stated = fields.read_column(form, before)
+    stated = fields.read_column(form, _before(here, name))
     ends = stated.get("bounds", ())
     if "" in ends:
         # One limit is typed and the other is not yet.
-        return _wrong(here, name, ONE_LIMIT) if confirm else Response(status_code=204)
-    return _store(here, name, stated, confirm=confirm)
+        return _wrong(here, name, form, ONE_LIMIT, quiet=not confirm)
+    return _store(here, name, stated, form, confirm=confirm)
 
 
-def _store(here: Here, name: str, stated: Mapping[str, Any], *, confirm: bool) -> Response:
+def _store(
+    here: Here, name: str, stated: Mapping[str, Any], form: Mapping[str, str], *, confirm: bool
+) -> Response:
     """Write a column's line, and answer with what changes on the page."""
     studio, workspace = here.studio, here.workspace
     line: Any = stated["role"] if set(stated) == {"role"} else stated
@@ -111,18 +130,24 @@ def _store(here: Here, name: str, stated: Mapping[str, Any], *, confirm: bool) -
     before = document.column_of(here.document, name)
     if dict(stated) != before:
         text = editing.with_key(text, "columns", name, line)
-    try:
-        document.judged(text, folder=studio.store.files(workspace.id))
-    except InputError as error:
-        return _wrong(here, name, _own_words(str(error)))
     confirmed = workspace.confirmed
     if confirm and name not in confirmed:
         confirmed = (*confirmed, name)
-    after = Here(studio, studio.store.change(workspace.id, policy=text, confirmed=confirmed))
-    headers = {}
+    try:
+        now = studio.put_policy(
+            workspace,
+            text,
+            settles=[drafts.column(name)],
+            public=[name] if form.get("stated") else (),
+            confirmed=confirmed,
+        )
+    except InputError as error:
+        return _wrong(here, name, form, str(error))
+    after = Here(studio, now)
+    headers = _marked(*_ids(after, name), [])
     parts: list[tuple[str, Mapping[str, Any]]] = [
         ("column.html", _one(after, name, opened=not confirm)),
-        ("toml.html", {"toml": text, "base": after.base}),
+        ("toml.html", {"toml": text, "base": after.base, "policy_error": None}),
         ("policy_error.html", {"policy_error": None}),
         *_beside(after),
     ]
@@ -137,17 +162,65 @@ def _store(here: Here, name: str, stated: Mapping[str, Any], *, confirm: bool) -
         parts.append(("column.html", _one(after, following, opened=True)))
         place = list(after.document["columns"]).index(following)
         role = document.column_of(after.document, following)["role"]
-        headers["HX-Trigger"] = dumps({"focus-on": f"role-{place}-{role}"})
+        headers = {"HX-Trigger": dumps({"focus-on": f"role-{place}-{role}"})}
     elif confirm:
-        headers["HX-Trigger"] = dumps({"focus-on": "onward", "say": "All columns are confirmed."})
+        headers = {"HX-Trigger": dumps({"focus-on": "onward", "say": "All columns are confirmed."})}
     return HTMLResponse(rendering.fragments(*parts), headers=headers)
 
 
-def _wrong(here: Here, name: str, sentence: str) -> Response:
-    """Say what does not fit beside what was typed, and change nothing."""
-    card = {**_card(here, name, opened=True), "error": sentence}
-    text = rendering.page("column_error.html", column=card, alone=True)
-    return HTMLResponse(text, headers={"HX-Reswap": "none"})
+def _wrong(
+    here: Here, name: str, form: Mapping[str, str], sentence: str, *, quiet: bool = False
+) -> Response:
+    """Say what does not fit beside what was typed, keep that, and change nothing else."""
+    known = ("bounds", "categories", "kind", *fields.MORE)
+    wrong = drafts.wrong_fields(sentence, known, table=drafts.column(name))
+    if sentence == ONE_LIMIT:
+        wrong = ("bounds",)
+    after = Here(
+        here.studio,
+        here.studio.keep_draft(
+            here.workspace, drafts.column(name), form, _own_words(sentence), wrong
+        ),
+    )
+    headers = {"HX-Reswap": "none"}
+    parts = [("rail.html", {"rail": after.rail("roles"), "base": after.base})]
+    if not quiet:
+        card = {**_one(after, name, opened=True), "alone": True}
+        parts.append(("column_error.html", card))
+        place, error = _ids(after, name)
+        spoken = [f"{one}-{place}" for key in wrong for one in FIELDS.get(key, (key,))]
+        headers |= _marked(place, error, spoken)
+    return HTMLResponse(rendering.fragments(("", {}), *parts), headers=headers)
+
+
+def _marked(form: str, error: str, wrong: list[str]) -> dict[str, str]:
+    """Tell the page which fields of a form an error stands on, and no others."""
+    return {"HX-Trigger": dumps({"wrong": {"form": form, "place": error, "ids": wrong}})}
+
+
+def _ids(here: Here, name: str) -> tuple[str, str]:
+    """The ids of a column's card and of the place for its error."""
+    place = list(here.document["columns"]).index(name)
+    return str(place), f"error-{place}"
+
+
+def _before(here: Here, name: str) -> dict[str, Any]:
+    """A column as it stands, with the mark of a list that was copied, though it be gone now."""
+    marked = {"observed": True} if name in here.workspace.observed else {}
+    return document.column_of(here.document, name) | marked
+
+
+def _text(here: Here) -> str:
+    """The policy's text, or what was typed in its place and cannot be used."""
+    draft = here.workspace.drafts.get(drafts.TEXT)
+    return here.workspace.policy if draft is None else draft.given["toml"]
+
+
+def _policy_error(here: Here) -> dict[str, Any] | None:
+    draft = here.workspace.drafts.get(drafts.TEXT)
+    if draft is None:
+        return None
+    return {"text": draft.error, "line": editing.line_of(draft.given["toml"], draft.error)}
 
 
 def _same_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
@@ -169,6 +242,7 @@ def _beside(here: Here) -> list[tuple[str, Mapping[str, Any]]]:
     return [
         ("rail.html", {"rail": here.rail("roles"), "base": here.base}),
         ("counts.html", _counts(here)),
+        ("whose_rows.html", {"base": here.base, **_whose(here)}),
     ]
 
 
@@ -182,16 +256,12 @@ def _columns(here: Here) -> list[dict[str, Any]]:
     return [_card(here, name, opened=name == first) for name in names]
 
 
-def _card(
-    here: Here,
-    name: str,
-    *,
-    opened: bool,
-    stated: Mapping[str, Any] | None = None,
-    error: str = "",
-) -> dict[str, Any]:
-    """A column as its card shows it."""
-    stated = document.column_of(here.document, name) if stated is None else stated
+def _card(here: Here, name: str, *, opened: bool) -> dict[str, Any]:
+    """A column as its card shows it: what was typed last, where that cannot be used."""
+    stated = _before(here, name)
+    draft = here.workspace.drafts.get(drafts.column(name))
+    if draft is not None:
+        stated = fields.read_column(draft.given, stated)
     role, kind = str(stated["role"]), str(stated.get("kind", ""))
     seen = _seen(here).get(name)
     low, high = (fields.as_text(end) for end in stated.get("bounds", (None, None)))
@@ -202,7 +272,7 @@ def _card(
         "name": name,
         "role": role,
         "kind": kind,
-        "open": opened,
+        "open": opened or draft is not None,
         "confirmed": name in here.workspace.confirmed,
         "reason": "" if seen is None else _reason(seen),
         "facts": "" if seen is None else _facts(seen, here.profile.rows if here.profile else 0),
@@ -217,7 +287,8 @@ def _card(
         "short": _short(stated, kind),
         "more": more,
         "more_open": any(one["value"] for one in more),
-        "error": error,
+        "error": "" if draft is None else draft.error,
+        "wrong": () if draft is None else draft.wrong,
     }
 
 
@@ -252,6 +323,16 @@ def _short(stated: Mapping[str, Any], kind: str) -> str:
     return ", ".join(parts)
 
 
+def _whose(here: Here) -> dict[str, Any]:
+    """Whose rows they are, as far as the policy says."""
+    names = here.document["columns"]
+    marked = (name for name in names if document.column_of(here.document, name).get("unit"))
+    return {
+        "unit": next(marked, ""),
+        "one_row": here.document.get("one_row_per_person") is True,
+    }
+
+
 def _counts(here: Here) -> dict[str, Any]:
     names = here.document["columns"]
     found = Counter(str(document.column_of(here.document, name)["role"]) for name in names)
@@ -268,10 +349,14 @@ def _seen(here: Here) -> dict[str, ColumnProfile]:
 
 
 def _name(here: Here, form: Mapping[str, str]) -> str:
-    name = form.get("name", "")
-    if name not in here.document.get("columns", {}):
-        raise InputError("The policy has no such column any more; load the page again.")
-    return name
+    """The column of a card, which has its name as the page shows it, and its place."""
+    given, place = form.get("name", ""), form.get("place", "")
+    names = [str(name) for name in here.document.get("columns", {})]
+    first = [names[int(place)]] if place.isdecimal() and int(place) < len(names) else []
+    for name in (*first, *names):
+        if given in {name, visible(name)}:
+            return name
+    raise InputError("The policy has no such column any more; load the page again.")
 
 
 def _own_words(sentence: str) -> str:

@@ -52,6 +52,46 @@ document.addEventListener("focus-on", (event) => {
     if (next) { next.focus(); next.scrollIntoView({ block: "nearest" }); }
   });
 });
+// An error stands on the fields that it speaks of, and on no other of their form.
+document.addEventListener("wrong", (event) => {
+  const { form, place, ids } = event.detail;
+  const said = document.getElementById(place);
+  const scope = said && (said.closest("form") || document);
+  if (!scope) return;
+  for (const one of scope.querySelectorAll(`[aria-invalid]${form === "toml" ? "#toml" : ""}`)) {
+    one.removeAttribute("aria-invalid");
+  }
+  for (const id of ids) {
+    const field = document.getElementById(id);
+    if (!field) continue;
+    const spoken = (field.getAttribute("aria-describedby") || "").split(" ").filter((one) => one && one !== place);
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-describedby", [place, ...spoken].join(" "));
+  }
+});
+
+// Nothing is released while something that was typed has not been taken: it would be left out.
+function untaken(form) {
+  const typed = (one) => {
+    if (one.form === form || !one.form || one.type === "hidden" || one.type === "submit") return false;
+    if (one.tagName === "SELECT") {
+      const stated = [...one.options].find((each) => each.defaultSelected) || one.options[0];
+      return Boolean(stated) && one.value !== stated.value;
+    }
+    return one.type === "checkbox" || one.type === "radio" ? one.checked !== one.defaultChecked : one.value !== one.defaultValue;
+  };
+  return [...document.querySelectorAll("main input, main select, main textarea")].find(typed);
+}
+document.addEventListener("submit", (event) => {
+  if (event.target.id !== "run-form") return;
+  const left = untaken(event.target);
+  if (!left) return;
+  event.preventDefault();
+  const folded = left.closest("details");
+  if (folded) folded.open = true;
+  document.getElementById("held").textContent = "Something was typed and is not taken yet. Look at it, and then release.";
+  left.focus();
+});
 document.addEventListener("say", (event) => say(event.detail.value));
 document.addEventListener("htmx:sendError", () => say("The studio does not answer. Is it still running?"));
 document.addEventListener("htmx:afterSettle", showTheme);

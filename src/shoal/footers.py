@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import polars as pl
+
 from shoal.errors import InputError
 
 CELL = 16
@@ -21,7 +23,54 @@ CELL = 16
 MOST_FOOTER = 64 << 20
 """Bytes of metadata that are read."""
 DEEPEST = 32
+GIB = 1 << 30
+CONTAINER = Path("/sys/fs/cgroup/memory.max")
+"""Where Linux states the memory that a container may use."""
 DAMAGED = "The file is damaged, or of another format than its name says."
+
+
+class DamagedError(InputError):
+    """The metadata of a file cannot be read."""
+
+
+def refuse(path: Path, *, limit: int) -> None:
+    """Refuse a Parquet or Arrow file that says it decodes to more than a limit, undecoded.
+
+    Raises:
+        InputError: it does, or its metadata cannot be read.
+    """
+    size = parquet(path) if path.suffix.lower() in {".parquet", ".pq"} else arrow(path)
+    if size is not None:
+        _hold(size, path, limit)
+
+
+def refuse_texts(frame: pl.DataFrame, path: Path, *, limit: int) -> pl.DataFrame:
+    """Refuse a frame whose texts, each cell's by itself, take more than a limit.
+
+    A dictionary in the file holds a text once for all rows, and so does the frame; the first thing
+    that touches the cells writes them out. A text of a megabyte in 250,000 rows fits into 64 kB
+    of Parquet, and takes 250 GB then. The lengths are added up without writing any of them out.
+
+    Returns:
+        The frame, where it is taken.
+    """
+    total = 0
+    for column in frame.iter_columns():
+        if column.dtype == pl.String:
+            total += int(column.str.len_bytes().cast(pl.UInt64).sum())
+        elif isinstance(column.dtype, pl.Categorical | pl.Enum):
+            total += int(column.cat.len_bytes().cast(pl.UInt64).sum())
+    _hold(total, path, limit)
+    return frame
+
+
+def _hold(size: int, path: Path, limit: int) -> None:
+    if size > limit:
+        raise InputError(
+            f"'{path}' would take {size / GIB:,.3g} GiB of memory once it is decoded, and the "
+            f"limit here is {limit / GIB:,.3g} GiB. Take fewer rows or columns, or a machine "
+            "with more memory."
+        )
 
 
 def parquet(path: Path) -> int:
@@ -37,11 +86,11 @@ def parquet(path: Path) -> int:
     size = path.stat().st_size
     with path.open("rb") as file:
         if size < 12 or file.read(4) != b"PAR1":
-            raise InputError(DAMAGED)
+            raise DamagedError(DAMAGED)
         file.seek(size - 8)
         (length,) = struct.unpack("<I", file.read(4))
         if file.read(4) != b"PAR1" or length > min(size - 12, MOST_FOOTER):
-            raise InputError(DAMAGED)
+            raise DamagedError(DAMAGED)
         file.seek(size - 8 - length)
         footer = file.read(length)
     try:
@@ -52,7 +101,7 @@ def parquet(path: Path) -> int:
         leaves = sum(1 for element in meta[2] if 5 not in element)
         return max(stated, CELL * rows * max(leaves, 1))
     except (LookupError, ValueError, TypeError, RecursionError):
-        raise InputError(DAMAGED) from None
+        raise DamagedError(DAMAGED) from None
 
 
 def arrow(path: Path) -> int | None:
@@ -70,25 +119,25 @@ def arrow(path: Path) -> int | None:
     size = path.stat().st_size
     with path.open("rb") as file:
         if file.read(6) != b"ARROW1":
-            raise InputError(DAMAGED)
+            raise DamagedError(DAMAGED)
         try:
             file.seek(size - 10)
             (length,) = struct.unpack("<i", file.read(4))
             if file.read(6) != b"ARROW1" or not 0 < length <= min(size - 10, MOST_FOOTER):
-                raise InputError(DAMAGED)
+                raise DamagedError(DAMAGED)
             file.seek(size - 10 - length)
             footer = _Flat(file.read(length)).root()
             blocks = [block for place in (2, 3) for block in footer.structs(place, 24)]
             return sum(_batch(file, block, size) for block in blocks)
         except (struct.error, LookupError, ValueError, OSError):
-            raise InputError(DAMAGED) from None
+            raise DamagedError(DAMAGED) from None
 
 
 def _batch(file: BinaryIO, block: bytes, size: int) -> int:
     """Bytes of one record batch or dictionary, decoded."""
     offset, length, _, _ = struct.unpack("<qiiq", block)
     if not (0 <= offset < size and 8 < length <= min(size - offset, MOST_FOOTER)):
-        raise InputError(DAMAGED)
+        raise DamagedError(DAMAGED)
     file.seek(offset)
     raw = file.read(length)
     start = 8 if raw[:4] == b"\xff\xff\xff\xff" else 4

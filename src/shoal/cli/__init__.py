@@ -5,16 +5,33 @@ stdout; progress and errors to stderr. Exit codes: 0 done; 2 the user's move; 3 
 promise cannot be kept, a check failed or a release does not verify; 70 our bug.
 """
 
+import os
+import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from shoal.core import Progress
+from shoal.cli.groups import budget, keys
+from shoal.cli.options import (
+    AsJson,
+    Control,
+    Data,
+    Delimiter,
+    Encoding,
+    Found,
+    Ledger,
+    Page,
+    Passphrase,
+    PolicyFile,
+    ReplacePage,
+    Source,
+)
+from shoal.door import door as _door
+from shoal.door import say as _say
+from shoal.door import showing_progress as _progress
+from shoal.door import tell as _tell
 
 app = typer.Typer(
     help="Protect tables of people for publication, and say exactly what the result promises.",
@@ -23,35 +40,28 @@ app = typer.Typer(
     add_completion=False,
 )
 
-budget = typer.Typer(help="Keep the privacy budget of a population.", no_args_is_help=True)
 app.add_typer(budget, name="budget")
-keys = typer.Typer(help="Make keys that sign releases.", no_args_is_help=True)
 app.add_typer(keys, name="keys")
-
-Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="CSV, Parquet, Arrow, SPSS, Stata or SAS file.")
-]
-PolicyFile = Annotated[
-    Path, typer.Option("--policy", metavar="FILE", help="The policy, a TOML file.")
-]
-Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
-Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
-Ledger = Annotated[Path | None, typer.Option(help="Budget file, instead of the policy's.")]
-Source = Annotated[
-    str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Page = Annotated[Path | None, typer.Option(help="Where to write a report page, confidential.")]
-Passphrase = Annotated[
-    Path | None,
-    typer.Option("--passphrase-file", metavar="FILE", help="Its first line opens the private key."),
-]
-ReplacePage = Annotated[bool, typer.Option("--force", help="Replace an existing report.")]
 
 
 def main() -> None:
-    """Start the command line."""
-    app()
+    """Start the command line.
+
+    Words that are no text, such as the name of a file in another encoding, are refused: reports
+    and manifests could not hold them.
+    """
+    for word in sys.argv[1:]:
+        if not word.isascii() and any("\ud800" <= mark <= "\udfff" for mark in word):
+            shown = os.fsencode(word).decode(errors="backslashreplace")
+            _tell(f"Expected UTF-8 text on the command line, found '{shown}'. Rename the file.")
+            sys.exit(2)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        app()
+    finally:
+        # Nothing is left to be put in order: an interrupt may end the process as it is.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @app.command()
@@ -73,7 +83,7 @@ def init(
             raw = io.read(data, delimiter=delimiter, encoding=encoding)
             text = draft(raw, source=data.name)
         write_text(out, text, force=force)
-        typer.echo(f"Wrote {out}. Correct its guesses, then: "
+        _say(f"Wrote {out}. Correct its guesses, then: "
                    f"shoal protect {data} --policy {out} --out release")  # fmt: skip
 
 
@@ -89,8 +99,12 @@ def protect(
         typer.Option("--keep-order", help="Keep the rows in order (release form row-aligned)."),
     ] = False,
     guard_formulas: Annotated[
-        bool, typer.Option("--guard-formulas", help="Disarm CSV cells that spreadsheets would run.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--guard-formulas/--no-guard-formulas",
+            help="Disarm CSV text that spreadsheets would run; done unless told otherwise.",
+        ),
+    ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     ledger: Ledger = None,
@@ -106,14 +120,8 @@ def protect(
             help="Run attacks for the officer's report; by default up to 50,000 rows.",
         ),
     ] = None,
-    control: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="People of the same population, not in the table."),
-    ] = None,
-    comparison: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="What a comparison printed as JSON, for the report."),
-    ] = None,
+    control: Control = None,
+    comparison: Found = None,
     engine: Annotated[str, typer.Option(help="local, or spark beyond one machine.")] = "local",
     spark_conf: Annotated[
         list[str] | None,
@@ -147,8 +155,8 @@ def protect(
                 engine=engine,
                 settings=_settings(spark_conf or []),
             )
-        typer.echo(terminal.release_text(published.release, published.notes))
-        typer.echo(f"To publish: {published.folder}  Confidential: {published.internal}")
+        _say(terminal.release_text(published.release, published.notes))
+        _say(f"To publish: {published.folder}  Confidential: {published.internal}")
 
 
 @app.command()
@@ -159,14 +167,8 @@ def report(
     measured: Annotated[
         bool | None, typer.Option("--measure/--no-measure", help="Run attacks; see `protect`.")
     ] = None,
-    control: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="People of the same population, not in the table."),
-    ] = None,
-    comparison: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="What a comparison printed as JSON, for the report."),
-    ] = None,
+    control: Control = None,
+    comparison: Found = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
 ) -> None:
@@ -187,7 +189,7 @@ def report(
                 encoding=encoding,
                 progress=progress,
             )
-        typer.echo(f"Confidential: {release}{publish.INTERNAL_SUFFIX}")
+        _say(f"Confidential: {release}{publish.INTERNAL_SUFFIX}")
 
 
 @app.command()
@@ -203,7 +205,7 @@ def finish(
         from shoal import publish
 
         folder = publish.finish(out, kept=kept, force=force)
-        typer.echo(f"To publish: {folder}  To make its confidential report: shoal report {folder} "
+        _say(f"To publish: {folder}  To make its confidential report: shoal report {folder} "
                    "DATA --policy POLICY")  # fmt: skip
 
 
@@ -222,7 +224,7 @@ def check(
 
         raw = io.read(released, delimiter=delimiter, encoding=encoding)
         checks = checking.check(raw.frame, policy)
-        typer.echo(terminal.checks_json(checks) if as_json else terminal.checks_text(checks))
+        _say(terminal.checks_json(checks) if as_json else terminal.checks_text(checks))
         if not all(check.holds for check in checks):
             raise typer.Exit(3)
 
@@ -243,7 +245,7 @@ def verify(
         from shoal.verifying import verify as verify_folder
 
         found = verify_folder(folder, key=key)
-        typer.echo(json.dumps(found.facts(), indent=2) if as_json else str(found))
+        _say(json.dumps(found.facts(), indent=2) if as_json else str(found))
         if not found.holds:
             raise typer.Exit(3)
 
@@ -260,20 +262,7 @@ def sign(
         from shoal import verifying
 
         verifying.sign(folder, key, passphrase=passphrase, force=force)
-        typer.echo(f"Signed {folder}. Others verify it with: shoal verify {folder} --key KEY.pub")
-
-
-@keys.command("new")
-def keys_new(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The private key to write.")],
-    passphrase: Passphrase = None,
-) -> None:
-    """Make a private key, readable by you alone, and its public key FILE.pub; replace nothing."""
-    with _door():
-        from shoal.verifying import signing
-
-        public = signing().new_keys(file, passphrase=passphrase)
-        typer.echo(f"Private key: {file}  To give away: {public}")
+        _say(f"Signed {folder}. Others verify it with: shoal verify {folder} --key KEY.pub")
 
 
 @app.command()
@@ -299,6 +288,8 @@ def measure(
     seed: Annotated[int, typer.Option(help="Of the samples that are drawn.")] = 0,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    ledger: Ledger = None,
+    source: Source = None,
 ) -> None:
     """Measure what a release keeps and what it tells, whoever made it."""
     with _door():
@@ -319,11 +310,14 @@ def measure(
                 aligned=aligned or None,
                 rename=_renamed(rename or []),
                 seed=seed,
+                ledger=ledger,
+                source=source,
+                tell=_tell,
                 progress=progress,
             )
-        typer.echo(found.to_json() if as_json else str(found))
+        _say(found.to_json() if as_json else str(found))
         if out is not None:
-            typer.echo(f"Report, confidential: {out}", err=True)
+            _say(f"Report, confidential: {out}", err=True)
 
 
 @app.command()
@@ -337,7 +331,7 @@ def compare(
     ] = None,
     on_sample: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="People to look at instead; DATA is not opened."),
+        typer.Option(metavar="FILE", help="People to inspect instead of DATA."),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(help="Processes at a time; as many as there are cores by default.")
@@ -346,8 +340,12 @@ def compare(
         str | None,
         typer.Option(metavar="E", help="Choose one method privately, at this price; show no more."),
     ] = None,
-    repeats: Annotated[int, typer.Option(help="Releases of each candidate.")] = 3,
-    max_risk: Annotated[float, typer.Option(help="Largest risk of what is recommended.")] = 0.1,
+    repeats: Annotated[
+        int, typer.Option(help="Releases of each candidate; up to 4 times as many if needed.")
+    ] = 3,
+    max_risk: Annotated[
+        float, typer.Option(help="Largest risk of what is recommended, by its upper end.")
+    ] = 0.1,
     any_claim: Annotated[
         bool, typer.Option("--any-claim", help="Recommend methods without a proved claim too.")
     ] = False,
@@ -361,7 +359,7 @@ def compare(
     ledger: Ledger = None,
     source: Source = None,
 ) -> None:
-    """Compare methods and parameters on a table, and recommend one; this is a look at the table."""
+    """Compare methods and parameters on a table, and recommend one; this inspects the table."""
     with _door():
         from shoal import publish
         from shoal.errors import InputError
@@ -382,7 +380,7 @@ def compare(
                 chosen = publish.select(
                     data, policy, out, epsilon=private_epsilon, progress=progress, **where
                 )
-            typer.echo(str(chosen))
+            _say(str(chosen))
             return
         try:
             with _progress() as progress, compile_notice(_tell):
@@ -403,8 +401,8 @@ def compare(
         except KeyboardInterrupt:
             _tell(f"interrupted; what is done is kept in {out}. Run the same command to go on.")
             raise typer.Exit(130) from None
-        typer.echo(found.to_json() if as_json else str(found))
-        typer.echo(f"Confidential: {out}", err=True)
+        _say(found.to_json() if as_json else str(found))
+        _say(f"Confidential: {out}", err=True)
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:
@@ -444,34 +442,42 @@ def audit(
         str, typer.Option(help="arrays (the method alone) or files (the whole pipeline).")
     ] = "arrays",
     fail_on_violation: Annotated[
-        bool, typer.Option("--fail-on-violation", help="Exit with 3 if the claim is refuted.")
+        bool,
+        typer.Option(
+            "--fail-on-violation",
+            help="Exit with 3 if the claim is refuted, by the runs or by a known counterexample.",
+        ),
     ] = False,
     out: Page = None,
     force: ReplacePage = False,
+    ledger: Ledger = None,
+    source: Source = None,
 ) -> None:
     """Try to refute the differential privacy that a policy claims, on pairs of tables."""
     with _door():
-        from shoal import auditing
+        from shoal import auditing, booking
         from shoal.partition import compile_notice
+        from shoal.policy import load
         from shoal.publish import check_text, write_text
         from shoal.report import html
 
         check_text(out, force=force)
         with _progress() as progress, compile_notice(_tell):
             found = auditing.audit(
-                policy,
+                booking.with_ledger(load(policy), ledger, source),
                 pair=pair,
                 table=table,
                 trials=trials,
                 confidence=confidence,
                 level=level,
+                tell=_tell,
                 progress=progress,
             )
-        typer.echo(str(found))
+        _say(str(found))
         if out is not None:
             write_text(out, html.audit_report(found.facts()), force=force, confidential=True)
-            typer.echo(f"Report, confidential: {out}")
-        if fail_on_violation and found.violated:
+            _say(f"Report, confidential: {out}")
+        if fail_on_violation and found.fails:
             raise typer.Exit(3)
 
 
@@ -485,7 +491,7 @@ def demo(
         from shoal.partition import compile_notice
 
         with _progress() as progress, compile_notice(_tell):
-            story.run(out, say=typer.echo, progress=progress)
+            story.run(out, say=_say, progress=progress)
 
 
 @app.command()
@@ -519,14 +525,17 @@ def studio(
             raise InputError(
                 "The studio needs the extra 'studio': pip install 'shoal[studio]'."
             ) from None
-        launch(
-            home=default_home() if data is None else data,
-            host=host,
-            port=port,
-            browser=not no_browser,
-            say=typer.echo,
-            warn=lambda text: _tell(f"warning: {text}"),
-        )
+        try:
+            launch(
+                home=default_home() if data is None else data,
+                host=host,
+                port=port,
+                browser=not no_browser,
+                say=_say,
+                warn=lambda text: _tell(f"warning: {text}"),
+            )
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
 
 
 @app.command()
@@ -542,7 +551,7 @@ def warmup() -> None:
             for done, compile_room in enumerate(rooms):
                 progress("compiling kernels", done, len(rooms))
                 compile_room()
-        typer.echo("The kernels are compiled.")
+        _say("The kernels are compiled.")
 
 
 @app.command()
@@ -551,7 +560,7 @@ def methods() -> None:
     with _door():
         from shoal.report import terminal
 
-        typer.echo(terminal.methods_text())
+        _say(terminal.methods_text())
 
 
 @app.command()
@@ -567,80 +576,4 @@ def schema(
         from shoal import manifest, policy
 
         room = manifest if of_manifest else policy
-        typer.echo(json.dumps(room.json_schema(), indent=2))
-
-
-@budget.command("init")
-def budget_init(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The budget file.")],
-    source: Annotated[str, typer.Option(help="The population, shared by all its extracts.")],
-    epsilon: Annotated[str, typer.Option(help="What may be spent in all, such as 1 or 0.5.")],
-) -> None:
-    """Grant a population a privacy budget; the file is made if it is not there."""
-    with _door():
-        from shoal import release
-
-        typer.echo(release.open_budget(file, source, epsilon))
-
-
-@budget.command("show")
-def budget_show(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The budget file.")],
-) -> None:
-    """Show what was granted, spent and left for each population."""
-    with _door():
-        from shoal import release
-
-        typer.echo(release.show_budget(file))
-
-
-@contextmanager
-def _door() -> Iterator[None]:
-    """Turn errors into one sentence and an exit code; never show a message we did not write."""
-    from shoal.errors import ShoalError, withheld
-
-    try:
-        yield
-    except ShoalError as error:
-        typer.echo(f"shoal: {error}", err=True)
-        raise typer.Exit(error.exit_code) from None
-    except KeyboardInterrupt:
-        typer.echo("shoal: interrupted; nothing was written. A budget that was charged before "
-                   "stays charged: see `shoal budget show`.", err=True)  # fmt: skip
-        raise typer.Exit(130) from None
-    except (typer.Exit, typer.Abort, SystemExit):
-        raise
-    except BaseException as error:  # noqa: BLE001 (the last resort; a panic of Polars is no Exception)
-        typer.echo(f"shoal: {withheld(error)}", err=True)
-        raise typer.Exit(70) from None
-
-
-def _tell(sentence: str) -> None:
-    typer.echo(f"shoal: {sentence}", err=True)
-
-
-@contextmanager
-def _progress() -> "Iterator[Progress]":
-    """Show a bar on stderr while something runs, where stderr is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _stage, _done, _total: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
-                          TimeElapsedColumn(), TimeRemainingColumn()]  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def report(stage: str, done: int, total: int) -> None:
-            bar.update(task, description=stage, completed=done, total=total if done else None)
-
-        yield report
+        _say(json.dumps(room.json_schema(), indent=2))

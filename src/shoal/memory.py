@@ -1,0 +1,79 @@
+"""How much memory there is, and early refusals of what will not fit.
+
+The libraries that read tables end the process where memory runs out, and no message of ours is
+seen. So what can be known before is refused before; what is missed is an error of Python's.
+"""
+
+import os
+import resource
+from contextlib import suppress
+from pathlib import Path
+
+from shoal.errors import InputError
+
+LIBRARIES = 2 << 30
+"""Bytes of address space that our libraries take, with two threads."""
+THREAD = 32 << 20
+"""Bytes of address space for each further thread."""
+TABLE = {".csv": 3, ".tsv": 3, ".txt": 3}
+"""How many times the size of its file a table takes at least while it is read; else once."""
+
+
+def refuse_little() -> None:
+    """Refuse a process that may not even load its libraries, by `ulimit -v` or `ulimit -d`."""
+    needed = LIBRARIES + THREAD * max((os.cpu_count() or 1) - 2, 0)
+    allowed = min(_limit(resource.RLIMIT_AS), _limit(resource.RLIMIT_DATA))
+    if allowed < needed:
+        raise InputError(
+            f"This process may use {_shown(int(allowed))} of memory (see `ulimit -v`); expected at "
+            f"least {_shown(needed)}."
+        )
+
+
+def refuse_large(path: Path) -> None:
+    """Refuse a file that cannot fit into the memory that is free, before it is opened."""
+    with suppress(OSError):
+        needed = path.stat().st_size * TABLE.get(path.suffix.lower(), 1)
+        free = available()
+        if needed > free:
+            raise InputError(
+                f"'{path}' needs about {_shown(needed)} of memory or more, and "
+                f"{_shown(int(free))} is free. Use a smaller table, a larger machine, or "
+                "--engine spark."
+            )
+
+
+def available() -> float:
+    """Bytes that this process can still get, as far as the system says; else infinitely many."""
+    pages = _numbers("/proc/self/statm")
+    used = pages[0] * resource.getpagesize() if pages else 0
+    free = [_limit(resource.RLIMIT_AS) - used, _limit(resource.RLIMIT_DATA)]
+    with suppress(OSError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free += [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
+    most = _numbers("/sys/fs/cgroup/memory.max")  # "max" where there is no limit
+    taken = _numbers("/sys/fs/cgroup/memory.current")
+    if most and taken:
+        free.append(most[0] - taken[0])
+    return max(min(free), 0)
+
+
+def _limit(what: int) -> float:
+    soft = resource.getrlimit(what)[0]
+    return float("inf") if soft == resource.RLIM_INFINITY else soft
+
+
+def _numbers(path: str) -> list[int]:
+    with suppress(OSError, ValueError):
+        return [int(word) for word in Path(path).read_text(encoding="ascii").split()]
+    return []
+
+
+def _shown(size: int) -> str:
+    """Write a size in three digits at most.
+
+    >>> _shown(1_500_000_000), _shown(250_000)
+    ('1.5 GB', '0.25 MB')
+    """
+    unit, name = next((u, n) for u, n in ((1e12, "TB"), (1e9, "GB"), (0, "MB")) if size >= u)
+    return f"{size / (unit or 1e6):.3g} {name}"

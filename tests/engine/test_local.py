@@ -1,0 +1,41 @@
+"""The order in which rows leave: one that nobody can foresee."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from shoal import intake, io
+from shoal.core import Column, Kind, ReleaseForm, Role, Schema
+from shoal.engine.local import Outcome
+
+ROWS = 40
+SCHEMA = Schema(tuple(Column(name, Role.QUASI_IDENTIFIER, Kind.NUMERIC) for name in "ab"))
+
+
+def outcome(form):
+    frame = pl.DataFrame({"a": range(ROWS), "b": range(ROWS)})
+    table, places = intake.adopt(frame, SCHEMA), np.arange(ROWS)
+    return Outcome(table, table, places, (), None, 0, form, io.Raw(frame))
+
+
+@pytest.mark.parametrize("form", [ReleaseForm.LINKED_SHUFFLED, ReleaseForm.SYNTHETIC,
+                                  ReleaseForm.MARGINALS])  # fmt: skip
+def test_no_two_releases_have_the_same_order(form):
+    """That two of three orders of 40 rows are equal, or one is that of the file: below 1e-46."""
+    orders = {tuple(outcome(form).frame["a"]) for _ in range(3)} | {tuple(range(ROWS))}
+
+    assert len(orders) == 4
+
+
+def test_columns_of_marginals_are_shuffled_each_by_itself():
+    """A row of the table is a row of the release by chance alone: all 40 with 1 / 40!."""
+    frame = outcome(ReleaseForm.MARGINALS).frame
+
+    assert sorted(frame["a"]) == sorted(frame["b"]) == list(range(ROWS))
+    assert not frame["a"].equals(frame["b"])
+
+
+def test_rows_stay_together_where_they_are_linked():
+    frame = outcome(ReleaseForm.LINKED_SHUFFLED).frame
+
+    assert frame["a"].equals(frame["b"])

@@ -1,0 +1,44 @@
+"""What the page of a comparison shows of a recommendation, and of none."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from shoal.studio.pages import compare
+
+
+def candidate(label, risk, error):
+    ends = [{"value": v, "low": v, "high": v} for v in (risk, error)]
+    return {"label": label, "standing": "frontier", "risk": ends[0], "error": ends[1],
+            "failed": None}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("recommended", "ties", "marked", "ring"),
+    [
+        ("a", ["a"], [("a", True, False), ("b", False, False)], "recommended"),
+        (None, ["a", "b"], [("a", False, True), ("b", False, True)], "cannot be told apart"),
+        (None, [], [("a", False, False), ("b", False, False)], None),
+    ],
+)
+def test_what_cannot_be_told_apart_is_marked_and_not_recommended(recommended, ties, marked, ring):
+    facts = {
+        "recommended": recommended,
+        "ties": ties,
+        "recommendation": "A sentence.",
+        "axes": {"risk": "R.", "error": "E."},
+        "settings": {"confidence": 0.95},
+        "candidates": [candidate("a", 0.01, 0.1), candidate("b", 0.02, 0.2)],
+        "baselines": [],
+    }
+    here = SimpleNamespace(
+        job=lambda _kind: None,
+        workspace=None,
+        studio=SimpleNamespace(compared=lambda _workspace: facts),
+    )
+
+    found = compare._found(here)
+
+    assert [(row["label"], row["recommended"], row["open"]) for row in found["rows"]] == marked
+    names = [trace["name"] for trace in found["plot"]["data"]]
+    assert names == ["frontier", *([ring] if ring else [])]
