@@ -389,6 +389,11 @@ def test_the_table_is_not_read_through_a_name_that_leads_out_of_the_folder(group
     assert "release.parquet: the manifest does not list this file." in found["files"]
 
 
+SMALL = {
+    "version": 1,
+    "columns": {"x": {"role": "quasi-identifier", "kind": "numeric"}},
+    "protect": {"method": "mdav", "k": 2},
+}
 NESTED = b'{"shoal_version":' * 100_000
 BROKEN = [
     b"", b"[]", b"null", b"{}", b'{"shoal_version": "1"}', b"\xff\xfe", NESTED, b"[" * 5000,
@@ -415,6 +420,8 @@ def test_force_and_comparison_refuse_a_damaged_or_nested_file(desk, grouped, tmp
     (folder / "manifest.json").write_bytes(content)
     (tmp_path / "comparison.json").write_bytes(content)
 
+    with pytest.raises(InputError, match="is not a Shoal release"):
+        publish.report(folder, desk / "people.parquet", policy.load(SMALL))
     for options in ({"out": folder}, {"comparison": tmp_path / "comparison.json"}):
         given = {"out": tmp_path / "new"} | options
         if content == b'{"shoal_version": "1"}' and "comparison" not in given:

@@ -5,7 +5,6 @@ it sees the `Release`, which never does.
 """
 
 import json
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -90,23 +89,6 @@ def dump(path: Path, value: Any) -> None:
     """Write a value as JSON. Infinite numbers, which it lacks, become texts."""
     text = json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
-
-
-def manifest_of(folder: Path) -> dict[str, Any]:
-    """Read the manifest of a release.
-
-    Raises:
-        InputError: the folder is not a release.
-    """
-    try:
-        content = parsed(read_bytes(folder / MANIFEST, MANIFEST))
-    except (InputError, ValueError):
-        content = None
-    if not isinstance(content, Mapping) or "shoal_version" not in content:
-        raise InputError(
-            f"'{folder}' is not a Shoal release: it has no {MANIFEST} that can be read."
-        )
-    return dict(content)
 
 
 def refuse_place(folder: Path, *, force: bool) -> None:

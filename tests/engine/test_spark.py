@@ -237,7 +237,11 @@ def test_files_go_in_as_parquet_or_csv_and_come_out_as_a_folder_of_parquet(spark
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     released = pl.read_parquet(parts)
     assert len(parts) > 1
-    assert set(manifest["files"]) == {f"release.parquet/{part.name}" for part in parts}
+    assert set(manifest["files"]) == {
+        "report.html",
+        *(f"release.parquet/{part.name}" for part in parts),
+    }
+    assert shoal.verify(tmp_path / "out").holds, shoal.verify(tmp_path / "out")
     assert released.sort(released.columns).equals(expected.sort(expected.columns))
     assert (tmp_path / "out.internal" / "report.html").exists()
     assert done.release.checks[0].holds
@@ -256,6 +260,7 @@ def test_every_file_of_drawn_rows_says_that_no_row_is_a_person(spark, tmp_path):
 
     parts = sorted((tmp_path / "out" / "release.parquet").iterdir())
     assert parts
+    assert shoal.verify(tmp_path / "out").holds, shoal.verify(tmp_path / "out")
     for part in parts:
         told = pl.read_parquet_metadata(part)
         assert told["shoal.about"] == NO_PERSON

@@ -12,6 +12,7 @@ from shoal import booking, folders, internal, io, public, release
 from shoal.core import Confidential, Policy, Progress, Release, silent
 from shoal.errors import InputError, ShoalError
 from shoal.inputs import read_bytes
+from shoal.manifest import read as read_manifest
 from shoal.planning import plan
 from shoal.policy import load
 from shoal.report import evidence
@@ -82,7 +83,7 @@ def finish(out: Path, *, kept: Path | None = None, force: bool = False) -> Path:
         The folder.
     """
     kept = out.with_name(out.name + UNFINISHED) if kept is None else kept
-    manifest = public.manifest_of(kept / "public")
+    manifest = read_manifest(kept / "public").values
     try:
         booked = parsed(read_bytes(kept / "booking.json", "booking.json"))
         file, entry = booked["file"], booked["id"]
@@ -135,7 +136,7 @@ def report(
         encoding: of a CSV file.
         progress: called with the stage and how far it is.
     """
-    manifest = public.manifest_of(out)
+    manifest = read_manifest(out).values
     stated = load(policy)
     if stated.digest != manifest.get("policy_digest"):
         raise InputError(f"'{out}' was made by another policy; expected the one of its manifest.")
