@@ -45,9 +45,10 @@ def write(
     """
     written = _tables(release, folder, form, guard_formulas=guard_formulas, spread=spread)
     files = {path.relative_to(folder).as_posix(): _facts(path) for path in written}
-    manifest: dict[str, Any] = plain(
-        {**release.manifest, "guard_formulas": guard_formulas, "files": files}
-    )
+    # Said whenever it is done: whether a cell needed it would tell of the cells.
+    notes = [*release.manifest["notes"], *([io.GUARDED] if guard_formulas else [])]
+    stated = {"notes": notes, "guard_formulas": guard_formulas, "files": files}
+    manifest: dict[str, Any] = plain({**release.manifest, **stated})
     page = folder / REPORT
     page.write_text(html.public_report(manifest), encoding="utf-8")
     manifest["files"][REPORT] = _facts(page)

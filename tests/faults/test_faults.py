@@ -14,8 +14,7 @@ import pytest
 PROGRAM = Path(__file__).parent / "run.py"
 
 
-@pytest.mark.parametrize(("scene", "every"), [("protect, budget", 13), ("protect --force", 21),
-                                              ("budget init", 2)])  # fmt: skip
+@pytest.mark.parametrize(("scene", "every"), [("protect, budget", 13), ("protect --force", 21)])
 def test_a_fault_at_any_call_leaves_whole_releases_and_a_true_budget(scene, every):
     done = subprocess.run(
         [sys.executable, PROGRAM, "--by", "hooks", "--only", scene, "--every", str(every)],
