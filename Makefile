@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup setup-dev browser demo test fuzz lint bench papers docs requirements clean
+.PHONY: setup setup-dev browser demo test fuzz fuzz-parsers lint bench papers docs requirements clean
 
 # A stamp holds the digest of what was installed, so that a second run is quick and a changed
 # requirements file is noticed.
@@ -47,6 +47,11 @@ test: lint browser
 # The same suite on new examples, and more of them: for a quiet evening, not for a landing.
 fuzz: setup-dev
 	SHOAL_EXAMPLES=fuzz $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Mutated files for every parser and the whole command; prints a table, and keeps what it finds.
+FUZZ_ARGS ?= --inputs 100000
+fuzz-parsers: setup-dev
+	$(BIN)/python tests/fuzz/harness.py $(FUZZ_ARGS)
 
 bench: setup-dev
 	$(BIN)/python bench/pipeline.py

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 
+from shoal import footers
 from shoal.errors import InputError
-from shoal.studio import footers, uploads
+from shoal.studio import uploads
 
 LIMIT = 1 << 20  # of the studio that these tests share
 

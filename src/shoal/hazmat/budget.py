@@ -481,6 +481,8 @@ def _open(
             connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise _explain(error, path, patience) from error
+    except UnicodeDecodeError:  # SQLite quotes what it cannot read.
+        raise InputError(f"'{path}' is not a budget file of Shoal, or it is damaged.") from None
 
 
 def _explain(error: sqlite3.Error, path: Path, patience: float) -> InputError | InternalError:
@@ -491,7 +493,7 @@ def _explain(error: sqlite3.Error, path: Path, patience: float) -> InputError | 
             )
         case ["READONLY"] | ["CANTOPEN"] | ["PERM"]:
             return InputError(f"The budget file '{path}' or its folder may not be written to.")
-        case ["NOTADB"] | ["CORRUPT"]:
+        case ["NOTADB"] | ["CORRUPT"] | ["ERROR"] | ["FORMAT"]:  # its own tables included
             return InputError(f"'{path}' is not a budget file of Shoal, or it is damaged.")
         case ["FULL"] | ["IOERR"]:
             return InputError(f"The disk refused to write the budget file '{path}': {error}.")
@@ -534,7 +536,7 @@ def _check_file(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _sources(connection: sqlite3.Connection) -> list[str]:
-    return [name for (name,) in connection.execute("SELECT name FROM source")]
+    return [str(name) for (name,) in connection.execute("SELECT name FROM source")]
 
 
 def _account(connection: sqlite3.Connection, source: str, path: Path) -> Account:
@@ -557,7 +559,7 @@ def _account(connection: sqlite3.Connection, source: str, path: Path) -> Account
             tuple(map(_entry, entries)),
             _looks(connection, source),
         )
-    except ValueError:
+    except (ValueError, TypeError, ArithmeticError):
         raise InputError(f"'{path}' is not a budget file of Shoal, or it is damaged.") from None
 
 

@@ -15,9 +15,8 @@ from anyio import to_thread
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
-from shoal import io
+from shoal import footers, io
 from shoal.errors import InputError
-from shoal.studio import footers
 from shoal.studio.keeping import new_id, private_folder
 from shoal.studio.workspace import DataFile
 
