@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 CORPUS = HERE / "corpus"
 FOUND = CORPUS / "found"
 MEMORY = 8 << 30
-SECONDS = 20
+SECONDS = 60
 CANARY = "Wilhelmina"
 ALLOWED = {0, 2, 3}
 NAMES = ("name", "age", "region", "income")
@@ -234,7 +234,7 @@ def wrong(target: str, data: bytes, folder: Path) -> tuple[int, str]:
     """Run one input; its exit code, and what is wrong with it if anything is."""
     path = folder / f"input.{TARGETS[target][0]}"
     path.write_bytes(data)
-    started = time.monotonic()
+    started = time.process_time()
     signal.alarm(SECONDS)
     code, said = outcome(target, path)
     signal.alarm(0)
@@ -242,7 +242,7 @@ def wrong(target: str, data: bytes, folder: Path) -> tuple[int, str]:
         return code, f"exit code {code}: {said[-300:]}"
     if TARGETS[target][0] == "csv" and target not in {"taxonomy", "recode"} and quotes(data, said):
         return code, f"a cell is quoted: {said[-300:]}"
-    if time.monotonic() - started > SECONDS / 2:
+    if time.process_time() - started > SECONDS / 2:
         return code, "slow"
     return code, ""
 
