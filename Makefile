@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup setup-dev browser demo test fuzz mutants faults canaries lint bench papers docs \
+.PHONY: setup setup-dev browser demo test fuzz fuzz-parsers mutants faults canaries lint bench papers docs \
 	requirements licences audit release-files clean
 
 # A stamp holds the digest of what was installed, so that a second run is quick and a changed
@@ -62,6 +62,11 @@ faults: setup-dev
 # Marked tables through the whole command; CANARIES_ARGS="--runs 500" for a long evening.
 canaries: setup-dev
 	$(BIN)/python -m tests.canaries.run $(CANARIES_ARGS)
+
+# Mutated files for every parser and the whole command; prints a table, and keeps what it finds.
+FUZZ_ARGS ?= --inputs 100000
+fuzz-parsers: setup-dev
+	$(BIN)/python tests/fuzz/harness.py $(FUZZ_ARGS)
 
 bench: setup-dev
 	$(BIN)/python bench/pipeline.py

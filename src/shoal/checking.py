@@ -24,7 +24,7 @@ from shoal.core import (
     TCloseness,
     Testable,
 )
-from shoal.errors import ClaimViolationError, InputError, did_you_mean, unlike
+from shoal.errors import ClaimViolationError, InputError, did_you_mean, quotable, unlike
 from shoal.intake import composed, spelled
 from shoal.models import Counts, decided, k_when_missing_matches, verdict
 from shoal.planning import required
@@ -68,10 +68,12 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
     boxes = leaves.from_frame(frame, schema) if leaves.is_tree(frame, schema) else None
     strange = [name for name in frame.columns if name not in schema.names]
     if boxes is None and strange:
-        guess = did_you_mean(strange[0], schema.names)
+        name = strange[0]
+        shown = f"'{name}' " if quotable(name) else f"({1 + frame.columns.index(name)}) "
         raise InputError(
             unlike("The table", frame.columns, schema.released)
-            or f"The table has a column '{strange[0]}' that the policy lacks.{guess}"
+            or f"The table has a column {shown}that the policy lacks."
+            f"{did_you_mean(name, schema.names)}"
         )
     if policy.required.keys() == {DifferentialPrivacy.name}:
         raise InputError(

@@ -37,6 +37,8 @@ def vector_kernel(function: Function) -> Function:
 
 def _cached(dispatcher: Any) -> Any:
     """Give a kernel its cache on disk; where no folder can be written, it has none."""
+    if not hasattr(dispatcher, "py_func"):  # Compiling is switched off, for a debugger.
+        return dispatcher
     with suppress(RuntimeError):  # Numba finds no place for it.
         dispatcher._cache = _KernelCache(dispatcher.py_func)  # noqa: SLF001  # as enable_caching does
     return dispatcher

@@ -100,6 +100,14 @@ def unlike(what: str, found: Collection[str], known: Collection[str]) -> str:
     )
 
 
+def quotable(name: str) -> bool:
+    """Whether a name of a column may be shown: with a line break, it may hold other people's cells.
+
+    That is what a quote does that is opened in a header and never closed there.
+    """
+    return name.isprintable() and len(name) <= 100
+
+
 def lacks_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out; libraries have their own words for it.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from polars.exceptions import PolarsError
 
 from shoal.core import Column, Kind, Persons, Role, Schema
-from shoal.errors import InputError, did_you_mean, unlike
+from shoal.errors import InputError, did_you_mean, quotable, unlike
 from shoal.policy import quoted
 from shoal.table import Table
 
@@ -79,8 +79,13 @@ def check_names(frame: pl.DataFrame, schema: Schema) -> None:
     """Refuse columns that the policy does not name, and names that the data lacks."""
     if reason := unlike("The data", frame.columns, schema.names):
         raise InputError(reason)
-    for name in frame.columns:
+    for place, name in enumerate(frame.columns, start=1):
         if name not in schema.names:
+            if not quotable(name):
+                raise InputError(
+                    f"Column {place} of the data has a name that the policy does not know, with "
+                    "line breaks or very long. Is a quote open in the header?"
+                )
             guess = did_you_mean(name, set(schema.names) - set(frame.columns))
             raise InputError(
                 f"The data has a column '{name}' that the policy does not name.{guess} "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from shoal.core import Policy, Role
-from shoal.errors import InputError, did_you_mean, unlike
+from shoal.errors import InputError, did_you_mean, quotable, unlike
 
 MOST_NAMES = 8
 """How many names a sentence lists."""
@@ -64,7 +64,7 @@ def match(
                         "it is", "they are")  # fmt: skip
     findings += _listed(plain, "{} {} no kind in the policy and {} not measured.", "has", "have",
                         "is", "are")  # fmt: skip
-    if unlike("The release", source, schema.released):
+    if unlike("The release", source, schema.released) or not all(map(quotable, extra)):
         # Names may be cells of a file without a header.
         extra = [f"column {1 + released.columns.index(name)}" for name in extra]
     findings += _listed(extra, "The release holds {}, which the policy does not name: {} ignored. "

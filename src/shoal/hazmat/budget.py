@@ -360,6 +360,8 @@ def _open(
             connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise _explain(error, path, patience) from error
+    except UnicodeDecodeError:  # SQLite quotes what it cannot read.
+        raise InputError(f"'{path}' is not a budget file of Shoal, or it is damaged.") from None
 
 
 def _explain(error: sqlite3.Error, path: Path, patience: float) -> InputError | InternalError:
@@ -370,7 +372,9 @@ def _explain(error: sqlite3.Error, path: Path, patience: float) -> InputError | 
             )
         case ["READONLY"] | ["CANTOPEN"] | ["PERM"]:
             return InputError(f"The budget file '{path}' or its folder may not be written to.")
-        case ["NOTADB"] | ["CORRUPT"] | ["ERROR"]:  # The last: another table than ours.
+        case (
+            ["NOTADB"] | ["CORRUPT"] | ["ERROR"] | ["FORMAT"]
+        ):  # The last: another table than ours.
             return InputError(_DAMAGED.format(path=path))
         case [] if isinstance(error, sqlite3.OperationalError):  # A text that is no UTF-8.
             return InputError(_DAMAGED.format(path=path))
@@ -493,7 +497,7 @@ def _account(connection: sqlite3.Connection, source: str, path: Path) -> Account
                 for time, kind, what, policy, note, after in looks
             ),
         )
-    except (ValueError, TypeError):  # What pydantic refuses is a ValueError.
+    except (ValueError, TypeError, ArithmeticError):  # What pydantic refuses is a ValueError.
         raise InputError(_DAMAGED.format(path=path)) from None
 
 

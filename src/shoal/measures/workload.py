@@ -12,6 +12,7 @@ References:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -342,7 +343,9 @@ def _numbers(condition: Any, axis: Axis, where: str) -> list[tuple[float, float]
         case _:
             low, high = condition, None
     for end in (low, high):
-        if end is not None and (isinstance(end, bool) or not isinstance(end, int | float)):
+        if end is not None and (
+            isinstance(end, bool) or not isinstance(end, int | float | Decimal)
+        ):
             raise InputError(f"{where}: expected a number or [from, to], found {condition!r}.")
     low = float(low)
     high = low + axis.step if high is None else float(high)
