@@ -24,8 +24,6 @@ MOST_FOOTER = 64 << 20
 """Bytes of metadata that are read."""
 DEEPEST = 32
 GIB = 1 << 30
-CONTAINER = Path("/sys/fs/cgroup/memory.max")
-"""Where Linux states the memory that a container may use."""
 DAMAGED = "The file is damaged, or of another format than its name says."
 
 

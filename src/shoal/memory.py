@@ -9,7 +9,6 @@ import resource
 from contextlib import suppress
 from pathlib import Path
 
-from shoal import footers
 from shoal.errors import InputError
 
 LIBRARIES = 2 << 30
@@ -34,7 +33,7 @@ def refuse_little() -> None:
 def refuse_large(path: Path) -> None:
     """Refuse a file that cannot fit into the memory that is free, before it is opened."""
     with suppress(OSError):
-        needed = _decoded(path)
+        needed = path.stat().st_size * TABLE.get(path.suffix.lower(), 1)
         free = available()
         if needed > free:
             raise InputError(
@@ -42,26 +41,6 @@ def refuse_large(path: Path) -> None:
                 f"{_shown(int(free))} is free. Use a smaller table, a larger machine, or "
                 "--engine spark."
             )
-
-
-def _decoded(path: Path) -> int:
-    """Bytes that a table takes at least, by the size of its file or by what the file says itself.
-
-    Polars believes an Arrow file that says 18 PB, and ends the process.
-    """
-    suffix = path.suffix.lower()
-    if suffix in {".arrow", ".ipc", ".feather"}:
-        try:
-            return footers.arrow(path) or 0
-        except InputError:
-            kind = suffix.removeprefix(".").upper()
-            raise InputError(
-                f"Cannot read '{path}' as {kind}: the file is damaged or of another format."
-            ) from None
-    if suffix in {".parquet", ".pq"}:
-        with suppress(InputError):  # Polars says what is wrong with it.
-            return footers.parquet(path)
-    return path.stat().st_size * TABLE.get(suffix, 1)
 
 
 def available() -> float:
