@@ -617,7 +617,7 @@ def test_renamed_columns_are_read_where_stated():
 @pytest.mark.parametrize(
     ("rename", "message"),
     [
-        ({"yers": "age"}, "the release has no column 'yers'. Did you mean 'years'?"),
+        ({"yers": "age"}, "the release has no column 'yers'."),
         ({"years": "agee"}, "the policy names no column 'agee'. Did you mean 'age'?"),
         ({"years": "edu", "ill": "edu"}, "expected each column of the policy once"),
     ],
