@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # `make test` draws the same examples every time, so that a landing never hangs on luck; `make fuzz`
 # draws new ones, and what it finds is kept as an @example.
@@ -18,6 +18,10 @@ settings.register_profile(
     derandomize=True,
 )
 settings.register_profile("fuzz", settings.get_profile("test"), derandomize=False, max_examples=500)
+# `make mutants` wants to know that a test fails, and not on how small an example.
+settings.register_profile(
+    "mutants", settings.get_profile("test"), phases=(Phase.explicit, Phase.generate)
+)
 settings.load_profile(os.environ.get("SHOAL_EXAMPLES", "test"))
 
 ROOT = Path(__file__).parent.parent

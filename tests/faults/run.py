@@ -107,7 +107,7 @@ class Scene:
 
     def prepare(self, folder: Path) -> None:
         """Write the inputs and run what comes before."""
-        rows = [f"p{i},{20 + 3 * i},{'north' if i % 2 else 'south'}" for i in range(12)]
+        rows = [f"p{i},{20 + 2 * i},{'north' if i % 2 else 'south'}" for i in range(40)]
         (folder / "people.csv").write_text("\n".join(["name,age,region", *rows, ""]))
         ledger = LEDGER if self.ledger else ""
         (folder / "policy.toml").write_text(POLICY.format(protect=self.protect, ledger=ledger))
@@ -122,7 +122,7 @@ INIT = ("budget", "init", "{}/budget.db", "--source", "people", "--epsilon", "5"
 PROTECT = ("protect", "{}/people.csv", "--policy", "{}/policy.toml", "--out", "{}/out",
            "--no-measure")  # fmt: skip
 COMPARE = ("compare", "{}/people.csv", "--policy", "{}/policy.toml", "--out", "{}/compared",
-           "--candidates", "{}/grid.toml", "--jobs", "1", "--repeats", "1")  # fmt: skip
+           "--grid", "{}/grid.toml", "--jobs", "1", "--repeats", "1")  # fmt: skip
 RELEASE = frozenset({"out", "out.internal"})
 SCENES = (
     Scene("protect", PROTECT, RELEASE, protect=GROUPED),

@@ -148,6 +148,7 @@ def _tested_here(copy: Path, tests: Sequence[str], output: Path) -> int:
     os.environ["PYTHONPATH"] = str(copy / "src")
     os.environ.setdefault("SHOAL_DATA", str(ROOT.parent / "shared" / "data"))
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    os.environ["SHOAL_EXAMPLES"] = "mutants"
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(copy / "src"))
     quiet = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=no", f"--rootdir={copy}"]
