@@ -5,10 +5,12 @@ released cells is read by a regular expression.
 """
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
+from tests.opening import figures
 
 import shoal
 from shoal import io, release, sample
@@ -76,11 +78,12 @@ def stated(frame, method, *, age=None, declare=False, keys=KEYS, **protect):
 
 def run(policy, frame, control=None, *, which=()):
     """A release, its confidential figures, and some measures of it."""
-    done = release.run(plan(load(policy)), io.from_native(frame))
+    planned = plan(load(policy))
+    done = release.run(planned, io.from_native(frame))
     found = None
     if which:
         found = shoal.measure(frame, done.release, policy, control=control, which=which)
-    return done, found
+    return SimpleNamespace(release=done.release, figures=figures(planned, done)), found
 
 
 def alone(frame, keys):
@@ -113,15 +116,14 @@ def test_who_was_alone_is_counted_in_the_table_as_it_came(people, method, age, p
     before = alone(frame, KEYS)
     coarse = frame.with_columns(pl.col("age").clip(30, 40) // 10)
     assert before > alone(coarse, KEYS)
-    unique = done.figures["unique_on_quasi_identifiers"]
+    compared = figures(planned, done)
+    unique = compared["unique_on_quasi_identifiers"]
     released = done.release.data
     assert unique == {"original": before, "rows": ROWS, "released": alone(released, KEYS)}
     (figure,) = found.of("uniques")
     assert figure.baseline == before / ROWS
     assert f"{before:,} of {ROWS:,} were in the original" in figure.sentence
-    page = html.internal_report(
-        done.release.manifest, {**done.figures, "measured": found.facts()}, {}
-    )
+    page = html.internal_report(done.release.manifest, {**compared, "measured": found.facts()}, {})
     assert f"{before:,} of {ROWS:,} rows were alone in the original, as it came" in page
 
 

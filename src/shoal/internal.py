@@ -75,7 +75,7 @@ def write(
             )
         figures = {
             "confidential": html.CONFIDENTIAL,
-            **(_losses(planned, found) if inspected else _UNREAD),
+            **(losses(planned, found) if inspected else _UNREAD),
             **facts,
             **({} if inspected else {"suppressed": None}),
             "measured": None if measured is None else measured.facts(),
@@ -104,7 +104,7 @@ _UNREAD: Mapping[str, Any] = {
 """Figures of an original that nobody reads."""
 
 
-def _losses(planned: Plan, found: Any) -> dict[str, Any]:
+def losses(planned: Plan, found: Any) -> dict[str, Any]:
     """What compares the release with the original, row by row."""
     compared: dict[str, Any] = found.figures(planned.setting.columns, planned.setting.release_form)
     for column in compared["columns"]:

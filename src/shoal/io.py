@@ -148,6 +148,7 @@ def marks(
 
 def marks_of_other(path: Path, marks: Mapping[str, Any]) -> dict[str, Any]:
     """Marks for a release: those of its original, if its header has them, or else found out."""
+    inputs.refuse_special(path)
     with _refusing(path), path.open("rb") as file:
         header = header_line(file.read(SAMPLE)).decode(errors="ignore")
     mark = stated_delimiter(marks["delimiter"])

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs pyspark, the extra 'spark'")
 
 from tests.engine import memory
+from tests.opening import figures
 
 from shoal import engine, intake, release
 from shoal.engine.spark.source import ordered
@@ -88,7 +89,7 @@ def test_mondrian_gives_rows_checks_and_figures_of_one_machine(spark):
         assert (here.guarantee, here.holds) == (other.guarantee, other.holds)
         assert here.achieved == other.achieved
         assert here.remarks["classes"] == other.remarks["classes"]
-    mine, theirs = local.figures, there.figures
+    mine, theirs = figures(stated, local), figures(plan(stated, spread=True), there)
     assert theirs["unique_on_quasi_identifiers"] == mine["unique_on_quasi_identifiers"]
     assert theirs["homogeneous"] == mine["homogeneous"]
     for one, other in zip(mine["columns"], theirs["columns"], strict=True):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark", reason="needs pyspark, the extra 'spark'")
 
 from tests.engine import cases, memory
+from tests.opening import in_file_order, protected
 
 from shoal import clamp, intake
 from shoal.core import Decomposition
@@ -52,10 +53,11 @@ def both(method, frame, rng, block_rows, cuts, **changes):
     if many.data is None:
         kept = outcomes.protected(rows, many.changes)
         frames = pl.concat(kept.frames()).sort(SEQ).drop(SEQ, "\0rid")
-        return one.protected.take(one.places).frame, frames
+        mine = in_file_order(one, table, planned.method, planned.setting)
+        return mine.frame, frames
     if isinstance(many.data, Decomposition):
-        return one.protected, many.data
-    return one.protected.frame, many.data.frame
+        return protected(one), many.data
+    return protected(one).frame, many.data.frame
 
 
 def same(one, other):

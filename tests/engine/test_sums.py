@@ -20,6 +20,7 @@ from shoal.core import (
     ReleaseForm,
     TCloseness,
 )
+from shoal.core.exits import for_method
 from shoal.engine import local
 from shoal.engine.spark import outcome as outcomes
 from shoal.engine.spark import sums
@@ -111,6 +112,7 @@ def test_figures_of_blocks_are_those_of_one_machine(method, parameters):
     kept = outcomes.protected(rows, own.method.spread(rows, own.setting, tools).changes)
     form = ReleaseForm.LINKED_SHUFFLED
 
+    one = for_method(one.evidence)
     mine = figures.compare(
         one.original, one.protected, own.setting.columns, form=form, raw=one.raw.frame
     )

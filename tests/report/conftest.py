@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from shoal import publish
+from shoal.policy import load
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 QUOTED = "\" onmouseover=alert(2) x='{{ 7 * 7 }}"
@@ -53,7 +54,7 @@ def hostile(tmp_path_factory):
     hostile_people(100, 2).write_csv(folder / "others.csv")
 
     done = publish.protect(
-        folder / "<i>data.csv", publish.load(POLICY), folder / "out", control=folder / "others.csv"
+        folder / "<i>data.csv", load(POLICY), folder / "out", control=folder / "others.csv"
     )
 
     assert done.measured is not None, done.notes

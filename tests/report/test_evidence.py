@@ -5,16 +5,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from shoal import io, publish
+from shoal import io, publish, release
 from shoal.errors import InputError
 from shoal.planning import plan
+from shoal.policy import load
 from shoal.report import evidence
 
 
 @pytest.fixture
 def files(tmp_path, people, policy):
     people.write_csv(tmp_path / "people.csv")
-    return tmp_path / "people.csv", publish.load(policy), tmp_path / "out"
+    return tmp_path / "people.csv", load(policy), tmp_path / "out"
 
 
 def figures(done):
@@ -41,7 +42,7 @@ def test_a_release_is_measured_and_its_inputs_are_named_by_digest(files):
 
 def test_many_rows_are_measured_only_on_request(people, policy):
     planned, raw = plan(policy), io.from_native(people)
-    made = publish.release.run(planned, raw).release
+    made = release.run(planned, raw).release
     many = io.from_native(pl.DataFrame({"x": range(evidence.MEASURED + 1)}))
 
     found, why = evidence.measured(
@@ -71,7 +72,7 @@ def test_a_control_is_checked_before_anything_is_run(files, tmp_path):
 
 def test_a_release_is_not_lost_where_it_cannot_be_measured(people, policy):
     planned, raw = plan(policy), io.from_native(people)
-    made = publish.release.run(planned, raw).release
+    made = release.run(planned, raw).release
     strange = io.from_native(people.with_columns(age=pl.lit(999)))
 
     class Broken:
@@ -96,7 +97,7 @@ def test_an_epsilon_release_is_measured_as_it_was_clamped(tmp_path):
     pl.DataFrame({"a": [1, 999, None] * 10, "b": ["x", "odd", "y"] * 10}).write_csv(
         tmp_path / "data.csv"
     )
-    policy = publish.load(
+    policy = load(
         {
             "version": 1,
             "columns": {

@@ -11,6 +11,7 @@ from shoal import release as release_
 from shoal.core.exits import for_method
 from shoal.methods import REGISTRY
 from shoal.planning import plan
+from shoal.policy import load
 from shoal.report import html
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -116,7 +117,7 @@ def test_the_internal_report_answers_what_an_officer_asks(hostile):
 def test_a_report_without_a_control_says_so_in_plain_words(people, policy, tmp_path):
     people.write_csv(tmp_path / "people.csv")
 
-    done = publish.protect(tmp_path / "people.csv", publish.load(policy), tmp_path / "out")
+    done = publish.protect(tmp_path / "people.csv", load(policy), tmp_path / "out")
 
     page = (done.internal / "report.html").read_text()
     assert "No people outside the table were handed in" in page
@@ -126,7 +127,7 @@ def test_a_report_without_a_control_says_so_in_plain_words(people, policy, tmp_p
 
 def test_a_report_that_was_not_measured_says_so(people, policy, tmp_path):
     people.write_csv(tmp_path / "people.csv")
-    stated = publish.load(policy)
+    stated = load(policy)
 
     done = publish.protect(tmp_path / "people.csv", stated, tmp_path / "out", measure=False)
 

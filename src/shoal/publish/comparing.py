@@ -108,6 +108,8 @@ def compare(
     asked = {name: value for name, value in options.items() if name in inputs.RANGES}
     inputs.check_options(jobs=jobs, **asked)
     stated = booking.with_ledger(load(policy), ledger, source)
+    for path in filter(None, (data, on_sample)):
+        inputs.refuse_special(path)
     if on_sample is not None and _same(data, on_sample):
         raise InputError(comparison.SAME_TABLE)
     progress("reading the file", 0, 1)
