@@ -202,6 +202,8 @@ def audit(
     planned = plan(policy)
     _audited(planned)
     if table is not None:
+        if isinstance(table, str | Path):
+            inputs.refuse_special(Path(table))
         for sentence in booking.record_inspection(planned.policy, what="audit"):
             tell(sentence)
     trials = LEVELS[level] if trials is None else trials

@@ -276,7 +276,8 @@ class Claim:
     @property
     def stands(self) -> bool:
         """Whether it is proved, if need be on the one condition that each person has one row."""
-        by_rows = self.status is Status.CONDITIONAL and {*self.assumes} <= {KNOWN_COLUMNS, ONE_ROW}
+        others = {*self.assumes} - {KNOWN_COLUMNS}
+        by_rows = self.status is Status.CONDITIONAL and others == {ONE_ROW}
         return self.status is Status.PROVED or by_rows
 
 
