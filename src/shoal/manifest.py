@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,13 +29,17 @@ PUBLIC_VERSIONS = ("shoal", "numpy", "polars", "opendp")
 
 def installed(packages: Iterable[str]) -> dict[str, str]:
     """The versions of Python and of packages, of those that are there."""
-    found = {"python": platform.python_version()}
-    for name in packages:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    found = {name: _version(name) for name in packages}
+    return {"python": platform.python_version()} | {n: v for n, v in found.items() if v}
+
+
+@cache
+def _version(package: str) -> str:
+    """The version of a package, or nothing; looking one up takes milliseconds."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _exact(value: object) -> object:

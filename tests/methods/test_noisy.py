@@ -12,7 +12,7 @@ import shoal
 from shoal import clamp
 from shoal.core import DifferentialPrivacy, Status
 from shoal.errors import ClaimViolationError, InputError
-from shoal.hazmat.fakes import RecordingNoise
+from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.grid import Grid
 from shoal.mechanism.perturb import isotonic
 from shoal.methods import REGISTRY, insensitive_laplace, ir_laplace, ir_mdav_laplace, mdav_laplace
@@ -482,3 +482,31 @@ def test_one_column_in_the_order_of_the_file_is_no_list(method):
     rules = policy(method, columns=("a",), k=4, release_form="row-aligned")
 
     assert "proved" not in statuses(rules, 20)
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "nominal"])
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        (name, form)
+        for name in ("laplace", "ir-laplace", "mdav-laplace", "ir-mdav-laplace",
+                     "insensitive-laplace", "stable-laplace")
+        for form in REGISTRY[name].forms
+    ],
+)  # fmt: skip
+def test_a_column_of_one_declared_category_is_released_as_that(name, form, kind):
+    """The grid of one category is as wide as that of two, and noise can reach its other end."""
+    rules = {
+        "version": 1,
+        "columns": {
+            "a": {"role": "quasi-identifier", "kind": kind, "categories": ["x"]},
+            "b": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 10]},
+        },
+        "protect": {"method": name, **REGISTRY[name].example, "release_form": form.value},
+    }
+    frame = pl.DataFrame({"a": ["x"] * 40, "b": [i % 10 for i in range(40)]})
+
+    for seed in range(3):
+        assert (
+            shoal.protect(frame, rules, noise=SeededNoise(seed)).data["a"].to_list() == ["x"] * 40
+        )
