@@ -67,6 +67,10 @@ class Run:
         """What the budget file had to say."""
         return () if self.account is None else tuple(self.account["warnings"])
 
+    def close(self) -> None:
+        """Let go of the original."""
+        self.evidence.map(lambda found: found.close())
+
 
 def protect(
     data: Any,
@@ -102,6 +106,7 @@ def protect(
     source = engine.source(data, alone=planned.method.noisy)
     done = run(planned, source, progress=progress, noise=noise)
     settle(done)
+    done.close()
     return done.release
 
 

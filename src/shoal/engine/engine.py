@@ -23,6 +23,9 @@ class Evidence(Protocol):
     def dropped(self) -> int:
         """How many rows were left out of persons with more than the policy states."""
 
+    def close(self) -> None:
+        """Let go of the original."""
+
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original."""
 
@@ -63,7 +66,7 @@ class Outcome(Protocol):
 
     @property
     def evidence(self) -> "Confidential[Any]":
-        """The original beside it, `Evidence`."""
+        """The original beside it, `Evidence`; whoever has it closes it."""
 
 
 class Adopted(Protocol):

@@ -43,6 +43,9 @@ class Evidence:
     clamped: Mapping[str, Mapping[str, int]]
     dropped: int
 
+    def close(self) -> None:
+        """Memory is let go of by itself."""
+
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original."""
         raw = self.raw.frame

@@ -153,6 +153,7 @@ def protect(
             control=others,
             progress=progress,
         )
+        done.close()
     found = (f"Read as {table.found}.",) if table.found else ()
     # What became of the confidential step may tell of the table: of an epsilon release only its
     # folder says so.

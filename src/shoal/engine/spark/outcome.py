@@ -186,10 +186,13 @@ class SparkOutcome:
             return tuple(check_frame(self._local, one, schema) for one in guarantees)
         return sums.checks(self.released, guarantees, schema, tasks=self.records.store.tasks)
 
+    def close(self) -> None:
+        """Let go of the original, which lies on the workers' disks."""
+        self.records.close()
+
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
-        """Compare with the original, and let go of it: confidential."""
+        """Compare with the original: confidential."""
         if self._local is not None or form is ReleaseForm.MARGINALS:
-            self.records.close()
             return {
                 "rows": len(self.records),
                 "unique_on_quasi_identifiers": {
@@ -202,7 +205,6 @@ class SparkOutcome:
             }
         rng = np.random.default_rng()
         found = sums.compare(self.records, _kept(self.protected), columns, form, rng=rng)
-        self.records.close()
         if self.spendings:
             # The blocks hold the records as they were clamped, and not as they came.
             found["unique_on_quasi_identifiers"]["original"] = None
