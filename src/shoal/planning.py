@@ -184,7 +184,7 @@ def with_rows(planned: Plan, rows: int | None) -> Plan:
         planned: the plan.
         rows: their number, or none where it is not public.
     """
-    if rows is None:
+    if rows is None or not persons.rows_are_public(planned.setting):
         return planned
     k = getattr(planned.setting.parameters, "k", None) or 1
     if rows < k:

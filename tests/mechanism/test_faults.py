@@ -104,7 +104,7 @@ def test_a_draw_that_nobody_accounts_for_is_caught():
 
     noise.discrete_laplace(np.array([4]), scale=Fraction(1))
 
-    with pytest.raises(InternalError, match="accounts for draws"):
+    with pytest.raises(InternalError, match="the noise drew"):
         ledger.verify(
             drawn.spendings, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
         )

@@ -449,4 +449,4 @@ def test_who_is_left_out_follows_the_priorities_of_the_noise(priorities, total):
 
     (kept,) = fitted([np.arange(8)], attributes, total=total, noise=Fixed(priorities, [[]]))
 
-    assert {priorities[row] for row in kept} == set(range(total))
+    assert {priorities[int(row)] for row in kept} == set(range(total))

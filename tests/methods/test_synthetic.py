@@ -456,7 +456,7 @@ def test_measurements_are_published_with_their_digest_and_can_be_replaced(tmp_pa
 
     assert not rules.exists()
     manifest = json.loads((out / "manifest.json").read_text("utf-8"))
-    assert set(manifest["files"]) == {"release.parquet", "measurements.parquet"}
+    assert set(manifest["files"]) == {"release.parquet", "measurements.parquet", "report.html"}
     assert {path.name for path in out.iterdir()} == {
         "manifest.json", "report.html", "release.parquet", "measurements.parquet"
     }  # fmt: skip

@@ -184,7 +184,7 @@ def test_a_forgotten_level_is_found_by_the_ledger(method):
     for gone in range(len(spendings)):
         left = spendings[:gone] + spendings[gone + 1 :]
         with pytest.raises(InternalError, match="ledger derives"):
-            ledger.verify(left, Fraction(1), neighbours=Neighbours.CHANGE_ONE)
+            ledger.verify(left, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn)
 
 
 def test_a_change_one_requirement_is_met_by_an_add_remove_claim_of_half():
