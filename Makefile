@@ -4,8 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup setup-dev browser demo test fuzz fuzz-parsers mutants faults canaries lint bench papers docs \
-	requirements licences audit release-files clean
+.PHONY: setup setup-dev browser demo test fuzz fuzz-parsers mutants faults canaries lint bench papers docs requirements licences audit release-files clean
 
 # A stamp holds the digest of what was installed, so that a second run is quick and a changed
 # requirements file is noticed.

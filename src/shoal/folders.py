@@ -25,6 +25,8 @@ from shoal.errors import InputError
 from shoal.inputs import refuse_special
 
 INTERNAL_SUFFIX = ".internal"
+UNFINISHED = ".unfinished"
+"""Suffix of a folder that keeps a release whose place could not be written."""
 _LOCK, _NEW, _OLD, _OLD_INTERNAL, _RESERVE = "lock", "new", "old", "old.internal", "reserve"
 
 

@@ -125,6 +125,10 @@ PROTECT = ("protect", "{}/people.csv", "--policy", "{}/policy.toml", "--out", "{
 COMPARE = ("compare", "{}/people.csv", "--policy", "{}/policy.toml", "--out", "{}/compared",
            "--grid", "{}/grid.toml", "--jobs", "1", "--repeats", "1")  # fmt: skip
 RELEASE = frozenset({"out", "out.internal"})
+KEPT = "out.unfinished"
+"""Where a release is kept that is paid for and could not be put in place."""
+FINISH = ("finish", "{}/out", "--force")
+REPORT = ("report", "{}/out", "{}/people.csv", "--policy", "{}/policy.toml", "--no-measure")
 SCENES = (
     Scene("protect", PROTECT, RELEASE, protect=GROUPED),
     Scene("protect --force", (*PROTECT, "--force"), RELEASE, protect=GROUPED, first=(PROTECT,)),
@@ -416,10 +420,13 @@ def _after_an_error(
     """What a run that could clean up must have cleaned up, and said."""
     if before.public and not after.public:
         yield "the old release is gone"
-    if (after.public == before.public) != (after.internal == before.internal):
+    apart = (after.public == before.public) != (after.internal == before.internal)
+    if apart and after.internal is not None:
         yield "public and internal folder are of two runs"
-    if any(not path.name.startswith(".") for path in _litter(scene, folder)):
-        yield "litter after an error"
+    for path in _litter(scene, folder):
+        kept = path.name == KEPT and "is kept" in ended.output and scene.protect == PRIVATE
+        if not path.name.startswith(".") and not kept:
+            yield "litter after an error"
     if ended.code == 0 or not scene.releases:
         return
     booked = after.entries - before.entries
@@ -481,9 +488,18 @@ def met(scene: Scene, by: Hooks | Strace, *, every: int = 1) -> Iterator[tuple[C
                 if ended.code == HUNG and call.name == "write":
                     continue  # It hit a thread that wakes another by a write, not a file.
                 found = list(broken(scene, folder, before, ended, fault))
-                again = forked(folder, scene.arguments)
+                again = next_run(scene, folder)
                 found += broken_in_the_end(scene, folder, before, again)
                 yield from ((call, fault, one) for one in found or [""])
+
+
+def next_run(scene: Scene, folder: Path) -> Ended:
+    """What a person does next: what the last run said, or the same command once more."""
+    ended = forked(folder, FINISH if (folder / KEPT).exists() else scene.arguments)
+    if scene.releases and ended.code in {0, 2} and (folder / "out").exists():
+        internal = folder / "out.internal"
+        return ended if internal.exists() else forked(folder, REPORT)
+    return ended
 
 
 def main() -> int:

@@ -450,12 +450,12 @@ def test_an_error_shows_no_value(noise):
 
 def test_every_source_fits_the_protocol_and_counts_its_draws(noise):
     source: Noise = noise
-    source.discrete_laplace(np.zeros((2, 3), np.int64), scale=Fraction(1))
+    source.discrete_laplace(np.zeros((2, 3), np.int64), scale=Fraction(5, 2))
     source.select(np.zeros(4, np.int64), sensitivity=Fraction(1), epsilon=Fraction(1))
     source.select_many(np.zeros((5, 2), np.int64), sensitivity=Fraction(1), epsilon=Fraction(1))
 
     assert noise.drawn == {
-        ("discrete-laplace", Fraction(1)): 6,
+        ("discrete-laplace", Fraction(5, 2)): 6,
         ("permute-and-flip", Fraction(2)): 6,
     }
 

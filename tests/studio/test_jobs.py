@@ -132,15 +132,12 @@ def test_a_comparison_is_made_on_other_people_and_a_candidate_chosen(client, wor
     assert client.get(f"{path}/policy").json()["fields"]["protect"]["k"] == 5
 
 
-def test_one_release_runs_at_a_time_and_cancelled_in_the_middle_leaves_nothing_behind(
+def test_one_release_runs_at_a_time_and_cancelled_before_it_is_out_leaves_nothing_behind(
     served, client, workspace, tools
 ):
     tools.with_people(client, workspace, rows=4000)
     job = start(client, workspace, kind="protect", measure=True)
     pid = pid_of(served, job)
-    while "measuring" not in client.get(f"/api/jobs/{job}").json()["stage"]:
-        assert client.get(f"/api/jobs/{job}").json()["state"] in {"waiting", "running"}
-        time.sleep(0.02)
 
     second = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": "protect"})
     status = client.post(f"/api/jobs/{job}/cancel").json()
@@ -153,6 +150,29 @@ def test_one_release_runs_at_a_time_and_cancelled_in_the_middle_leaves_nothing_b
     assert client.get("/api/history").json()[0]["state"] == "cancelled"
     assert client.get(f"/api/releases/{job}/public.zip").status_code == 404
     assert client.post(f"/api/jobs/{job}/cancel").json()["state"] == "cancelled"
+
+
+def test_cancelled_while_it_is_measured_a_release_stays_without_its_internal_report(
+    served, client, workspace, tools
+):
+    """It is in place by then, and may be paid for."""
+    tools.with_people(client, workspace, rows=4000)
+    job = start(client, workspace, kind="protect", measure=True)
+    pid = pid_of(served, job)
+    while "measuring" not in client.get(f"/api/jobs/{job}").json()["stage"]:
+        assert client.get(f"/api/jobs/{job}").json()["state"] in {"waiting", "running"}
+        time.sleep(0.02)
+
+    status = client.post(f"/api/jobs/{job}/cancel").json()
+
+    assert status["state"] == "done"
+    assert not lives(pid)
+    assert client.get("/api/history").json()[0]["state"] == "released"
+    assert client.get(f"/api/releases/{job}/public.zip").status_code == 200
+    shown = client.get(f"/api/releases/{job}/internal.html")
+    assert shown.status_code == 422
+    assert "shoal report" in shown.json()["error"]
+    assert any("internal report is missing" in note for note in status["result"]["notes"])
 
 
 def test_a_comparison_in_many_processes_is_cancelled_with_all_of_them(

@@ -11,15 +11,13 @@ from typing import Any
 from shoal import booking, folders, internal, io, public, release
 from shoal.core import Confidential, Policy, Progress, Release, silent
 from shoal.errors import InputError, ShoalError
+from shoal.folders import UNFINISHED
 from shoal.inputs import read_bytes
 from shoal.manifest import read as read_manifest
 from shoal.planning import plan
 from shoal.policy import load
 from shoal.report import evidence
 from shoal.serialise import parsed
-
-UNFINISHED = ".unfinished"
-"""Suffix of a folder that keeps a release whose place could not be written."""
 
 
 def compared(secret: Confidential[Any], place: Path, out: Path, **terms: Any) -> internal.Written:
@@ -31,11 +29,24 @@ def compared(secret: Confidential[Any], place: Path, out: Path, **terms: Any) ->
     except OSError as error:
         reason = (error.strerror or "the disk refuses it").lower()
         raise InputError(
-            f"The release is complete in '{out}', and its confidential report could not be "
-            f"written: {reason}. Run `shoal report {out} DATA --policy POLICY` to make it; that "
-            "spends no epsilon."
+            f"Its confidential report could not be written: {reason}. Run `shoal report {out} DATA "
+            "--policy POLICY` to make it; that spends nothing more."
         ) from None
     return written
+
+
+@contextmanager
+def in_place(done: release.Run, out: Path) -> Iterator[None]:
+    """Say in every error after a release was put in place that it is there, and what it cost."""
+    try:
+        yield
+    except ShoalError as error:
+        raise type(error)(f"The release is complete in '{out}'. {_spent(done)}{error}") from None
+
+
+def _spent(done: release.Run) -> str:
+    epsilon = (done.account or {}).get("epsilon")
+    return f"Epsilon {epsilon} counts as spent. " if epsilon else ""
 
 
 @contextmanager
@@ -45,9 +56,9 @@ def keeping(done: release.Run, out: Path, **terms: Any) -> Iterator[None]:
         yield
     except (OSError, InputError) as error:
         reason = str(error) if isinstance(error, InputError) else (error.strerror or "").lower()
-        epsilon = (done.account or {}).get("epsilon")
-        spent = f"Epsilon {epsilon} counts as spent. " if epsilon else ""
-        first = f"Cannot write '{out}': {reason.rstrip('.')}. {spent}"
+        first = f"Cannot write '{out}': {reason.rstrip('.')}. {_spent(done)}"
+        if not done.release.spendings:  # it can be made again for nothing
+            raise InputError(f"{first}Nothing was written.") from None
         for folder in (out.parent, Path(tempfile.gettempdir())):
             kept = folder / (out.name + UNFINISHED)
             try:

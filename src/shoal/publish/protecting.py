@@ -10,9 +10,10 @@ from shoal import booking, folders, inputs, io, measuring, public, release
 from shoal import engine as engines
 from shoal.core import Noise, Policy, Progress, Release, ReleaseForm, silent
 from shoal.errors import InputError
+from shoal.folders import UNFINISHED
 from shoal.planning import plan
 from shoal.policy import load
-from shoal.publish.finishing import UNFINISHED, compared, keeping
+from shoal.publish.finishing import compared, in_place, keeping
 from shoal.report import evidence
 
 ENGINES = ("local", "spark")
@@ -136,23 +137,24 @@ def protect(
                 spread=spread,
             )
             folders.commit(place, out)
-        release.settle(done)
         costs: tuple[str, ...] = ()
-        if measure is not False:
-            costs = booking.record_inspection(planned.policy, what="protect", note=out.name)
-        written = compared(
-            done.evidence,
-            place,
-            out,
-            planned=planned,
-            release=done.release,
-            manifest=manifest,
-            facts={"suppressed": manifest["suppressed"], "budget": done.account, **facts},
-            measure=measure,
-            inspected=measure is not False or not planned.policy.ledger,
-            control=others,
-            progress=progress,
-        )
+        with in_place(done, out):
+            release.settle(done)
+            if measure is not False:
+                costs = booking.record_inspection(planned.policy, what="protect", note=out.name)
+            written = compared(
+                done.evidence,
+                place,
+                out,
+                planned=planned,
+                release=done.release,
+                manifest=manifest,
+                facts={"suppressed": manifest["suppressed"], "budget": done.account, **facts},
+                measure=measure,
+                inspected=measure is not False or not planned.policy.ledger,
+                control=others,
+                progress=progress,
+            )
         done.close()
     found = (f"Read as {table.found}.",) if table.found else ()
     # What became of the confidential step may tell of the table: of an epsilon release only its

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fastapi import BackgroundTasks
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 
+from shoal.errors import InputError
 from shoal.publish import INTERNAL_SUFFIX
 from shoal.studio.keeping import read_json
 
@@ -44,7 +45,10 @@ def release_file(studio: "Studio", release: str, name: str, *, save: bool) -> Re
     confidential = name == "internal.html"
     place = folder.with_name(folder.name + INTERNAL_SUFFIX) if confidential else folder
     word = "internal" if confidential else "public"
-    text = (place / "report.html").read_text(encoding="utf-8")
+    page = place / "report.html"
+    if not page.exists():
+        raise InputError("This release has no internal report. Make it with `shoal report`.")
+    text = page.read_text(encoding="utf-8")
     headers = report_headers(text)
     if save:
         headers |= _saving(f"{folder.name}-{word}.html")

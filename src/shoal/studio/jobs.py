@@ -9,7 +9,9 @@ The worker holds one end of a pipe. When the server ends, however it ends, the p
 worker ends too: no job is left behind. A job that a dead server left unfinished is `interrupted`.
 
 A job that does not finish leaves nothing: `out/` is removed, and with it the hidden folders in
-which `shoal.publish` prepares a release. Only the budget file keeps what was booked.
+which `shoal.publish` prepares a release. Only the budget file keeps what was booked. A release
+that is in place stays, even if its internal report was never made; so does one that is paid for
+and waits to be put in place.
 """
 
 import os
@@ -28,6 +30,7 @@ from threading import Event, Lock, Semaphore, Thread
 from typing import Any
 
 from shoal.errors import InputError, withheld
+from shoal.folders import UNFINISHED
 from shoal.studio.history import release_name
 from shoal.studio.keeping import ID, end_left_behind, new_id, private_folder, read_json, write_json
 
@@ -38,6 +41,10 @@ LOCK = ".lock"
 """File that a worker holds while it lives, with its number in it."""
 INTERRUPTED = "The studio ended while this was under way. Start it again."
 CANCELLED = "Cancelled. Nothing was written."
+UNREPORTED = (
+    "The release was in place when the work was ended, and only its internal report is missing. "
+    "Make it with `shoal report`; that spends no epsilon."
+)
 KILLED = (
     "The work was ended by the system, perhaps for want of memory. Nothing was written; try a "
     "smaller table or a quicker method."
@@ -243,15 +250,10 @@ class Jobs:
                     shutil.rmtree(folder, ignore_errors=True)
                 continue
             end_left_behind(folder / LOCK)
-            manifest = read_json(self.release(folder.name) / "manifest.json")
-            if manifest is not None:
-                # The release was written whole, and only the last word is missing.
+            if self._is_out(folder):
                 _remove_hidden(folder / "out")
-                found = {"rows": manifest["rows"], "notes": []}
-                write_json(folder / "result.json", found)
-                _write_status(folder, State.DONE)
             else:
-                shutil.rmtree(folder / "out", ignore_errors=True)
+                _clear(folder / "out")
                 _write_status(folder, State.INTERRUPTED, error=INTERRUPTED)
 
     def forget(self, workspace: str) -> None:
@@ -297,8 +299,20 @@ class Jobs:
             with self._lock:
                 self._running.pop(id_, None)
 
-    @staticmethod
-    def _close_one(running: "_Running") -> None:
+    def _is_out(self, folder: Path, said: str = "") -> bool:
+        """Whether a job's release is in place, and so the job is done, whatever came after.
+
+        The release is paid for, and what compares it with the original can be made again.
+        """
+        manifest = read_json(self.release(folder.name) / "manifest.json")
+        if manifest is None:
+            return False
+        notes = [said] if said else []
+        write_json(folder / "result.json", {"rows": manifest["rows"], "notes": notes})
+        _write_status(folder, State.DONE)
+        return True
+
+    def _close_one(self, running: "_Running") -> None:
         """Say how it ended where the worker could not, and remove what it left."""
         folder = running.folder
         said = read_json(folder / "status.json") or {}
@@ -310,10 +324,17 @@ class Jobs:
                 state, error = State.INTERRUPTED, INTERRUPTED
             else:
                 state, error = State.FAILED, KILLED
-            shutil.rmtree(folder / "out", ignore_errors=True)
-            _write_status(folder, state, error=error)
-        elif state is not State.DONE:
-            shutil.rmtree(folder / "out", ignore_errors=True)
+            if not self._is_out(folder, UNREPORTED):
+                _clear(folder / "out")
+                _write_status(folder, state, error=error)
+        elif state is not State.DONE and not self._is_out(folder, said.get("error", "")):
+            _clear(folder / "out")
+
+
+def _clear(out: Path) -> None:
+    """Remove what a job left, but not a release that is paid for and waits to be put in place."""
+    if not any(out.glob(f"*{UNFINISHED}")):
+        shutil.rmtree(out, ignore_errors=True)
 
 
 class _Running:

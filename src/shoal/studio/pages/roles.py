@@ -83,7 +83,7 @@ def whose_rows(studio: TheStudio, workspace: Current, form: Form) -> Response:
     after = Here(studio, studio.store.change(workspace.id, policy=text))
     # The box itself stays, so that the keyboard's focus does.
     beside = [part for part in _beside(after) if part[0] != "whose_rows.html"]
-    toml = ("toml.html", {"toml": text, "base": after.base})
+    toml = ("toml.html", {"toml": text, "base": after.base, "policy_error": None})
     return HTMLResponse(rendering.fragments(("", {}), toml, *beside))
 
 
