@@ -6,6 +6,7 @@ types, what is printed, the exit code, and which files there are. `docs/boundary
 """
 
 import json
+import re
 import tomllib
 
 import pytest
@@ -169,7 +170,7 @@ def test_rows_that_look_like_another_delimiter_do_not_change_how_others_are_read
                 measure=False, delimiter=stated,
             )  # fmt: skip
         except InputError as error:
-            seen.append(str(error))
+            seen.append(re.sub(r"\d+", "", str(error)))  # how many rows do not fit
         else:
             seen.append((done.notes, leaving.published(tmp_path / "out")))
 
