@@ -53,7 +53,8 @@ def test_what_the_library_returns_is_the_same_for_neighbours(name, form, replay)
     for build in (leaving.as_pandas, leaving.as_polars, lambda c: leaving.as_polars(c).to_arrow()):
         replay.kept.clear()
         first = leaving.returned(shoal.protect(build(leaving.people()), rules))
-        for number in range(leaving.NEIGHBOURS):
+        # Each form meets every third of the strange records; all forms together meet all.
+        for number in range(leaving.PROVED.index((name, form)) % 3, leaving.NEIGHBOURS, 3):
             other = build(leaving.neighbour(number, changeable))
 
             assert leaving.returned(shoal.protect(other, rules)) == first
@@ -68,7 +69,8 @@ def test_what_the_command_writes_and_prints_is_the_same_for_neighbours(
     for kind in FORMATS[:2] if form is ReleaseForm.TREE else FORMATS:
         replay.kept.clear()
         seen = []
-        for number in (None, 2, 5):
+        strange = 2 + leaving.PROVED.index((name, form)) % 4
+        for number in (None, strange):
             cells = leaving.people() if number is None else leaving.neighbour(number, changeable)
             leaving.as_csv(cells, tmp_path / "people.csv")
             done = CliRunner().invoke(app, [
@@ -79,7 +81,6 @@ def test_what_the_command_writes_and_prints_is_the_same_for_neighbours(
             seen.append((done.stdout, done.stderr, leaving.published(tmp_path / "out")))
 
         assert seen[0] == seen[1]
-        assert seen[0] == seen[2]
 
 
 def toml(rules):
