@@ -14,7 +14,7 @@ from tests import leaving
 from typer.testing import CliRunner
 
 import shoal
-from shoal import folders, public, publish, release
+from shoal import folders, publish, release
 from shoal.cli import app
 from shoal.core import Confidential, ReleaseForm
 from shoal.core.exits import for_folder, for_method
@@ -268,7 +268,7 @@ def test_a_failure_of_the_confidential_step_leaves_the_release_and_can_be_repeat
     page = (done.internal / "report.html").read_text()
     assert "could not be made" in page
     assert "canary" not in page
-    public.manifest_of(out)
+    assert shoal.verify(out).holds
     before = leaving.published(out)[0]
 
     publish.report(out, data, rules, measure=False)

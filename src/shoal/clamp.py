@@ -97,7 +97,7 @@ def clamped(
         values, unknown = _categories(cells, column, keep=keep)
         return values, {"missing": missing, "unknown": unknown}
     found = _days(cells, column) if column.kind is Kind.DATE else _numbers(cells, column, decimal)
-    numbers = found.set(cells.missing, None).alias(column.name)
+    numbers = (found.set(cells.missing, None) if column.missing else found).alias(column.name)
     unreadable = numbers.null_count() - missing
     values = numbers if keep else numbers.fill_null(cast("Any", constant(column)))
     outside = 0
@@ -159,9 +159,8 @@ def texts(series: pl.Series) -> pl.Series:
 
 def _read(series: pl.Series) -> Cells:
     rows, dtype = series.len(), series.dtype
-    text = pl.repeat(None, rows, dtype=pl.String, eager=True)
-    number = pl.repeat(None, rows, dtype=pl.Float64, eager=True)
-    day = pl.repeat(None, rows, dtype=pl.Date, eager=True)
+    text, number, day = (pl.Series([None], dtype=t).new_from_index(0, rows)
+                         for t in (pl.String, pl.Float64, pl.Date))  # fmt: skip
     if isinstance(dtype, pl.Object):
         return _read_objects(series)
     if dtype.is_numeric():
@@ -207,10 +206,12 @@ def _read_object(cell: Any) -> tuple[str | None, float | None, date | None, bool
 
 
 def _numbers(cells: Cells, column: Column, decimal: str | None) -> pl.Series:
-    text = cells.text.str.strip_chars()
-    if decimal == ",":
-        text = text.str.replace(",", ".", literal=True)
-    values = cells.number.fill_null(text.cast(pl.Float64, strict=False)).fill_nan(None)
+    values = cells.number
+    if _some(cells.text):
+        text = cells.text.str.strip_chars()
+        if decimal == ",":
+            text = text.str.replace(",", ".", literal=True)
+        values = _either(values, text.cast(pl.Float64, strict=False).fill_nan(None))
     if column.bounds is None:
         # Without bounds there is nothing that an infinite value could be clamped to.
         values = values.set(values.is_infinite().fill_null(value=False), None)
@@ -219,15 +220,33 @@ def _numbers(cells: Cells, column: Column, decimal: str | None) -> pl.Series:
 
 
 def _days(cells: Cells, column: Column) -> pl.Series:
+    if not _some(cells.text):
+        return cells.day
     text = cells.text.str.to_date(column.date_format or "%Y-%m-%d", strict=False)
-    return cells.day.fill_null(text)
+    return _either(cells.day, text)
+
+
+def _some(cells: pl.Series) -> bool:
+    """Whether any cell is of a sort."""
+    return cells.null_count() < cells.len()
+
+
+def _either(first: pl.Series, second: pl.Series) -> pl.Series:
+    """Each cell of the first, or else of the second."""
+    return first.fill_null(second) if _some(first) else second
 
 
 def _categories(cells: Cells, column: Column, *, keep: bool) -> tuple[pl.Series, int]:
     levels = cast("tuple[str, ...]", column.levels)
-    came = composed(cells.text).fill_null(_codes(cells.number, levels)).set(cells.missing, None)
-    text = came.replace({old: new or None for old, new in (column.recode or {}).items()})
-    gone = cells.missing | (text.is_null() & came.is_not_null())
+    came = composed(cells.text)
+    if _some(cells.number):
+        came = _either(came, _codes(cells.number, levels))
+    if column.missing:
+        came = came.set(cells.missing, None)
+    text, gone = came, cells.missing
+    if column.recode:
+        text = came.replace({old: new or None for old, new in column.recode.items()})
+        gone = gone | (text.is_null() & came.is_not_null())
     values = text.cast(pl.Enum(levels), strict=False)
     unknown = values.is_null() & ~gone
     other = column.other or levels[0]
