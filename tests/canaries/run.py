@@ -151,8 +151,13 @@ def write(frame: pl.DataFrame, path: Path, mark: Marks) -> None:
     elif path.suffix == ".parquet":
         frame.write_parquet(path, metadata={"note": mark("D")})
     else:
+        # Labels of values that the policy declares are a codebook, and leave with them.
         labels = {
-            name: {cell: mark("L") for cell in frame[name].unique()} for name in ("flat", "secret")
+            name: {
+                cell: f"label of {cell}" if cell in LEVELS else mark("L")
+                for cell in frame[name].unique()
+            }
+            for name in ("flat", "secret")
         }
         pyreadstat.write_sav(
             frame.to_pandas(), str(path), variable_value_labels=labels, note=mark("D"),
