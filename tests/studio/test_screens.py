@@ -192,7 +192,10 @@ def test_the_toggle_wins_over_the_system_and_is_kept(screen):
 @pytest.mark.parametrize("width", [1280, 400])
 def test_nothing_has_to_be_scrolled_sideways(screen, width):
     screen.set_viewport_size({"width": width, "height": 900})
-    screen.wait_for_timeout(100)
+    for _ in range(100):  # a plot is drawn anew for the width, on a busy machine not at once
+        screen.wait_for_timeout(100)
+        if screen.evaluate("document.documentElement.scrollWidth") <= width:
+            break
 
     assert screen.evaluate("document.documentElement.scrollWidth") <= width
 
