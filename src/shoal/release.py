@@ -143,7 +143,7 @@ def run(
     _still_covered(planned, claims)
     _not_looked_at(planned, claims, looked=booking.looked(planned.policy))
     booked = booking.book(planned, claims, note)
-    with counting_as_spent(booked):
+    with _counting_as_spent(booked):
         if booked is not None and booked.looked:
             _not_looked_at(planned, claims, looked=True)  # Somebody may have looked just now.
             claims = tuple(map(_if_not_chosen_from_it, claims))
@@ -174,7 +174,7 @@ def run(
 
 
 @contextmanager
-def counting_as_spent(booked: budget.Reservation | None) -> Iterator[None]:
+def _counting_as_spent(booked: budget.Reservation | None) -> Iterator[None]:
     """Say in every error after the booking that it stays."""
     try:
         yield

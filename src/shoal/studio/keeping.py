@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from shoal.errors import InputError
+from shoal.folders import flush_folder
 
 ID = r"^[0-9a-f]{16}$"
 """What the ids of workspaces, files, jobs and releases look like."""
@@ -66,15 +67,6 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-
-
-def flush_folder(folder: Path) -> None:
-    """Bring a folder's list of names to the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
