@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Kind
-from shoal.mechanism.attributes import Attribute
+from shoal.synthesis.domain import Attribute
 
 Integers = NDArray[np.int64]
 Made = tuple[Integers, list[Attribute]]

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.mechanism.answers import table_counts
-from shoal.mechanism.groups import neighbours
+from shoal.mechanism.noisy_answers import table_counts
+from shoal.synthesis.maxent.binning import neighbours
 
 DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 EPSILONS = ("0.1", "1", "10")

@@ -6,8 +6,9 @@ level of `shoal.audit` for some policies.
 
 `python bench/audit.py drawn [runs [mechanism ...]]` audits the mechanisms that draw rows instead,
 on worst-case pairs of small tables at epsilon 0.1, 1 and 4: the exact loss of every run
-(`shoal.auditing.losses`), of which none may exceed epsilon, and the lower bound that frequencies of
-losses give. Then each of them once from end to end, by the folder that would be published.
+(`shoal.evaluation.audit.privacy_losses`), of which none may exceed epsilon, and the lower bound
+that frequencies of losses give. Then each of them once from end to end, by the folder that would be
+published.
 """
 
 import platform
@@ -22,16 +23,16 @@ import numpy as np
 import polars as pl
 
 import shoal
-from shoal.auditing.losses import Laws, losses
 from shoal.core import Kind
+from shoal.evaluation.audit.privacy_losses import Laws, losses
 from shoal.hazmat.fakes import SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
-from shoal.measures.audit import identity, low_bits, lower_bound
-from shoal.mechanism.attributes import Attribute
-from shoal.mechanism.boxes import PATH, UNITS
-from shoal.mechanism.copula import Margins, copula
-from shoal.mechanism.maxent import maxent, plan
-from shoal.mechanism.privtree import Fill, privtree
+from shoal.metrics.epsilon_lower_bound import identity, low_bits, lower_bound
+from shoal.synthesis.adaptive_tree import PATH, UNITS
+from shoal.synthesis.copula import Margins, copula
+from shoal.synthesis.domain import Attribute
+from shoal.synthesis.maxent.generate import maxent, plan
+from shoal.synthesis.privtree import Fill, privtree
 
 DRAWS = 100_000
 STEPS = 2**20

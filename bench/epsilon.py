@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal import publish
 from shoal.hazmat.noise import OpenDPNoise
+from shoal.pipeline import publishing
 
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
 COLUMNS = ("a", "b", "c", "d")
@@ -65,7 +65,9 @@ def main() -> None:
 
                 noise = Timed()
                 start = time.process_time()
-                publish.protect(data, rules, home / "out", force=True, progress=watch, noise=noise)
+                publishing.protect(
+                    data, rules, home / "out", force=True, progress=watch, noise=noise
+                )
                 watch("end", 0, 1)
                 total = time.process_time() - start
             share = noise.spent / total

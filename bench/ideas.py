@@ -40,20 +40,20 @@ from _generated import BEYOND_PAIRS, MADE, Made, electricity, people
 from numpy.typing import NDArray
 
 from shoal.core import Kind, Neighbours
-from shoal.hazmat import ledger
+from shoal.hazmat import accounting
 from shoal.hazmat.fakes import SeededNoise
-from shoal.mechanism import maxent as module
-from shoal.mechanism import singles as single_columns
-from shoal.mechanism.answers import noisy_choice, noisy_table, table_counts
-from shoal.mechanism.attributes import Attribute, Drawn
-from shoal.mechanism.covers import Cover
-from shoal.mechanism.fit import DENSE, Fitted, Target, fit
-from shoal.mechanism.maxent import Plan, Tables, maxent, pairs_of, plan
-from shoal.mechanism.posterior import expected
-from shoal.mechanism.privtree import Fill, privtree
-from shoal.mechanism.projection import project, shrink
+from shoal.mechanism.consistent_counts import project, shrink
+from shoal.mechanism.noisy_answers import noisy_choice, noisy_table, table_counts
 from shoal.mechanism.records import Held
-from shoal.mechanism.singles import learn
+from shoal.synthesis.domain import Attribute, Drawn
+from shoal.synthesis.maxent import generate as module
+from shoal.synthesis.maxent import one_way as single_columns
+from shoal.synthesis.maxent.fit import DENSE, Fitted, Target, fit
+from shoal.synthesis.maxent.generate import Plan, Tables, maxent, pairs_of, plan
+from shoal.synthesis.maxent.one_way import learn
+from shoal.synthesis.maxent.pair_covers import Cover
+from shoal.synthesis.maxent.posterior import expected
+from shoal.synthesis.privtree import Fill, privtree
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -117,7 +117,9 @@ class Variant:
                 tables=self.plan(attributes, n=len(X), epsilon=price),
             )
             spent = time.process_time() - begin
-        ledger.verify(drawn.spendings, price, neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn)
+        accounting.verify(
+            drawn.spendings, price, neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+        )
         return np.column_stack(drawn.rows), spent
 
 

@@ -17,9 +17,17 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.measures import distribution, generalisation, learning, loss, moments, rules, workload
-from shoal.measures.boxes import Boxes
-from shoal.measures.propensity import Teller, propensity
+from shoal.metrics import (
+    count_queries,
+    distributions,
+    edit_rules,
+    generalisation,
+    information_loss,
+    model_utility,
+    moments,
+)
+from shoal.metrics.boxes import Boxes
+from shoal.metrics.propensity import Teller, propensity
 
 SIZES = (100_000, 1_000_000)
 KINDS = (False, False, False, False, True, True)
@@ -57,43 +65,47 @@ def intervals(released: NDArray[np.float64]) -> Boxes:
 def binned(X: NDArray[np.float64]) -> NDArray[np.int64]:
     """Codes of all columns, numbers in 16 bins of equal width."""
     edges = np.linspace(-6, 6, 17)[1:-1]
-    return np.column_stack([distribution.binned(X[:, j], edges) for j in range(4)]
+    return np.column_stack([distributions.binned(X[:, j], edges) for j in range(4)]
                            + [X[:, 4:].astype(np.int64)])  # fmt: skip
 
 
 def errors(X: NDArray[np.float64], released: Boxes, axes: int | None) -> object:
     """The median relative error of 2,000 half ranges."""
     rng = np.random.default_rng(7)
-    original = workload.index(Boxes.points(X, discrete=KINDS))
-    queries, true = workload.answered_half_ranges(
+    original = count_queries.index(Boxes.points(X, discrete=KINDS))
+    queries, true = count_queries.answered_half_ranges(
         original, LOWS, HIGHS, KINDS, queries=2000, rng=rng, axes=axes
     )
-    found = workload.answers(workload.index(released), queries)
-    return workload.median_relative_error(workload.relative_errors(true, found))
+    found = count_queries.answers(count_queries.index(released), queries)
+    return count_queries.median_relative_error(count_queries.relative_errors(true, found))
 
 
-def learned(X: NDArray[np.float64], Y: NDArray[np.float64], model: learning.Model) -> object:
+def learned(X: NDArray[np.float64], Y: NDArray[np.float64], model: model_utility.Model) -> object:
     """Predict the last category from the other columns, every tenth row held out."""
     rng = np.random.default_rng(5)
     out = np.arange(len(X)) % 10 == 0
-    return learning.learn(
-        learning.Rows(Y[~out, :5], Y[~out, 5]), learning.Rows(X[~out, :5], X[~out, 5]),
-        learning.Rows(X[out, :5], X[out, 5]),
-        categorical=KINDS[:5], task=learning.Task.CLASSIFICATION, rng=rng, model=model,
+    return model_utility.learn(
+        model_utility.Rows(Y[~out, :5], Y[~out, 5]), model_utility.Rows(X[~out, :5], X[~out, 5]),
+        model_utility.Rows(X[out, :5], X[out, 5]),
+        categorical=KINDS[:5], task=model_utility.Task.CLASSIFICATION, rng=rng, model=model,
     )  # fmt: skip
 
 
 Work = Callable[[NDArray[np.float64], NDArray[np.float64]], object]
 MEASURES: dict[str, Work] = {
-    "SSE, SAE, IL1s": lambda X, Y: (loss.sse(X, Y), loss.sae(X, Y), loss.il1s(X, Y)),
+    "SSE, SAE, IL1s": lambda X, Y: (
+        information_loss.sse(X, Y),
+        information_loss.sae(X, Y),
+        information_loss.il1s(X, Y),
+    ),
     "rank-matched SSE, six columns": lambda X, Y: [
-        loss.rank_matched(X[:, j], Y[:, j]) for j in range(6)
+        information_loss.rank_matched(X[:, j], Y[:, j]) for j in range(6)
     ],
     "moments, eigenvalues": lambda X, Y: moments.moment_changes(X, Y).eigenvalues,
-    "total variation, 21 marginals": lambda X, Y: distribution.total_variations(
+    "total variation, 21 marginals": lambda X, Y: distributions.total_variations(
         binned(X), binned(Y)
     )[0],
-    "the same of intervals": lambda X, Y: distribution.box_total_variations(
+    "the same of intervals": lambda X, Y: distributions.box_total_variations(
         Boxes.points(X, discrete=KINDS),
         intervals(Y),
         [np.linspace(-6, 6, 17)[1:-1]] * 4 + [np.arange(1, d) for d in LEVELS],
@@ -118,18 +130,20 @@ MEASURES: dict[str, Work] = {
             X, Y, categorical=KINDS, rng=np.random.default_rng(3), teller=Teller.BOOSTING
         ).ratio
     ),
-    "learning, boosting": lambda X, Y: learned(X, Y, learning.Model.BOOSTING),
-    "learning, linear": lambda X, Y: learned(X, Y, learning.Model.LINEAR),
+    "learning, boosting": lambda X, Y: learned(X, Y, model_utility.Model.BOOSTING),
+    "learning, linear": lambda X, Y: learned(X, Y, model_utility.Model.LINEAR),
     "regression, overlap": lambda X, Y: (
-        learning.interval_overlap(
-            learning.regress(X[:, 1:], X[:, 0]), learning.regress(Y[:, 1:], Y[:, 0])
+        model_utility.interval_overlap(
+            model_utility.regress(X[:, 1:], X[:, 0]), model_utility.regress(Y[:, 1:], Y[:, 0])
         ).mean
     ),
     "an edit rule": lambda X, Y: [
-        rules.count(rules.parse("a + 0.5 * b <= 3", ["a", "b"]), {"a": T[:, 0], "b": T[:, 1]})
+        edit_rules.count(
+            edit_rules.parse("a + 0.5 * b <= 3", ["a", "b"]), {"a": T[:, 0], "b": T[:, 1]}
+        )
         for T in (X, Y)
     ],
-    "joint W2, 10 samples of 1,000": lambda X, Y: distribution.joint_wasserstein(
+    "joint W2, 10 samples of 1,000": lambda X, Y: distributions.joint_wasserstein(
         X, Y, rng=np.random.default_rng(2)
     ),
 }

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Distance, Diversity
-from shoal.models import Counts, Verdict, k_anonymity, l_diversity, t_closeness
+from shoal.privacy_models import Counts, Verdict, k_anonymity, l_diversity, t_closeness
 
 DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 KEYS = ("age", "workclass", "education", "sex", "hours-per-week", "income")

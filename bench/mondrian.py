@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 import shoal
 from shoal import sample
 from shoal.core import Distance, Diversity, LDiversity, TCloseness
-from shoal.models import Counts, verdict
 from shoal.partition import Choice, Requirement, Tree, mondrian_tree, warmup
+from shoal.privacy_models import Counts, verdict
 
 DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 ROWS = 1_000_000

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from shoal.hazmat import budget
+from shoal.budget import budget_file
 from shoal.hazmat.noise import OpenDPNoise
-from shoal.mechanism.grid import Grid
+from shoal.mechanism.fixed_point import Grid
 from shoal.partition import mdav
 
 RECORDS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
@@ -94,14 +94,14 @@ def booking() -> None:
     """Cost of one spending and its settlement."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "budget.db"
-        budget.init(path, "people", Fraction(1000))
+        budget_file.init(path, "people", Fraction(1000))
 
         def book() -> None:
             for _ in range(50):
-                booked = budget.spend(
+                booked = budget_file.spend(
                     path, "people", epsilon=Fraction(1, 10), policy="-", method="laplace"
                 )
-                budget.settle(path, booked.id)
+                budget_file.settle(path, booked.id)
 
         cpu, wall = clock(book)
     print(f"\nspend + settle: {cpu / 50 * 1e3:.2f} CPU-ms, {wall / 50 * 1e3:.2f} ms wall")

@@ -34,7 +34,7 @@ from shoal.partition import (
     vmdav,
     warmup,
 )
-from shoal.partition._scale import unit_scaled, within_squares
+from shoal.partition._exact_scale import unit_scaled, within_squares
 from shoal.partition.mdav import _rounds
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,8 @@ from typing import Any
 
 import polars as pl
 
-from shoal import publish, sample
+from shoal import sample
+from shoal.pipeline import publishing
 
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
 COLUMNS = ("age", "education", "hours", "income", "tax", "weight")
@@ -51,7 +52,7 @@ def main() -> None:
         home = Path(folder)
         data, rules = home / "people.csv", policy(home / "policy.toml")
         sample.people(20_000, 1).select(COLUMNS).write_csv(data)
-        publish.protect(data, rules, home / "warm")  # compiles
+        publishing.protect(data, rules, home / "warm")  # compiles
         sample.people(ROWS, 1).select(COLUMNS).write_csv(data)
         yardstick = cpu(lambda: pl.read_csv(data).write_csv(home / "copy.csv"))
         print(
@@ -68,7 +69,7 @@ def main() -> None:
                 state.update(stage=stage, since=now)
 
             def run(form: str = form, watch: Any = watch) -> None:
-                publish.protect(data, rules, home / "out", form=form, force=True, progress=watch)
+                publishing.protect(data, rules, home / "out", form=form, force=True, progress=watch)
                 watch("between runs", 0, 1)
 
             total = cpu(run)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from shoal.measures import bayes, guidance, linkage, prediction, uniques
+from shoal.metrics import uniqueness
+from shoal.metrics.attacks import boosting, guidance, naive_bayes, record_linkage
 
 KINDS = np.array([False, False, False, True, True, True])
 LEVELS = np.array([0, 0, 0, 16, 7, 40])
@@ -52,35 +53,41 @@ def run(n: int) -> float:
     known = [0, 1, 3, 4, 5]
 
     def naive() -> Any:
-        model = bayes.learn(lower, upper, code, discrete=KINDS, domains=domains, values=VALUES)
-        control = (bayes.guess(model, y), other)
-        return bayes.empirical_privacy(bayes.guess(model, x), code, control=control).attack
+        model = naive_bayes.learn(
+            lower, upper, code, discrete=KINDS, domains=domains, values=VALUES
+        )
+        control = (naive_bayes.guess(model, y), other)
+        return naive_bayes.empirical_privacy(
+            naive_bayes.guess(model, x), code, control=control
+        ).attack
 
     def boosted() -> Any:
-        model = prediction.learn_codes(lower, upper, code, **attack)
-        return prediction.code_attack(model, x, code, rng=rng, control=(y, other)).attack
+        model = boosting.learn_codes(lower, upper, code, **attack)
+        return boosting.code_attack(model, x, code, rng=rng, control=(y, other)).attack
 
     work = {
         "naive Bayes, everybody": naive,
         "boosting, 50,000 rows, 20,000 people": boosted,
-        "record linkage, 10,000 people": lambda: linkage.record_linkage(
+        "record linkage, 10,000 people": lambda: record_linkage.record_linkage(
             one, two, rng=rng, sample=10_000
         ),
-        "record linkage, everybody": lambda: linkage.record_linkage(one, two, rng=rng),
-        "interval disclosure, sd": lambda: linkage.interval_disclosure(one, two).records,
+        "record linkage, everybody": lambda: record_linkage.record_linkage(one, two, rng=rng),
+        "interval disclosure, sd": lambda: record_linkage.interval_disclosure(one, two).records,
         "interval disclosure, rank": lambda: (
-            linkage.interval_disclosure(one, two, scale="rank").records
+            record_linkage.interval_disclosure(one, two, scale="rank").records
         ),
         "closest records, 10,000 people": lambda: (
-            linkage.closeness(two, one, three, rng=rng).copies
+            record_linkage.closeness(two, one, three, rng=rng).copies
         ),
-        "uniques": lambda: uniques.uniques(np.round(released)).uniques,
-        "individual risk": lambda: uniques.individual_risk(np.round(released), weights).mean,
-        "contributions": lambda: uniques.contributions(np.round(released), weights)[0].added,
+        "uniques": lambda: uniqueness.uniques(np.round(released)).uniques,
+        "individual risk": lambda: uniqueness.individual_risk(np.round(released), weights).mean,
+        "contributions": lambda: uniqueness.contributions(np.round(released), weights)[0].added,
         "against a population": lambda: (
-            uniques.against_population(np.round(released), np.round(x)).alone
+            uniqueness.against_population(np.round(released), np.round(x)).alone
         ),
-        "minimal uniques, up to 3": lambda: uniques.minimal_uniques(np.round(released)).sum(axis=0),
+        "minimal uniques, up to 3": lambda: uniqueness.minimal_uniques(np.round(released)).sum(
+            axis=0
+        ),
         "singling out, one attribute": lambda: guidance.singling_out(
             lower, upper, x, control=y, attributes=1, **attack
         ),

@@ -17,10 +17,10 @@ import numpy as np
 import polars as pl
 from _stages import Stages
 
-from shoal import publish
 from shoal.hazmat.fakes import SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
-from shoal.mechanism.dptree import Axis, Design, Tree, grow, known_total
+from shoal.mechanism.spatial_trees import Axis, Design, Tree, grow, known_total
+from shoal.pipeline import publishing
 
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
 ADULT = Path(sys.argv[2]) if len(sys.argv) > 2 else None
@@ -102,7 +102,7 @@ def million() -> None:
                 frame.write_parquet(data)
                 noise, stages = Timed(), Stages()
                 start = time.process_time()
-                publish.protect(
+                publishing.protect(
                     data,
                     home / "policy.toml",
                     home / "out",

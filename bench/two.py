@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from shoal.core import Kind
 from shoal.hazmat.fakes import SeededNoise
-from shoal.mechanism.attributes import Attribute
-from shoal.mechanism.maxent import maxent
-from shoal.mechanism.privtree import Fill, privtree
-from shoal.mechanism.selection import choose
+from shoal.synthesis.auto import choose
+from shoal.synthesis.domain import Attribute
+from shoal.synthesis.maxent.generate import maxent
+from shoal.synthesis.privtree import Fill, privtree
 
 Integers = NDArray[np.int64]
 ROWS, SEEDS = 10_000, 3

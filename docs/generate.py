@@ -13,7 +13,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from shoal.cli import app
+from shoal.cli.commands import app
 from shoal.core import (
     KNOWN_COLUMNS,
     Claim,
@@ -27,8 +27,8 @@ from shoal.core import (
 )
 from shoal.errors import InputError
 from shoal.methods import REGISTRY, Method, Setting
-from shoal.methods.grouping import STATED
-from shoal.methods.noisy import Origin
+from shoal.methods._shared.microaggregation import STATED
+from shoal.methods._shared.noisy_microaggregation import Origin
 
 COMMANDS_HEAD = """\
 # Commands

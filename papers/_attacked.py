@@ -20,8 +20,9 @@ from _common import SEED, Floats
 from _trees import Study, Tree
 
 from shoal.core import Decomposition
-from shoal.measures import bayes, workload
-from shoal.measures.boxes import Boxes
+from shoal.metrics import count_queries
+from shoal.metrics.attacks import naive_bayes
+from shoal.metrics.boxes import Boxes
 
 QUERIES = 2000
 FEW = 3
@@ -41,8 +42,8 @@ class Asked:
     places: Floats
     lows: Floats
     highs: Floats
-    all_columns: tuple[workload.Queries, Floats]
-    few_columns: tuple[workload.Queries, Floats]
+    all_columns: tuple[count_queries.Queries, Floats]
+    few_columns: tuple[count_queries.Queries, Floats]
 
     @classmethod
     def of(cls, study: Study, percent: int = 100, *, queries: int = QUERIES) -> "Asked":
@@ -63,10 +64,10 @@ class Asked:
         X = np.column_stack(places).astype(np.float64)
         low, high = np.array(lows, dtype=float), np.array(highs, dtype=float)
         kinds = (True,) * X.shape[1]
-        indexed = workload.index(Boxes.points(X, discrete=kinds))
+        indexed = count_queries.index(Boxes.points(X, discrete=kinds))
         rng = np.random.default_rng(SEED)
         every, few = (
-            workload.answered_half_ranges(
+            count_queries.answered_half_ranges(
                 indexed, low, high, kinds, queries=queries, rng=rng, axes=axes
             )
             for axes in (None, FEW)
@@ -76,8 +77,8 @@ class Asked:
     def selectivity(self, axes: int | None) -> float:
         """Median share of the people that half ranges of so many columns ask for."""
         kinds = (True,) * self.places.shape[1]
-        indexed = workload.index(Boxes.points(self.places, discrete=kinds))
-        _, true = workload.answered_half_ranges(
+        indexed = count_queries.index(Boxes.points(self.places, discrete=kinds))
+        _, true = count_queries.answered_half_ranges(
             indexed, self.lows, self.highs, kinds,
             queries=QUERIES, rng=np.random.default_rng(SEED), axes=axes,
         )  # fmt: skip
@@ -87,10 +88,10 @@ class Asked:
         """Median relative error of both workloads."""
         boxes = Boxes.of(tree, domain=(self.lows[:-1], self.highs[:-1]))
         kinds = (True,) * self.places.shape[1]
-        indexed = workload.index(Boxes(boxes.lower, boxes.upper, boxes.weights, kinds))
+        indexed = count_queries.index(Boxes(boxes.lower, boxes.upper, boxes.weights, kinds))
         every, few = (
-            workload.median_relative_error(
-                workload.relative_errors(true, workload.answers(indexed, queries))
+            count_queries.median_relative_error(
+                count_queries.relative_errors(true, count_queries.answers(indexed, queries))
             ).value
             for queries, true in (self.all_columns, self.few_columns)
         )
@@ -98,7 +99,7 @@ class Asked:
 
     def accuracy(self, tree: Decomposition) -> float:
         """Share of the people whose value is guessed, without smoothing, as in the paper."""
-        model = bayes.learn(
+        model = naive_bayes.learn(
             tree.lower,
             tree.upper,
             tree.counts,
@@ -106,8 +107,8 @@ class Asked:
             domains=np.column_stack([self.lows, self.highs])[:-1],
             smoothing=0.0,
         )
-        guesses = bayes.guess(model, self.places[:, :-1])
-        found = bayes.empirical_privacy(guesses, self.places[:, -1].astype(np.int64))
+        guesses = naive_bayes.guess(model, self.places[:, :-1])
+        found = naive_bayes.empirical_privacy(guesses, self.places[:, -1].astype(np.int64))
         return found.attack.main.value
 
 

@@ -24,7 +24,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import shoal
-from shoal.measures.loss import il1s, sae, sse, sse_over_sst
+from shoal.metrics.information_loss import il1s, sae, sse, sse_over_sst
 
 Floats = NDArray[np.float64]
 

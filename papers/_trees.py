@@ -25,11 +25,12 @@ import polars as pl
 from _common import DATA, SAMPLE, SEED
 
 import shoal
-from shoal import foreign, leaves
 from shoal.core import Decomposition
 from shoal.errors import InputError
-from shoal.measures.boxes import Boxes
+from shoal.io import decomposition_table
+from shoal.io.external import read as foreign
 from shoal.methods import REGISTRY
+from shoal.metrics.boxes import Boxes
 
 KS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 LS = (2, 3, 4, 5, 6, 7, 8)
@@ -427,7 +428,7 @@ def _made(study: Study, point: Point, cache: Path | None) -> Tree:
             data.write_parquet(path)
     if point.policy["protect"]["method"] in OWN:
         return Tree(point, counted(study, data, point), {}, claims)
-    boxes = leaves.from_frame(data, shoal.load_policy(point.policy).schema)
+    boxes = decomposition_table.from_frame(data, shoal.load_policy(point.policy).schema)
     noisy = point.policy["protect"]["method"] in NOISY
     return Tree(point, boxes, {} if noisy else achieved(study, data), claims)
 

@@ -21,9 +21,9 @@ from _common import Line, Panel, Sentence, Study, show
 
 import shoal
 from shoal.core import figure
-from shoal.measures.loss import sse, sse_over_sst
-from shoal.models import t_from_epsilon
+from shoal.metrics.information_loss import sse, sse_over_sst
 from shoal.partition import buckets, class_sizes, count_bounds, rank_buckets
+from shoal.privacy_models import t_from_epsilon
 
 TABLE = Path(__file__).stem
 TS = ("1", "1.1", "1.5", "2", "3", "5")

@@ -30,8 +30,8 @@ from _closeness import (
 from _common import Floats, Line, Panel, Sentence, show
 
 import shoal
-from shoal.mechanism.response import posterior, response_matrix
-from shoal.models import epsilon_for_t
+from shoal.mechanism.randomised_response import posterior, response_matrix
+from shoal.privacy_models import epsilon_for_t
 
 PAGE = "domingoferrer2015-pram"
 PROGRAM = Path(__file__).stem

@@ -7,11 +7,11 @@ from datetime import date
 import pandas as pd
 import polars as pl
 
-from shoal import planning
 from shoal.core import DifferentialPrivacy, Status
 from shoal.errors import InputError
 from shoal.hazmat.fakes import SeededNoise
 from shoal.methods import REGISTRY
+from shoal.pipeline import planning
 
 ROWS = 24
 LEVELS = ["a", "b", "c"]

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from shoal import internal
 from shoal.core.exits import for_method
-from shoal.planning import plan
+from shoal.pipeline import confidential_folder
+from shoal.pipeline.planning import plan
 
 
 def figures(stated, done):
     """What compares a release with its original, for the policy or the plan that made it."""
     planned = stated if hasattr(stated, "setting") else plan(stated)
-    return internal.losses(planned, for_method(done.evidence))
+    return confidential_folder.losses(planned, for_method(done.evidence))
 
 
 def protected(outcome):

@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 
 import shoal
-from shoal import publish, sample
+from shoal import sample
+from shoal.pipeline import publishing
 
 HOME = str(Path(shoal.__file__).parent)
 
@@ -24,7 +25,7 @@ def test_from_the_command_to_the_algorithm_few_frames_and_few_modules(tmp_path):
 
     sys.setprofile(watch)
     try:
-        publish.protect(
+        publishing.protect(
             tmp_path / "people.parquet", sample.folder() / "people.toml", tmp_path / "out"
         )
     finally:

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from shoal.cli import app
+from shoal.cli.commands import app
 
 CANARIES = ("Wilhelmina", "8841", "7731", "Atlantis")
 HEADER = "name,age,region,income\n"

@@ -14,11 +14,12 @@ from tests import leaving
 from typer.testing import CliRunner
 
 import shoal
-from shoal import folders, publish, release
-from shoal.cli import app
+from shoal.cli.commands import app
 from shoal.core import Confidential, ReleaseForm
 from shoal.core.exits import for_folder, for_method
 from shoal.errors import InputError, InternalError
+from shoal.io import folders
+from shoal.pipeline import finishing, protecting, publishing
 from shoal.studio import worker
 from shoal.studio.jobs import Kind
 
@@ -36,7 +37,7 @@ def replay(monkeypatch):
         return noise
 
     # The command and the page offer no other way in.
-    monkeypatch.setattr(release, "OpenDPNoise", built)
+    monkeypatch.setattr(protecting, "OpenDPNoise", built)
     return noise
 
 
@@ -166,7 +167,7 @@ def test_rows_that_look_like_another_delimiter_do_not_change_how_others_are_read
         rows = ["1,a"] * (21 - odd) + ["1,a;b;c;d;e;f;g;h"] * odd
         (tmp_path / "people.csv").write_text("\n".join([f"age,{name}", *rows, ""]))
         try:
-            done = publish.protect(
+            done = publishing.protect(
                 tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "out", force=True,
                 measure=False, delimiter=stated,
             )  # fmt: skip
@@ -188,7 +189,7 @@ def test_a_byte_that_is_no_text_makes_its_own_cell_unknown_and_nobody_elses(tmp_
     seen = []
     for raw in (good, good.replace(b"person 23", b"person \xff\x81")):
         (tmp_path / "people.csv").write_bytes(raw)
-        done = publish.protect(
+        done = publishing.protect(
             tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "out", force=True,
             measure=False,
         )  # fmt: skip
@@ -207,7 +208,7 @@ def test_noise_from_outside_carries_no_claim_of_privacy_whatever_it_says(people,
     rules = policy | {"protect": {"method": "laplace", "epsilon": 1}}
     rules["columns"]["region"] |= {"categories": ["north", "south"]}
     rules["columns"]["income"] |= {"bounds": [0, 100]}
-    for noise in (Nothing(1), release.OpenDPNoise()):
+    for noise in (Nothing(1), protecting.OpenDPNoise()):
         assert not shoal.protect(people, rules, noise=noise).claims
     assert shoal.protect(people, rules).claims
 
@@ -217,11 +218,11 @@ def test_the_noise_writes_the_account_and_a_method_that_says_otherwise_is_stoppe
 ):
     """A method that draws at a hundredth of the scale that it states, as often as it states."""
 
-    class Weak(release.OpenDPNoise):
+    class Weak(protecting.OpenDPNoise):
         def discrete_laplace(self, values, *, scale):
             return super().discrete_laplace(values, scale=scale / 100)
 
-    monkeypatch.setattr(release, "OpenDPNoise", Weak)
+    monkeypatch.setattr(protecting, "OpenDPNoise", Weak)
     rules = policy | {"protect": {"method": "laplace", "epsilon": 1}}
     rules["columns"]["region"] |= {"categories": ["north", "south"]}
     rules["columns"]["income"] |= {"bounds": [0, 100]}
@@ -264,14 +265,14 @@ def test_a_failure_of_the_confidential_step_leaves_the_release_and_can_be_repeat
 
     with monkeypatch.context() as patch:
         patch.setattr("shoal.report.html.internal_report", broken)
-        done = publish.protect(data, rules, out, measure=False)
+        done = publishing.protect(data, rules, out, measure=False)
     page = (done.internal / "report.html").read_text()
     assert "could not be made" in page
     assert "canary" not in page
     assert shoal.verify(out).holds
     before = leaving.published(out)[0]
 
-    publish.report(out, data, rules, measure=False)
+    finishing.report(out, data, rules, measure=False)
 
     assert "Internal report on a release" in (done.internal / "report.html").read_text()
     assert leaving.published(out)[0] == before

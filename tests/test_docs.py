@@ -27,18 +27,20 @@ from pydantic import BaseModel
 from tests.engine.conftest import JAVA
 
 import shoal
-from shoal import errors, policy, publish, spec
+from shoal import errors, policy
 from shoal import io as files
 from shoal import partition as partitions
 from shoal import sklearn as estimators
-from shoal.comparison import grid
 from shoal.core import Audience, Kind, Neighbours, ReleaseForm, Role, Status, Transform
+from shoal.evaluation.comparison import grid
 from shoal.hazmat.fakes import RecordingNoise
 from shoal.methods import REGISTRY
+from shoal.methods._shared.noisy_microaggregation import Origin, Split
+from shoal.methods._shared.recode import Aggregate
 from shoal.methods.insensitive import Order
-from shoal.methods.noisy import Origin, Split
 from shoal.methods.stable_laplace import Reading
-from shoal.recode import Aggregate
+from shoal.pipeline import publishing
+from shoal.policy import spec
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -409,7 +411,7 @@ def test_every_field_of_an_epsilon_release_is_documented(tmp_path):
     (tmp_path / "policy.toml").write_text(EPSILON, encoding="utf-8")
     text = (DOCS / "manifest.md").read_text("utf-8")
 
-    done = publish.protect(tmp_path / "data.csv", tmp_path / "policy.toml", tmp_path / "out")
+    done = publishing.protect(tmp_path / "data.csv", tmp_path / "policy.toml", tmp_path / "out")
 
     manifest = json.loads((done.folder / "manifest.json").read_text("utf-8"))
     figures = json.loads((done.internal / "figures.json").read_text("utf-8"))
@@ -426,7 +428,7 @@ def test_every_field_of_manifest_and_figures_is_documented(tmp_path):
     shoal.sample.load().head(200).write_parquet(tmp_path / "people.parquet")
     text = (DOCS / "manifest.md").read_text("utf-8")
 
-    done = publish.protect(
+    done = publishing.protect(
         tmp_path / "people.parquet", shoal.sample.folder() / "people.toml", tmp_path / "out"
     )
 

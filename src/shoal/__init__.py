@@ -10,33 +10,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shoal.auditing import audit
-    from shoal.checking import check
-    from shoal.comparison import compare
     from shoal.errors import ClaimViolationError, InputError, InternalError, ShoalError
-    from shoal.measuring import measure
-    from shoal.planning import plan
-    from shoal.policy import load as load_policy
-    from shoal.release import protect
+    from shoal.evaluation.audit.audit import audit
+    from shoal.evaluation.comparison.compare import compare
+    from shoal.evaluation.evaluate import measure
+    from shoal.pipeline.checking import check
+    from shoal.pipeline.planning import plan
+    from shoal.pipeline.protecting import protect
+    from shoal.pipeline.verifying import verify
+    from shoal.policy.load import load as load_policy
     from shoal.report import write_report
-    from shoal.verifying import verify
 
 _HOME = {
     "ClaimViolationError": ("shoal.errors", "ClaimViolationError"),
     "InputError": ("shoal.errors", "InputError"),
     "InternalError": ("shoal.errors", "InternalError"),
     "ShoalError": ("shoal.errors", "ShoalError"),
-    "audit": ("shoal.auditing", "audit"),
-    "check": ("shoal.checking", "check"),
-    "compare": ("shoal.comparison", "compare"),
-    "load_policy": ("shoal.policy", "load"),
-    "measure": ("shoal.measuring", "measure"),
-    "plan": ("shoal.planning", "plan"),
-    "protect": ("shoal.release", "protect"),
-    "verify": ("shoal.verifying", "verify"),
+    "audit": ("shoal.evaluation.audit.audit", "audit"),
+    "check": ("shoal.pipeline.checking", "check"),
+    "compare": ("shoal.evaluation.comparison.compare", "compare"),
+    "load_policy": ("shoal.policy.load", "load"),
+    "measure": ("shoal.evaluation.evaluate", "measure"),
+    "plan": ("shoal.pipeline.planning", "plan"),
+    "protect": ("shoal.pipeline.protecting", "protect"),
+    "verify": ("shoal.pipeline.verifying", "verify"),
     "write_report": ("shoal.report", "write_report"),
 }
-_ROOMS = {"core", "io", "measures", "methods", "models", "partition", "sample"}
+_ROOMS = {"core", "io", "methods", "metrics", "partition", "privacy_models", "sample"}
 
 __all__ = [
     "ClaimViolationError",

@@ -10,7 +10,7 @@ import signal
 def main() -> None:
     """Import the command line, and start it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from shoal.cli import main as start  # noqa: PLC0415 (not before the line above)
+    from shoal.cli.commands import main as start  # noqa: PLC0415 (not before the line above)
 
     start()
 

@@ -4,9 +4,11 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from shoal import checking, publish, sample
+from shoal import sample
 from shoal.core import Progress, silent
-from shoal.io import read
+from shoal.io import folders
+from shoal.io.files import read
+from shoal.pipeline import checking, publishing
 from shoal.report import terminal
 
 STORY = ("naive Bayes", "inference", "uniques", "COUNT queries", "own regression", "edit rules")
@@ -25,7 +27,7 @@ def run(out: Path, *, say: Callable[[str], None], progress: Progress = silent) -
         say: called with each part of the story: what a person would type and see.
         progress: called with the stage and how far it is.
     """
-    publish.prepare(out)
+    folders.prepare(out)
     for path in sample.folder().iterdir():
         if path.suffix in {".toml", ".csv"}:
             shutil.copyfile(path, out / path.name)
@@ -35,7 +37,7 @@ def run(out: Path, *, say: Callable[[str], None], progress: Progress = silent) -
     say(f"A table of 10,000 invented people is in {data}, and its policy in {policy}.")
     say(f"In {out / 'others.csv'} are {OTHERS:,} other people of the same country.")
     say(f"\n$ shoal protect {data} --policy {policy} --out {folder} --control {out / 'others.csv'}")
-    published = publish.protect(
+    published = publishing.protect(
         data, policy, folder, force=True, control=out / "others.csv", progress=progress
     )
     say(terminal.release_text(published.release, published.notes))

@@ -9,12 +9,14 @@ pytest.importorskip("pyspark", reason="needs pyspark, the extra 'spark'")
 from tests.engine import memory
 from tests.opening import figures
 
-from shoal import engine, intake, release
+from shoal import engine
 from shoal.engine.spark.source import ordered
 from shoal.errors import InputError
 from shoal.hazmat.fakes import SeededNoise
+from shoal.io import validate
 from shoal.methods import Tools
-from shoal.planning import plan
+from shoal.pipeline import protecting
+from shoal.pipeline.planning import plan
 
 pytestmark = [
     pytest.mark.slow,
@@ -63,7 +65,7 @@ def policy(method: str, *, require: dict | None = None, **parameters) -> dict:
 def ran(spark, frame: pl.DataFrame, stated: dict, partitions: int):
     """Run on Spark; the released rows as a frame, and the run."""
     data = spark.createDataFrame(frame.to_arrow()).repartition(partitions)
-    done = release.run(plan(stated, spread=True), engine.source(data))
+    done = protecting.run(plan(stated, spread=True), engine.source(data))
     return pl.from_arrow(done.release.data.toArrow()), done
 
 
@@ -79,7 +81,7 @@ def test_mondrian_gives_rows_checks_and_figures_of_one_machine(spark):
         "t_closeness": [{"column": "ill", "t": 0.35, "distance": "equal"}],
     }
     stated = policy("mondrian", require=require)
-    local = release.run(plan(stated), release.io.from_native(frame))
+    local = protecting.run(plan(stated), protecting.io.from_native(frame))
 
     shuffled = frame.sample(fraction=1, shuffle=True, seed=4)
     released, there = ran(spark, shuffled, stated, 7)
@@ -101,7 +103,7 @@ def test_blocked_mdav_keeps_k_and_gives_the_rows_of_other_partitions(spark):
     frame = table(25_000, seed=1)
     spark.conf.set("spark.shoal.blockRows", "25000")
     planned = plan(policy("mdav"), spread=True)
-    adopted = intake.adopt(frame, planned.policy.schema)
+    adopted = validate.adopt(frame, planned.policy.schema)
     here = memory.typed(adopted, 25_000, np.random.default_rng(0), [7_000, 20_000])
     rows = ordered(here, None)
     change = planned.method.spread(rows, planned.setting, Tools(SeededNoise(0))).changes

@@ -5,9 +5,9 @@ import pytest
 from tests import leaving
 
 import shoal
-from shoal import release
 from shoal.core import ReleaseForm
 from shoal.methods import REGISTRY
+from shoal.pipeline import protecting
 
 FORMS = dict(reversed(leaving.PROVED))
 SPREAD = [(name, form) for name, form in FORMS.items() if REGISTRY[name].spread is not None]
@@ -34,7 +34,7 @@ def test_what_spark_returns_is_the_same_for_neighbours(name, form, spark, monkey
         noise.begin()
         return noise
 
-    monkeypatch.setattr(release, "OpenDPNoise", built)
+    monkeypatch.setattr(protecting, "OpenDPNoise", built)
     rules, changeable = leaving.policy(name, form)
     rules["columns"]["batch"] = "identifier" if name != "public-laplace" else {
         "role": "other", "kind": "nominal", "categories": ["0", "1"], "public": True

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from shoal import intake
 from shoal.core import Column, Kind, ReleaseForm, Role, Schema
 from shoal.engine.local import run
 from shoal.hazmat.noise import OpenDPNoise
+from shoal.io import validate
 from shoal.methods import Masked, Tools
 
 ROWS = 40
@@ -17,7 +17,7 @@ SCHEMA = Schema(tuple(Column(name, Role.QUASI_IDENTIFIER, Kind.NUMERIC) for name
 
 def outcome(form):
     """What leaves by a method that changes nothing."""
-    table = intake.adopt(pl.DataFrame({"a": range(ROWS), "b": range(ROWS)}), SCHEMA)
+    table = validate.adopt(pl.DataFrame({"a": range(ROWS), "b": range(ROWS)}), SCHEMA)
     method = SimpleNamespace(sort_by=None, run=lambda rows, _setting, _tools: Masked(rows))
     return run(table, method, SimpleNamespace(release_form=form), Tools(OpenDPNoise()))
 

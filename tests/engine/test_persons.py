@@ -13,13 +13,13 @@ pytest.importorskip("pyspark", reason="needs pyspark, the extra 'spark'")
 from tests.engine import cases, memory
 
 import shoal
-from shoal import clamp, intake
 from shoal.core import Persons
 from shoal.engine.spark import persons
 from shoal.engine.spark.blocks import SEQ, UNIT
 from shoal.errors import InputError
 from shoal.hazmat.fakes import SeededNoise
-from shoal.policy import load
+from shoal.io import clamp, validate
+from shoal.policy.load import load
 
 
 def visits(sizes, seed=0):
@@ -69,7 +69,7 @@ def test_the_rows_that_stay_are_those_of_one_machine_however_rows_are_cut(
 
     found = persons.limited(typed, stated, key=key)
 
-    kept = intake.at_most(table, frame["id"], stated, key=key)
+    kept = validate.at_most(table, frame["id"], stated, key=key)
     left = pl.concat(found.blocks.frames()).sort(SEQ)
     assert left[SEQ].to_list() == (3 * kept).tolist()
     assert left.drop(SEQ).equals(table.frame[kept])
@@ -89,7 +89,7 @@ def test_what_is_wrong_with_persons_is_counted_over_all_blocks(stated, unit):
     typed = in_blocks(table, unit, np.random.default_rng(0), [1, 3], block_rows=2)
 
     with pytest.raises(InputError) as here:
-        intake.at_most(table, unit, stated, key=1)
+        validate.at_most(table, unit, stated, key=1)
     with pytest.raises(InputError) as there:
         persons.limited(typed, stated, key=1)
 

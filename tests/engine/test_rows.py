@@ -13,15 +13,15 @@ pytest.importorskip("pyspark", reason="needs pyspark, the extra 'spark'")
 from tests.engine import cases, memory
 from tests.opening import in_file_order, protected
 
-from shoal import clamp, intake
 from shoal.core import Decomposition
 from shoal.engine import local
 from shoal.engine.spark import outcome as outcomes
 from shoal.engine.spark.blocks import SEQ, Order, exchange
 from shoal.engine.spark.source import ordered
 from shoal.hazmat.fakes import RecordingNoise
+from shoal.io import clamp, validate
 from shoal.methods import Tools
-from shoal.planning import plan, with_rows
+from shoal.pipeline.planning import plan, with_rows
 
 
 def prepared(method, frame, **changes):
@@ -31,7 +31,7 @@ def prepared(method, frame, **changes):
         columns = planned.method.clamps(planned.setting)
         table = clamp.adopt(frame, schema, columns=columns)[0]
     else:
-        table = intake.adopt(frame, schema)
+        table = validate.adopt(frame, schema)
     return with_rows(planned, len(table)), table
 
 

@@ -29,15 +29,15 @@ from tests.engine import cases
 from tests.engine.conftest import JAVA
 
 import shoal
-from shoal import publish
+from shoal.budget import budget_file
 from shoal.core import ReleaseForm, Status
 from shoal.engine.spark import files, session
 from shoal.errors import InputError
-from shoal.hazmat import budget
 from shoal.hazmat.fakes import RecordingNoise
 from shoal.methods import REGISTRY
-from shoal.planning import NO_PERSON, with_rows
-from shoal.policy import load
+from shoal.pipeline import publishing
+from shoal.pipeline.planning import NO_PERSON, with_rows
+from shoal.policy.load import load
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -229,8 +229,8 @@ def test_files_go_in_as_parquet_or_csv_and_come_out_as_a_folder_of_parquet(spark
     frame.write_csv(tmp_path / "people.csv", separator=";")
     policy = load(cases.policy("insensitive"))
 
-    done = publish.protect(tmp_path / "people", policy, tmp_path / "out", engine="spark")
-    text = publish.protect(tmp_path / "people.csv", policy, tmp_path / "text", engine="spark")
+    done = publishing.protect(tmp_path / "people", policy, tmp_path / "out", engine="spark")
+    text = publishing.protect(tmp_path / "people.csv", policy, tmp_path / "text", engine="spark")
 
     expected = shoal.protect(frame, policy).data
     parts = sorted((tmp_path / "out" / "release.parquet").iterdir())
@@ -256,7 +256,7 @@ def test_every_file_of_drawn_rows_says_that_no_row_is_a_person(spark, tmp_path):
     cases.people(60).write_parquet(tmp_path / "people.parquet")
     policy = load(cases.policy("maxent"))
 
-    publish.protect(tmp_path / "people.parquet", policy, tmp_path / "out", engine="spark")
+    publishing.protect(tmp_path / "people.parquet", policy, tmp_path / "out", engine="spark")
 
     parts = sorted((tmp_path / "out" / "release.parquet").iterdir())
     assert parts
@@ -320,7 +320,7 @@ def test_what_does_not_go_with_an_engine_is_refused_before_anything_is_read(
     tmp_path, options, said
 ):
     with pytest.raises(InputError, match=said):
-        publish.protect(
+        publishing.protect(
             tmp_path / "none", load(cases.policy("insensitive")), tmp_path / "o", **options
         )
 
@@ -342,7 +342,7 @@ def test_a_killed_driver_leaves_nothing_half_written_and_the_budget_spent(tmp_pa
     rules = cases.policy("laplace")
     rules["ledger"] = {"file": str(tmp_path / "budget"), "source": "people"}
     (tmp_path / "run.py").write_text(DRIVER)
-    budget.init(tmp_path / "budget", "people", Fraction(2))
+    budget_file.init(tmp_path / "budget", "people", Fraction(2))
     words = [sys.executable, str(tmp_path / "run.py"), str(tmp_path), repr(rules)]
     driver = subprocess.Popen(words, cwd=ROOT, env=environment())
     try:
@@ -358,7 +358,7 @@ def test_a_killed_driver_leaves_nothing_half_written_and_the_budget_spent(tmp_pa
 
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "out.internal").exists()
-    assert budget.account(tmp_path / "budget", "people").spent == 1
+    assert budget_file.account(tmp_path / "budget", "people").spent == 1
 
 
 DRIVER = """
@@ -366,7 +366,7 @@ import datetime, sys, time
 from pathlib import Path
 from shoal import folders, publish
 from shoal.methods import REGISTRY
-from shoal.planning import with_rows
+from shoal.pipeline.planning import with_rows
 from shoal.policy import load
 from tests.engine.conftest import QUICK
 here = Path(sys.argv[1])

@@ -35,12 +35,14 @@ from typing import Any
 # All that a command loads is loaded before the first fork, and nothing is computed.
 import opendp.measurements
 
-from shoal import cli, comparison, publish, release
+from shoal.budget import budget_file
+from shoal.cli import commands
 from shoal.errors import InputError
-from shoal.hazmat import budget
+from shoal.evaluation.comparison import compare
+from shoal.pipeline import protecting, publishing
 from shoal.report import evidence
 
-LOADED = (opendp.measurements, comparison, publish, release, evidence)
+LOADED = (opendp.measurements, compare, publishing, protecting, evidence)
 CALLS = (
     "openat", "creat", "rename", "renameat", "renameat2", "unlink", "unlinkat", "mkdir", "mkdirat",
     "rmdir", "write", "pwrite64", "writev", "fsync", "fdatasync", "ftruncate", "chmod", "fchmod",
@@ -182,7 +184,7 @@ def _command(arguments: list[str]) -> int:
     """What the console script does, and what Python does about what it raises."""
     sys.argv = ["shoal", *arguments]
     try:
-        cli.main()
+        commands.main()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(bool(end.code))
     except BaseException:  # noqa: BLE001 (the last line of defence of the interpreter)
@@ -368,7 +370,7 @@ def _entries(folder: Path) -> int:
     if not path.exists() or not path.stat().st_size:
         return 0
     try:
-        accounts = budget.show(path)
+        accounts = budget_file.show(path)
     except InputError:
         # Undone to nothing, as it was before the first `budget init`.
         return 0 if not path.stat().st_size else -1

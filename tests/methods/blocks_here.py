@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from shoal.methods.rows import Change
-from shoal.table import Table
+from shoal.io.table import Table
+from shoal.methods._distributed.rows import Change
 
 RID = "\0rid"
 

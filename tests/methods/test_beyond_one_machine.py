@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal import intake
 from shoal.core import (
     Column,
     Distance,
@@ -25,11 +24,13 @@ from shoal.core import (
 )
 from shoal.errors import ClaimViolationError
 from shoal.hazmat.fakes import SeededNoise
-from shoal.methods import REGISTRY, cells, cuts
+from shoal.io import validate
+from shoal.methods import REGISTRY
+from shoal.methods._distributed import blockwise, cuts
 from shoal.methods.method import Setting, Tools
 from shoal.partition import mdav, vmdav
-from shoal.partition._kernels_mondrian import border_cuts as compiled_border_cuts
-from shoal.partition._scale import within_squares
+from shoal.partition._exact_scale import within_squares
+from shoal.partition.kernels.mondrian import border_cuts as compiled_border_cuts
 
 _spec = importlib.util.spec_from_file_location(
     "blocks_here", Path(__file__).parent / "blocks_here.py"
@@ -68,7 +69,7 @@ def table(rows: int, seed: int = 0):
     })  # fmt: skip
     holes = {name: pl.Series(rng.random(rows) < 0.02) for name in ("age", "t")}
     frame = frame.with_columns(frame[name].set(gone, None) for name, gone in holes.items())
-    adopted = intake.adopt(frame, SCHEMA)
+    adopted = validate.adopt(frame, SCHEMA)
     return adopted.take(adopted.canonical_order())
 
 
@@ -114,7 +115,7 @@ def test_mondrian_of_few_values_is_that_of_one_machine_whatever_the_blocks(seed,
     rng = np.random.default_rng(seed)
     schema = Schema((Column("a", QI, Kind.NUMERIC), Column("b", QI, Kind.NUMERIC)))
     frame = pl.DataFrame({"a": rng.integers(0, top, n), "b": rng.integers(0, 3, n)})
-    own = intake.adopt(frame, schema)
+    own = validate.adopt(frame, schema)
     own = own.take(own.canonical_order())
     model = REGISTRY["mondrian"].parameters.model_validate({"k": 2})
     stated = Setting(schema, ("a", "b"), model, ReleaseForm.LINKED_SHUFFLED)
@@ -152,7 +153,7 @@ def heap():
         "a": [0.1] * 30_000 + [float(v) for v in range(40)],
         "b": ["ü"] * 30_000 + [None, "w"] * 20,
     })  # fmt: skip
-    own = intake.adopt(frame, schema)
+    own = validate.adopt(frame, schema)
     return own.take(own.canonical_order())
 
 
@@ -171,7 +172,7 @@ def test_a_giant_heap_of_equal_rows_is_parted_and_released_as_on_one_machine(out
 
 
 def test_cells_of_a_heap_are_parted_by_record_number(monkeypatch):
-    monkeypatch.setattr(cells, "LEAST", 100)
+    monkeypatch.setattr(blockwise, "LEAST", 100)
     own = heap()
     model = REGISTRY["mdav"].parameters.model_validate({"k": 5})
     stated = Setting(own.schema, ("a", "b"), model, ReleaseForm.LINKED_SHUFFLED)
@@ -210,7 +211,7 @@ def test_a_table_of_one_cell_is_grouped_as_on_one_machine():
 
 def test_scales_of_blocks_are_those_of_the_whole_table():
     own = table(3_000)
-    found = [cells.scales_of(RowsHere(own, blocks=b, block_rows=100), KEYS) for b in (1, 4)]
+    found = [blockwise.scales_of(RowsHere(own, blocks=b, block_rows=100), KEYS) for b in (1, 4)]
 
     np.testing.assert_allclose(own.matrix(KEYS, found[0]), own.matrix(KEYS), rtol=1e-8, atol=1e-9)
     for one, other in zip(*found, strict=True):
@@ -238,7 +239,7 @@ def test_cells_of_ten_thousand_lose_at_most_a_twentieth_more(kind, grouper):
     method = mdav if grouper is mdav else lambda Z, k: vmdav(Z, k, gamma=0.2)
     sample = X[rng.random(n) < 0.4]
 
-    tree = cells.coarse_cells(sample, n, 5, size=10_000, least=10_000, method=method)
+    tree = blockwise.coarse_cells(sample, n, 5, size=10_000, least=10_000, method=method)
     tree = tree.merged(np.bincount(tree.route(X), minlength=tree.count), 10_000)
     cell = tree.route(X)
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.checking import check_frame
 from shoal.core import Distance, TCloseness
 from shoal.errors import ClaimViolationError, InputError
-from shoal.policy import load
+from shoal.pipeline.checking import check_frame
+from shoal.policy.load import load
 
 TREE = "flu,light,any\ncold,light,any\ncancer,heavy,any\nstroke,heavy,any\n"
 ILLS = ["flu", "cold", "cancer", "stroke"]

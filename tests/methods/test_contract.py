@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal.core import DifferentialPrivacy, Distance, KAnonymity, ReleaseForm, Status
 from shoal.errors import InputError
-from shoal.hazmat import ledger
+from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.methods import REGISTRY
 
@@ -258,7 +258,7 @@ def test_what_is_spent_adds_up_to_every_claim_that_is_not_refuted(taxonomy, name
 
     for claim in claims:
         if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED:
-            ledger.verify(
+            accounting.verify(
                 release.spendings,
                 claim.guarantee.epsilon,
                 neighbours=claim.guarantee.neighbours,

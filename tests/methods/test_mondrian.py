@@ -12,8 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal import io, publish
+from shoal import io
 from shoal.errors import ClaimViolationError, InputError
+from shoal.pipeline import publishing
 
 TREE = "lyon,south,all\nnice,south,all\nlille,north,all\nparis,north,all\n"
 CITIES = ["lyon", "nice", "lille", "paris"]
@@ -294,13 +295,13 @@ def test_a_tree_goes_through_files_and_is_checked_there(tmp_path):
     rules = shoal.load_policy(boxed({"l-diversity": {"l": 2, "column": "ill"}}, output="tree"))
 
     for form in ("csv", "parquet"):
-        done = publish.protect(tmp_path / "people.csv", rules, tmp_path / form, form=form)
+        done = publishing.protect(tmp_path / "people.csv", rules, tmp_path / form, form=form)
         read = io.read(tmp_path / form / f"release.{form}").frame
         assert shoal.check(read, rules) == done.release.checks[:1]
         assert read.select(pl.col("^ill=.*$").cast(pl.Int64)).to_numpy().sum() == 300
     pytest.importorskip("pyreadstat")
     with pytest.raises(InputError, match="Boxes have columns that SPSS"):
-        publish.protect(tmp_path / "people.csv", rules, tmp_path / "sav", form="sav")
+        publishing.protect(tmp_path / "people.csv", rules, tmp_path / "sav", form="sav")
     assert not (tmp_path / "sav").exists()
 
 

@@ -14,8 +14,8 @@ import shoal
 from shoal.core import DifferentialPrivacy, KAnonymity, Status, StochasticTCloseness
 from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat.fakes import Call, RecordingNoise, SeededNoise
-from shoal.methods.recordwise import least_t
-from shoal.models import t_from_epsilon
+from shoal.methods._shared.recordwise import least_t
+from shoal.privacy_models import t_from_epsilon
 
 JOBS = ["none", "clerk", "farmer", "nurse"]
 METHODS = ["kanon-dp", "pram"]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import shoal
 from shoal.core import Neighbours, Status
 from shoal.errors import InputError
-from shoal.hazmat import ledger
+from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
-from shoal.methods.places import places
+from shoal.methods._shared.spatial_encoding import places
 
 DRAWN = ["privtree", "copula", "maxent", "auto"]
 WAVES = ["w1", "w2", "w3", "w4"]
@@ -58,12 +58,12 @@ def test_sizes_of_strata_are_kept_and_each_has_the_whole_epsilon(name, sizes, se
 
     counted = dict(release.data.group_by("wave").len().iter_rows())
     assert counted == {wave: n for wave, n in zip(WAVES, sizes, strict=True) if n}
-    ledger.verify(
+    accounting.verify(
         release.spendings, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
     for wave in counted:
         own = [replace(s, parallel=None, part=None) for s in release.spendings if s.part == wave]
-        assert ledger.total(own) == 1
+        assert accounting.total(own) == 1
     assert release.data["x"].is_between(0, 10).all()
 
 
@@ -131,7 +131,7 @@ def test_without_a_public_number_every_declared_stratum_has_rows(name):
     )
 
     assert set(release.data["wave"]) == set(WAVES)
-    ledger.verify(
+    accounting.verify(
         release.spendings, Fraction(2), neighbours=Neighbours.ADD_REMOVE, drawn=noise.drawn
     )
 
@@ -167,7 +167,7 @@ def test_persons_of_exactly_two_rows_may_have_them_in_two_strata():
 
     release = shoal.protect(frame, rules, noise=noise)
 
-    ledger.verify(
+    accounting.verify(
         release.spendings, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
 
@@ -227,7 +227,7 @@ def test_cells_are_public_values_or_missing_and_prices_add_up(name, options, cel
 
     assert release.data.height == frame.height
     assert release.data["x"].drop_nulls().is_between(0, 10).all()
-    ledger.verify(
+    accounting.verify(
         release.spendings, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import shoal
-from shoal.measures.loss import sse_over_sst
+from shoal.metrics.information_loss import sse_over_sst
 
 VECTORS = tomllib.loads((Path(__file__).parent.parent / "vectors/mdav_losses.toml").read_text())
 CASES = [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import shoal
-from shoal.cli import app
+from shoal.cli.commands import app
 from shoal.core import Status
 from shoal.errors import ClaimViolationError, InputError
 from shoal.methods import REGISTRY

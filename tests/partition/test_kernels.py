@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.partition import _kernels as shared
-from shoal.partition import _kernels_brute as brute
-from shoal.partition import _kernels_tree as trees
-from shoal.partition._scale import centroids, squared_distances
+from shoal.partition._exact_scale import centroids, squared_distances
+from shoal.partition.kernels import mdav_brute as brute
+from shoal.partition.kernels import mdav_tree as trees
+from shoal.partition.kernels import shared
 
 
 @st.composite

@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 from shoal.core import silent
 from shoal.errors import InputError
 from shoal.partition import mdav
-from shoal.partition._scale import unit_scaled
+from shoal.partition._exact_scale import unit_scaled
 from shoal.partition.mdav import _rounds
 
 SHAPE = "X must be a matrix of records by columns, with at least one column; found the shape "

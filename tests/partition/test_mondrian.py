@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from shoal.errors import InputError
 from shoal.partition import blocks, individual_ranking, mdav, median_cut
-from shoal.partition._scale import unit_scaled, within_squares
+from shoal.partition._exact_scale import unit_scaled, within_squares
 
 
 @st.composite

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from shoal.core import Distance, Diversity, LDiversity, Taxonomy, TCloseness
 from shoal.errors import InputError
-from shoal.models import Counts, verdict
 from shoal.partition import Choice, Requirement, mondrian, mondrian_tree, taxonomy_order, unmet
 from shoal.partition.requirement import below
+from shoal.privacy_models import Counts, verdict
 
 PATHS = (
     ("a", "p", "r", "x"),

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.partition import mdav, mu_approx
-from shoal.partition._scale import centroids, squared_distances, unit_scaled, within_squares
+from shoal.partition._exact_scale import centroids, squared_distances, unit_scaled, within_squares
 
 
 def mu_approx_twin(X, k):

@@ -13,7 +13,7 @@ from shoal.partition import (
     optimal_ranking,
     optimal_rankings,
 )
-from shoal.partition._kernels_rank import optimal_ends, rank_order
+from shoal.partition.kernels.univariate import optimal_ends, rank_order
 
 CENSUS_4 = ["FICA", "FEDTAX", "INTVAL", "POTHVAL"]
 CENSUS_13 = [

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from shoal.errors import InputError
 from shoal.partition import mdav, vmdav
-from shoal.partition._scale import centroids, squared_distances, unit_scaled, within_squares
+from shoal.partition._exact_scale import centroids, squared_distances, unit_scaled, within_squares
 
 
 def vmdav_twin(X, k, gamma):

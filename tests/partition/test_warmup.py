@@ -4,10 +4,10 @@ import sys
 import numpy as np
 import pytest
 
-from shoal.compiling import _sources
+from shoal.core.jit import _sources
 from shoal.partition import compile_notice, mdav
-from shoal.partition._kernels_brute import brute_rounds
-from shoal.partition._kernels_tree import plant
+from shoal.partition.kernels.mdav_brute import brute_rounds
+from shoal.partition.kernels.mdav_tree import plant
 
 WARMUP = """
 from shoal.partition import compile_notice, individual_ranking, warmup

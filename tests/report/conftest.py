@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from shoal import publish
-from shoal.policy import load
+from shoal.pipeline import publishing
+from shoal.policy.load import load
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 QUOTED = "\" onmouseover=alert(2) x='{{ 7 * 7 }}"
@@ -53,7 +53,7 @@ def hostile(tmp_path_factory):
     hostile_people(150, 1).write_csv(folder / "<i>data.csv")
     hostile_people(100, 2).write_csv(folder / "others.csv")
 
-    done = publish.protect(
+    done = publishing.protect(
         folder / "<i>data.csv", load(POLICY), folder / "out", control=folder / "others.csv"
     )
 

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from tests.opening import figures
 
 import shoal
-from shoal import io, measuring, release
+from shoal import io
 from shoal.errors import InputError
-from shoal.measures.attack import DIFFERENCE
-from shoal.measures.loss import of_spread
-from shoal.planning import plan
-from shoal.policy import load
+from shoal.evaluation import evaluate
+from shoal.metrics.attacks.result import DIFFERENCE
+from shoal.metrics.information_loss import of_spread
+from shoal.pipeline import protecting
+from shoal.pipeline.planning import plan
+from shoal.policy.load import load
 from shoal.report import evidence, html
 
 NO_NUMBER = re.compile(r"(?<![\w.])[+-]?(inf|infinity|nan)(?![\w])", re.IGNORECASE)
@@ -74,7 +76,7 @@ def assert_finite(found, *pages):
 
 
 SLOW = ("gradient boosting", "learning", "propensity")
-QUICK = [name for name in (*measuring.ATTACKS, *measuring.MEASURES) if name not in SLOW]
+QUICK = [name for name in (*evaluate.ATTACKS, *evaluate.MEASURES) if name not in SLOW]
 sides = given(tables(), tables(), st.one_of(st.none(), tables()), st.sampled_from([None, True]))
 
 
@@ -110,7 +112,7 @@ def test_the_officers_page_is_written_for_degenerate_tables(table, method):
     policy["columns"]["ill"]["categories"] = ["a", "b"]
     planned, raw = plan(load(policy)), io.from_native(table)
     try:
-        done = release.run(planned, raw)
+        done = protecting.run(planned, raw)
     except InputError:
         return
 

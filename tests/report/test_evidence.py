@@ -5,10 +5,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from shoal import io, publish, release
+from shoal import io
 from shoal.errors import InputError
-from shoal.planning import plan
-from shoal.policy import load
+from shoal.pipeline import protecting, publishing
+from shoal.pipeline.planning import plan
+from shoal.policy.load import load
 from shoal.report import evidence
 
 
@@ -25,7 +26,7 @@ def figures(done):
 def test_a_release_is_measured_and_its_inputs_are_named_by_digest(files):
     data = files[0]
 
-    done = publish.protect(*files)
+    done = publishing.protect(*files)
 
     found = figures(done)
     assert found["measured"]["figures"]
@@ -42,7 +43,7 @@ def test_a_release_is_measured_and_its_inputs_are_named_by_digest(files):
 
 def test_many_rows_are_measured_only_on_request(people, policy):
     planned, raw = plan(policy), io.from_native(people)
-    made = release.run(planned, raw).release
+    made = protecting.run(planned, raw).release
     many = io.from_native(pl.DataFrame({"x": range(evidence.MEASURED + 1)}))
 
     found, why = evidence.measured(
@@ -63,16 +64,16 @@ def test_a_control_is_checked_before_anything_is_run(files, tmp_path):
     pl.DataFrame({"age": [1]}).write_csv(tmp_path / "others.csv")
 
     with pytest.raises(InputError, match="no 'region'"):
-        publish.protect(data, policy, out, control=tmp_path / "others.csv")
+        publishing.protect(data, policy, out, control=tmp_path / "others.csv")
     with pytest.raises(InputError, match="without --no-measure"):
-        publish.protect(data, policy, out, control=tmp_path / "others.csv", measure=False)
+        publishing.protect(data, policy, out, control=tmp_path / "others.csv", measure=False)
 
     assert not out.exists()
 
 
 def test_a_release_is_not_lost_where_it_cannot_be_measured(people, policy):
     planned, raw = plan(policy), io.from_native(people)
-    made = release.run(planned, raw).release
+    made = protecting.run(planned, raw).release
     strange = io.from_native(people.with_columns(age=pl.lit(999)))
 
     class Broken:
@@ -108,7 +109,7 @@ def test_an_epsilon_release_is_measured_as_it_was_clamped(tmp_path):
         }
     )
 
-    done = publish.protect(tmp_path / "data.csv", policy, tmp_path / "out")
+    done = publishing.protect(tmp_path / "data.csv", policy, tmp_path / "out")
 
     assert done.measured is not None, done.notes
 
@@ -154,7 +155,7 @@ def test_a_comparison_is_shown_to_the_officer_alone(files, tmp_path):
              "candidates": [row], "baselines": []}  # fmt: skip
     (tmp_path / "found.json").write_text(json.dumps(facts))
 
-    done = publish.protect(*files, comparison=tmp_path / "found.json")
+    done = publishing.protect(*files, comparison=tmp_path / "found.json")
 
     page = (done.internal / "report.html").read_text()
     assert "Take &lt;i&gt;mdav&lt;/i&gt;." in page
@@ -168,8 +169,8 @@ def test_a_file_that_is_no_comparison_stops_the_run(files, tmp_path, text):
     (tmp_path / "found.json").write_text(text)
 
     with pytest.raises(InputError, match="shoal compare --json"):
-        publish.protect(*files, comparison=tmp_path / "found.json")
+        publishing.protect(*files, comparison=tmp_path / "found.json")
     with pytest.raises(InputError, match=r"Cannot read the comparison 'none\.json'"):
-        publish.protect(*files, comparison=tmp_path / "none.json")
+        publishing.protect(*files, comparison=tmp_path / "none.json")
 
     assert not files[2].exists()

@@ -6,12 +6,13 @@ import polars as pl
 import pytest
 
 import shoal
-from shoal import io, publish
-from shoal import release as release_
+from shoal import io
 from shoal.core.exits import for_method
 from shoal.methods import REGISTRY
-from shoal.planning import plan
-from shoal.policy import load
+from shoal.pipeline import protecting as release_
+from shoal.pipeline import publishing
+from shoal.pipeline.planning import plan
+from shoal.policy.load import load
 from shoal.report import html
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -117,7 +118,7 @@ def test_the_internal_report_answers_what_an_officer_asks(hostile):
 def test_a_report_without_a_control_says_so_in_plain_words(people, policy, tmp_path):
     people.write_csv(tmp_path / "people.csv")
 
-    done = publish.protect(tmp_path / "people.csv", load(policy), tmp_path / "out")
+    done = publishing.protect(tmp_path / "people.csv", load(policy), tmp_path / "out")
 
     page = (done.internal / "report.html").read_text()
     assert "No people outside the table were handed in" in page
@@ -129,7 +130,7 @@ def test_a_report_that_was_not_measured_says_so(people, policy, tmp_path):
     people.write_csv(tmp_path / "people.csv")
     stated = load(policy)
 
-    done = publish.protect(tmp_path / "people.csv", stated, tmp_path / "out", measure=False)
+    done = publishing.protect(tmp_path / "people.csv", stated, tmp_path / "out", measure=False)
 
     assert "because --no-measure was given" in (done.internal / "report.html").read_text()
     assert done.measured is None

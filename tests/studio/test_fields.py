@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 pytest.importorskip("fastapi", reason="needs the extra 'studio'")
 
 from shoal.methods import REGISTRY
-from shoal.spec import RequireSpec
+from shoal.policy.spec import RequireSpec
 from shoal.studio.pages import fields
 
 

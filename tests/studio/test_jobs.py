@@ -12,10 +12,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from shoal import checking, publish
+from shoal.budget import budget_file
 from shoal.errors import InputError
-from shoal.hazmat import budget
-from shoal.report.words import STATUS_WORDS
+from shoal.pipeline import checking, publishing
+from shoal.report.phrases import STATUS_WORDS
 from shoal.studio.jobs import KILLED, Jobs, Kind
 
 EPSILON = """
@@ -73,7 +73,7 @@ def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspac
     (tmp_path / "people.csv").write_bytes(tools.people())
     (tmp_path / "policy.toml").write_text(tools.policy)
     checks = checking.check(pl.read_parquet(folder / "release.parquet"), tmp_path / "policy.toml")
-    publish.protect(
+    publishing.protect(
         tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "other",
         measure=False, audience="open",
     )  # fmt: skip
@@ -272,11 +272,11 @@ def test_after_a_look_the_screen_says_before_the_job_that_an_epsilon_is_not_for_
     names = ["name", "age", "sex", "income"]
     client.patch(here, json={"source": "looked at", "confirmed": names})
     before = client.get(f"/w/{workspace}/release").text
-    budget.look(served.settings.budget, "looked at", budget.Look.TABLE, policy="")
+    budget_file.look(served.settings.budget, "looked at", budget_file.Look.TABLE, policy="")
     (tmp_path / "people.csv").write_bytes(tools.people())
     (tmp_path / "policy.toml").write_text(EPSILON)
     with pytest.raises(InputError) as caught:  # What a job does.
-        publish.protect(
+        publishing.protect(
             tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "out",
             audience="open", ledger=served.settings.budget, source="looked at",
         )  # fmt: skip

@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 from typer.testing import CliRunner
 
-from shoal.cli import app
+from shoal.cli.commands import app
 from shoal.studio import launch as launching
 
 LAPLACE = """

@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.io import Raw
+from shoal.io.files import Raw
 from shoal.studio import profile
 
 TABLE = pl.DataFrame(

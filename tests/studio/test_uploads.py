@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 
-from shoal import footers
 from shoal.errors import InputError
+from shoal.io import decoded_size
 from shoal.studio import uploads
 
 LIMIT = 1 << 20  # of the studio that these tests share
@@ -201,7 +201,7 @@ def test_the_decoded_size_of_a_parquet_file_is_not_below_what_polars_takes(tmp_p
     )
     for level in ("zstd", "uncompressed", "snappy"):
         frame.write_parquet(tmp_path / "a.parquet", compression=level)
-        found = footers.parquet(tmp_path / "a.parquet")
+        found = decoded_size.parquet(tmp_path / "a.parquet")
         assert found >= pl.read_parquet(tmp_path / "a.parquet").estimated_size() * 0.9
 
 
@@ -209,9 +209,9 @@ def test_a_parquet_file_of_another_writer_is_measured_too(tmp_path):
     table = pa.table({"a": ["x"] * 5000, "b": pa.array(range(5000), pa.int32())})
     parquet.write_table(table, tmp_path / "a.parquet", row_group_size=700, compression="gzip")
 
-    found = footers.parquet(tmp_path / "a.parquet")
+    found = decoded_size.parquet(tmp_path / "a.parquet")
 
-    assert 5000 * 2 * footers.CELL <= found <= 5000 * 2 * footers.CELL + 200_000
+    assert 5000 * 2 * decoded_size.CELL <= found <= 5000 * 2 * decoded_size.CELL + 200_000
 
 
 @pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
@@ -219,7 +219,7 @@ def test_the_decoded_size_of_an_arrow_file_is_not_below_what_polars_takes(tmp_pa
     frame = pl.DataFrame({"a": ["x" * 40] * 100_000, "b": range(100_000)})
     frame.write_ipc(tmp_path / "a.arrow", compression=compression)
 
-    found = footers.arrow(tmp_path / "a.arrow")
+    found = decoded_size.arrow(tmp_path / "a.arrow")
 
     assert found >= frame.estimated_size() * 0.9
     assert found < 10 * frame.estimated_size() + 100_000
@@ -232,7 +232,7 @@ def test_an_arrow_file_of_another_writer_with_a_dictionary_is_measured_too(tmp_p
     with ipc.new_file(str(tmp_path / "a.feather"), table.schema, options=options) as writer:
         writer.write_table(table)
 
-    assert footers.arrow(tmp_path / "a.feather") >= 2 * 1000 * footers.CELL + 1001
+    assert decoded_size.arrow(tmp_path / "a.feather") >= 2 * 1000 * decoded_size.CELL + 1001
 
 
 @given(cut=st.integers(0, 400), flip=st.lists(st.tuples(st.integers(1, 300), st.integers(0, 255))))
@@ -252,7 +252,7 @@ def test_a_damaged_footer_is_refused_or_measured_and_never_a_crash(
         content[-min(place, len(content))] = byte
     path.write_bytes(bytes(content[: len(content) - cut]))
     try:
-        found = getattr(footers, kind)(path)
+        found = getattr(decoded_size, kind)(path)
     except InputError:
         found = None
     else:

@@ -2,7 +2,7 @@
 
 Three kinds of truth have three types. A `Claim` is promised by a method, a `Check` was
 computed on the released table, an `Estimate` was measured and has an interval. Only
-`shoal.release` attaches claims to a release.
+`shoal.pipeline.protecting` attaches claims to a release.
 """
 
 from shoal.core.columns import (
@@ -17,7 +17,7 @@ from shoal.core.columns import (
     silent,
 )
 from shoal.core.confidential import Confidential
-from shoal.core.promises import (
+from shoal.core.guarantees import (
     KNOWN_COLUMNS,
     ONE_ROW,
     Audience,
@@ -40,14 +40,8 @@ from shoal.core.promises import (
     figure,
     shown,
 )
-from shoal.core.spending import (
-    LAPLACE,
-    RESPONSE,
-    SELECTION,
-    Noise,
-    Spending,
-)
-from shoal.core.tables import Decomposition, Partition, Policy, Release, whole_numbers
+from shoal.core.privacy_loss import LAPLACE, RESPONSE, SELECTION, Noise, Spending
+from shoal.core.release import Decomposition, Partition, Policy, Release, whole_numbers
 
 __all__ = [
     "KNOWN_COLUMNS",

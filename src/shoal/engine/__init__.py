@@ -4,7 +4,7 @@ from typing import Any
 
 from shoal import io
 from shoal.engine import local
-from shoal.engine.engine import Adopted, Outcome, Source
+from shoal.engine.interface import Adopted, Outcome, Source
 
 
 def is_spread(data: Any) -> bool:
@@ -19,7 +19,7 @@ def source(data: Any, *, alone: bool = False) -> Source:
 
     Args:
         data: the table.
-        alone: cells are read each by itself; see `shoal.io.from_native`.
+        alone: cells are read each by itself; see `shoal.io.files.from_native`.
     """
     if isinstance(data, io.Raw):
         return local.Source.of(data)

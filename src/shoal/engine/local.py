@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal import clamp, figures, intake, io, leaves
-from shoal.checking import check_frame, check_leaves
+from shoal import io
 from shoal.core import (
     Check,
     Confidential,
@@ -21,8 +20,12 @@ from shoal.core import (
     Testable,
 )
 from shoal.core.exits import for_method
-from shoal.methods import Masked, Method, Setting, Tools, persons
-from shoal.table import Table
+from shoal.engine import losses
+from shoal.io import clamp, decomposition_table, validate
+from shoal.io.table import Table
+from shoal.methods import Masked, Method, Setting, Tools
+from shoal.methods._shared import contributions
+from shoal.pipeline.checking import check_frame, check_leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +52,7 @@ class Evidence:
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original."""
         raw = self.raw.frame
-        return figures.compare(self.original, self.protected, columns, form=form, raw=raw)
+        return losses.compare(self.original, self.protected, columns, form=form, raw=raw)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +132,7 @@ class Rows:
 
     def public_rows(self, setting: Setting[Any]) -> int | None:
         """How many rows there are, where neighbouring tables have the same number."""
-        if not persons.rows_are_public(setting):
+        if not contributions.rows_are_public(setting):
             return None
         return len(for_method(self.typed).table)
 
@@ -150,7 +153,7 @@ class Rows:
         evidence = Evidence(typed.raw, kept, masked.data, typed.clamped, typed.dropped)
         boxes = units = None
         if isinstance(masked.data, Decomposition):
-            boxes, frame = masked.data, leaves.to_frame(masked.data, original.schema)
+            boxes, frame = masked.data, decomposition_table.to_frame(masked.data, original.schema)
         elif setting.release_form is ReleaseForm.MARGINALS:
             frame = _unlinked(masked.data.publishable(), tools.noise)
         else:
@@ -254,13 +257,13 @@ def _typed(
     key: int,
 ) -> _Typed:
     if clamped is None:
-        return _Typed(raw, intake.adopt(raw.frame, schema, decimal=decimal))
+        return _Typed(raw, validate.adopt(raw.frame, schema, decimal=decimal))
     table, counts = clamp.adopt(raw.frame, schema, columns=clamped, decimal=decimal, keep=gaps)
     if schema.persons is None:
         return _Typed(raw, table, counts)
     name = schema.persons.column
-    unit = intake.spelled(clamp.texts(raw.frame[name]), schema[name])
-    kept = intake.at_most(table, unit, schema.persons, key=key)
+    unit = validate.spelled(clamp.texts(raw.frame[name]), schema[name])
+    kept = validate.at_most(table, unit, schema.persons, key=key)
     return _Typed(raw, table.take(kept), counts, len(table) - kept.size)
 
 

@@ -21,7 +21,7 @@ from shoal.methods import (
     mdav_laplace,
     mondrian,
     mu_approx,
-    optimal_ranking,
+    optimal_univariate,
     pram,
     privtree,
     public_laplace,
@@ -35,7 +35,7 @@ REGISTRY: dict[str, Method[Any]] = {
     method.name: method
     for method in (
         individual_ranking.METHOD,
-        optimal_ranking.METHOD,
+        optimal_univariate.METHOD,
         mdav.METHOD,
         vmdav.METHOD,
         mu_approx.METHOD,

@@ -1,6 +1,6 @@
 """Choose among `privtree`, `copula` and `maxent` by public facts, and say why.
 
-Claim: epsilon, proved, for change-one neighbours. The rule (`shoal.mechanism.selection`) looks at
+Claim: epsilon, proved, for change-one neighbours. The rule (`shoal.synthesis.auto`) looks at
 the kinds and sizes of the columns, the number of rows, epsilon and the goal, never at a record;
 each of the mechanisms is proved at the same price. What was chosen, why, and what to expect of it
 stands in the notes of the manifest.
@@ -12,14 +12,8 @@ from pydantic import Field
 
 from shoal.core import Kind
 from shoal.errors import InputError
-from shoal.mechanism.attributes import Drawn
-from shoal.mechanism.copula import Margins
-from shoal.mechanism.maxent import GROWN, Tables
-from shoal.mechanism.privtree import Fill
-from shoal.mechanism.selection import Goal, choose
 from shoal.methods import copula, maxent, privtree
-from shoal.methods.method import Setting, Tools
-from shoal.methods.synthetic import (
+from shoal.methods._shared.synthesis import (
     COPULA,
     MARGINALS,
     PRIVTREE,
@@ -27,7 +21,13 @@ from shoal.methods.synthetic import (
     Task,
     synthetic_method,
 )
-from shoal.spec import choice
+from shoal.methods.method import Setting, Tools
+from shoal.policy.spec import choice
+from shoal.synthesis.auto import Goal, choose
+from shoal.synthesis.copula import Margins
+from shoal.synthesis.domain import Drawn
+from shoal.synthesis.maxent.generate import GROWN, Tables
+from shoal.synthesis.privtree import Fill
 
 
 class AutoDrawing(Drawing):

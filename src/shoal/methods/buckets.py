@@ -1,8 +1,8 @@
 """Bucketization: classes that hold every bucket of the confidential values in nearly its share.
 
 Confidential values are replaced by buckets of neighbouring values, and records grouped into classes
-of k or more so that in no class a bucket's share differs from that in the whole table by more
-than a factor of t, either way (`shoal.partition.buckets`). The quasi-identifiers of a class are
+of k or more so that in no class a bucket's share differs from that in the whole table by more than
+a factor of t, either way (`shoal.partition.bucketization`). The quasi-identifiers of a class are
 then recoded to one value.
 
 Claims, proved: k-anonymity of the protected columns together, and t-closeness of the released
@@ -22,15 +22,15 @@ from pydantic import Field
 
 from shoal.core import Claim, Distance, Partition, Role, TCloseness, shown
 from shoal.errors import InputError
-from shoal.methods import grouping
-from shoal.methods.grouping import Grouping
+from shoal.io.table import Table
+from shoal.methods._shared import microaggregation
+from shoal.methods._shared.encoding import places_of
+from shoal.methods._shared.microaggregation import Grouping
+from shoal.methods._shared.recode import name_buckets
 from shoal.methods.method import Masked, Method, Setting, Tools
-from shoal.methods.rulers import places_of
-from shoal.models import epsilon_from_t
 from shoal.partition import Requirement, buckets, joint_buckets
-from shoal.recode import name_buckets
-from shoal.spec import Number, Size
-from shoal.table import Table
+from shoal.policy.spec import Number, Size
+from shoal.privacy_models import epsilon_from_t
 
 SOURCE = (
     "Domingo-Ferrer and Soria-Comas, From t-closeness to differential privacy and vice versa in "
@@ -68,7 +68,7 @@ def _number(setting: Setting[Bucketing]) -> int:
 
 
 def _claims(setting: Setting[Bucketing]) -> tuple[Claim, ...]:
-    (k_anonymity,) = grouping.joint_claims(SOURCE)(setting)
+    (k_anonymity,) = microaggregation.joint_claims(SOURCE)(setting)
     close = Claim(
         guarantee=_closeness(setting),
         status=k_anonymity.status,
@@ -153,7 +153,7 @@ def _run(table: Table, setting: Setting[Bucketing], tools: Tools) -> Masked:
     for name, bucket in zip(confidential, steps.T, strict=True):
         table = name_buckets(table, name, Partition(bucket))
     close = Requirement(_closeness(setting), steps[:, -1])
-    masked = grouping.masked(table, setting, found.partition, require=[close])
+    masked = microaggregation.masked(table, setting, found.partition, require=[close])
     return Masked(masked.data, notes=(TRIVIAL,) if found.trivial else ())
 
 
@@ -161,7 +161,7 @@ METHOD = Method(
     name="buckets",
     summary="Group records so that every group holds confidential buckets alike (t-closeness).",
     parameters=Bucketing,
-    forms=grouping.FORMS,
+    forms=microaggregation.FORMS,
     claims=_claims,
     run=_run,
     reference=SOURCE,

@@ -1,7 +1,7 @@
 """Columns one by one, joined by a private Gaussian copula.
 
-Claim: epsilon, proved, for change-one neighbours; the theorem is in `shoal.mechanism.copula`, and
-`shoal.methods.synthetic` says what happens around it.
+Claim: epsilon, proved, for change-one neighbours; the theorem is in `shoal.synthesis.copula`, and
+`shoal.methods._shared.synthesis` says what happens around it.
 """
 
 from typing import Annotated
@@ -9,20 +9,14 @@ from typing import Annotated
 from pydantic import Field
 
 from shoal.errors import InputError, InternalError
-from shoal.mechanism.attributes import Drawn
-from shoal.mechanism.copula import Margins, copula
-from shoal.mechanism.privtree import Fill
 from shoal.mechanism.records import Held
 from shoal.methods import privtree
+from shoal.methods._shared.synthesis import COPULA, PRIVTREE, Drawing, Task, synthetic_method
 from shoal.methods.method import Setting, Tools
-from shoal.methods.synthetic import (
-    COPULA,
-    PRIVTREE,
-    Drawing,
-    Task,
-    synthetic_method,
-)
-from shoal.spec import choice
+from shoal.policy.spec import choice
+from shoal.synthesis.copula import Margins, copula
+from shoal.synthesis.domain import Drawn
+from shoal.synthesis.privtree import Fill
 
 
 class CopulaDrawing(Drawing):

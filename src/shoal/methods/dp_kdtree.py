@@ -1,9 +1,10 @@
 """Private kd-tree: space is cut near medians, which are chosen privately, and boxes are counted.
 
-Claim: epsilon, proved, for change-one neighbours and for add-remove; see `shoal.mechanism.dptree`
-for the proof and `shoal.methods.trees` for what both trees share. Three tenths of epsilon go to the
-medians unless `structure` says otherwise. Boxes are counted after every two cuts, so that a box has
-four children, as in the paper: on Adult that had lower errors than a count after every cut.
+Claim: epsilon, proved, for change-one neighbours and for add-remove; see
+`shoal.mechanism.spatial_trees` for the proof and `shoal.methods._shared.spatial_trees` for what
+both trees share. Three tenths of epsilon go to the medians unless `structure` says otherwise. Boxes
+are counted after every two cuts, so that a box has four children, as in the paper: on Adult that
+had lower errors than a count after every cut.
 """
 
 from decimal import Decimal
@@ -12,9 +13,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from shoal.methods._shared.spatial_trees import Boxes, tree_method
 from shoal.methods.method import Setting
-from shoal.methods.trees import Boxes, tree_method
-from shoal.spec import Number
+from shoal.policy.spec import Number
 
 CUTS = 2
 """Number of cuts between one count and the next."""

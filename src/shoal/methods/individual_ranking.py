@@ -7,7 +7,7 @@ Not claimed: joint k-anonymity. On the 13 Census columns at k=3, 1,080 of 1,080 
 unique. An attacker who knows two columns roughly finds the record.
 """
 
-from shoal.methods import grouping
+from shoal.methods._shared import microaggregation
 from shoal.partition import individual_ranking
 
 SOURCE = (
@@ -17,7 +17,7 @@ SOURCE = (
     "Privacy in Statistical Databases (2014)"
 )
 
-METHOD = grouping.column_method(
+METHOD = microaggregation.column_method(
     "individual-ranking",
     "Sort each column on its own and average blocks of k (k-anonymity a column).",
     individual_ranking,

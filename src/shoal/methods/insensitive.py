@@ -15,14 +15,14 @@ from pydantic import Field
 
 from shoal.core import Kind
 from shoal.errors import InputError
-from shoal.methods import grouping
-from shoal.methods.grouping import Grouping
+from shoal.io.table import Table
+from shoal.methods._distributed.rows import Rows, RunOrder, Spread
+from shoal.methods._shared import microaggregation
+from shoal.methods._shared.microaggregation import Grouping
 from shoal.methods.method import Masked, Setting, Tools
-from shoal.methods.rows import Rows, RunOrder, Spread
 from shoal.partition import insensitive
 from shoal.partition.insensitive import order_keys
-from shoal.spec import choice
-from shoal.table import Table
+from shoal.policy.spec import choice
 
 SOURCE = (
     "Soria-Comas, Domingo-Ferrer, Sánchez and Martínez, Enhancing data utility in differential "
@@ -69,14 +69,14 @@ def _run(table: Table, setting: Setting[Ordered], tools: Tools) -> Masked:
     parameters = setting.parameters
     X = table.unit_matrix(setting.columns)
     partition = insensitive(X, parameters.k, order=parameters.order.value)
-    return grouping.masked(table, setting, partition)
+    return microaggregation.masked(table, setting, partition)
 
 
 def _spread(rows: Rows, setting: Setting[Ordered], tools: Tools) -> Spread:
     tools.progress("grouping records", 0, 1)
     keys = partial(_keys, names=setting.columns, order=setting.parameters.order.value)
     (groups,) = rows.runs([RunOrder(keys, setting.columns)], setting.parameters.k)
-    return Spread((grouping.spread_recoded(groups, setting.columns, setting.parameters),))
+    return Spread((microaggregation.spread_recoded(groups, setting.columns, setting.parameters),))
 
 
 def _keys(
@@ -85,7 +85,7 @@ def _keys(
     return order_keys(table.unit_matrix(names), order)
 
 
-METHOD = grouping.joint_method(
+METHOD = microaggregation.joint_method(
     "insensitive",
     "Group k neighbours along a public total order of the records (k-anonymity).",
     _run,
@@ -93,5 +93,5 @@ METHOD = grouping.joint_method(
     parameters=Ordered,
     refuse=public_scale_stated,
     spread=_spread,
-    refuse_spread=grouping.no_medoid,
+    refuse_spread=microaggregation.no_medoid,
 )

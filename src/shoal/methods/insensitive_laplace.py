@@ -23,16 +23,16 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from shoal.core import Claim, ReleaseForm, Status
-from shoal.mechanism.perturb import Purchase
-from shoal.methods import noisy
+from shoal.io.table import Table
+from shoal.mechanism.microaggregate_noise import Purchase
+from shoal.methods._distributed.rows import Rows, RunOrder, Spread
+from shoal.methods._shared import noisy_microaggregation
+from shoal.methods._shared.noisy_microaggregation import Axis, G, Origin, Scaled, Split
 from shoal.methods.insensitive import SOURCE, Order
 from shoal.methods.method import Masked, Pair, Setting, Tools
-from shoal.methods.noisy import Axis, G, Origin, Scaled, Split
-from shoal.methods.rows import Rows, RunOrder, Spread
 from shoal.partition import insensitive
 from shoal.partition.insensitive import order_keys
-from shoal.spec import choice
-from shoal.table import Table
+from shoal.policy.spec import choice
 
 BASIS = (
     "each of the g groups changes in at most one record, so that group sums move by at most g "
@@ -66,19 +66,23 @@ def counterexample(k: int) -> Pair:
 
 def _claims(setting: Setting[Ordered]) -> tuple[Claim, ...]:
     if setting.release_form is ReleaseForm.ROW_ALIGNED:
-        claim = noisy.privacy_claim(
+        claim = noisy_microaggregation.privacy_claim(
             setting,
             Status.REFUTED,
             basis="counterexample: two rows are equal if they share a group, and moving one of "
             "them along the order parts them with certainty",
-            source=noisy.OURS,
+            source=noisy_microaggregation.OURS,
         )
     elif _scale_matters(setting):
         basis = f"counterexample: the order is read off the data; {counterexample(2).event}"
-        claim = noisy.privacy_claim(setting, Status.REFUTED, basis=basis, source=noisy.OURS)
+        claim = noisy_microaggregation.privacy_claim(
+            setting, Status.REFUTED, basis=basis, source=noisy_microaggregation.OURS
+        )
     else:
-        claim = noisy.privacy_claim(setting, Status.PROVED, basis=BASIS, source=SOURCE)
-    return (claim, noisy.shared_rows(setting, setting.parameters.k, SOURCE))
+        claim = noisy_microaggregation.privacy_claim(
+            setting, Status.PROVED, basis=BASIS, source=SOURCE
+        )
+    return (claim, noisy_microaggregation.shared_rows(setting, setting.parameters.k, SOURCE))
 
 
 def _scale_matters(setting: Setting[Ordered]) -> bool:
@@ -90,14 +94,14 @@ def _scale_matters(setting: Setting[Ordered]) -> bool:
 
 def _run(table: Table, setting: Setting[Ordered], tools: Tools) -> Masked:
     parameters = setting.parameters
-    given = noisy.axes(table, setting)
-    X = noisy.matrix(given, parameters.scale, codes={})
+    given = noisy_microaggregation.axes(table, setting)
+    X = noisy_microaggregation.matrix(given, parameters.scale, codes={})
     if parameters.scale is Origin.FROM_DATA:
         X = (X - X.min(axis=0)) / max(float(np.ptp(X, axis=0).max()), 1e-300)
     partition = insensitive(X, parameters.k, order=parameters.order.value)
     parts = _bought(setting, given, partition, len(partition))
-    masked, spendings = noisy.perturbed(table, tools, parts)
-    return noisy.grouped(masked, spendings, partition)
+    masked, spendings = noisy_microaggregation.perturbed(table, tools, parts)
+    return noisy_microaggregation.grouped(masked, spendings, partition)
 
 
 def _bought(
@@ -107,27 +111,31 @@ def _bought(
     touched = [groups] * len(given)
     if setting.parameters.order is Order.LEXICOGRAPHIC and given[0].distances is None:
         touched[0] = 1
-    prices = noisy.budgets(given, Fraction(setting.parameters.epsilon), Split.EQUAL)
-    return noisy.each(given, partition, prices, touched)
+    prices = noisy_microaggregation.budgets(
+        given, Fraction(setting.parameters.epsilon), Split.EQUAL
+    )
+    return noisy_microaggregation.each(given, partition, prices, touched)
 
 
 def _spread(rows: Rows, setting: Setting[Ordered], tools: Tools) -> Spread:
-    given = noisy.spread_axes(rows, setting)
+    given = noisy_microaggregation.spread_axes(rows, setting)
     keys = partial(_keys, names=setting.columns, order=setting.parameters.order.value)
     (groups,) = rows.runs([RunOrder(keys, setting.columns)], setting.parameters.k)
     parts = _bought(setting, given, groups, len(groups.sizes))
-    changes, spendings = noisy.spread_perturbed(tools, parts)
+    changes, spendings = noisy_microaggregation.spread_perturbed(tools, parts)
     return Spread(changes, spendings=spendings, canonical=groups)
 
 
 def _keys(
     table: Table, names: Sequence[str], order: Literal["reference", "lexicographic", "hilbert"]
 ) -> Sequence[NDArray[Any]]:
-    X = noisy.matrix([noisy.axis(table, name) for name in names], Origin.PUBLIC, codes={})
+    X = noisy_microaggregation.matrix(
+        [noisy_microaggregation.axis(table, name) for name in names], Origin.PUBLIC, codes={}
+    )
     return order_keys(X, order)
 
 
-METHOD = noisy.noisy_method(
+METHOD = noisy_microaggregation.noisy_method(
     "insensitive-laplace",
     "Group along a public order and add noise to the centroids (INS, I-MDAV).",
     _run,
@@ -137,5 +145,5 @@ METHOD = noisy.noisy_method(
     forms=(ReleaseForm.CANONICAL, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
     counterexample=counterexample,
     spread=_spread,
-    refuse_spread=noisy.public_only,
+    refuse_spread=noisy_microaggregation.public_only,
 )

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from shoal.core import Claim, ReleaseForm, Status
-from shoal.mechanism.perturb import Purchase
-from shoal.methods import noisy
+from shoal.io.table import Table
+from shoal.mechanism.microaggregate_noise import Purchase
+from shoal.methods._distributed.rows import Rows, RunOrder, Spread
+from shoal.methods._shared import noisy_microaggregation
+from shoal.methods._shared.noisy_microaggregation import NoisyGroups, Split
 from shoal.methods.method import Masked, Pair, Setting, Tools
-from shoal.methods.noisy import NoisyGroups, Split
-from shoal.methods.rows import Rows, RunOrder, Spread
 from shoal.partition import individual_ranking
-from shoal.table import Table
 
 SOURCE = (
     "Sánchez, Domingo-Ferrer and Martínez, Improving the utility of differential privacy via "
@@ -64,43 +64,57 @@ def counterexample(k: int) -> Pair:
 
 
 def _claims(setting: Setting[Ranked]) -> tuple[Claim, ...]:
-    if setting.release_form is ReleaseForm.MARGINALS or noisy.one_list(setting, ranked=True):
-        basis = noisy.LIST_BASIS
-        return (noisy.privacy_claim(setting, Status.PROVED, basis=basis, source=SOURCE),)
+    if setting.release_form is ReleaseForm.MARGINALS or noisy_microaggregation.one_list(
+        setting, ranked=True
+    ):
+        basis = noisy_microaggregation.LIST_BASIS
+        return (
+            noisy_microaggregation.privacy_claim(
+                setting, Status.PROVED, basis=basis, source=SOURCE
+            ),
+        )
     basis = TABLE_BASIS.format(event=counterexample(2).event)
-    return (noisy.privacy_claim(setting, Status.REFUTED, basis=basis, source=noisy.OURS),)
+    return (
+        noisy_microaggregation.privacy_claim(
+            setting, Status.REFUTED, basis=basis, source=noisy_microaggregation.OURS
+        ),
+    )
 
 
 def _run(table: Table, setting: Setting[Ranked], tools: Tools) -> Masked:
     parameters = setting.parameters
-    given = noisy.axes(table, setting, ranked=True)
-    prices = noisy.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
+    given = noisy_microaggregation.axes(table, setting, ranked=True)
+    prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
     parts = [
         (axis, individual_ranking(axis.places, parameters.k), Purchase(axis.name, price))
         for axis, price in zip(given, prices, strict=True)
     ]
-    return Masked(*noisy.perturbed(table, tools, parts, monotone=parameters.isotonic))
+    return Masked(
+        *noisy_microaggregation.perturbed(table, tools, parts, monotone=parameters.isotonic)
+    )
 
 
 def _spread(rows: Rows, setting: Setting[Ranked], tools: Tools) -> Spread:
     parameters = setting.parameters
-    given = noisy.spread_axes(rows, setting, ranked=True)
-    prices = noisy.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
+    given = noisy_microaggregation.spread_axes(rows, setting, ranked=True)
+    prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
     orders = [RunOrder(partial(_unit_key, name=axis.name), (axis.name,)) for axis in given]
     found = rows.runs(orders, parameters.k)
     parts = [
         (axis, groups, Purchase(axis.name, price))
         for axis, groups, price in zip(given, found, prices, strict=True)
     ]
-    changes, spendings = noisy.spread_perturbed(tools, parts, monotone=parameters.isotonic)
+    changes, spendings = noisy_microaggregation.spread_perturbed(
+        tools, parts, monotone=parameters.isotonic
+    )
     return Spread(changes, spendings=spendings)
 
 
 def _unit_key(table: Table, name: str) -> tuple[NDArray[np.int64]]:
-    return (noisy.units_of(table, name, ranked=True),)
+    return (noisy_microaggregation.units_of(table, name, ranked=True),)
 
 
-METHOD = noisy.noisy_method(
+METHOD = noisy_microaggregation.noisy_method(
     "ir-laplace",
     "Rank each column, average blocks of k, add noise to the means (sanchez2014).",
     _run,
@@ -111,5 +125,5 @@ METHOD = noisy.noisy_method(
     must_choose_form=True,
     counterexample=counterexample,
     spread=_spread,
-    refuse_spread=noisy.public_only,
+    refuse_spread=noisy_microaggregation.public_only,
 )

@@ -17,16 +17,16 @@ import numpy as np
 from pydantic import Field
 
 from shoal.core import Claim, ReleaseForm
-from shoal.mechanism.perturb import Purchase
-from shoal.methods import noisy
+from shoal.io.table import Table
+from shoal.mechanism.microaggregate_noise import Purchase
+from shoal.methods._shared import noisy_microaggregation
+from shoal.methods._shared.noisy_microaggregation import NoisyGroups, Split
 from shoal.methods.ir_laplace import TABLE_BASIS
 from shoal.methods.ir_laplace import counterexample as off_the_diagonal
 from shoal.methods.mdav_laplace import CONDITIONAL_BASIS, SOURCE, two_readings
 from shoal.methods.method import Masked, Pair, Setting, Tools
-from shoal.methods.noisy import NoisyGroups, Split
 from shoal.partition import mdav
-from shoal.spec import choice
-from shoal.table import Table
+from shoal.policy.spec import choice
 
 
 class Divided(NoisyGroups):
@@ -55,31 +55,33 @@ def counterexample(k: int) -> Pair:
 
 def _claims(setting: Setting[Divided]) -> tuple[Claim, ...]:
     k = setting.parameters.k
-    if setting.release_form is ReleaseForm.MARGINALS or noisy.one_list(setting, ranked=True):
+    if setting.release_form is ReleaseForm.MARGINALS or noisy_microaggregation.one_list(
+        setting, ranked=True
+    ):
         refutation = f"counterexample: {counterexample(k).event}"
-        return (noisy.list_claim(setting, k, refutation=refutation),)
+        return (noisy_microaggregation.list_claim(setting, k, refutation=refutation),)
     refutation = TABLE_BASIS.format(event=off_the_diagonal(2).event)
     return two_readings(
         setting,
         basis=CONDITIONAL_BASIS,
         source=SOURCE,
         refutation=refutation,
-        assumes=[noisy.FIXED_GROUPS],
+        assumes=[noisy_microaggregation.FIXED_GROUPS],
     )
 
 
 def _run(table: Table, setting: Setting[Divided], tools: Tools) -> Masked:
     parameters = setting.parameters
-    given = noisy.axes(table, setting, ranked=True)
-    prices = noisy.budgets(given, Fraction(parameters.epsilon), parameters.split)
+    given = noisy_microaggregation.axes(table, setting, ranked=True)
+    prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), parameters.split)
     parts = [
         (axis, mdav(axis.places[:, None], parameters.k), Purchase(axis.name, price))
         for axis, price in zip(given, prices, strict=True)
     ]
-    return Masked(*noisy.perturbed(table, tools, parts))
+    return Masked(*noisy_microaggregation.perturbed(table, tools, parts))
 
 
-METHOD = noisy.noisy_method(
+METHOD = noisy_microaggregation.noisy_method(
     "ir-mdav-laplace",
     "MDAV on each column by itself, then noise (soriacomas2017, DP_1 and DP_2).",
     _run,

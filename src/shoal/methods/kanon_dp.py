@@ -12,12 +12,12 @@ values, given the quasi-identifiers and who is in the table; stochastic t-closen
 from dataclasses import replace
 
 from shoal.core import Claim, Kind, Role, Status
-from shoal.mechanism.perturb import Purchase
-from shoal.mechanism.response import responses
-from shoal.methods import noisy, recordwise
+from shoal.io.table import Table
+from shoal.mechanism.microaggregate_noise import Purchase
+from shoal.mechanism.randomised_response import responses
+from shoal.methods._shared import noisy_microaggregation, recordwise
+from shoal.methods._shared.recordwise import Reading, RecordWise
 from shoal.methods.method import TWO_NUMBERS, Masked, Method, Setting, Tools
-from shoal.methods.recordwise import Reading, RecordWise
-from shoal.table import Table
 
 NAME = "kanon-dp"
 
@@ -47,8 +47,8 @@ def _run(table: Table, setting: Setting[RecordWise], tools: Tools) -> Masked:
             )
             table = table.with_codes(name, answers)
         else:
-            part = (noisy.axis(table, name), alone, purchase)
-            table, (spending,) = noisy.perturbed(table, tools, [part])
+            part = (noisy_microaggregation.axis(table, name), alone, purchase)
+            table, (spending,) = noisy_microaggregation.perturbed(table, tools, [part])
         spendings.append(spending)
     return Masked(recordwise.centred(table, setting, partition), tuple(spendings))
 
@@ -57,7 +57,7 @@ METHOD = Method(
     name=NAME,
     summary="Group quasi-identifiers, add noise to each confidential cell (k-anonymity, epsilon).",
     parameters=RecordWise,
-    forms=noisy.LINKED,
+    forms=noisy_microaggregation.LINKED,
     claims=_claims,
     run=_run,
     reference=recordwise.SOURCE,

@@ -1,20 +1,21 @@
 """Plain Laplace noise on every cell: the baseline that microaggregation improves on.
 
 Claim: epsilon, proved, row-aligned or shuffled. Changing a record changes its own row only, in each
-protected column by at most the width of the public bounds, and each column's noise has scale
-width / epsilon_j with the epsilon_j adding up to epsilon; a nominal cell is chosen at price
-epsilon_j. Public columns may stand beside it: they are the same in both tables. A person of exactly
-r rows changes r of them, so that a row's noise is paid with epsilon / r (`shoal.methods.persons`).
+protected column by at most the width of the public bounds, and each column's noise has scale width
+/ epsilon_j with the epsilon_j adding up to epsilon; a nominal cell is chosen at price epsilon_j.
+Public columns may stand beside it: they are the same in both tables. A person of exactly r rows
+changes r of them, so that a row's noise is paid with epsilon / r
+(`shoal.methods._shared.contributions`).
 """
 
 import numpy as np
 
 from shoal.core import Claim, Partition, Status
-from shoal.methods import noisy, persons
+from shoal.io.table import Table
+from shoal.methods._distributed.rows import Rows, Spread
+from shoal.methods._shared import contributions, noisy_microaggregation
+from shoal.methods._shared.noisy_microaggregation import Noisy, Split
 from shoal.methods.method import Masked, Method, Setting, Several, Tools
-from shoal.methods.noisy import Noisy, Split
-from shoal.methods.rows import Rows, Spread
-from shoal.table import Table
 
 SOURCE = (
     "Dwork, McSherry, Nissim and Smith, Calibrating noise to sensitivity in private data analysis, "
@@ -23,7 +24,7 @@ SOURCE = (
 
 
 def _claims(setting: Setting[Noisy]) -> tuple[Claim, ...]:
-    claim = noisy.privacy_claim(
+    claim = noisy_microaggregation.privacy_claim(
         setting,
         Status.PROVED,
         basis="a record changes its own row only, and each column's noise is scaled to its width",
@@ -33,36 +34,38 @@ def _claims(setting: Setting[Noisy]) -> tuple[Claim, ...]:
 
 
 def _run(table: Table, setting: Setting[Noisy], tools: Tools) -> Masked:
-    given = noisy.axes(table, setting)
+    given = noisy_microaggregation.axes(table, setting)
     alone = Partition(np.arange(len(table)))
-    prices = noisy.budgets(given, persons.row_epsilon(setting), Split.EQUAL)
-    protected, spent = noisy.perturbed(table, tools, noisy.each(given, alone, prices))
-    return Masked(protected, persons.restated(spent, setting))
+    prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
+    protected, spent = noisy_microaggregation.perturbed(
+        table, tools, noisy_microaggregation.each(given, alone, prices)
+    )
+    return Masked(protected, contributions.restated(spent, setting))
 
 
 def _spread(rows: Rows, setting: Setting[Noisy], tools: Tools) -> Spread:
     """Every record is a group: its cells come to the driver as whole numbers and go back noisy."""
-    given = noisy.spread_axes(rows, setting)
-    prices = noisy.budgets(given, persons.row_epsilon(setting), Split.EQUAL)
-    parts = noisy.each(given, rows.singly(), prices)
-    changes, spendings = noisy.spread_perturbed(tools, parts)
-    return Spread(changes, spendings=persons.restated(spendings, setting))
+    given = noisy_microaggregation.spread_axes(rows, setting)
+    prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
+    parts = noisy_microaggregation.each(given, rows.singly(), prices)
+    changes, spendings = noisy_microaggregation.spread_perturbed(tools, parts)
+    return Spread(changes, spendings=contributions.restated(spendings, setting))
 
 
 METHOD = Method(
     name="laplace",
     summary="Add Laplace noise to every cell (differential privacy; the baseline).",
     parameters=Noisy,
-    forms=noisy.LINKED,
+    forms=noisy_microaggregation.LINKED,
     claims=_claims,
     run=_run,
     reference=SOURCE,
     example={"epsilon": 1},
-    default_columns=noisy.protected_columns,
-    refuse=noisy.refuse,
+    default_columns=noisy_microaggregation.protected_columns,
+    refuse=noisy_microaggregation.refuse,
     noisy=True,
     several=Several.EXACT,
     sort_by=lambda _setting: (),
     spread=_spread,
-    refuse_spread=noisy.public_only,
+    refuse_spread=noisy_microaggregation.public_only,
 )

@@ -1,14 +1,11 @@
 """Noisy tables of the columns, and rows from the distribution of greatest entropy near them.
 
 Claim: epsilon, proved, for change-one neighbours; the theorem and the plan (which tables, how many
-groups, which share of epsilon) are in `shoal.mechanism.maxent`, and `shoal.methods.synthetic` says
-what happens around it.
+groups, which share of epsilon) are in `shoal.synthesis.maxent.generate`, and
+`shoal.methods._shared.synthesis` says what happens around it.
 """
 
-from shoal.mechanism.attributes import Drawn
-from shoal.mechanism.maxent import Plan, maxent
-from shoal.methods.method import Setting, Tools
-from shoal.methods.synthetic import (
+from shoal.methods._shared.synthesis import (
     COVERS,
     MARGINALS,
     PRIVTREE,
@@ -17,6 +14,9 @@ from shoal.methods.synthetic import (
     anywhere,
     synthetic_method,
 )
+from shoal.methods.method import Setting, Tools
+from shoal.synthesis.domain import Drawn
+from shoal.synthesis.maxent.generate import Plan, maxent
 
 
 def draw(task: Task, tools: Tools, *, tables: Plan | None = None) -> Drawn:

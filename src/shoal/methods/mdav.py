@@ -12,12 +12,13 @@ from pydantic import Field
 
 from shoal.core import Kind, Partition
 from shoal.errors import InputError
-from shoal.methods import cells, grouping
-from shoal.methods.grouping import Floats, Grouping
+from shoal.io.table import Table
+from shoal.methods._distributed import blockwise
+from shoal.methods._distributed.rows import Rows, Spread
+from shoal.methods._shared import microaggregation
+from shoal.methods._shared.microaggregation import Floats, Grouping
 from shoal.methods.method import Masked, Setting, Tools
-from shoal.methods.rows import Rows, Spread
 from shoal.partition import blocks, mdav
-from shoal.table import Table
 
 SOURCE = (
     "Domingo-Ferrer and Torra, Ordinal, continuous and heterogeneous k-anonymity through "
@@ -69,9 +70,11 @@ def within_blocks(
 
 def _run(table: Table, setting: Setting[Blocked], tools: Tools) -> Masked:
     if setting.parameters.blocks is not None:
-        return grouping.masked(table, setting, within_blocks(table, setting, tools, mdav))
+        return microaggregation.masked(table, setting, within_blocks(table, setting, tools, mdav))
     X = table.matrix(setting.columns)
-    return grouping.masked(table, setting, mdav(X, setting.parameters.k, progress=tools.progress))
+    return microaggregation.masked(
+        table, setting, mdav(X, setting.parameters.k, progress=tools.progress)
+    )
 
 
 def refuse_spread(setting: Setting[Blocked]) -> None:
@@ -84,10 +87,10 @@ def refuse_spread(setting: Setting[Blocked]) -> None:
 
 
 def _spread(rows: Rows, setting: Setting[Blocked], tools: Tools) -> Spread:
-    return cells.spread(rows, setting, tools, mdav)
+    return blockwise.spread(rows, setting, tools, mdav)
 
 
-METHOD = grouping.joint_method(
+METHOD = microaggregation.joint_method(
     "mdav",
     "Group k similar records and release the group's centre (k-anonymity).",
     _run,
@@ -96,5 +99,5 @@ METHOD = grouping.joint_method(
     refuse=refuse,
     spread=_spread,
     refuse_spread=refuse_spread,
-    approximate=cells.APPROXIMATE,
+    approximate=blockwise.APPROXIMATE,
 )

@@ -28,15 +28,15 @@ from pydantic import Field
 
 from shoal.core import Claim, Partition, Status
 from shoal.errors import InputError
-from shoal.methods import noisy
+from shoal.io.table import Table
+from shoal.methods._shared import noisy_microaggregation
+from shoal.methods._shared.noisy_microaggregation import Axis, Noisy, Origin, Split
 from shoal.methods.method import Masked, Pair, Setting, Tools
-from shoal.methods.noisy import Axis, Noisy, Origin, Split
 from shoal.partition import mdav, noise_aware
-from shoal.spec import Epsilon, Size, choice
-from shoal.table import Table
+from shoal.policy.spec import Epsilon, Size, choice
 
 if TYPE_CHECKING:
-    from shoal.mechanism.perturb import Purchase
+    from shoal.mechanism.microaggregate_noise import Purchase
 
 SOURCE = (
     "Soria-Comas and Domingo-Ferrer, Differentially private data sets based on microaggregation "
@@ -97,7 +97,7 @@ def two_readings(
 ) -> tuple[Claim, ...]:
     """The authors' reading, with its assumption, and the reading for the original records."""
     return (
-        noisy.privacy_claim(
+        noisy_microaggregation.privacy_claim(
             setting,
             Status.CONDITIONAL,
             basis=basis,
@@ -105,7 +105,9 @@ def two_readings(
             assumes=assumes,
             epsilon=epsilon,
         ),
-        noisy.privacy_claim(setting, Status.REFUTED, basis=refutation, source=noisy.OURS),
+        noisy_microaggregation.privacy_claim(
+            setting, Status.REFUTED, basis=refutation, source=noisy_microaggregation.OURS
+        ),
     )
 
 
@@ -115,13 +117,16 @@ def one_column_claims(setting: Setting[Noisy], k: int) -> tuple[Claim, ...]:
         "counterexample: of 4k + 1 records at the two ends of a column the larger group is the "
         "majority's; one record turns it over, and group sums move by 2k + 1 widths"
     )
-    return (noisy.list_claim(setting, k, refutation=refutation),)
+    return (noisy_microaggregation.list_claim(setting, k, refutation=refutation),)
 
 
 def _claims(setting: Setting[Perturbed]) -> tuple[Claim, ...]:
     k = setting.parameters.k
-    if noisy.one_list(setting) and k is not None:
-        return (*one_column_claims(setting, k), noisy.shared_rows(setting, k, SOURCE))
+    if noisy_microaggregation.one_list(setting) and k is not None:
+        return (
+            *one_column_claims(setting, k),
+            noisy_microaggregation.shared_rows(setting, k, SOURCE),
+        )
     refutation = (
         "counterexample, for the original records: groups follow the data, and the release shows "
         f"them; {counterexample(2).event}"
@@ -131,15 +136,15 @@ def _claims(setting: Setting[Perturbed]) -> tuple[Claim, ...]:
         basis=CONDITIONAL_BASIS,
         source=SOURCE,
         refutation=refutation,
-        assumes=[noisy.FIXED_GROUPS],
+        assumes=[noisy_microaggregation.FIXED_GROUPS],
     )
     if k is None or setting.parameters.groups:
         return claims
-    return (*claims, noisy.shared_rows(setting, k, SOURCE))
+    return (*claims, noisy_microaggregation.shared_rows(setting, k, SOURCE))
 
 
 def _refuse(setting: Setting[Perturbed]) -> None:
-    noisy.no_public_columns(setting)
+    noisy_microaggregation.no_public_columns(setting)
     parameters = setting.parameters
     if (parameters.k is None) is not parameters.adaptive:
         raise InputError("[protect]: expected either k or adaptive = true.")
@@ -165,20 +170,24 @@ def _refuse(setting: Setting[Perturbed]) -> None:
 
 def _run(table: Table, setting: Setting[Perturbed], tools: Tools) -> Masked:
     parameters = setting.parameters
-    given = noisy.axes(table, setting)
+    given = noisy_microaggregation.axes(table, setting)
     sets = parameters.groups or [list(setting.columns)]
     parts: list[tuple[Axis, Partition, Purchase]] = []
     partition = None
     for number, names in enumerate(sets):
         chosen = [axis for axis in given if axis.name in names]
         price = _price(parameters, number, chosen, given)
-        X = noisy.matrix(chosen, parameters.scale, codes=noisy.nominal_codes(table, chosen))
+        X = noisy_microaggregation.matrix(
+            chosen, parameters.scale, codes=noisy_microaggregation.nominal_codes(table, chosen)
+        )
         if parameters.k is None:
             partition = noise_aware(X, _expected_noise(chosen, price), progress=tools.progress)
         else:
             partition = mdav(X, parameters.k, progress=tools.progress)
-        parts += noisy.each(chosen, partition, noisy.budgets(chosen, price, Split.PROPORTIONAL))
-    return Masked(*noisy.perturbed(table, tools, parts))
+        parts += noisy_microaggregation.each(
+            chosen, partition, noisy_microaggregation.budgets(chosen, price, Split.PROPORTIONAL)
+        )
+    return Masked(*noisy_microaggregation.perturbed(table, tools, parts))
 
 
 def _price(
@@ -199,7 +208,7 @@ def _expected_noise(chosen: Sequence[Axis], price: Fraction) -> float:
     return float(sum(2 * (total / (axis.width * price)) ** 2 for axis in chosen))
 
 
-METHOD = noisy.noisy_method(
+METHOD = noisy_microaggregation.noisy_method(
     "mdav-laplace",
     "Group records by MDAV and add noise to the centroids (soriacomas2017).",
     _run,

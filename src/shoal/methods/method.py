@@ -24,8 +24,8 @@ from shoal.core import (
     Spending,
     silent,
 )
-from shoal.methods.rows import Rows, Spread
-from shoal.table import Table
+from shoal.io.table import Table
+from shoal.methods._distributed.rows import Rows, Spread
 
 
 class Parameters(BaseModel):

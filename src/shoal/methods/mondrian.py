@@ -6,8 +6,8 @@ both sides have them; and records of a leaf share every released value. Two leav
 released values are one class, and all these models are kept by merging classes.
 
 `output = "intervals"` writes for each leaf the range of its own records, a taxonomy's lowest common
-ancestor, or a set; `output = "centroids"` writes the group's centre, as `mdav` does;
-`output = "tree"` writes the cells of the cuts as boxes with exact counts, see `shoal.leaves`.
+ancestor, or a set; `output = "centroids"` writes the group's centre, as `mdav` does; `output =
+"tree"` writes the cells of the cuts as boxes with exact counts, see `shoal.io.decomposition_table`.
 
 `suppress` leaves rows out so that the rest is generalised less. A first pass, steered by k alone,
 finds the leaves whose records lose most; some are dropped whole, and a second pass cuts the rest
@@ -35,7 +35,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from shoal import leaves
 from shoal.core import (
     Claim,
     Distance,
@@ -48,15 +47,17 @@ from shoal.core import (
     shown,
 )
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
-from shoal.methods import cells, grouping, levels, whole_persons
-from shoal.methods.grouping import Grouping
+from shoal.io import decomposition_table
+from shoal.io.table import Table
+from shoal.methods._distributed import blockwise, mondrian
+from shoal.methods._distributed.rows import Rows, Spread
+from shoal.methods._shared import microaggregation, whole_persons
+from shoal.methods._shared.encoding import Values, levels_of, places, way
+from shoal.methods._shared.microaggregation import Grouping
+from shoal.methods._shared.recode import Aggregate, generalise
 from shoal.methods.method import Masked, Method, Setting, Tools
-from shoal.methods.rows import Rows, Spread
-from shoal.methods.rulers import Values, levels_of, places, way
 from shoal.partition import Choice, Requirement, Tree, mondrian_tree, unmet
-from shoal.recode import Aggregate, generalise
-from shoal.spec import MOST, Number, choice
-from shoal.table import Table
+from shoal.policy.spec import MOST, Number, choice
 
 Ints = NDArray[np.int64]
 
@@ -117,7 +118,7 @@ def counted_column(setting: Setting[Cuts]) -> str | None:
 
 
 def _claims(setting: Setting[Cuts]) -> tuple[Claim, ...]:
-    (k_anonymity,) = grouping.joint_claims(SOURCE)(setting)
+    (k_anonymity,) = microaggregation.joint_claims(SOURCE)(setting)
     if setting.parameters.output is Output.TREE:
         boxes = "by construction: every box of these columns counts at least k records"
         k_anonymity = replace(k_anonymity, basis=boxes)
@@ -142,7 +143,7 @@ def _not_claimed(setting: Setting[Cuts]) -> tuple[str, ...]:
     texts: list[str] = []
     if parameters.output is not Output.TREE:
         steered = {name for guarantee in steering(setting) for name in guarantee.columns}
-        texts += grouping.bare_columns(setting, besides=steered)
+        texts += microaggregation.bare_columns(setting, besides=steered)
     elif counted is not None:
         texts.append(
             f"Counts of {counted} are exact: where all records of a box share a value, it is known "
@@ -288,11 +289,13 @@ def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
             "Bring the table to one row per person, or choose intervals or centroids."
         )
     if parameters.output is Output.TREE:
-        boxes = leaves.of_tree(rest, setting.columns, tree, count=counted_column(setting))
+        boxes = decomposition_table.of_tree(
+            rest, setting.columns, tree, count=counted_column(setting)
+        )
         return Masked(boxes, kept=kept)
     require = [_requirement(rest, guarantee) for guarantee in steering(setting)]
     if parameters.output is Output.CENTROIDS:
-        masked = grouping.masked(rest, setting, tree.partition, require=require)
+        masked = microaggregation.masked(rest, setting, tree.partition, require=require)
         return replace(masked, kept=kept)
     made, _ = whole_persons.released(
         rest,
@@ -411,15 +414,15 @@ def _spread(rows: Rows, setting: Setting[Cuts], tools: Tools) -> Spread:
     parameters, columns = setting.parameters, setting.columns
     intervals = parameters.output is Output.INTERVALS
     medoid = not intervals and parameters.aggregate is Aggregate.MEDOID
-    scales = cells.scales_of(rows, columns) if medoid else None
+    scales = blockwise.scales_of(rows, columns) if medoid else None
 
     def release(table: Table, partition: Partition) -> Table:
         if intervals:
             return generalise(table, columns, partition)
-        return cells.recoded(table, columns, partition, parameters, scales)
+        return blockwise.recoded(table, columns, partition, parameters, scales)
 
     halt = None if parameters.halt_beyond is None else halting(setting)
-    asked = levels.Asked(
+    asked = mondrian.Asked(
         columns,
         parameters.k,
         tuple(steering(setting)),
@@ -428,14 +431,14 @@ def _spread(rows: Rows, setting: Setting[Cuts], tools: Tools) -> Spread:
         max_height=parameters.max_height,
         covers=intervals,
     )
-    return levels.spread(rows, asked, release, tools)
+    return mondrian.spread(rows, asked, release, tools)
 
 
 METHOD = Method(
     name="mondrian",
     summary="Cut space at medians into groups of k or more, steered by l and t (k-anonymity).",
     parameters=Cuts,
-    forms=(*grouping.FORMS, ReleaseForm.TREE),
+    forms=(*microaggregation.FORMS, ReleaseForm.TREE),
     claims=_claims,
     run=_run,
     reference=SOURCE,
@@ -445,5 +448,5 @@ METHOD = Method(
     form_of=lambda cuts: ReleaseForm.TREE if cuts.output is Output.TREE else None,
     spread=_spread,
     refuse_spread=_refuse_spread,
-    approximate=levels.APPROXIMATE,
+    approximate=mondrian.APPROXIMATE,
 )

@@ -22,12 +22,12 @@ import numpy as np
 
 from shoal.core import Claim, Column, Kind, Role, Status
 from shoal.errors import InputError
-from shoal.mechanism.perturb import Purchase
-from shoal.mechanism.response import posterior, redrawn, response_matrix, responses
-from shoal.methods import noisy, recordwise
+from shoal.io.table import Table
+from shoal.mechanism.microaggregate_noise import Purchase
+from shoal.mechanism.randomised_response import posterior, redrawn, response_matrix, responses
+from shoal.methods._shared import noisy_microaggregation, recordwise
+from shoal.methods._shared.recordwise import Reading, RecordWise
 from shoal.methods.method import TWO_NUMBERS, Masked, Method, Pair, Setting, Tools
-from shoal.methods.recordwise import Reading, RecordWise
-from shoal.table import Table
 
 NAME = "pram"
 REFERENCE = (
@@ -95,7 +95,7 @@ METHOD = Method(
     name=NAME,
     summary="Group quasi-identifiers, redraw confidential categories by invariant PRAM.",
     parameters=RecordWise,
-    forms=noisy.LINKED,
+    forms=noisy_microaggregation.LINKED,
     claims=_claims,
     run=_run,
     reference=REFERENCE,

@@ -1,19 +1,20 @@
 """PrivTree: space is halved where people are, boxes are counted with noise, rows drawn from them.
 
-Claim: epsilon, proved, for change-one neighbours; the theorem is in `shoal.mechanism.boxes`, and
-`shoal.methods.synthetic` says what happens around it. The depth is not bounded beforehand: a box is
-halved while its noisy count, less a penalty for its depth, exceeds `theta`.
+Claim: epsilon, proved, for change-one neighbours; the theorem is in
+`shoal.synthesis.adaptive_tree`, and `shoal.methods._shared.synthesis` says what happens around it.
+The depth is not bounded beforehand: a box is halved while its noisy count, less a penalty for its
+depth, exceeds `theta`.
 """
 
 from typing import Annotated
 
 from pydantic import Field
 
-from shoal.mechanism.attributes import Drawn
-from shoal.mechanism.privtree import Fill, privtree
+from shoal.methods._shared.synthesis import PRIVTREE, Drawing, Task, anywhere, synthetic_method
 from shoal.methods.method import Setting, Tools
-from shoal.methods.synthetic import PRIVTREE, Drawing, Task, anywhere, synthetic_method
-from shoal.spec import choice
+from shoal.policy.spec import choice
+from shoal.synthesis.domain import Drawn
+from shoal.synthesis.privtree import Fill, privtree
 
 
 class TreeDrawing(Drawing):

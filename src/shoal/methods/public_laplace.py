@@ -11,13 +11,13 @@ Ties between equal public records go by the order of the file, never by a protec
 
 from shoal.core import Claim, Partition, ReleaseForm, Status
 from shoal.errors import InputError
-from shoal.methods import noisy, persons
+from shoal.io.table import Table
+from shoal.methods._distributed.rows import Rows, Spread
+from shoal.methods._shared import contributions, noisy_microaggregation
+from shoal.methods._shared.noisy_microaggregation import NoisyGroups, Split
 from shoal.methods.mdav_laplace import SOURCE
 from shoal.methods.method import Masked, Setting, Several, Tools
-from shoal.methods.noisy import NoisyGroups, Split
-from shoal.methods.rows import Rows, Spread
 from shoal.partition import mdav
-from shoal.table import Table
 
 
 def _public(setting: Setting[NoisyGroups]) -> tuple[str, ...]:
@@ -25,14 +25,16 @@ def _public(setting: Setting[NoisyGroups]) -> tuple[str, ...]:
 
 
 def _claims(setting: Setting[NoisyGroups]) -> tuple[Claim, ...]:
-    claim = noisy.privacy_claim(
+    claim = noisy_microaggregation.privacy_claim(
         setting,
         Status.PROVED,
         basis="groups form from public columns alone and so are the same in both tables; a record "
         "moves one group's sums, by at most the widths",
-        source=f"{noisy.OURS}; after {SOURCE}, Proposition 2",
+        source=f"{noisy_microaggregation.OURS}; after {SOURCE}, Proposition 2",
         invariants=["who is in the table"],
-        assumes=[] if setting.release_form is ReleaseForm.ROW_ALIGNED else [noisy.FILE_ORDER],
+        assumes=[]
+        if setting.release_form is ReleaseForm.ROW_ALIGNED
+        else [noisy_microaggregation.FILE_ORDER],
     )
     return (claim,)
 
@@ -46,7 +48,7 @@ def _not_claimed(setting: Setting[NoisyGroups]) -> tuple[str, ...]:
 
 
 def _refuse(setting: Setting[NoisyGroups]) -> None:
-    noisy.refuse(setting)
+    noisy_microaggregation.refuse(setting)
     schema = setting.schema
     typed = [name for name in _public(setting) if schema[name].kind is not None]
     if not typed:
@@ -58,20 +60,22 @@ def _refuse(setting: Setting[NoisyGroups]) -> None:
 
 def _run(table: Table, setting: Setting[NoisyGroups], tools: Tools) -> Masked:
     partition = _grouped(table, setting, tools)
-    given = noisy.axes(table, setting)
-    prices = noisy.budgets(given, persons.row_epsilon(setting), Split.EQUAL)
-    protected, spent = noisy.perturbed(table, tools, noisy.each(given, partition, prices))
-    return Masked(protected, persons.restated(spent, setting))
+    given = noisy_microaggregation.axes(table, setting)
+    prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
+    protected, spent = noisy_microaggregation.perturbed(
+        table, tools, noisy_microaggregation.each(given, partition, prices)
+    )
+    return Masked(protected, contributions.restated(spent, setting))
 
 
 def _spread(rows: Rows, setting: Setting[NoisyGroups], tools: Tools) -> Spread:
     """The public columns alone come to the driver, which groups them as one machine does."""
     partition = _grouped(rows.bring(_grouping(setting)), setting, tools)
-    given = noisy.spread_axes(rows, setting)
-    prices = noisy.budgets(given, persons.row_epsilon(setting), Split.EQUAL)
-    parts = noisy.each(given, rows.grouped(partition), prices)
-    changes, spendings = noisy.spread_perturbed(tools, parts)
-    return Spread(changes, spendings=persons.restated(spendings, setting))
+    given = noisy_microaggregation.spread_axes(rows, setting)
+    prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
+    parts = noisy_microaggregation.each(given, rows.grouped(partition), prices)
+    changes, spendings = noisy_microaggregation.spread_perturbed(tools, parts)
+    return Spread(changes, spendings=contributions.restated(spendings, setting))
 
 
 def _grouping(setting: Setting[NoisyGroups]) -> list[str]:
@@ -84,7 +88,7 @@ def _grouped(table: Table, setting: Setting[NoisyGroups], tools: Tools) -> Parti
     return mdav(X, setting.parameters.k, progress=tools.progress)
 
 
-METHOD = noisy.noisy_method(
+METHOD = noisy_microaggregation.noisy_method(
     "public-laplace",
     "Group by public columns and add noise to the others' means (differential privacy).",
     _run,
@@ -97,5 +101,5 @@ METHOD = noisy.noisy_method(
     sort_by=_public,
     several=Several.EXACT,
     spread=_spread,
-    refuse_spread=noisy.public_only,
+    refuse_spread=noisy_microaggregation.public_only,
 )

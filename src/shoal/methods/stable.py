@@ -5,11 +5,11 @@ The published Algorithm 1 takes two neighbouring tables and groups the second on
 groups of MDAV. Claim: k-anonymity of the protected columns together, proved (see `grouping`).
 """
 
-from shoal.methods import grouping
-from shoal.methods.grouping import Grouping
+from shoal.io.table import Table
+from shoal.methods._shared import microaggregation
+from shoal.methods._shared.microaggregation import Grouping
 from shoal.methods.method import Masked, Setting, Tools
 from shoal.partition import mdav
-from shoal.table import Table
 
 SOURCE = (
     "Iftikhar, Wang and Lin, Publishing differentially private datasets via stable "
@@ -19,10 +19,12 @@ SOURCE = (
 
 def _run(table: Table, setting: Setting[Grouping], tools: Tools) -> Masked:
     X = table.matrix(setting.columns)
-    return grouping.masked(table, setting, mdav(X, setting.parameters.k, progress=tools.progress))
+    return microaggregation.masked(
+        table, setting, mdav(X, setting.parameters.k, progress=tools.progress)
+    )
 
 
-METHOD = grouping.joint_method(
+METHOD = microaggregation.joint_method(
     "stable",
     "Stable microaggregation; on a single table it is mdav (k-anonymity).",
     _run,

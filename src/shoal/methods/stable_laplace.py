@@ -20,14 +20,14 @@ from typing import Annotated
 from pydantic import Field
 
 from shoal.core import Claim
-from shoal.methods import noisy
+from shoal.io.table import Table
+from shoal.methods._shared import noisy_microaggregation
+from shoal.methods._shared.noisy_microaggregation import Scaled, Split
 from shoal.methods.mdav_laplace import counterexample, one_column_claims, two_readings
 from shoal.methods.method import Masked, Setting, Tools
-from shoal.methods.noisy import Scaled, Split
 from shoal.methods.stable import SOURCE
 from shoal.partition import mdav
-from shoal.spec import choice
-from shoal.table import Table
+from shoal.policy.spec import choice
 
 
 class Reading(StrEnum):
@@ -48,8 +48,11 @@ class Stable(Scaled):
 
 def _claims(setting: Setting[Stable]) -> tuple[Claim, ...]:
     k = setting.parameters.k
-    if noisy.one_list(setting):
-        return (*one_column_claims(setting, k), noisy.shared_rows(setting, k, SOURCE))
+    if noisy_microaggregation.one_list(setting):
+        return (
+            *one_column_claims(setting, k),
+            noisy_microaggregation.shared_rows(setting, k, SOURCE),
+        )
     stated = Fraction(setting.parameters.epsilon)
     per_attribute = setting.parameters.sensitivity is Reading.PER_ATTRIBUTE
     claims = two_readings(
@@ -62,25 +65,27 @@ def _claims(setting: Setting[Stable]) -> tuple[Claim, ...]:
         f"groups each as MDAV does; {counterexample(2).event} (here, for 4 / k)",
         assumes=["the neighbouring table is grouped after this one, as Algorithm 1 does"],
     )
-    return (*claims, noisy.shared_rows(setting, k, SOURCE))
+    return (*claims, noisy_microaggregation.shared_rows(setting, k, SOURCE))
 
 
 def _run(table: Table, setting: Setting[Stable], tools: Tools) -> Masked:
     parameters = setting.parameters
-    given = noisy.axes(table, setting)
-    X = noisy.matrix(given, parameters.scale, codes=noisy.nominal_codes(table, given))
+    given = noisy_microaggregation.axes(table, setting)
+    X = noisy_microaggregation.matrix(
+        given, parameters.scale, codes=noisy_microaggregation.nominal_codes(table, given)
+    )
     partition = mdav(X, parameters.k, progress=tools.progress)
     epsilon = Fraction(parameters.epsilon)
     if parameters.sensitivity is Reading.SUMMED:
-        prices = noisy.budgets(given, epsilon, Split.PROPORTIONAL)
+        prices = noisy_microaggregation.budgets(given, epsilon, Split.PROPORTIONAL)
     else:
         # As published: each column is noised for the whole epsilon, which the ledger sums up.
         prices = [epsilon] * len(given)
-    parts = noisy.each(given, partition, prices, touched=2)
-    return Masked(*noisy.perturbed(table, tools, parts))
+    parts = noisy_microaggregation.each(given, partition, prices, touched=2)
+    return Masked(*noisy_microaggregation.perturbed(table, tools, parts))
 
 
-METHOD = noisy.noisy_method(
+METHOD = noisy_microaggregation.noisy_method(
     "stable-laplace",
     "Group records by MDAV and add noise for two changed groups (iftikhar2019).",
     _run,

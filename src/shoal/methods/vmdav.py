@@ -9,13 +9,14 @@ from typing import Annotated
 from pydantic import Field
 
 from shoal.core import Partition
-from shoal.methods import cells, grouping
+from shoal.io.table import Table
+from shoal.methods._distributed import blockwise
+from shoal.methods._distributed.rows import Rows, Spread
+from shoal.methods._shared import microaggregation
 from shoal.methods.mdav import Blocked, refuse, refuse_spread, within_blocks
 from shoal.methods.method import Masked, Setting, Tools
-from shoal.methods.rows import Rows, Spread
 from shoal.partition import vmdav
-from shoal.spec import MOST, Number
-from shoal.table import Table
+from shoal.policy.spec import MOST, Number
 
 SOURCE = (
     "Solanas and Martínez-Ballesté, V-MDAV: a multivariate microaggregation with variable group "
@@ -36,9 +37,11 @@ class Variable(Blocked):
 def _run(table: Table, setting: Setting[Variable], tools: Tools) -> Masked:
     method = _method(setting)
     if setting.parameters.blocks is not None:
-        return grouping.masked(table, setting, within_blocks(table, setting, tools, method))
+        return microaggregation.masked(table, setting, within_blocks(table, setting, tools, method))
     X = table.matrix(setting.columns)
-    return grouping.masked(table, setting, method(X, setting.parameters.k, progress=tools.progress))
+    return microaggregation.masked(
+        table, setting, method(X, setting.parameters.k, progress=tools.progress)
+    )
 
 
 def _method(setting: Setting[Variable]) -> partial[Partition]:
@@ -47,10 +50,10 @@ def _method(setting: Setting[Variable]) -> partial[Partition]:
 
 
 def _spread(rows: Rows, setting: Setting[Variable], tools: Tools) -> Spread:
-    return cells.spread(rows, setting, tools, _method(setting))
+    return blockwise.spread(rows, setting, tools, _method(setting))
 
 
-METHOD = grouping.joint_method(
+METHOD = microaggregation.joint_method(
     "vmdav",
     "Like mdav, with groups that grow where records lie close (k-anonymity).",
     _run,
@@ -59,5 +62,5 @@ METHOD = grouping.joint_method(
     refuse=refuse,
     spread=_spread,
     refuse_spread=refuse_spread,
-    approximate=cells.APPROXIMATE,
+    approximate=blockwise.APPROXIMATE,
 )

@@ -4,9 +4,15 @@ Every function breaks ties by the lowest index, leaves its input as it is and ra
 `InputError` for what it cannot group.
 """
 
-from shoal.compiling import compile_notice
-from shoal.partition.bucketing import joint_buckets, rank_buckets
-from shoal.partition.buckets import Bucketed, Sizes, buckets, class_sizes, count_bounds, merge_close
+from shoal.core.jit import compile_notice
+from shoal.partition.bucketization import (
+    Bucketed,
+    Sizes,
+    buckets,
+    class_sizes,
+    count_bounds,
+    merge_close,
+)
 from shoal.partition.insensitive import insensitive
 from shoal.partition.marginality import marginality, marginality_order, path_lengths
 from shoal.partition.mdav import mdav
@@ -29,6 +35,7 @@ from shoal.partition.univariate import (
     optimal_ranking,
     optimal_rankings,
 )
+from shoal.partition.value_buckets import joint_buckets, rank_buckets
 from shoal.partition.vmdav import vmdav
 from shoal.partition.warmup import warmup
 

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.core import Partition
 from shoal.errors import InputError, did_you_mean
+from shoal.partition._exact_scale import squared_distances
 from shoal.partition._input import Floats, Ints, group_size, matrix
-from shoal.partition._scale import squared_distances
 
 Order = Literal["reference", "lexicographic", "hilbert"]
 

@@ -4,10 +4,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.core import Partition, Progress, silent
+from shoal.partition._exact_scale import unit_scaled
 from shoal.partition._input import Floats, Ints, group_size, matrix
-from shoal.partition._kernels_brute import brute_rounds
-from shoal.partition._kernels_tree import plant, tree_rounds
-from shoal.partition._scale import unit_scaled
+from shoal.partition.kernels.mdav_brute import brute_rounds
+from shoal.partition.kernels.mdav_tree import plant, tree_rounds
 
 
 def mdav(X: ArrayLike, k: int, *, progress: Progress = silent) -> Partition:

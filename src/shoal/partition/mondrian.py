@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.core import Diversity, LDiversity, Partition, Progress, silent, whole_numbers
 from shoal.errors import InputError
 from shoal.partition._input import Floats, Ints, group_size, matrix
-from shoal.partition._kernels_mondrian import Leaves, Options, grow
-from shoal.partition._kernels_rules import Rules
+from shoal.partition.kernels.mondrian import Leaves, Options, grow
+from shoal.partition.kernels.requirement import Rules
 from shoal.partition.mdav import mdav
 from shoal.partition.requirement import Requirement, compiled, refused
 

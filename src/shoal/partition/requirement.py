@@ -10,9 +10,9 @@ import numpy as np
 
 from shoal.core import Distance, Diversity, LDiversity, TCloseness, whole_numbers
 from shoal.errors import InputError
-from shoal.partition import _kernels_rules as kernels
 from shoal.partition._input import Ints
-from shoal.partition._kernels_rules import Rules, meets
+from shoal.partition.kernels import requirement as kernels
+from shoal.partition.kernels.requirement import Rules, meets
 
 _WIDE = 2**62
 

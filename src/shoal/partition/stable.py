@@ -9,8 +9,8 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from shoal.core import Partition
 from shoal.errors import InputError
+from shoal.partition._exact_scale import unit_scaled
 from shoal.partition._input import Floats, Ints, group_size, matrix
-from shoal.partition._scale import unit_scaled
 from shoal.partition.mdav import mdav
 
 

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.core import Partition
+from shoal.partition._exact_scale import unit_scaled
 from shoal.partition._input import Floats, column, group_size, matrix
-from shoal.partition._kernels_rank import label_by_rank, label_runs, optimal_ends, rank_order
-from shoal.partition._scale import unit_scaled
+from shoal.partition.kernels.univariate import label_by_rank, label_runs, optimal_ends, rank_order
 
 _LONG = 1 << 16
 """From here on compiling a radix sort pays, and numpy's is the slower one."""

@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 
 from shoal.core import Partition, Progress, silent
 from shoal.errors import InputError
+from shoal.partition._exact_scale import centroids, squared_distances, unit_scaled, within_squares
 from shoal.partition._input import Floats, Ints, group_size, matrix
-from shoal.partition._kernels_tree import plant
-from shoal.partition._kernels_variable import variable_groups
-from shoal.partition._scale import centroids, squared_distances, unit_scaled, within_squares
+from shoal.partition.kernels.mdav_tree import plant
+from shoal.partition.kernels.variable_size import variable_groups
 
 GAMMAS = (0.0, 0.2, 0.5, 0.8, 1.0, 1.1, 1.5, 2.0, 3.0)
 _LEAF = 32

@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 
 from shoal.core import Diversity, LDiversity
-from shoal.partition._kernels_cells import tally_grid
-from shoal.partition.buckets import buckets
-from shoal.partition.coarse import Cells
+from shoal.partition.bucketization import buckets
+from shoal.partition.coarse_tree import Cells
+from shoal.partition.kernels.coarse_tree import tally_grid
 from shoal.partition.mdav import mdav
 from shoal.partition.mondrian import mondrian
 from shoal.partition.mu_approx import mu_approx

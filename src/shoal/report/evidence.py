@@ -10,14 +10,16 @@ from typing import Any
 
 import polars as pl
 
-from shoal import clamp, io, measuring
+from shoal import io
 from shoal.core import Policy, Progress, Release, ReleaseForm
+from shoal.core.serialise import parsed
 from shoal.errors import InputError, ShoalError
-from shoal.folders import digest
-from shoal.inputs import read_bytes
-from shoal.manifest import PUBLIC_VERSIONS, installed
-from shoal.planning import Plan
-from shoal.serialise import parsed
+from shoal.evaluation import evaluate
+from shoal.io import clamp
+from shoal.io.folders import digest
+from shoal.io.text_files import read_bytes
+from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed
+from shoal.pipeline.planning import Plan
 
 MEASURED = 50_000
 """Rows up to which a release is measured unless the caller says; more take minutes."""
@@ -46,7 +48,7 @@ def measured(
     wanted: bool | None,
     control: io.Raw | None,
     progress: Progress,
-) -> tuple[measuring.Measurement | None, str]:
+) -> tuple[evaluate.Measurement | None, str]:
     """Measure a release for its officer, or say why it was not done.
 
     A release that is paid for is not lost because it cannot be measured: whatever stops the
@@ -71,7 +73,7 @@ def measured(
         )
     aligned = release.manifest["release_form"] == ReleaseForm.ROW_ALIGNED.value
     try:
-        found = measuring.measure_frames(
+        found = evaluate.measure_frames(
             _clamped(planned, raw.frame),
             io.from_native(release.data).frame,
             planned.policy,

@@ -17,10 +17,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from shoal.core.serialise import plain
 from shoal.errors import visible
 from shoal.methods import REGISTRY
-from shoal.report import officer, words
-from shoal.serialise import plain
+from shoal.report import officer, phrases
 
 CONFIDENTIAL = "CONFIDENTIAL: computed from the original table; not for publication"
 REPORT = "report.html"
@@ -39,7 +39,7 @@ def public_report(manifest: Mapping[str, Any]) -> str:
     files = {name: facts for name, facts in manifest.get("files", {}).items() if name != REPORT}
     manifest = {**manifest, "files": files}
     fields = json.dumps(plain(manifest), sort_keys=True, ensure_ascii=False)
-    do, dont = words.uses(manifest)
+    do, dont = phrases.uses(manifest)
     return _page(
         "public.html",
         manifest=manifest,
@@ -47,8 +47,8 @@ def public_report(manifest: Mapping[str, Any]) -> str:
         summary=_summary(manifest),
         do=do,
         dont=dont,
-        codebook=words.codebook(manifest),
-        glossary=words.PUBLIC_GLOSSARY,
+        codebook=phrases.codebook(manifest),
+        glossary=phrases.PUBLIC_GLOSSARY,
     )
 
 
@@ -73,11 +73,11 @@ def internal_report(
         utility=officer.utility(measured) if measured else [],
         groups=officer.groups(measured, manifest["columns"]) if measured else None,
         rules=[r for r in measured["figures"] if r["measure"] == "edit rules"] if measured else [],
-        glossary=words.GLOSSARY,
+        glossary=phrases.GLOSSARY,
         frontier=officer.frontier(figures.get("comparison"), manifest),
-        keys=words.with_role(manifest, "quasi-identifier"),
+        keys=phrases.with_role(manifest, "quasi-identifier"),
         requirements=officer.requirements(manifest),
-        codebook=words.codebook(manifest),
+        codebook=phrases.codebook(manifest),
     )
 
 
@@ -124,15 +124,15 @@ def _environment() -> Environment:
     environment.filters["island"] = island
     environment.filters["lines"] = lines
     environment.filters["percent"] = lambda share: f"{100 * share:.1f}%"
-    environment.filters["listed"] = words.listed
-    environment.filters["title_of"] = words.title
-    environment.filters["meaning_of"] = words.meaning
+    environment.filters["listed"] = phrases.listed
+    environment.filters["title_of"] = phrases.title
+    environment.filters["meaning_of"] = phrases.meaning
     environment.filters["figure"] = _figure
-    environment.globals["status_words"] = words.STATUS_WORDS
-    environment.globals["form_words"] = words.FORM_WORDS
-    environment.globals["remark_words"] = words.REMARK_WORDS
-    environment.globals["judgement"] = words.JUDGEMENT
-    environment.globals["limits"] = words.LIMITS
+    environment.globals["status_words"] = phrases.STATUS_WORDS
+    environment.globals["form_words"] = phrases.FORM_WORDS
+    environment.globals["remark_words"] = phrases.REMARK_WORDS
+    environment.globals["judgement"] = phrases.JUDGEMENT
+    environment.globals["limits"] = phrases.LIMITS
     environment.globals["plotly"] = _plotly
     environment.globals["zip"] = zip
     return environment
@@ -144,7 +144,7 @@ def _figure(value: Any) -> str:
         return "none"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return words.number(value) if isinstance(value, float) else str(value)
+    return phrases.number(value) if isinstance(value, float) else str(value)
 
 
 def shown(value: Any) -> Any:

@@ -9,8 +9,8 @@ from math import inf, isfinite
 from typing import Any
 
 from shoal.core import Estimate
-from shoal.measures.stats import difference
-from shoal.report.words import listed, number
+from shoal.metrics.intervals import difference
+from shoal.report.phrases import listed, number
 
 Row = Mapping[str, Any]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from shoal.core import Check, Column, KAnonymity, Kind, Release, Role, Schema, figure
+from shoal.core.serialise import plain
 from shoal.methods import REGISTRY, Method, Setting
-from shoal.serialise import plain
 
 
 def release_text(release: Release, notes: Iterable[str]) -> str:

@@ -13,19 +13,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from shoal import audiences, booking
 from shoal.core import Audience
 from shoal.errors import InputError
-from shoal.policy import shown
-from shoal.studio import binding, document, downloads, drafts, uploads
+from shoal.pipeline import audiences, booking
+from shoal.pipeline.verifying import verify
+from shoal.policy.load import shown
+from shoal.studio import downloads, invalid_input, policy_document, release_binding, uploads
 from shoal.studio.context import Current, Studio, TheSession, TheStudio
 from shoal.studio.history import Entry
 from shoal.studio.jobs import JobStatus
-from shoal.studio.keeping import ID
-from shoal.studio.planned import Card, Preview, audience_of
+from shoal.studio.method_cards import Card, Preview, audience_of
+from shoal.studio.private_files import ID
 from shoal.studio.profile import DataProfile
 from shoal.studio.workspace import Workspace
-from shoal.verifying import verify
 
 
 class Refusal(BaseModel):
@@ -343,11 +343,11 @@ def put_policy(studio: TheStudio, workspace: Current, given: PolicyText) -> Poli
         after = studio.put_policy(
             workspace,
             given.toml,
-            settles=[drafts.TEXT, *drafts.of_api(workspace)],
+            settles=[invalid_input.TEXT, *invalid_input.of_api(workspace)],
             public=given.public_knowledge,
         )
     except InputError as error:
-        studio.keep_draft(workspace, drafts.api("toml"), {}, str(error))
+        studio.keep_draft(workspace, invalid_input.api("toml"), {}, str(error))
         raise
     return _policy(studio, after)
 
@@ -360,15 +360,15 @@ def put_fields(studio: TheStudio, workspace: Current, given: PolicyFields) -> Po
         after = studio.put_fields(workspace, changes, public=given.public_knowledge)
     except InputError as error:
         for section in changes:
-            studio.keep_draft(workspace, drafts.api(section), {}, str(error))
+            studio.keep_draft(workspace, invalid_input.api(section), {}, str(error))
         raise
     return _policy(studio, after)
 
 
 @router.get("/workspaces/{id}/release")
-def get_release(studio: TheStudio, workspace: Current) -> binding.Bound:
+def get_release(studio: TheStudio, workspace: Current) -> release_binding.Bound:
     """The latest release, the policy that it was made with, and what has changed since."""
-    found = binding.latest(studio, workspace)
+    found = release_binding.latest(studio, workspace)
     if found is None:
         raise HTTPException(409, "Nothing was released yet.")
     return found
@@ -559,6 +559,6 @@ def _workspace(studio: Studio, one: Workspace) -> WorkspaceOut:
 
 
 def _policy(studio: Studio, workspace: Workspace) -> PolicyOut:
-    judged = document.judged(workspace.policy, folder=studio.store.files(workspace.id))
-    fields = shown(document.parsed(workspace.policy))
+    judged = policy_document.judged(workspace.policy, folder=studio.store.files(workspace.id))
+    fields = shown(policy_document.parsed(workspace.policy))
     return PolicyOut(toml=workspace.policy, fields=fields, digest=judged.digest)

@@ -16,14 +16,22 @@ from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 
-from shoal import release, sample
+from shoal import sample
 from shoal.core import Policy
 from shoal.errors import InputError, visible
+from shoal.pipeline import protecting
 from shoal.report import evidence, html
-from shoal.studio import binding, document, drafts, planned, profile, uploads
+from shoal.studio import (
+    invalid_input,
+    method_cards,
+    policy_document,
+    profile,
+    release_binding,
+    uploads,
+)
 from shoal.studio.history import History, release_name
 from shoal.studio.jobs import Jobs, JobStatus, Kind, State
-from shoal.studio.keeping import alone_in, new_id, private_folder, read_json, temporary_folder
+from shoal.studio.private_files import alone_in, new_id, private_folder, read_json, temporary_folder
 from shoal.studio.profile import DataProfile
 from shoal.studio.security import Sessions
 from shoal.studio.settings import Settings
@@ -155,11 +163,11 @@ class Studio:
             InputError: it cannot be used as it is, or would overwrite what was typed elsewhere;
                 the old one stays.
         """
-        if drafts.TEXT in workspace.drafts and drafts.TEXT not in settles:
-            raise InputError(drafts.sentence(workspace))
-        policy = document.judged(text, folder=self.store.files(workspace.id))
-        document.check_ledger(policy, home=self.settings.home)
-        observed = document.observed(text, before=workspace.observed, public=public)
+        if invalid_input.TEXT in workspace.drafts and invalid_input.TEXT not in settles:
+            raise InputError(invalid_input.sentence(workspace))
+        policy = policy_document.judged(text, folder=self.store.files(workspace.id))
+        policy_document.check_ledger(policy, home=self.settings.home)
+        observed = policy_document.observed(text, before=workspace.observed, public=public)
         return self.store.change(
             workspace.id,
             since=workspace.policy,
@@ -172,9 +180,9 @@ class Studio:
     def put_fields(
         self, workspace: Workspace, changes: Mapping[str, Any], *, public: Collection[str] = ()
     ) -> Workspace:
-        """Change sections of the policy; see `shoal.studio.document.with_fields`."""
-        text = document.with_fields(_policy(workspace), changes)
-        settles = [drafts.api(section) for section in changes]
+        """Change sections of the policy; see `shoal.studio.policy_document.with_fields`."""
+        text = policy_document.with_fields(_policy(workspace), changes)
+        settles = [invalid_input.api(section) for section in changes]
         return self.put_policy(workspace, text, settles=settles, public=public)
 
     def keep_draft(
@@ -186,26 +194,26 @@ class Studio:
         wrong: tuple[str, ...] = (),
     ) -> Workspace:
         """Keep what was typed and cannot be used; nothing is released until that is settled."""
-        made = drafts.made(given, error, wrong)
+        made = invalid_input.made(given, error, wrong)
         return self.store.note(
             workspace.id, lambda now: replace(now, drafts={**now.drafts, where: made})
         )
 
     def preview(
         self, workspace: Workspace, protect: Mapping[str, Any] | None = None
-    ) -> planned.Preview:
+    ) -> method_cards.Preview:
         """What the policy would promise, or with another `[protect]`; see `planned.preview`."""
         folder = self.store.files(workspace.id)
-        return planned.preview(_policy(workspace), protect, folder=folder)
+        return method_cards.preview(_policy(workspace), protect, folder=folder)
 
-    def cards(self, workspace: Workspace) -> tuple[planned.Card, ...]:
+    def cards(self, workspace: Workspace) -> tuple[method_cards.Card, ...]:
         """Every method, with what it would promise here."""
-        return planned.cards(workspace.policy, folder=self.store.files(workspace.id))
+        return method_cards.cards(workspace.policy, folder=self.store.files(workspace.id))
 
     def booked(self, workspace: Workspace, policy: Policy) -> Policy:
         """A policy with the studio's budget file, if the workspace names a population in it."""
         if not workspace.source:
-            document.check_ledger(policy, home=self.settings.home)
+            policy_document.check_ledger(policy, home=self.settings.home)
             return policy
         ledger = {**policy.ledger, "file": str(self.settings.budget), "source": workspace.source}
         return replace(policy, ledger=ledger)
@@ -226,9 +234,9 @@ class Studio:
         """
         data = self._data(workspace)
         self._settled(workspace)
-        policy = document.judged(_policy(workspace), folder=self.store.files(workspace.id))
-        audience = planned.audience_of(workspace.policy)
-        release.foreseen(replace(self.booked(workspace, policy), audience=audience))
+        policy = policy_document.judged(_policy(workspace), folder=self.store.files(workspace.id))
+        audience = method_cards.audience_of(workspace.policy)
+        protecting.foreseen(replace(self.booked(workspace, policy), audience=audience))
         id_ = new_id()
         others = self.path(workspace, workspace.others)
         compared = self.comparison(workspace)
@@ -241,7 +249,7 @@ class Studio:
             "measure": measure,
             "control": None if others is None or measure is False else str(others),
             "comparison": None if compared is None else str(compared / "comparison.json"),
-            "choices": binding.choices(workspace),
+            "choices": release_binding.choices(workspace),
             "again": self.again(workspace),
         }
         self._only_one(workspace, Kind.PROTECT)
@@ -348,7 +356,7 @@ class Studio:
         row = next((one for one in rows if label in {one["label"], visible(one["label"])}), None)
         if row is None:
             raise InputError("Choose a candidate of the comparison; there is none of that name.")
-        stated = document.parsed(_policy(workspace)).get("protect", {})
+        stated = policy_document.parsed(_policy(workspace)).get("protect", {})
         protect: dict[str, Any] = {"method": row["method"], **row["parameters"]}
         # A candidate's form and columns are not in its parameters, but in its label.
         label = row["label"]
@@ -362,8 +370,8 @@ class Studio:
     def choose(self, workspace: Workspace, label: str) -> Workspace:
         """Take a candidate of the comparison as the policy's method."""
         protect = self.candidate(workspace, label)
-        text = document.with_fields(_policy(workspace), {"protect": protect})
-        return self.put_policy(workspace, text, settles=[drafts.PARAMETERS], chosen=label)
+        text = policy_document.with_fields(_policy(workspace), {"protect": protect})
+        return self.put_policy(workspace, text, settles=[invalid_input.PARAMETERS], chosen=label)
 
     def again(self, workspace: Workspace) -> dict[str, str]:
         """The command line and the Python script that do the same: keys command and python."""
@@ -374,7 +382,7 @@ class Studio:
             "control": others,
             "ledger": str(self.settings.budget) if workspace.source else None,
             "source": workspace.source or None,
-            "audience": planned.audience_of(workspace.policy).value,
+            "audience": method_cards.audience_of(workspace.policy).value,
         }
         return evidence.again(Path(label), Path("policy.toml"), Path("release"), options)
 
@@ -416,7 +424,7 @@ class Studio:
 
     def _settled(self, workspace: Workspace) -> None:
         if workspace.drafts:
-            raise InputError(drafts.sentence(workspace))
+            raise InputError(invalid_input.sentence(workspace))
 
     def _only_one(self, workspace: Workspace, kind: Kind) -> None:
         if any(one.kind is kind for one in self.jobs.of(workspace.id)):
@@ -426,7 +434,7 @@ class Studio:
         """The policy as it is now, with its files, in the job's own folder."""
         folder = private_folder(self.jobs.folder(id_))
         text = _policy(workspace)
-        self.booked(workspace, document.judged(text, folder=self.store.files(workspace.id)))
+        self.booked(workspace, policy_document.judged(text, folder=self.store.files(workspace.id)))
         (folder / "policy.toml").write_text(text, encoding="utf-8")
         for path in self.store.files(workspace.id).iterdir():
             shutil.copyfile(path, folder / path.name)
@@ -440,7 +448,7 @@ class Studio:
         if candidates is None:
             return None
         path = private_folder(self.jobs.folder(id_)) / "grid.toml"
-        path.write_text(document.grid(candidates), encoding="utf-8")
+        path.write_text(policy_document.grid(candidates), encoding="utf-8")
         return str(path)
 
     def _data(self, workspace: Workspace) -> Path:
@@ -543,12 +551,12 @@ def _policy(workspace: Workspace) -> str:
 
 def _anew(now: Workspace, text: str) -> Workspace:
     """A workspace with the policy of another table, and nothing that was said about the old one."""
-    kept = {where: one for where, one in now.drafts.items() if where == drafts.BUDGET}
+    kept = {where: one for where, one in now.drafts.items() if where == invalid_input.BUDGET}
     return replace(now, policy=text, confirmed=(), observed=(), drafts=kept)
 
 
 def _columns(text: str) -> set[str]:
-    return set(document.parsed(text).get("columns", {})) if text else set()
+    return set(policy_document.parsed(text).get("columns", {})) if text else set()
 
 
 __all__ = [

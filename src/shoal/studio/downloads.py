@@ -13,8 +13,8 @@ from fastapi import BackgroundTasks
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 
 from shoal.errors import InputError
-from shoal.publish import INTERNAL_SUFFIX
-from shoal.studio.keeping import read_json
+from shoal.io.folders import INTERNAL_SUFFIX
+from shoal.studio.private_files import read_json
 
 if TYPE_CHECKING:
     from shoal.studio.context import Studio

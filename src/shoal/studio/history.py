@@ -16,8 +16,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from shoal.folders import flush_folder
-from shoal.studio.keeping import private_folder, read_json
+from shoal.io.folders import flush_folder
+from shoal.studio.private_files import private_folder, read_json
 
 BEGUN, ENDED = "begun", "ended"
 

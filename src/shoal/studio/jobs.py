@@ -9,7 +9,7 @@ The worker holds one end of a pipe. When the server ends, however it ends, the p
 worker ends too: no job is left behind. A job that a dead server left unfinished is `interrupted`.
 
 A job that does not finish leaves nothing: `out/` is removed, and with it the hidden folders in
-which `shoal.publish` prepares a release. Only the budget file keeps what was booked. A release
+which `shoal.pipeline` prepares a release. Only the budget file keeps what was booked. A release
 that is in place stays, even if its internal report was never made; so does one that is paid for
 and waits to be put in place.
 """
@@ -30,9 +30,16 @@ from threading import Event, Lock, Semaphore, Thread
 from typing import Any
 
 from shoal.errors import InputError, withheld
-from shoal.folders import UNFINISHED
+from shoal.io.folders import UNFINISHED
 from shoal.studio.history import release_name
-from shoal.studio.keeping import ID, end_left_behind, new_id, private_folder, read_json, write_json
+from shoal.studio.private_files import (
+    ID,
+    end_left_behind,
+    new_id,
+    private_folder,
+    read_json,
+    write_json,
+)
 
 GRACE = 3.0
 """Seconds that a cancelled job has to tidy up before it is killed."""

@@ -16,7 +16,7 @@ from typing import Any
 from shoal.errors import InputError
 from shoal.studio import serving
 from shoal.studio.app import create_app
-from shoal.studio.keeping import alone_in
+from shoal.studio.private_files import alone_in
 from shoal.studio.settings import LOOPBACK, Settings
 
 SOON = 0.7

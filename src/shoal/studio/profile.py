@@ -13,10 +13,10 @@ import polars as pl
 
 from shoal import io
 from shoal.core import Progress, Role, silent
-from shoal.draft import UNREADABLE, draft, guess
-from shoal.intake import is_plain
-from shoal.studio.document import without_observed
-from shoal.studio.keeping import read_json, write_json
+from shoal.io.validate import is_plain
+from shoal.policy.draft import UNREADABLE, draft, guess
+from shoal.studio.policy_document import without_observed
+from shoal.studio.private_files import read_json, write_json
 
 PREVIEW = 8
 """Rows that are shown."""
@@ -88,7 +88,7 @@ def write(
     Args:
         path: the file.
         label: what the steward calls it.
-        limit: see `shoal.io.read`.
+        limit: see `shoal.io.files.read`.
         progress: called with the stage and how far it is.
 
     Returns:

@@ -15,9 +15,10 @@ from anyio import to_thread
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
-from shoal import footers, io
+from shoal import io
 from shoal.errors import InputError
-from shoal.studio.keeping import new_id, private_folder
+from shoal.io import decoded_size
+from shoal.studio.private_files import new_id, private_folder
 from shoal.studio.workspace import DataFile
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".ipc", ".feather", *io.STATS)
@@ -136,9 +137,9 @@ def refuse_bombs(path: Path, *, limit: int, library: bool = False) -> None:
         )
     size: int | None = None
     if suffix in {".parquet", ".pq"}:
-        size = footers.parquet(path)
+        size = decoded_size.parquet(path)
     elif suffix in {".arrow", ".ipc", ".feather"}:
-        size = footers.arrow(path)
+        size = decoded_size.arrow(path)
     elif suffix in io.STATS and library:
         size = _stats(path, suffix)
     if size is not None and size > limit:
@@ -152,7 +153,7 @@ def _stats(path: Path, suffix: str) -> int | None:
     try:
         import pyreadstat  # noqa: PLC0415 (optional)
     except ImportError:
-        return None  # `shoal.io` says what to install.
+        return None  # `shoal.io.files` says what to install.
     try:
         _, meta = getattr(pyreadstat, io.STATS[suffix])(str(path), metadataonly=True)
     except Exception:  # noqa: BLE001 (its messages may quote the file)

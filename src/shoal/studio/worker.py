@@ -23,11 +23,11 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from shoal.compiling import compile_notice
+from shoal.core.jit import compile_notice
+from shoal.core.serialise import plain
 from shoal.errors import ShoalError, withheld
-from shoal.serialise import plain
 from shoal.studio.jobs import LOCK, Kind, State
-from shoal.studio.keeping import hold, read_json, write_json
+from shoal.studio.private_files import hold, read_json, write_json
 
 EVERY = 0.2
 """Seconds between two notes of how far it is."""
@@ -112,9 +112,9 @@ def _profile(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
 
 
 def _protect(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
-    from shoal import publish
+    from shoal.pipeline import publishing
 
-    done = publish.protect(
+    done = publishing.protect(
         Path(given["data"]),
         Path(given["policy"]),
         Path(given["out"]),
@@ -134,10 +134,10 @@ def _protect(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
 
 
 def _compare(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
-    from shoal import publish
+    from shoal.pipeline import evaluating_files
 
     costs: list[str] = []
-    publish.compare(
+    evaluating_files.compare(
         Path(given["data"]),
         Path(given["policy"]),
         Path(given["out"]),
@@ -153,10 +153,10 @@ def _compare(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
 
 
 def _select(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
-    from shoal import publish
+    from shoal.pipeline import evaluating_files
 
     costs: list[str] = []
-    chosen = publish.select(
+    chosen = evaluating_files.select(
         Path(given["data"]),
         Path(given["policy"]),
         Path(given["out"]),
@@ -177,9 +177,9 @@ def _select(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
 
 
 def _measure(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
-    from shoal import publish
+    from shoal.pipeline import evaluating_files
 
-    found = publish.measure(
+    found = evaluating_files.measure(
         Path(given["data"]),
         Path(given["released"]),
         Path(given["policy"]),

@@ -18,7 +18,7 @@ from threading import RLock
 from typing import Any
 
 from shoal.errors import InputError
-from shoal.studio.keeping import ID, new_id, private_folder, read_json, write_json
+from shoal.studio.private_files import ID, new_id, private_folder, read_json, write_json
 
 MOST_STEPS = 100
 """Steps back that are kept."""
@@ -31,7 +31,7 @@ class DataFile:
     Attributes:
         id: chosen by the server; the file's name there is `id + suffix`.
         label: what the steward calls it: shown as text, never a path.
-        suffix: what it is, such as `.csv`; one of those that `shoal.io` reads.
+        suffix: what it is, such as `.csv`; one of those that `shoal.io.files` reads.
         bytes: its size.
     """
 
@@ -71,7 +71,7 @@ class Workspace:
         data: the table, or none yet.
         others: people of the same population who are not in the table, or none: the control of
             the attacks, and what a comparison may look at instead of the table.
-        policy: TOML text that `shoal.policy.loads` accepts, or "" before there is one.
+        policy: TOML text that `shoal.policy.load.loads` accepts, or "" before there is one.
         confirmed: columns whose role and kind the steward has confirmed.
         chosen: label of the candidate that was chosen from a comparison, or "".
         form: what the release is written as: parquet, csv, sav or dta.

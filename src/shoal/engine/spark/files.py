@@ -12,11 +12,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType
 
-from shoal import inputs, io
+from shoal import io
 from shoal.engine.spark.blocks import speaking
 from shoal.engine.spark.session import session
 from shoal.engine.spark.source import SparkSource
 from shoal.errors import InputError
+from shoal.io import text_files
 
 _BAD = "shoal_bad_row"
 
@@ -35,12 +36,12 @@ def read(
         path: a place that the driver and all workers see.
         delimiter: of a CSV file; found out where not given.
         encoding: of a CSV file; UTF-8 and Windows-1252 are found out.
-        alone: as for `shoal.io.read`.
+        alone: as for `shoal.io.files.read`.
         settings: of Spark; see `session`.
     """
     if not path.exists():
         raise InputError(f"Cannot read '{path}': no such file or directory.")
-    inputs.refuse_special(path)
+    text_files.refuse_special(path)
     spark = session(settings)
     where = path.absolute().as_uri()
     if path.is_dir() or path.suffix.lower() in {".parquet", ".pq"}:
@@ -104,7 +105,7 @@ def write(frame: DataFrame, folder: Path, *, rows: int, about: str | None = None
         frame: the release.
         folder: that does not exist yet.
         rows: how many there must be.
-        about: a sentence about the table, for the metadata of each file, as `shoal.io.write`
+        about: a sentence about the table, for the metadata of each file, as `shoal.io.files.write`
             has it.
 
     Returns:

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from shoal import leaves
-from shoal.checking import check_frame, check_leaves
 from shoal.core import (
     Check,
     Confidential,
@@ -24,7 +22,7 @@ from shoal.core import (
     Spending,
     Testable,
 )
-from shoal.engine.spark import sums
+from shoal.engine.spark import checks_and_metrics
 from shoal.engine.spark.blocks import (
     RID,
     SEQ,
@@ -39,8 +37,10 @@ from shoal.engine.spark.blocks import (
 )
 from shoal.engine.spark.rows import GROUP, SparkRows
 from shoal.errors import InternalError
-from shoal.methods.rows import Change
-from shoal.table import Table, as_it_came
+from shoal.io import decomposition_table
+from shoal.io.table import Table, as_it_came
+from shoal.methods._distributed.rows import Change
+from shoal.pipeline.checking import check_frame, check_leaves
 
 _KEY = "\0key"
 
@@ -79,7 +79,7 @@ class SparkOutcome:
     def _local(self) -> pl.DataFrame | None:
         """The release, where it was made on the driver."""
         if isinstance(self.protected, Decomposition):
-            return leaves.to_frame(self.protected, self.records.layout.schema)
+            return decomposition_table.to_frame(self.protected, self.records.layout.schema)
         if isinstance(self.protected, Table):
             frame = self.protected.publishable()
             return frame[np.argsort(random_keys(self._secret, 0, frame.height), kind="stable")]
@@ -184,7 +184,9 @@ class SparkOutcome:
             return tuple(check_leaves(self.protected, one, schema) for one in guarantees)
         if self._local is not None:
             return tuple(check_frame(self._local, one, schema) for one in guarantees)
-        return sums.checks(self.released, guarantees, schema, tasks=self.records.store.tasks)
+        return checks_and_metrics.checks(
+            self.released, guarantees, schema, tasks=self.records.store.tasks
+        )
 
     def close(self) -> None:
         """Let go of the original, which lies on the workers' disks."""
@@ -204,7 +206,9 @@ class SparkOutcome:
                 "columns": [],
             }
         rng = np.random.default_rng()
-        found = sums.compare(self.records, _kept(self.protected), columns, form, rng=rng)
+        found = checks_and_metrics.compare(
+            self.records, _kept(self.protected), columns, form, rng=rng
+        )
         if self.spendings:
             # The blocks hold the records as they were clamped, and not as they came.
             found["unique_on_quasi_identifiers"]["original"] = None

@@ -1,8 +1,9 @@
 """Persons with several rows: they are brought together, and as many stay as the policy states.
 
-Which rows of a person stay is decided by the rows of that person alone (`shoal.intake.at_most`), so
-that it can be decided wherever all of them lie. A person's rows meet in one block, by a hash of
-the column that numbers persons; a person with very many rows makes a large block.
+Which rows of a person stay is decided by the rows of that person alone
+(`shoal.io.validate.at_most`), so that it can be decided wherever all of them lie. A person's rows
+meet in one block, by a hash of the column that numbers persons; a person with very many rows makes
+a large block.
 """
 
 from collections.abc import Sequence
@@ -11,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from shoal import intake
 from shoal.core import Persons
 from shoal.engine.spark.blocks import SEQ, UNIT, Numbered, cut_by
 from shoal.engine.spark.reading import Typed
+from shoal.io import validate
 
 _COUNTS = -1
 
@@ -28,7 +29,7 @@ def single(typed: Typed, persons: Persons) -> Typed:
     return limited(typed, Persons(persons.column), key=0, move=move)
 
 
-def limited(typed: Typed, persons: Persons, *, key: int, move: str = intake.STATE_MOST) -> Typed:
+def limited(typed: Typed, persons: Persons, *, key: int, move: str = validate.STATE_MOST) -> Typed:
     """Leave out what persons have beyond the rows that the policy states, and keep the rest.
 
     Equal to one machine: rows of a person stand in the order of the file, and cells are hashed
@@ -54,17 +55,17 @@ def limited(typed: Typed, persons: Persons, *, key: int, move: str = intake.STAT
     def choose(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
         whole = pl.concat(frames).sort(SEQ)
         unit, bare = whole[UNIT], whole.drop(UNIT)
-        lacking, (wrong, found) = unit.null_count(), intake.uneven(unit, persons)
+        lacking, (wrong, found) = unit.null_count(), validate.uneven(unit, persons)
         yield _COUNTS, pl.DataFrame({"lacking": [lacking], "wrong": [wrong], "found": [found]})
         if persons.dropped:
-            bare = bare[intake.first_of_each(layout.table(bare), unit, persons, key=key)]
+            bare = bare[validate.first_of_each(layout.table(bare), unit, persons, key=key)]
         yield number, bare
 
     made = typed.blocks.map(part).gather(count, choose).keep()
     counts = pl.concat([frame for note, frame in made.notes if note == _COUNTS]).sum()
     lacking, wrong, found = counts.row(0)
-    intake.refuse_nobody(persons, lacking)
+    validate.refuse_nobody(persons, lacking)
     if not persons.dropped:
-        intake.refuse_uneven(persons, wrong, found, rows=typed.rows, move=move)
+        validate.refuse_uneven(persons, wrong, found, rows=typed.rows, move=move)
     typed.blocks.drop()
     return replace(typed, blocks=made)

@@ -16,11 +16,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from shoal import clamp, intake
 from shoal.core import Column, Kind, Role, Schema
 from shoal.engine.spark.blocks import SEQ, UNIT, Blocks, Kept, Numbered, Step, Store, speaking
 from shoal.engine.spark.rows import Layout
 from shoal.errors import InputError
+from shoal.io import clamp, validate
 
 _TYPES, _MISFITS, _CLAMPED = -1, -2, -3
 """Numbers of the notes that blocks send to the driver."""
@@ -63,13 +63,13 @@ def typed(
     """
     store = Store(frame.sparkSession)
     empty = _empty(frame)
-    intake.check_names(empty, schema)
+    validate.check_names(empty, schema)
     kept = [name for name in empty.columns if schema[name].role is not Role.IDENTIFIER]
     if not kept:
         raise InputError("Every column is an identifier, so that nothing is left to release.")
     quiet = set(clamped or ())
     for name in set(kept) - quiet:
-        intake.refuse_odd(empty[name])
+        validate.refuse_odd(empty[name])
     raw = _raw(frame, store.block_rows)
     loud = {name: schema[name] for name in kept if name not in quiet}
     evidence, levels = _evidence(raw, empty, loud)
@@ -80,14 +80,14 @@ def typed(
     bring = _bringing(columns, quiet, decimal, evidence, gaps=gaps)
     unit = schema.flagged("unit")
     if unit is not None:
-        intake.refuse_odd(empty[unit])
+        validate.refuse_odd(empty[unit])
         bring = _with_unit(bring, schema[unit])
     made = raw.map(bring).keep()
     if not len(made):
         raise InputError("The table has a header but no rows; expected one row a person.")
     _refuse_misfits(made.notes, kept)
     types = _types(made.notes)
-    dtypes = {name: intake.leaving(empty.schema[name], schema[name]) for name in kept}
+    dtypes = {name: validate.leaving(empty.schema[name], schema[name]) for name in kept}
     for name in quiet:
         dtypes[name] = pl.String() if isinstance(types[name], pl.Enum) else types[name]
     released = Schema(tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER))
@@ -129,7 +129,7 @@ def _with_unit(bring: Step, column: Column) -> Step:
     """Let typed blocks say whose rows they are: `persons.limited` needs it, and takes it out."""
 
     def both(number: int, block: pl.DataFrame) -> Numbered:
-        unit = intake.spelled(block[column.name], column).alias(UNIT)
+        unit = validate.spelled(block[column.name], column).alias(UNIT)
         for note, frame in bring(number, block):
             yield note, frame if note < 0 else frame.with_columns(unit)
 
@@ -179,13 +179,13 @@ def _read(
     """Type a column of a block as the whole column would be; and count what does not fit."""
     both = cells if evidence is None else pl.concat([cells, evidence])
     try:
-        return intake.typed(both, column, decimal)[: cells.len()], 0, ""
-    except intake.MisfitError as found:
+        return validate.typed(both, column, decimal)[: cells.len()], 0, ""
+    except validate.MisfitError as found:
         rows, what = found.rows, found.what
     if evidence is not None:
         try:
-            intake.typed(evidence, column, decimal)
-        except intake.MisfitError as found:
+            validate.typed(evidence, column, decimal)
+        except validate.MisfitError as found:
             rows -= found.rows
     return pl.Series(cells.name, [None] * cells.len(), dtype=pl.Null), max(rows, 0), what
 
@@ -205,7 +205,7 @@ def _evidence(
 
     def gather(_number: int, block: pl.DataFrame) -> Numbered:
         for name, look in looks.items():
-            cells = intake.marked_missing(block[name], columns[name])
+            cells = validate.marked_missing(block[name], columns[name])
             yield places[name], cells.filter(look(cells)).alias("cell").to_frame()
 
     parts: dict[int, list[pl.Series]] = {place: [] for place in places.values()}
@@ -218,7 +218,7 @@ def _evidence(
         cells = pl.concat(parts[places[name]]).alias(name)
         column = columns[name]
         if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.levels is None:
-            read = intake.typed(cells.unique(maintain_order=True), column, None)
+            read = validate.typed(cells.unique(maintain_order=True), column, None)
             levels[name] = tuple(read.cast(pl.String).drop_nulls().unique().sort().to_list())
         evidence[name] = cells.filter(look(cells)) if name not in levels else _first_odd(cells)
     return evidence, levels
@@ -286,7 +286,7 @@ def _refuse_misfits(notes: Sequence[tuple[int, pl.DataFrame]], names: Sequence[s
     counted = pl.concat(found).group_by("name", "what").agg(pl.col("rows").sum())
     rows = sorted(counted.iter_rows(), key=lambda row: (names.index(row[0]), _stage(row[1])))
     name, what, number = rows[0]
-    raise intake.MisfitError(number, name, what)
+    raise validate.MisfitError(number, name, what)
 
 
 def _stage(what: str) -> int:

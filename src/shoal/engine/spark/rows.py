@@ -33,8 +33,8 @@ from shoal.engine.spark.blocks import (
     unpack,
 )
 from shoal.errors import InternalError
-from shoal.methods.rows import Change, Cut, Question, RunOrder
-from shoal.table import Table
+from shoal.io.table import Table
+from shoal.methods._distributed.rows import Change, Cut, Question, RunOrder
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]

@@ -16,7 +16,7 @@ from shoal.engine.spark.outcome import SparkOutcome, protected
 from shoal.engine.spark.rows import Runs, SparkRows
 from shoal.errors import InternalError
 from shoal.methods import Method, Setting, Tools
-from shoal.methods.persons import rows_are_public
+from shoal.methods._shared.contributions import rows_are_public
 
 Integers = NDArray[np.int64]
 

@@ -10,11 +10,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from shoal import planning, release
 from shoal.core import Audience, Claim, Policy
 from shoal.errors import ShoalError
-from shoal.planning import Plan
-from shoal.studio import binding, document, drafts, planned
+from shoal.pipeline import planning, protecting
+from shoal.pipeline.planning import Plan
+from shoal.studio import invalid_input, method_cards, policy_document, release_binding
 from shoal.studio.context import Studio
 from shoal.studio.jobs import JobStatus, Kind, State
 from shoal.studio.pages import rendering
@@ -54,7 +54,7 @@ class Here:
     @cached_property
     def document(self) -> dict[str, Any]:
         """The policy as plain values; empty before there is one."""
-        return document.parsed(self.workspace.policy) if self.workspace.policy else {}
+        return policy_document.parsed(self.workspace.policy) if self.workspace.policy else {}
 
     @cached_property
     def policy(self) -> Policy | None:
@@ -63,13 +63,13 @@ class Here:
             return None
         folder = self.studio.store.files(self.workspace.id)
         return replace(
-            document.judged(self.workspace.policy, folder=folder), audience=self.audience
+            policy_document.judged(self.workspace.policy, folder=folder), audience=self.audience
         )
 
     @cached_property
     def audience(self) -> Audience:
         """Who will get the release."""
-        return planned.audience_of(self.workspace.policy)
+        return method_cards.audience_of(self.workspace.policy)
 
     @cached_property
     def planned(self) -> tuple[Plan | None, str]:
@@ -87,7 +87,7 @@ class Here:
         if self.policy is None or self.planned[0] is None:
             return self.planned
         try:
-            return release.foreseen(self.studio.booked(self.workspace, self.policy)), ""
+            return protecting.foreseen(self.studio.booked(self.workspace, self.policy)), ""
         except ShoalError as error:
             return None, str(error)
 
@@ -105,7 +105,7 @@ class Here:
         if self.policy is None:
             return "The table is still being looked at."
         if self.workspace.drafts:
-            return drafts.sentence(self.workspace)
+            return invalid_input.sentence(self.workspace)
         if self.open_columns:
             left = len(self.open_columns)
             return f"Confirm {left} more column{'s' if left > 1 else ''} under Roles and policy."
@@ -162,7 +162,9 @@ class Here:
         if self.policy is None:
             return "later", "after the data"
         whole, left = len(self.document["columns"]), len(self.open_columns)
-        if any(one == drafts.TEXT or one.startswith("columns.") for one in self.workspace.drafts):
+        if any(
+            one == invalid_input.TEXT or one.startswith("columns.") for one in self.workspace.drafts
+        ):
             return "todo", "something typed cannot be used"
         if left:
             return "todo", f"{left} of {whole} columns to confirm"
@@ -171,7 +173,7 @@ class Here:
     def _protect_state(self) -> tuple[str, str]:
         if self.policy is None:
             return "later", "after the roles"
-        if self.workspace.drafts.keys() & {drafts.REQUIRE, drafts.PARAMETERS}:
+        if self.workspace.drafts.keys() & {invalid_input.REQUIRE, invalid_input.PARAMETERS}:
             return "todo", "something typed cannot be used"
         if self.planned[1]:
             return "todo", "cannot be done as set up"
@@ -198,9 +200,9 @@ class Here:
         return "later", "not yet"
 
     @cached_property
-    def released(self) -> binding.Bound | None:
+    def released(self) -> release_binding.Bound | None:
         """The latest release, and whether it was made with the present policy."""
-        return binding.latest(self.studio, self.workspace)
+        return release_binding.latest(self.studio, self.workspace)
 
 
 def screen(here: Here, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:

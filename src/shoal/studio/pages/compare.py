@@ -9,12 +9,13 @@ import polars as pl
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
-from shoal import booking, comparison, inputs
-from shoal.comparison import grid
 from shoal.core import Policy
 from shoal.errors import InputError, visible
-from shoal.measuring.results import COLUMN_LOSSES, LOSS_WORDS
-from shoal.studio import document, drafts, uploads
+from shoal.evaluation.comparison import compare, grid
+from shoal.evaluation.results import COLUMN_LOSSES, LOSS_WORDS
+from shoal.io import text_files
+from shoal.pipeline import booking
+from shoal.studio import invalid_input, policy_document, uploads
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import Kind, State
 from shoal.studio.pages import editing, rendering
@@ -26,14 +27,14 @@ router = APIRouter(include_in_schema=False)
 STANDINGS = ("frontier", "tied", "beaten")
 MOST_WORST = 6
 DETAILS = (
-    ("repeats", "Releases of each candidate", comparison.REPEATS, "More give narrower intervals."),
+    ("repeats", "Releases of each candidate", compare.REPEATS, "More give narrower intervals."),
     (
         "max_risk",
         "Largest risk",
-        comparison.MAX_RISK,
+        compare.MAX_RISK,
         "Of what is recommended, by the upper end of its interval.",
     ),
-    ("rows", "Rows", comparison.MOST_ROWS, "Of a larger table a random sample is compared."),
+    ("rows", "Rows", compare.MOST_ROWS, "Of a larger table a random sample is compared."),
     ("seed", "Seed", 0, "Of who is held out and which queries are asked; not of the noise."),
 )
 
@@ -107,7 +108,7 @@ def report(studio: TheStudio, workspace: Current) -> Response:
 def _take(here: Here, protect: Mapping[str, Any], label: str) -> None:
     """Write `[protect]` into the policy's text and leave its other lines as they are."""
     text = editing.with_table(here.workspace.policy, "protect", protect)
-    here.studio.put_policy(here.workspace, text, settles=[drafts.PARAMETERS], chosen=label)
+    here.studio.put_policy(here.workspace, text, settles=[invalid_input.PARAMETERS], chosen=label)
 
 
 def _show(
@@ -158,7 +159,7 @@ def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
         {
             "key": "private",
             "title": "One private choice (--private-epsilon)",
-            "words": comparison.selection_costs(0.5),
+            "words": compare.selection_costs(0.5),
             "blocked": unpaid,
         },
         {
@@ -173,19 +174,19 @@ def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
 def _grid(form: Mapping[str, str]) -> dict[str, Any] | None:
     if form.get("grid") != "own":
         return None
-    content = inputs.parse_toml(form.get("grid_text", ""), "The list")
+    content = text_files.parse_toml(form.get("grid_text", ""), "The list")
     grid.of(content, where="The list")
     return content
 
 
 def _grid_text(policy: Policy) -> str:
     """A short list to start from: the policy's own method, and a few sizes of it."""
-    lines = ["[[candidate]]", f"method = {document.as_toml(policy.method)}"]
+    lines = ["[[candidate]]", f"method = {policy_document.as_toml(policy.method)}"]
     for name, value in policy.parameters.items():
         alternatives = [value]
         if name == "k" and isinstance(value, int):
             alternatives = [value, 3 * value]
-        lines.append(f"{document.bare(name)} = {document.as_toml(alternatives)}")
+        lines.append(f"{policy_document.bare(name)} = {policy_document.as_toml(alternatives)}")
     if policy.method != "mondrian":
         lines += ["", "[[candidate]]", 'method = "mondrian"', "k = [5, 15]"]
     return "\n".join(lines) + "\n"
@@ -235,12 +236,12 @@ def _found(here: Here) -> dict[str, Any] | None:
             key=lambda row: (STANDINGS.index(row["standing"]), row["error"]["value"]),
         ),
         "lost": [
-            {"label": row["label"], "why": row["failed"] or comparison.NO_PLACE}
+            {"label": row["label"], "why": row["failed"] or compare.NO_PLACE}
             for row in rows
             if row["standing"] is None
         ],
         "baselines": [row for row in facts["baselines"] if row["risk"] is not None],
-        "plot": comparison.frontier_plot(facts),
+        "plot": compare.frontier_plot(facts),
     }
 
 
@@ -259,7 +260,7 @@ def _candidate(here: Here, facts: Mapping[str, Any], place: int) -> dict[str, An
         **row,
         "place": place,
         "chosen": row["label"] == here.workspace.chosen,
-        "sentence": comparison.in_words(row),
+        "sentence": compare.in_words(row),
         "worst": [
             {
                 **one,

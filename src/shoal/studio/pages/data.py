@@ -5,7 +5,7 @@ from dataclasses import replace
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from shoal.studio import document, uploads
+from shoal.studio import policy_document, uploads
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import Kind
 from shoal.studio.pages.common import GONE, Here, back_to, screen
@@ -46,4 +46,4 @@ def sample(studio: TheStudio, workspace: Current) -> Response:
 
 
 def _all_confirmed(now: Workspace) -> Workspace:
-    return replace(now, confirmed=tuple(document.parsed(now.policy)["columns"]))
+    return replace(now, confirmed=tuple(policy_document.parsed(now.policy)["columns"]))

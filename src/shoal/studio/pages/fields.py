@@ -12,8 +12,8 @@ from typing import Any
 
 from shoal.errors import visible
 from shoal.methods import Method
-from shoal.spec import FLAGS, ColumnSpec, RequireSpec
-from shoal.studio.document import as_toml
+from shoal.policy.spec import FLAGS, ColumnSpec, RequireSpec
+from shoal.studio.policy_document import as_toml
 
 PLACES = ("release_form",)
 """Keys of `[protect]` beside the method's own parameters that the page asks for."""

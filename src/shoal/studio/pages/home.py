@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from shoal.studio import document
+from shoal.studio import policy_document
 from shoal.studio.context import Current, TheSession, TheStudio
 from shoal.studio.jobs import JobStatus, Kind
 from shoal.studio.pages import rendering
@@ -93,7 +93,7 @@ def job_values(status: JobStatus | None) -> Mapping[str, Any]:
 
 
 def _line(one: Workspace) -> dict[str, str]:
-    stated = document.parsed(one.policy).get("protect", {}) if one.policy else {}
+    stated = policy_document.parsed(one.policy).get("protect", {}) if one.policy else {}
     return {
         "id": one.id,
         "title": one.title,

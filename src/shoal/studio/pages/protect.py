@@ -6,14 +6,14 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from shoal import audiences, planning
 from shoal.core import Policy
+from shoal.core.serialise import plain
 from shoal.errors import InputError, ShoalError
 from shoal.methods import find
-from shoal.planning import Offer
-from shoal.report import words
-from shoal.serialise import plain
-from shoal.studio import document, drafts
+from shoal.pipeline import audiences, planning
+from shoal.pipeline.planning import Offer
+from shoal.report import phrases
+from shoal.studio import invalid_input, policy_document
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import Kind
 from shoal.studio.pages import editing, fields
@@ -73,14 +73,14 @@ def parameters(studio: TheStudio, workspace: Current, form: Form) -> Response:
         stated["columns"] = before["columns"]
     try:
         # The shape of the file says little about parameters; the plan without data says the rest.
-        tried = document.judged(
+        tried = policy_document.judged(
             editing.with_table(workspace.policy, "protect", stated),
             folder=studio.store.files(workspace.id),
         )
         planning.check_parameters(tried)
         _protect(here, stated)
     except ShoalError as error:
-        return _refused(here, drafts.PARAMETERS, given, str(error), table="protect")
+        return _refused(here, invalid_input.PARAMETERS, given, str(error), table="protect")
     return back_to(here, "protect")
 
 
@@ -93,9 +93,9 @@ def require(studio: TheStudio, workspace: Current, form: Form) -> Response:
     stated = fields.read_requirements(form)
     try:
         text = editing.with_table(workspace.policy, "require", stated)
-        studio.put_policy(workspace, text, settles=[drafts.REQUIRE])
+        studio.put_policy(workspace, text, settles=[invalid_input.REQUIRE])
     except InputError as error:
-        return _refused(here, drafts.REQUIRE, form, str(error), table="require")
+        return _refused(here, invalid_input.REQUIRE, form, str(error), table="require")
     return back_to(here, "protect")
 
 
@@ -113,7 +113,7 @@ def run(studio: TheStudio, workspace: Current, form: Form) -> Response:
 
 def _protect(here: Here, stated: Mapping[str, Any]) -> None:
     text = editing.with_table(here.workspace.policy, "protect", stated)
-    here.studio.put_policy(here.workspace, text, settles=[drafts.PARAMETERS])
+    here.studio.put_policy(here.workspace, text, settles=[invalid_input.PARAMETERS])
 
 
 def _put(here: Here, change: Callable[[], object]) -> Response:
@@ -131,13 +131,13 @@ def _refused(
     here: Here, where: str, given: Mapping[str, str], error: str, *, table: str
 ) -> Response:
     """Keep what was typed, and show it with what does not fit."""
-    wrong = drafts.wrong_fields(error, given, table=table)
+    wrong = invalid_input.wrong_fields(error, given, table=table)
     after = Here(here.studio, here.studio.keep_draft(here.workspace, where, given, error, wrong))
     return show(after.studio, after.workspace)
 
 
 def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
-    draft = here.workspace.drafts.get(drafts.REQUIRE)
+    draft = here.workspace.drafts.get(invalid_input.REQUIRE)
     offers = [_offer(one, policy) for one in planning.offers(policy)]
     fitting = [one for one in offers if one["chosen"] or not (one["refused"] or one["unmet"])]
     others = [one for one in offers if one not in fitting]
@@ -174,7 +174,7 @@ def chosen(here: Here, policy: Policy) -> dict[str, Any]:
     """The chosen method, its fields, what it promises, and whether it may run."""
     found = find(policy.method)
     asked = fields.parameters(found, here.document["protect"])
-    draft = here.workspace.drafts.get(drafts.PARAMETERS)
+    draft = here.workspace.drafts.get(invalid_input.PARAMETERS)
     for one in asked:
         one["value"] = one["value"] if draft is None else draft.given.get(one["name"], "")
     plan, refused = here.planned
@@ -223,8 +223,8 @@ def _short_claims(one: Offer) -> list[dict[str, str]]:
     found: dict[tuple[str, str], list[str]] = {}
     for claim in one.claims:
         facts = plain(claim.guarantee)
-        name = words.short(facts)
-        found.setdefault((claim.status.value, name), []).append(words.of_columns(facts))
+        name = phrases.short(facts)
+        found.setdefault((claim.status.value, name), []).append(phrases.of_columns(facts))
     return [
         {"status": status, "text": f"{name} of {'; of '.join(columns)}"}
         for (status, name), columns in found.items()

@@ -6,23 +6,23 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
-from shoal import booking
 from shoal.core import Status
+from shoal.core.serialise import plain
 from shoal.errors import InputError, visible
-from shoal.io import FORMATS
-from shoal.publish import INTERNAL_SUFFIX
-from shoal.report import words
-from shoal.serialise import plain
-from shoal.spec import ContextSpec
-from shoal.studio import drafts
+from shoal.io.files import FORMATS
+from shoal.io.folders import INTERNAL_SUFFIX
+from shoal.pipeline import booking
+from shoal.pipeline.verifying import verify
+from shoal.policy.spec import ContextSpec
+from shoal.report import phrases
+from shoal.studio import invalid_input
 from shoal.studio.context import Current, Studio, TheStudio
 from shoal.studio.history import Entry
 from shoal.studio.jobs import Kind, State
-from shoal.studio.keeping import read_json
 from shoal.studio.pages import editing, rendering
 from shoal.studio.pages.common import Form, Here, back_to, screen
 from shoal.studio.pages.home import job_values
-from shoal.verifying import verify
+from shoal.studio.private_files import read_json
 
 router = APIRouter(include_in_schema=False)
 
@@ -75,9 +75,9 @@ def budget(studio: TheStudio, workspace: Current, form: Form) -> Response:
             raise InputError(f"'{source}' has no budget yet. Say how much may be spent in all.")  # noqa: TRY301
     except InputError as error:
         given = {"source": source, "epsilon": epsilon}
-        now = studio.keep_draft(workspace, drafts.BUDGET, given, str(error))
+        now = studio.keep_draft(workspace, invalid_input.BUDGET, given, str(error))
         return _show(Here(studio, now))
-    studio.store.change(workspace.id, settles=[drafts.BUDGET], source=source)
+    studio.store.change(workspace.id, settles=[invalid_input.BUDGET], source=source)
     return back_to(here, "release")
 
 
@@ -112,7 +112,7 @@ def verification(studio: TheStudio, workspace: Current, release: str) -> Respons
 
 def _show(here: Here) -> Response:
     studio, workspace = here.studio, here.workspace
-    draft = workspace.drafts.get(drafts.BUDGET)
+    draft = workspace.drafts.get(invalid_input.BUDGET)
     given = {"source": workspace.source} if draft is None else draft.given
     accounts = _accounts(studio)
     account = next((one for one in accounts if one["source"] == workspace.source), None)
@@ -164,13 +164,13 @@ def checklist(
         _line_of("Claims", "stop" if refused else "todo" if weak else "done",
                  [refused]
                  if refused
-                 else [f"{words.title(one['guarantee'])}: {words.STATUS_WORDS[one['status']]}."
+                 else [f"{phrases.title(one['guarantee'])}: {phrases.STATUS_WORDS[one['status']]}."
                        for one in claims] or ["Nothing is promised."],
                  (f"{here.base}/protect", "Change the method")),
         _line_of("Checks", *_checks(released)),
         _line_of("Budget", *_budget(here, account)),
         _line_of("Context", "todo" if missing else "done",
-                 [f"Not stated: {words.listed(missing).lower()}."] if missing
+                 [f"Not stated: {phrases.listed(missing).lower()}."] if missing
                  else ["All that the officer's report repeats is stated."],
                  ("#context-title", "State it") if missing else None),
     ]  # fmt: skip
@@ -192,7 +192,7 @@ def _checks(released: Mapping[str, Any] | None) -> tuple[str, list[str]]:
     if not found:
         return "done", ["No promise of this release can be tested on a table."]
     texts = [
-        f"{words.title(one['guarantee'])}: {'holds' if one['holds'] else 'fails'}, achieved "
+        f"{phrases.title(one['guarantee'])}: {'holds' if one['holds'] else 'fails'}, achieved "
         f"{rendering.figure(one['achieved'])}."
         for one in found
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from shoal.report import words
+from shoal.report import phrases
 from shoal.studio.context import environment
 
 LONGEST_NAME = 80
@@ -37,21 +37,21 @@ def prepare() -> None:
         "duration": duration,
         "figure": figure,
         "full": full,
-        "meaning_of": words.meaning,
+        "meaning_of": phrases.meaning,
         "moment": moment,
         "sentence": sentence,
         "share": share,
         "size": size,
         "span": span,
-        "title_of": words.title,
+        "title_of": phrases.title,
     }
     made.globals |= {
         "static": lambda name: f"/static/{name}",
-        "roles": words.ROLE_WORDS,
-        "kinds": tuple(words.KIND_WORDS),
-        "kind_words": words.KIND_WORDS,
-        "why_bounds": words.WHY_BOUNDS,
-        "why_categories": words.WHY_CATEGORIES,
+        "roles": phrases.ROLE_WORDS,
+        "kinds": tuple(phrases.KIND_WORDS),
+        "kind_words": phrases.KIND_WORDS,
+        "why_bounds": phrases.WHY_BOUNDS,
+        "why_categories": phrases.WHY_CATEGORIES,
         "swap": False,
         "alone": False,
         "rail": None,
@@ -138,7 +138,7 @@ def figure(value: Any) -> str:
     """Write a number for people: whole with separators, else to four digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return words.number(value) if isinstance(value, float) else str(value)
+    return phrases.number(value) if isinstance(value, float) else str(value)
 
 
 def span(one: Mapping[str, float]) -> Markup:

@@ -10,8 +10,8 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
 from shoal.core import Role
 from shoal.errors import InputError, visible
-from shoal.spec import FLAGS
-from shoal.studio import document, drafts
+from shoal.policy.spec import FLAGS
+from shoal.studio import invalid_input, policy_document
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.pages import editing, fields, rendering
 from shoal.studio.pages.common import Form, Here, back_to, screen
@@ -68,7 +68,7 @@ def copy(studio: TheStudio, workspace: Current, form: Form) -> Response:
     here = Here(studio, workspace)
     name = _name(here, form)
     seen = _seen(here).get(name)
-    stated = document.column_of(here.document, name)
+    stated = policy_document.column_of(here.document, name)
     if seen is not None and seen.values:
         stated |= {"categories": list(seen.values), "observed": True}
     return _store(here, name, stated, form, confirm=False)
@@ -93,10 +93,11 @@ def typed(studio: TheStudio, workspace: Current, form: Form) -> Response:
     here = Here(studio, workspace)
     text = form.get("toml", "").replace("\r\n", "\n")
     try:
-        after = studio.put_policy(workspace, text, settles=[drafts.TEXT])
+        after = studio.put_policy(workspace, text, settles=[invalid_input.TEXT])
     except InputError as error:
         here = Here(
-            studio, studio.keep_draft(workspace, drafts.TEXT, {"toml": text}, str(error), ("toml",))
+            studio,
+            studio.keep_draft(workspace, invalid_input.TEXT, {"toml": text}, str(error), ("toml",)),
         )
         parts = [("policy_error.html", {"policy_error": _policy_error(here)}), *_beside(here)]
         headers = {"HX-Reswap": "none", **_marked("toml", "policy-error", ["toml"])}
@@ -127,7 +128,7 @@ def _store(
     studio, workspace = here.studio, here.workspace
     line: Any = stated["role"] if set(stated) == {"role"} else stated
     text = workspace.policy
-    before = document.column_of(here.document, name)
+    before = policy_document.column_of(here.document, name)
     if dict(stated) != before:
         text = editing.with_key(text, "columns", name, line)
     confirmed = workspace.confirmed
@@ -137,7 +138,7 @@ def _store(
         now = studio.put_policy(
             workspace,
             text,
-            settles=[drafts.column(name)],
+            settles=[invalid_input.column(name)],
             public=[name] if form.get("stated") else (),
             confirmed=confirmed,
         )
@@ -161,7 +162,7 @@ def _store(
     if following is not None:
         parts.append(("column.html", _one(after, following, opened=True)))
         place = list(after.document["columns"]).index(following)
-        role = document.column_of(after.document, following)["role"]
+        role = policy_document.column_of(after.document, following)["role"]
         headers = {"HX-Trigger": dumps({"focus-on": f"role-{place}-{role}"})}
     elif confirm:
         headers = {"HX-Trigger": dumps({"focus-on": "onward", "say": "All columns are confirmed."})}
@@ -173,13 +174,13 @@ def _wrong(
 ) -> Response:
     """Say what does not fit beside what was typed, keep that, and change nothing else."""
     known = ("bounds", "categories", "kind", *fields.MORE)
-    wrong = drafts.wrong_fields(sentence, known, table=drafts.column(name))
+    wrong = invalid_input.wrong_fields(sentence, known, table=invalid_input.column(name))
     if sentence == ONE_LIMIT:
         wrong = ("bounds",)
     after = Here(
         here.studio,
         here.studio.keep_draft(
-            here.workspace, drafts.column(name), form, _own_words(sentence), wrong
+            here.workspace, invalid_input.column(name), form, _own_words(sentence), wrong
         ),
     )
     headers = {"HX-Reswap": "none"}
@@ -207,17 +208,17 @@ def _ids(here: Here, name: str) -> tuple[str, str]:
 def _before(here: Here, name: str) -> dict[str, Any]:
     """A column as it stands, with the mark of a list that was copied, though it be gone now."""
     marked = {"observed": True} if name in here.workspace.observed else {}
-    return document.column_of(here.document, name) | marked
+    return policy_document.column_of(here.document, name) | marked
 
 
 def _text(here: Here) -> str:
     """The policy's text, or what was typed in its place and cannot be used."""
-    draft = here.workspace.drafts.get(drafts.TEXT)
+    draft = here.workspace.drafts.get(invalid_input.TEXT)
     return here.workspace.policy if draft is None else draft.given["toml"]
 
 
 def _policy_error(here: Here) -> dict[str, Any] | None:
-    draft = here.workspace.drafts.get(drafts.TEXT)
+    draft = here.workspace.drafts.get(invalid_input.TEXT)
     if draft is None:
         return None
     return {"text": draft.error, "line": editing.line_of(draft.given["toml"], draft.error)}
@@ -259,7 +260,7 @@ def _columns(here: Here) -> list[dict[str, Any]]:
 def _card(here: Here, name: str, *, opened: bool) -> dict[str, Any]:
     """A column as its card shows it: what was typed last, where that cannot be used."""
     stated = _before(here, name)
-    draft = here.workspace.drafts.get(drafts.column(name))
+    draft = here.workspace.drafts.get(invalid_input.column(name))
     if draft is not None:
         stated = fields.read_column(draft.given, stated)
     role, kind = str(stated["role"]), str(stated.get("kind", ""))
@@ -326,7 +327,7 @@ def _short(stated: Mapping[str, Any], kind: str) -> str:
 def _whose(here: Here) -> dict[str, Any]:
     """Whose rows they are, as far as the policy says."""
     names = here.document["columns"]
-    marked = (name for name in names if document.column_of(here.document, name).get("unit"))
+    marked = (name for name in names if policy_document.column_of(here.document, name).get("unit"))
     return {
         "unit": next(marked, ""),
         "one_row": here.document.get("one_row_per_person") is True,
@@ -335,7 +336,7 @@ def _whose(here: Here) -> dict[str, Any]:
 
 def _counts(here: Here) -> dict[str, Any]:
     names = here.document["columns"]
-    found = Counter(str(document.column_of(here.document, name)["role"]) for name in names)
+    found = Counter(str(policy_document.column_of(here.document, name)["role"]) for name in names)
     left = len(here.open_columns)
     words = f"{len(names) - left} of {len(names)} confirmed" if left else "all confirmed"
     return {

@@ -1,0 +1,291 @@
+"""What several releases of one source tell together: the rule, and its proof.
+
+Every entry of a budget file holds facts that a steward declared. The cumulative epsilon follows
+from them alone, never from what a table holds: a figure or a refusal that followed from a table's
+content or its exact size would itself tell of a changed record.
+
+Model. A source is a set of persons, and each person has rows. A row carries the public facts of its
+life too, such as the version of the table that it was first in. Every table of the source
+is the rows of the source that satisfy a predicate, which is one of
+
+    public   of public facts of the row alone; so is the whole table, and each of its versions
+    row      of the row alone, protected cells included: "diagnosis = C50"
+    table    of other rows too: the first thousand by income, or what is left of duplicates
+
+Neighbours are sources that satisfy what was declared. They differ in one person (where persons are
+the unit; else in one row):
+
+    change-one   the person has as many rows in both, and these have other cells. Public columns and
+                 what public predicates say stay: those of all entries of the source.
+    add-remove   the person comes or goes, with all rows.
+
+An entry costs e if the probabilities of its output differ by at most exp(e) between
+neighbours of *its own table*: change-one publishes how many rows or persons that table has,
+add-remove does not.
+
+Theorem (ours, unreviewed). Let R be the largest number of rows that a person has in any table of
+the source, a declared fact. All releases of a source together cost the sum of w e over the entries,
+with w the product of
+
+    2   for an add-remove entry, if change-one neighbours are asked for; else 1
+    R   for an entry whose unit is a row, if the unit of the source is a person; else 1
+
+provided that
+
+    (a) the table of every change-one entry is public, and there is none for add-remove neighbours;
+    (b) the table of every add-remove entry is public or row;
+    (c) persons are numbered by one column in all entries that number them;
+    (d) R is declared, where an entry whose unit is a row meets a source whose unit is a person.
+
+Or provided that (c), (d) and the tables of all entries are one extract, by whatever predicate: it
+is then the source itself, and neighbours keep who is in it.
+
+Proof. Releases of a source are a sequence, and prices add up, also where a later one was set up by
+the output of earlier ones (Dwork et al. 2006). So let S and S' be neighbours and T and T' the
+tables of one entry.
+
+Add-remove entry, S' = S and the rows A of one person. By (b) a row is in T for its own sake, so
+T' = T and some rows of A. That is one person (e), or at most R rows that come one by one (R e).
+For change-one neighbours take the source without that person between S and S': twice that.
+
+Change-one entry. By (a) the predicate says of each row of S what it says of the row of S' in its
+place. T and T' have as many rows and persons, the same public columns, and differ in the rows of
+one person (e), or in at most R rows that change one by one (R e).
+
+A release that leaves rows of a person out beyond its own limit does so by the rows of that person
+alone, and its price is that of the person, whatever R is (`shoal.methods._shared.contributions`).
+Such a limit is a cut of that release. It bounds no other table, so it is no R.
+
+Where all tables are one extract, call it the source: every table is then whole. QED
+
+Without (a) there is no bound. Let all but one diagnosis be known. The extract of one diagnosis
+has n or n + 1 rows, and change-one publishes which. Without (d) there is none either: a person of
+the first table may have any number of rows.
+
+An entry of an older Shoal has no declared facts. Alone, it costs what it claimed. Beside others
+there is no bound that could be derived.
+
+References:
+    Dwork, McSherry, Nissim, Smith, "Calibrating noise to sensitivity in private data
+    analysis", TCC 2006. doi:10.1007/11681878_14
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from pydantic import ConfigDict, PositiveInt, TypeAdapter
+from pydantic.dataclasses import dataclass as checked
+
+from shoal.core import Extract, Neighbours
+
+ROW = ""
+"""The privacy unit of a release whose policy numbers no persons; every other is a column."""
+
+
+@checked(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
+class Facts:
+    """What a steward declared about one release: no cell, no count, no digest of a table.
+
+    Attributes:
+        neighbours: of its price.
+        unit: the column that numbers the persons; `ROW` if none does.
+        contributions: rows of a person that the release looks at.
+        cut: further rows of a person are left out; otherwise that number is exact.
+        public_number: what of its size is public: "rows", "persons", or "" for nothing.
+        public_columns: released as they are, because everybody knows them.
+        extract: the predicate by which the table was cut out of its source, in the steward's words;
+            "" for the whole table.
+        extract_by: what the predicate reads; "" for the whole table.
+        max_contributions: rows that a person has at most in any table of the source.
+    """
+
+    neighbours: Neighbours
+    unit: str = ROW
+    contributions: PositiveInt = 1
+    cut: bool = False
+    public_number: str = "rows"
+    public_columns: tuple[str, ...] = ()
+    extract: str = ""
+    extract_by: Extract | None = None
+    max_contributions: PositiveInt | None = None
+
+    def to_json(self) -> str:
+        """Write the facts as the file keeps them."""
+        return _FACTS.dump_json(self).decode()
+
+    @classmethod
+    def of_json(cls, text: str) -> "Facts":
+        """Read the facts as the file keeps them.
+
+        Raises:
+            ValueError: if they are something else.
+        """
+        return _FACTS.validate_json(text)
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the table meets condition (a) or (b)."""
+        if self.extract_by is Extract.ROW:
+            return self.neighbours is Neighbours.ADD_REMOVE
+        return self.extract_by is not Extract.TABLE
+
+    def __str__(self) -> str:
+        words = [self.neighbours.value, f"unit: {self.unit or 'row'}"]
+        if self.unit != ROW:
+            rows = "row" if self.contributions == 1 else "rows"
+            how = "at most" if self.cut else "exactly"
+            cut = ", cut by this release" if self.cut else ""
+            words.append(f"{how} {self.contributions:,} {rows} per person{cut}")
+        if self.max_contributions is not None:
+            words.append(f"max_contributions of the source: {self.max_contributions:,}")
+        public = f"number of {self.public_number}" if self.public_number else "no number"
+        words.append(f"public: {', '.join((public, *self.public_columns))}")
+        by = f"extract by {self.extract_by}: {self.extract}"
+        words.append("whole table" if self.extract_by is None else by)
+        return "; ".join(words)
+
+
+_FACTS = TypeAdapter(Facts)
+
+
+class Priced(Protocol):
+    """An entry, as far as it composes."""
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """Its price in the neighbours of the source: an add-remove price is doubled already."""
+
+    @property
+    def facts(self) -> Facts | None:
+        """What was declared; none in an entry of an older Shoal."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What entries cost together.
+
+    Attributes:
+        spent: by the theorem, as far as it goes: what is taken from a budget.
+        reasons: why no number stands for all of them, in sentences; none if `spent` does.
+        scope: about whom the number speaks, in words.
+    """
+
+    spent: Fraction
+    reasons: tuple[str, ...]
+    scope: str
+
+
+def compose(entries: Sequence[Priced]) -> Sum:
+    """Add up entries of one source by the theorem above.
+
+    Args:
+        entries: of a source that counts their neighbours. Those without an epsilon are left
+            to the caller.
+    """
+    priced = [entry for entry in entries if entry.epsilon is not None]
+    facts = [entry.facts for entry in priced if entry.facts is not None]
+    units = {folded(one.unit): one.unit for one in facts if one.unit != ROW}
+    stated = [one.max_contributions for one in facts if one.max_contributions is not None]
+    most = max(stated, default=None)
+    persons = bool(units) or most is not None
+    spent = Fraction(0)
+    for entry in priced:
+        single = entry.facts is not None and entry.facts.unit == ROW
+        spent += (entry.epsilon or Fraction(0)) * (most if single and most else 1)
+    if len(priced) == 1 and not facts:
+        return Sum(spent, (), "")
+    reasons = [
+        *_unknown(priced),
+        *_extracts(priced, facts),
+        *_units(priced, units, most, persons=persons),
+    ]
+    return Sum(spent, tuple(reasons), _scope(facts, units, persons=persons))
+
+
+def _unknown(priced: Sequence[Priced]) -> list[str]:
+    old = [entry.id for entry in priced if entry.facts is None]
+    if not old:
+        return []
+    return [f"{_numbers(old)} of an older Shoal, without declared facts to add them up by."]
+
+
+def _extracts(priced: Sequence[Priced], facts: Sequence[Facts]) -> list[str]:
+    """Conditions (a) and (b), or one extract for all."""
+    if len(facts) == len(priced) and len({(folded(f.extract), f.extract_by) for f in facts}) <= 1:
+        return []
+    apart = [entry for entry in priced if entry.facts and not entry.facts.adds_up]
+    told = [e.id for e in apart if e.facts and e.facts.extract_by is Extract.ROW]
+    chosen = [e.id for e in apart if e.id not in told]
+    reasons = []
+    if told:
+        reasons.append(
+            f"{_numbers(told)} of an extract by protected cells, with change-one neighbours: its "
+            "public size tells who is in the extract. Extracts add up with add-remove neighbours."
+        )
+    if chosen:
+        reasons.append(
+            f"{_numbers(chosen)} of an extract in which a row is or is not for the sake of other "
+            "rows: one person may change the rows of many."
+        )
+    return reasons
+
+
+def _units(
+    priced: Sequence[Priced], units: dict[str, str], most: int | None, *, persons: bool
+) -> list[str]:
+    """Conditions (c) and (d)."""
+    reasons = []
+    if len(units) > 1:
+        names = " and ".join(f"'{name}'" for name in units.values())
+        reasons.append(
+            f"Persons are numbered by {names}, which may be different units. Give the column one "
+            "name in all tables of the source if they are the same."
+        )
+    rows = [e.id for e in priced if e.facts and e.facts.unit == ROW]
+    if persons and rows and most is None:
+        reasons.append(
+            f"{_numbers(rows)} of a release that protects single rows, beside one that protects "
+            "persons, and no number of rows per person is declared for the source. If there is "
+            "one, state max_contributions under [ledger]."
+        )
+    return reasons
+
+
+def _scope(facts: Sequence[Facts], units: dict[str, str], *, persons: bool) -> str:
+    words = []
+    if persons:
+        words.append(f"per person{''.join(f' ({name})' for name in units.values())}")
+    elif facts:
+        words.append("per row")
+    if not all(one.adds_up for one in facts):
+        words.append(f"within the extract '{facts[0].extract}'")
+    public = dict.fromkeys(name for one in facts for name in one.public_columns)
+    if public:
+        words.append(f"beside the public {', '.join(public)}")
+    return ", ".join(words)
+
+
+def _numbers(ids: Sequence[int]) -> str:
+    if len(ids) == 1:
+        return f"Entry {ids[0]} is"
+    return f"Entries {', '.join(map(str, ids[:-1]))} and {ids[-1]} are"
+
+
+def folded(name: str) -> str:
+    """A name as names are compared: whatever its spaces, its case and how its letters are coded.
+
+    Unicode's compatibility composition (NFKC) with case folding; spaces and characters that are not
+    seen are left out. Letters of different alphabets that look alike stay different.
+
+    >>> folded("Pe\u0301 ople") == folded("P\u00c9OPLE")
+    True
+    """
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return "".join(letter for letter in plain if unicodedata.category(letter)[0] not in "CZ")

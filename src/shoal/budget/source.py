@@ -1,0 +1,230 @@
+"""What a budget file knows of one source: its entries, who inspected its table, and what follows.
+
+Entries have numbers, and an inspection keeps the number of the last entry before it. So which came
+first never depends on a clock.
+
+An *inspection* is somebody reading figures of the confidential table: a comparison of methods, a
+measurement of a release against its original, a search for a neighbour to audit. A method that was
+chosen by such figures is a function of the table, and no price covers that choice.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Literal
+
+from pydantic import ConfigDict, PositiveInt
+from pydantic.dataclasses import dataclass as checked
+
+from shoal.budget.composition import Facts, Sum, compose
+from shoal.core import Neighbours
+
+_INTERSECTION = (
+    "Source '{source}' has {count} releases without a proved epsilon. People who are in several"
+    " of them may be told apart by intersecting their groups, even if each release is"
+    " k-anonymous by itself."
+)
+_UNBOUNDED = (
+    "The cumulative epsilon of source '{source}' is none: it has {count} released or reserved"
+    " without a proved epsilon, so no epsilon bounds what all releases tell together."
+)
+_NOT_COMPOSED = "The cumulative epsilon of source '{source}' is none: {reason}"
+_INSPECTED = (
+    "The table of source '{source}' was inspected, first by `shoal {what}` on {time}. Every epsilon"
+    " of a later release holds only if its method and parameters were not chosen from this table."
+)
+_LATER = (
+    "The cumulative epsilon of source '{source}' is none: entry {entry} came after an inspection of"
+    " the table, so its epsilon is conditional."
+)
+
+
+class Look(StrEnum):
+    """What was inspected.
+
+    `table`: the confidential table. `sample`: public or synthetic data, or a release that is paid
+    for. `selection`: the confidential table, by a private selection that is paid for.
+    """
+
+    TABLE = "table"
+    SAMPLE = "sample"
+    SELECTION = "selection"
+
+
+class What(StrEnum):
+    """The command by which somebody inspected."""
+
+    COMPARE = "compare"
+    MEASURE = "measure"
+    PROTECT = "protect"
+    AUDIT = "audit"
+
+
+_STRICT = ConfigDict(strict=True)
+
+
+@checked(frozen=True, config=_STRICT)
+class Glance:
+    """One inspection, in the budget file.
+
+    Attributes:
+        time: of its start, UTC.
+        what: the command.
+        policy: digest of the policy.
+        note: public words; never a cell.
+        after: number of the last entry of the file before it; 0 if there was none.
+    """
+
+    time: str
+    kind: Look
+    what: What
+    policy: str
+    note: str
+    after: int
+
+
+@checked(frozen=True, config=_STRICT)
+class Entry:
+    """One release, or an attempt at one, in the budget file.
+
+    Attributes:
+        time: of the reservation, UTC.
+        policy: digest of the policy.
+        epsilon: in the neighbours of the source; None if the release has no proved epsilon.
+        status: `reserved` before the noise is drawn, `released` after the table is written. A
+            reserved entry counts as spent: its run may be under way, or was killed.
+        note: public words; never a cell.
+        facts: what was declared; None in an entry of an older Shoal.
+    """
+
+    id: PositiveInt
+    time: str
+    source: str
+    policy: str
+    method: str
+    epsilon: Fraction | None
+    status: Literal["reserved", "released"]
+    note: str
+    facts: Facts | None = None
+
+    def __str__(self) -> str:
+        epsilon = "unbounded" if self.epsilon is None else f"epsilon {number(self.epsilon)}"
+        note = f"  {self.note}" if self.note else ""
+        line = f"{self.id}  {self.time}  {self.method}  {epsilon}  {self.status}{note}"
+        if self.epsilon is None:
+            return line
+        return f"{line}\n       {self.facts or 'no declared facts: an entry of an older Shoal'}"
+
+
+@dataclass(frozen=True)
+class Account:
+    """One source with its budget and all its entries.
+
+    Attributes:
+        granted: the budget.
+        neighbours: in which the budget and its entries are counted.
+    """
+
+    source: str
+    granted: Fraction
+    neighbours: Neighbours
+    entries: tuple[Entry, ...]
+    looks: tuple[Glance, ...] = ()
+
+    @property
+    def looked(self) -> bool:
+        """Whether the table itself was inspected."""
+        return self._first_look is not None
+
+    @property
+    def spent(self) -> Fraction:
+        """Sum of the proved epsilons as they compose, reserved ones included."""
+        return self._sum.spent
+
+    @property
+    def remaining(self) -> Fraction:
+        """What may still be spent."""
+        return self.granted - self.spent
+
+    @property
+    def unbounded(self) -> int:
+        """How many entries have no proved epsilon."""
+        return sum(entry.epsilon is None for entry in self.entries)
+
+    @property
+    def cumulative(self) -> Fraction | None:
+        """Epsilon of all releases together by the rule of `composition`; None if it gives none."""
+        return None if self.reasons else self.spent
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why there is no cumulative epsilon, in sentences."""
+        texts = []
+        if self.unbounded:
+            count = "a release" if self.unbounded == 1 else f"{self.unbounded} releases"
+            texts.append(_UNBOUNDED.format(source=self.source, count=count))
+        texts += [_NOT_COMPOSED.format(source=self.source, reason=r) for r in self._sum.reasons]
+        first = self._first_look
+        later = [e.id for e in self.entries if first is not None and e.id > first.after]
+        if later:
+            texts.append(_LATER.format(source=self.source, entry=later[0]))
+        return tuple(texts)
+
+    @property
+    def scope(self) -> str:
+        """About whom the cumulative epsilon speaks."""
+        return self._sum.scope
+
+    @property
+    def _sum(self) -> Sum:
+        return compose(self.entries)
+
+    @property
+    def _first_look(self) -> Glance | None:
+        """The first inspection of the table itself."""
+        return next((look for look in self.looks if look.kind is Look.TABLE), None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a steward should know before the next release of this source."""
+        texts = [*self.reasons]
+        if self.unbounded > 1:
+            texts.append(_INTERSECTION.format(source=self.source, count=self.unbounded))
+        if (first := self._first_look) is not None:
+            what, time = first.what.value, first.time
+            texts.append(_INSPECTED.format(source=self.source, what=what, time=time))
+        return tuple(texts)
+
+    def __str__(self) -> str:
+        cumulative = "none" if self.cumulative is None else number(self.cumulative)
+        scope = f" {self.scope}" if self.cumulative is not None and self.scope else ""
+        head = (
+            f"{self.source}: budget epsilon {number(self.granted)} ({self.neighbours.value}),"
+            f" spent {number(self.spent)}, remaining {number(self.remaining)},"
+            f" cumulative epsilon {cumulative}{scope}"
+        )
+        lines = [head, *(f"  {entry}" for entry in self.entries)]
+        for look in self.looks:
+            note = f"  {look.note}" if look.note else ""
+            lines.append(f"  -  {look.time}  inspection by {look.what} of: {look.kind}{note}")
+        if any(entry.status == "reserved" for entry in self.entries):
+            lines.append("  A reserved entry counts as spent: its run goes on, or was killed.")
+        return "\n".join(lines + [f"  ! {text}" for text in self.warnings])
+
+
+def number(epsilon: Fraction) -> str:
+    """An exact number for people: as a decimal if that is short, else as a fraction.
+
+    >>> number(Fraction(1, 10)), number(Fraction(3)), number(Fraction(1, 3))
+    ('0.1', '3', '1/3')
+    """
+    epsilon = Fraction(epsilon)
+    for digits in range(10):
+        if (scaled := epsilon * 10**digits).denominator == 1:
+            return f"{'-' if scaled < 0 else ''}{_decimal(abs(scaled.numerator), digits)}"
+    return str(epsilon)
+
+
+def _decimal(scaled: int, digits: int) -> str:
+    whole, rest = divmod(scaled, 10**digits)
+    return f"{whole}.{rest:0{digits}d}" if digits else str(whole)

@@ -1,0 +1,583 @@
+"""The command line: parse, call one function, print.
+
+Heavy imports stand inside the commands, so that `shoal --help` is quick. Results go to
+stdout; progress and errors to stderr. Exit codes: 0 done; 2 the user's move; 3 a required
+promise cannot be kept, a check failed or a release does not verify; 70 our bug.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from shoal.cli.console import door as _door
+from shoal.cli.console import say as _say
+from shoal.cli.console import showing_progress as _progress
+from shoal.cli.console import tell as _tell
+from shoal.cli.options import (
+    AsJson,
+    Control,
+    Data,
+    Delimiter,
+    Encoding,
+    Found,
+    Ledger,
+    Page,
+    Passphrase,
+    PolicyFile,
+    ReplacePage,
+    Source,
+)
+from shoal.cli.subcommands import budget, keys
+
+app = typer.Typer(
+    help="Protect tables of people for publication, and say exactly what the result promises.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+app.add_typer(budget, name="budget")
+app.add_typer(keys, name="keys")
+
+
+def main() -> None:
+    """Start the command line.
+
+    Words that are no text, such as the name of a file in another encoding, are refused: reports
+    and manifests could not hold them.
+    """
+    for word in sys.argv[1:]:
+        if not word.isascii() and any("\ud800" <= mark <= "\udfff" for mark in word):
+            shown = os.fsencode(word).decode(errors="backslashreplace")
+            _tell(f"Expected UTF-8 text on the command line, found '{shown}'. Rename the file.")
+            sys.exit(2)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        app()
+    finally:
+        # Nothing is left to be put in order: an interrupt may end the process as it is.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@app.command()
+def init(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Where to write the policy.")] = Path("policy.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+) -> None:
+    """Look at a table and write a commented policy for you to correct."""
+    with _door():
+        from shoal import io
+        from shoal.io.folders import write_text
+        from shoal.policy.draft import draft
+
+        with _progress() as progress:
+            progress("reading the file", 0, 1)
+            raw = io.read(data, delimiter=delimiter, encoding=encoding)
+            text = draft(raw, source=data.name)
+        write_text(out, text, force=force)
+        _say(f"Wrote {out}. Correct its guesses, then: "
+                   f"shoal protect {data} --policy {out} --out release")  # fmt: skip
+
+
+@app.command()
+def protect(
+    data: Data,
+    policy: PolicyFile,
+    out: Annotated[Path, typer.Option(help="Folder for what may be published.")],
+    form: Annotated[str, typer.Option("--format", help="parquet, csv, sav or dta.")] = "parquet",
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing release.")] = False,
+    keep_order: Annotated[
+        bool,
+        typer.Option("--keep-order", help="Keep the rows in order (release form row-aligned)."),
+    ] = False,
+    guard_formulas: Annotated[
+        bool | None,
+        typer.Option(
+            "--guard-formulas/--no-guard-formulas",
+            help="Disarm CSV text that spreadsheets would run; done unless told otherwise.",
+        ),
+    ] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    ledger: Ledger = None,
+    source: Source = None,
+    audience: Annotated[
+        str | None,
+        typer.Option(help="Who will get it, instead of the policy's: open, partner or internal."),
+    ] = None,
+    measured: Annotated[
+        bool | None,
+        typer.Option(
+            "--measure/--no-measure",
+            help="Run attacks for the officer's report; by default up to 50,000 rows.",
+        ),
+    ] = None,
+    control: Control = None,
+    comparison: Found = None,
+    engine: Annotated[str, typer.Option(help="local, or spark beyond one machine.")] = "local",
+    spark_conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Of Spark, such as spark.master=local[8]."),
+    ] = None,
+) -> None:
+    """Protect a table as its policy says; write the release, its manifest and reports."""
+    with _door():
+        from shoal.partition import compile_notice
+        from shoal.pipeline import publishing
+        from shoal.report import terminal
+
+        with _progress() as progress, compile_notice(_tell):
+            published = publishing.protect(
+                data,
+                policy,
+                out,
+                form=form,
+                force=force,
+                keep_order=keep_order,
+                guard_formulas=guard_formulas,
+                delimiter=delimiter,
+                encoding=encoding,
+                ledger=ledger,
+                source=source,
+                audience=audience,
+                measure=measured,
+                control=control,
+                comparison=comparison,
+                progress=progress,
+                engine=engine,
+                settings=_settings(spark_conf or []),
+            )
+        _say(terminal.release_text(published.release, published.notes))
+        _say(f"To publish: {published.folder}  Confidential: {published.internal}")
+
+
+@app.command()
+def report(
+    release: Annotated[Path, typer.Argument(metavar="DIR", help="The release.")],
+    data: Data,
+    policy: PolicyFile,
+    measured: Annotated[
+        bool | None, typer.Option("--measure/--no-measure", help="Run attacks; see `protect`.")
+    ] = None,
+    control: Control = None,
+    comparison: Found = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+) -> None:
+    """Make the confidential report of a release again; this spends no epsilon."""
+    with _door():
+        from shoal.io import folders
+        from shoal.partition import compile_notice
+        from shoal.pipeline import finishing
+
+        with _progress() as progress, compile_notice(_tell):
+            finishing.report(
+                release,
+                data,
+                policy,
+                control=control,
+                comparison=comparison,
+                measure=measured,
+                delimiter=delimiter,
+                encoding=encoding,
+                progress=progress,
+            )
+        _say(f"Confidential: {release}{folders.INTERNAL_SUFFIX}")
+
+
+@app.command()
+def finish(
+    out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for what may be published.")],
+    kept: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the release is kept; beside DIR.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing release.")] = False,
+) -> None:
+    """Put a release in place that is paid for, and could not be written then."""
+    with _door():
+        from shoal.pipeline import finishing
+
+        folder = finishing.finish(out, kept=kept, force=force)
+        _say(f"To publish: {folder}  To make its confidential report: shoal report {folder} "
+                   "DATA --policy POLICY")  # fmt: skip
+
+
+@app.command()
+def check(
+    released: Data,
+    policy: PolicyFile,
+    as_json: AsJson = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+) -> None:
+    """Recompute what a policy requires on any released table, whoever made it."""
+    with _door():
+        from shoal import io
+        from shoal.pipeline import checking
+        from shoal.report import terminal
+
+        raw = io.read(released, delimiter=delimiter, encoding=encoding)
+        checks = checking.check(raw.frame, policy)
+        _say(terminal.checks_json(checks) if as_json else terminal.checks_text(checks))
+        if not all(check.holds for check in checks):
+            raise typer.Exit(3)
+
+
+@app.command()
+def verify(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The public folder of a release.")],
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Public key of whoever signed it."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Verify a release that somebody made: without the original, and without the policy file."""
+    with _door():
+        import json
+
+        from shoal.pipeline.verifying import verify as verify_folder
+
+        found = verify_folder(folder, key=key)
+        _say(json.dumps(found.facts(), indent=2) if as_json else str(found))
+        if not found.holds:
+            raise typer.Exit(3)
+
+
+@app.command()
+def sign(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The public folder of a release.")],
+    key: Annotated[Path, typer.Option(metavar="FILE", help="The private key.")],
+    passphrase: Passphrase = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a signature.")] = False,
+) -> None:
+    """Verify a release, and sign its manifest, which covers every file of it."""
+    with _door():
+        from shoal.pipeline import verifying
+
+        verifying.sign(folder, key, passphrase=passphrase, force=force)
+        _say(f"Signed {folder}. Others verify it with: shoal verify {folder} --key KEY.pub")
+
+
+@app.command()
+def measure(
+    original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The confidential table.")],
+    released: Annotated[Path, typer.Argument(metavar="RELEASED", help="Its release, by any tool.")],
+    policy: PolicyFile,
+    control: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="People of the same population, not in the original."),
+    ] = None,
+    only: Annotated[str | None, typer.Option(help="utility or risk; both if not given.")] = None,
+    aligned: Annotated[
+        bool, typer.Option("--aligned", help="Row i of the release is about row i of the original.")
+    ] = False,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(metavar="THEIRS=OURS", help="A column that the release calls otherwise."),
+    ] = None,
+    as_json: AsJson = False,
+    out: Page = None,
+    force: ReplacePage = False,
+    seed: Annotated[int, typer.Option(help="Of the samples that are drawn.")] = 0,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    ledger: Ledger = None,
+    source: Source = None,
+) -> None:
+    """Measure what a release keeps and what it tells, whoever made it."""
+    with _door():
+        from shoal.partition import compile_notice
+        from shoal.pipeline import evaluating_files
+
+        with _progress() as progress, compile_notice(_tell):
+            found = evaluating_files.measure(
+                original,
+                released,
+                policy,
+                control=control,
+                out=out,
+                force=force,
+                delimiter=delimiter,
+                encoding=encoding,
+                only=only,
+                aligned=aligned or None,
+                rename=_renamed(rename or []),
+                seed=seed,
+                ledger=ledger,
+                source=source,
+                tell=_tell,
+                progress=progress,
+            )
+        _say(found.to_json() if as_json else str(found))
+        if out is not None:
+            _say(f"Report, confidential: {out}", err=True)
+
+
+@app.command()
+def compare(
+    data: Data,
+    policy: PolicyFile,
+    out: Annotated[Path, typer.Option(help="Folder to write, confidential; go on in it later.")],
+    grid: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Methods and parameters to compare, a TOML file."),
+    ] = None,
+    on_sample: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="People to inspect instead of DATA."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes at a time; as many as there are cores by default.")
+    ] = None,
+    private_epsilon: Annotated[
+        str | None,
+        typer.Option(metavar="E", help="Choose one method privately, at this price; show no more."),
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option(help="Releases of each candidate; up to 4 times as many if needed.")
+    ] = 3,
+    max_risk: Annotated[
+        float, typer.Option(help="Largest risk of what is recommended, by its upper end.")
+    ] = 0.1,
+    any_claim: Annotated[
+        bool, typer.Option("--any-claim", help="Recommend methods without a proved claim too.")
+    ] = False,
+    rows: Annotated[
+        int, typer.Option(help="Of a larger table, a random sample of so many rows is compared.")
+    ] = 20_000,
+    seed: Annotated[int, typer.Option(help="Of who is held out, and of the queries.")] = 0,
+    as_json: AsJson = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    ledger: Ledger = None,
+    source: Source = None,
+) -> None:
+    """Compare methods and parameters on a table, and recommend one; this inspects the table."""
+    with _door():
+        from shoal.errors import InputError
+        from shoal.partition import compile_notice
+        from shoal.pipeline import evaluating_files
+
+        where: dict[str, Any] = {
+            "candidates": grid,
+            "delimiter": delimiter,
+            "encoding": encoding,
+            "ledger": ledger,
+            "source": source,
+            "tell": _tell,
+        }
+        if private_epsilon is not None:
+            if on_sample is not None:
+                raise InputError("Expected --on-sample or --private-epsilon, found both.")
+            with _progress() as progress, compile_notice(_tell):
+                chosen = evaluating_files.select(
+                    data, policy, out, epsilon=private_epsilon, progress=progress, **where
+                )
+            _say(str(chosen))
+            return
+        try:
+            with _progress() as progress, compile_notice(_tell):
+                found = evaluating_files.compare(
+                    data,
+                    policy,
+                    out,
+                    **where,
+                    on_sample=on_sample,
+                    jobs=jobs,
+                    progress=progress,
+                    repeats=repeats,
+                    max_risk=max_risk,
+                    any_claim=any_claim,
+                    rows=rows,
+                    seed=seed,
+                )
+        except KeyboardInterrupt:
+            _tell(f"interrupted; what is done is kept in {out}. Run the same command to go on.")
+            raise typer.Exit(130) from None
+        _say(found.to_json() if as_json else str(found))
+        _say(f"Confidential: {out}", err=True)
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    from shoal.errors import InputError
+
+    for pair in pairs:
+        if "=" not in pair:
+            raise InputError(f"Expected --spark-conf KEY=VALUE, found '{pair}'.")
+    return {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
+
+
+def _renamed(pairs: list[str]) -> dict[str, str]:
+    from shoal.errors import InputError
+
+    for pair in pairs:
+        if pair.count("=") != 1:
+            raise InputError(f"Expected --rename THEIRS=OURS, found '{pair}'.")
+    return dict(pair.split("=") for pair in pairs)
+
+
+@app.command()
+def audit(
+    policy: PolicyFile,
+    pair: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="FILE FILE", help="Two tables that differ in one person."),
+    ] = None,
+    table: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A table; search for a telling neighbour.")
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(help="Runs on each table; by default 20,000, or 200 for --level files."),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="That all bounds hold together.")] = 0.95,
+    level: Annotated[
+        str, typer.Option(help="arrays (the method alone) or files (the whole pipeline).")
+    ] = "arrays",
+    fail_on_violation: Annotated[
+        bool,
+        typer.Option(
+            "--fail-on-violation",
+            help="Exit with 3 if the claim is refuted, by the runs or by a known counterexample.",
+        ),
+    ] = False,
+    out: Page = None,
+    force: ReplacePage = False,
+    ledger: Ledger = None,
+    source: Source = None,
+) -> None:
+    """Try to refute the differential privacy that a policy claims, on pairs of tables."""
+    with _door():
+        from shoal.evaluation.audit import audit as auditing
+        from shoal.io.folders import check_text, write_text
+        from shoal.partition import compile_notice
+        from shoal.pipeline import booking
+        from shoal.policy.load import load
+        from shoal.report import html
+
+        check_text(out, force=force)
+        with _progress() as progress, compile_notice(_tell):
+            found = auditing.audit(
+                booking.with_ledger(load(policy), ledger, source),
+                pair=pair,
+                table=table,
+                trials=trials,
+                confidence=confidence,
+                level=level,
+                tell=_tell,
+                progress=progress,
+            )
+        _say(str(found))
+        if out is not None:
+            write_text(out, html.audit_report(found.facts()), force=force, confidential=True)
+            _say(f"Report, confidential: {out}")
+        if fail_on_violation and found.fails:
+            raise typer.Exit(3)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder to work in.")] = Path("demo"),
+) -> None:
+    """Protect the shipped sample of invented people, step by step."""
+    with _door():
+        from shoal import demo as story
+        from shoal.partition import compile_notice
+
+        with _progress() as progress, compile_notice(_tell):
+            story.run(out, say=_say, progress=progress)
+
+
+@app.command()
+def studio(
+    port: Annotated[int, typer.Option(help="Port to listen at; 0 for any that is free.")] = 8642,
+    host: Annotated[
+        str, typer.Option(help="Address to listen at. Any other opens the studio to the network.")
+    ] = "127.0.0.1",
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="DIR",
+            help="Folder of workspaces, releases and history; by default the user's own.",
+        ),
+    ] = None,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address, and open nothing.")
+    ] = False,
+) -> None:
+    """Open a local page on which a table is protected without writing code."""
+    with _door():
+        from shoal.errors import InputError
+
+        try:
+            from shoal.studio.launch import launch
+            from shoal.studio.settings import default_home
+        except ModuleNotFoundError as error:
+            if error.name not in {"fastapi", "starlette", "uvicorn", "python_multipart"}:
+                raise
+            raise InputError(
+                "The studio needs the extra 'studio': pip install 'shoal[studio]'."
+            ) from None
+        try:
+            launch(
+                home=default_home() if data is None else data,
+                host=host,
+                port=port,
+                browser=not no_browser,
+                say=_say,
+                warn=lambda text: _tell(f"warning: {text}"),
+            )
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+
+
+@app.command()
+def warmup() -> None:
+    """Compile all kernels now, once on this machine, so that no later run has to wait."""
+    with _door():
+        from shoal.metrics.warmup import warmup as measures
+        from shoal.partition import warmup as partition
+        from shoal.synthesis.warmup import warmup as mechanism
+
+        with _progress() as progress:
+            rooms = (partition, mechanism, measures)
+            for done, compile_room in enumerate(rooms):
+                progress("compiling kernels", done, len(rooms))
+                compile_room()
+        _say("The kernels are compiled.")
+
+
+@app.command()
+def methods() -> None:
+    """List every method with its parameters, what it promises, and its reference."""
+    with _door():
+        from shoal.report import terminal
+
+        _say(terminal.methods_text())
+
+
+@app.command()
+def schema(
+    of_manifest: Annotated[
+        bool, typer.Option("--manifest", help="Of manifest.json instead.")
+    ] = False,
+) -> None:
+    """Print a JSON schema of the policy file, for editors."""
+    with _door():
+        import json
+
+        from shoal import policy
+        from shoal.pipeline import manifest
+
+        room = manifest if of_manifest else policy
+        _say(json.dumps(room.json_schema(), indent=2))

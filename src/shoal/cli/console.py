@@ -1,0 +1,165 @@
+"""What stands between a command and the terminal: sentences, exit codes, interrupts, progress."""
+
+import _thread
+import errno
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Timer
+from traceback import extract_tb
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import typer
+
+from shoal.errors import ShoalError, lacks_memory, visible, withheld
+from shoal.io import memory
+
+if TYPE_CHECKING:
+    from shoal.core import Progress
+
+INTERRUPTED = (
+    "interrupted; no part of a release was left behind. A budget that was charged before stays "
+    "charged: see `shoal budget show`."
+)
+TOO_LATE = "interrupted, but by then the work was done; what it was to write is written."
+MEMORY = (
+    "There is not enough memory on this machine for this table. Use a smaller table, a larger "
+    "machine, or --engine spark."
+)
+
+
+@contextmanager
+def door() -> Iterator[None]:
+    """Turn errors into one sentence and an exit code; never show a message we did not write."""
+    interrupts = Interrupts()
+    try:
+        with interrupts:
+            memory.refuse_little()
+            yield
+    except (typer.Exit, typer.Abort, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 (the last resort; a panic of Polars is no Exception)
+        raise typer.Exit(_told(error, interrupted=interrupts.seen)) from None
+    if interrupts.seen:
+        tell(TOO_LATE)
+        raise typer.Exit(130)
+
+
+class Interrupts:
+    """Ctrl-C as one KeyboardInterrupt, so that what is under way is put in order.
+
+    A second one ends the process at once, by the signal and without a traceback. Python prints and
+    forgets an exception that is raised in a finaliser or in a callback from C: an interrupt there
+    is raised again. One that a library swallows is still `seen`.
+    """
+
+    def __init__(self) -> None:
+        self.seen = False
+
+    def __enter__(self) -> Self:
+        self._before = signal.getsignal(signal.SIGINT)
+        self._hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
+        with suppress(ValueError):  # Only the main thread takes signals.
+            signal.signal(signal.SIGINT, self._first)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        sys.unraisablehook = self._hook
+        with suppress(ValueError):
+            signal.signal(signal.SIGINT, signal.SIG_DFL if self.seen else self._before)
+
+    def _first(self, _number: int, _frame: Any) -> None:
+        self.seen = True
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    def _unraisable(self, report: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(report.exc_type, KeyboardInterrupt):
+            self._hook(report)
+            return
+        with suppress(ValueError):
+            signal.signal(signal.SIGINT, self._first)
+            # Not here, where it would be forgotten once more.
+            again = Timer(0.02, _thread.interrupt_main)
+            again.daemon = True
+            again.start()
+
+
+def _told(error: BaseException, *, interrupted: bool) -> int:
+    """Say what happened, in a sentence; the exit code."""
+    if interrupted or isinstance(error, KeyboardInterrupt):
+        tell(INTERRUPTED)
+        return 130
+    if isinstance(error, ShoalError):
+        tell(str(error))
+        return error.exit_code
+    if isinstance(error, OSError) and _lost(error):
+        if error.errno == errno.EPIPE:
+            return 141  # as a program that the signal for it ends: its reader has seen enough
+        tell(f"Cannot write the output: {(error.strerror or 'unknown reason').lower()}.")
+        return 2
+    if lacks_memory(error):
+        tell(MEMORY)
+        return 2
+    tell(withheld(error))
+    return 70
+
+
+def _lost(error: OSError) -> bool:
+    """Whether standard output could not be written; what waits for it is dropped then.
+
+    What is said beside the result never raises, so that `echo` has written the result.
+    """
+    if not any(frame.name == "echo" for frame in extract_tb(error.__traceback__)):
+        return False
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return True
+
+
+def say(text: object, *, err: bool = False) -> None:
+    """Print text for people: no name in it moves the cursor or hides a character."""
+    typer.echo(visible(str(text), lines=True), err=err)
+
+
+def tell(sentence: str) -> None:
+    """Say something beside the result; who closed standard error does not want it."""
+    with suppress(OSError):
+        say(f"shoal: {sentence}", err=True)
+
+
+@contextmanager
+def showing_progress() -> "Iterator[Progress]":
+    """Show a bar on stderr while something runs, where stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _stage, _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
+                          TimeElapsedColumn(), TimeRemainingColumn()]  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def report(stage: str, done: int, total: int) -> None:
+            bar.update(
+                task, description=visible(stage), completed=done, total=total if done else None
+            )
+
+        yield report

@@ -1,0 +1,554 @@
+"""Checks and measures of rows in blocks: sums over blocks, added up.
+
+A class of equal rows may lie in many blocks. Its counts, by confidential value where l or t is
+asked for, are brought together by a hash of its keys, and each part of all classes is judged by
+itself, against the distribution of the whole table. So no machine holds all classes.
+
+Losses, marginals and COUNT queries are sums over rows: one pass over original and released rows
+side by side.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core import Check, Kind, LDiversity, ReleaseForm, Role, Schema, TCloseness, Testable
+from shoal.engine.spark.blocks import RID, STRIDE, Blocks, Numbered, Step, cut_by
+from shoal.engine.spark.rows import Layout, SparkRows
+from shoal.errors import InternalError
+from shoal.io.external.columns import Scale, read_column, scale_of
+from shoal.io.table import Table
+from shoal.methods._distributed.blockwise import Drawn, Sample
+from shoal.metrics import count_queries
+from shoal.metrics.additive_losses import Losses
+from shoal.metrics.boxes import Boxes
+from shoal.metrics.distributions import (
+    Marginal,
+    marginal_distances,
+    marginal_masses,
+    quantile_edges,
+)
+from shoal.pipeline.checking import taxonomy_edges, value_codes
+from shoal.privacy_models import Counts, verdict
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+COUNT = "\0count"
+WAS = "\0was:"
+BINS, QUERIES, SAMPLE = 10, 1000, 200_000
+
+
+class Judged(NamedTuple):
+    """What some of the classes say about a guarantee; those of other classes are added."""
+
+    holds: bool
+    achieved: int | Fraction | float
+    size: int
+    classes: int
+    failing: int
+    homogeneous: int
+
+
+class Grouping(NamedTuple):
+    """Rows are counted by keys, which make the classes, and by other columns within them."""
+
+    keys: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+
+
+def checks(
+    blocks: Blocks, guarantees: Sequence[Testable], schema: Schema, *, tasks: int
+) -> tuple[Check, ...]:
+    """Recompute guarantees on released rows in blocks, cells compared as they are.
+
+    The witness names no rows, which have no numbers here. Cost: one pass and one exchange of the
+    counts of classes for all of them; for l and t one more pass, which finds the values and their
+    totals.
+
+    Raises:
+        InputError: a hierarchical distance lacks its taxonomy.
+    """
+    if not guarantees:
+        return ()
+    asked = [_grouping(guarantee) for guarantee in guarantees]
+    values = _values(blocks, {own.columns for own in asked if own.columns}, tasks)
+    judges = [
+        _judging(values[guarantee.columns], guarantee, schema)
+        if isinstance(guarantee, LDiversity | TCloseness)
+        else partial(_least, k=guarantee.k)
+        for guarantee in guarantees
+    ]
+    least = [not isinstance(guarantee, TCloseness) for guarantee in guarantees]
+    groupings = list(dict.fromkeys(asked))
+
+    def judge(number: int, frame: pl.DataFrame) -> dict[int, Judged]:
+        own = groupings[number // STRIDE]
+        return {at: judges[at](frame) for at, wanted in enumerate(asked) if wanted == own}
+
+    def join(one: dict[int, Judged], other: dict[int, Judged]) -> dict[int, Judged]:
+        both = {at: _worse(one[at], other[at], least=least[at]) for at in one.keys() & other.keys()}
+        return {**one, **other, **both}
+
+    sources = [(blocks, own) for own in groupings]
+    found: dict[int, Judged] = classes(sources, tasks=tasks).fold(judge, join, tasks=tasks)
+    return tuple(_check(guarantee, found[at]) for at, guarantee in enumerate(guarantees))
+
+
+def _grouping(guarantee: Testable) -> Grouping:
+    if isinstance(guarantee, LDiversity | TCloseness):
+        return Grouping(guarantee.keys, guarantee.columns)
+    return Grouping(guarantee.columns)
+
+
+def _check(guarantee: Testable, found: Judged) -> Check:
+    remarks: dict[str, Any] = {"classes": found.classes}
+    if isinstance(guarantee, LDiversity | TCloseness):
+        remarks |= {"failing_classes": found.failing, "homogeneous_classes": found.homogeneous}
+    return Check(guarantee, found.holds, found.achieved, {"size": found.size}, remarks)
+
+
+def classes(sources: Sequence[tuple[Blocks, Grouping]], *, tasks: int) -> Blocks:
+    """Count rows by several groupings; all counts of one class lie in one block.
+
+    Blocks of the second grouping are numbered from `STRIDE`, and so on.
+    """
+
+    def counting(which: int) -> Step:
+        keys, columns = sources[which][1]
+
+        def part(_number: int, frame: pl.DataFrame) -> Numbered:
+            counts = frame.group_by(*keys, *columns).agg(pl.len().cast(pl.Int64).alias(COUNT))
+            place = (counts.select(keys).hash_rows() % tasks).cast(pl.Int64).to_numpy()
+            order = np.argsort(place, kind="stable")
+            return cut_by(counts[order], which * STRIDE + place[order])
+
+        return part
+
+    groupings = [grouping for _, grouping in sources]
+
+    def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+        keys, columns = groupings[number // STRIDE]
+        together = pl.concat(frames).group_by(*keys, *columns).agg(pl.col(COUNT).sum())
+        return [(number, together)]
+
+    steps: dict[int, tuple[Blocks, list[Step]]] = {}
+    for which, (blocks, _) in enumerate(sources):
+        steps.setdefault(id(blocks), (blocks, []))[1].append(counting(which))
+    first, *others = (blocks.map(*own) for blocks, own in steps.values())
+    return first.union(*others).gather(tasks * len(sources), merge)
+
+
+def _least(frame: pl.DataFrame, k: int) -> Judged:
+    sizes = frame[COUNT].to_numpy()
+    least = int(sizes.min())
+    return Judged(least >= k, least, least, len(sizes), int((sizes < k).sum()), 0)
+
+
+def _values(
+    blocks: Blocks, wanted: Collection[tuple[str, ...]], tasks: int
+) -> dict[tuple[str, ...], pl.DataFrame]:
+    """The combinations of some columns in the whole table, and how often each occurs."""
+    if not wanted:
+        return {}
+
+    def distinct(_number: int, frame: pl.DataFrame) -> dict[tuple[str, ...], pl.DataFrame]:
+        return {
+            columns: frame.group_by(columns).agg(pl.len().cast(pl.Int64).alias(COUNT))
+            for columns in wanted
+        }
+
+    def join(
+        one: dict[tuple[str, ...], pl.DataFrame], other: dict[tuple[str, ...], pl.DataFrame]
+    ) -> dict[tuple[str, ...], pl.DataFrame]:
+        return {
+            columns: pl.concat([one[columns], other[columns]])
+            .group_by(columns)
+            .agg(pl.col(COUNT).sum())
+            for columns in wanted
+        }
+
+    found = blocks.fold(distinct, join, tasks=tasks)
+    return {columns: found[columns].sort(columns) for columns in wanted}
+
+
+def _judging(
+    held: pl.DataFrame, guarantee: LDiversity | TCloseness, schema: Schema
+) -> Callable[[pl.DataFrame], Judged]:
+    """Make a function that judges some of the classes, from the values of the whole table."""
+    columns = list(guarantee.columns)
+    codes, width = value_codes(held.select(columns), columns, schema)
+    whole = np.zeros(width, np.int64)
+    np.add.at(whole, codes, held[COUNT].to_numpy())
+    edges = taxonomy_edges(guarantee, schema, width)
+    named = held.select(columns).with_columns(pl.Series("\0code", codes))
+    keys = list(guarantee.keys)
+
+    def judge(frame: pl.DataFrame) -> Judged:
+        coded = frame.join(named, on=columns, how="left", nulls_equal=True)
+        label = coded.select(pl.struct(keys).rank("dense")).to_series().cast(pl.Int64).to_numpy()
+        code, many = coded["\0code"].to_numpy(), coded[COUNT].to_numpy()
+        order = np.lexsort((code, label))
+        label, code, many = label[order] - 1, code[order], many[order]
+        persons = np.bincount(label, weights=many).astype(np.int64)
+        counts = Counts(label, code, many, persons, width)
+        found = verdict(counts, guarantee, edges=edges, whole=whole)
+        return Judged(
+            found.holds,
+            found.achieved,
+            int(persons[found.witness]),
+            len(persons),
+            len(found.failing),
+            len(counts.homogeneous),
+        )
+
+    return judge
+
+
+def _worse(one: Judged, other: Judged, *, least: bool) -> Judged:
+    """The parts together: the worst decides, and of equals the smaller class."""
+    ahead = one.achieved < other.achieved if least else one.achieved > other.achieved
+    same = one.achieved == other.achieved
+    worst = one if ahead or (same and one.size <= other.size) else other
+    return Judged(
+        one.holds and other.holds,
+        worst.achieved,
+        worst.size,
+        one.classes + other.classes,
+        one.failing + other.failing,
+        one.homogeneous + other.homogeneous,
+    )
+
+
+def pairs(records: SparkRows, released: Blocks) -> Blocks:
+    """Original and released cells side by side, those of the original under other names."""
+
+    def narrow(number: int, frame: pl.DataFrame) -> Numbered:
+        names = list(records_types)
+        return [(number, frame.select(RID, *(pl.col(name).alias(WAS + name) for name in names)))]
+
+    def bare(number: int, frame: pl.DataFrame) -> Numbered:
+        return [(number, frame.select(RID, *records_types))]
+
+    def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+        sides = sorted(frames, key=lambda frame: frame.columns[1].startswith(WAS))
+        if len(sides) != 2 or not sides[0][RID].equals(sides[1][RID]):
+            raise InternalError("Released records do not fit the original ones.")
+        return [(number, pl.concat([sides[0].drop(RID), sides[1].drop(RID)], how="horizontal"))]
+
+    records_types = dict(records.layout.types)
+    return records.base.map(narrow).union(released.map(bare)).gather(len(records.starts) - 1, merge)
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What a block must know of the whole table to be measured.
+
+    Attributes:
+        layout: of the original.
+        scales: one a column that has a kind.
+        edges: of the bins of each.
+        queries: that are counted.
+    """
+
+    layout: Layout
+    scales: tuple[Scale, ...]
+    edges: tuple[Floats, ...]
+    queries: count_queries.Queries
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are measured."""
+        return tuple(scale.column.name for scale in self.scales)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Sums over rows; those of other rows are added.
+
+    Attributes:
+        losses: of the axes of numbers, the middle of an interval standing for it.
+        changed: rows whose cell is another, or generalised, by column.
+        missing: rows without a cell, original and released, by column.
+        written: columns whose cells are written as text, and were not.
+        masses: of one- and two-way marginals, original and released.
+        counts: answers to the queries, original and released.
+    """
+
+    rows: int
+    losses: Losses
+    changed: Ints
+    missing: Ints
+    written: NDArray[np.bool_]
+    masses: tuple[tuple[Floats, ...], tuple[Floats, ...]]
+    counts: Floats
+
+    def __add__(self, other: "Measured") -> "Measured":
+        masses = [
+            tuple(a + b for a, b in zip(one, two, strict=True))
+            for one, two in zip(self.masses, other.masses, strict=True)
+        ]
+        return Measured(
+            self.rows + other.rows,
+            self.losses + other.losses,
+            self.changed + other.changed,
+            self.missing + other.missing,
+            self.written | other.written,
+            (masses[0], masses[1]),
+            self.counts + other.counts,
+        )
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        """Total variation of all one- and two-way marginals, worst first."""
+        return marginal_distances(*self.masses)
+
+    @property
+    def errors(self) -> Floats:
+        """Relative errors of the queries whose true answer is above zero."""
+        return count_queries.relative_errors(self.counts[0], self.counts[1])
+
+
+def facts_of(
+    records: SparkRows, *, rng: np.random.Generator, queries: int = QUERIES, bins: int = BINS
+) -> Facts:
+    """Find domains, bins from a sample, and queries: one pass over the original."""
+    layout, template = records.layout, records.template
+    names = [name for name in layout.types if layout.schema[name].kind is not None]
+
+    draw = Sample(tuple(names), min(SAMPLE / len(records), 1.0))
+
+    def look(table: Table, places: Ints) -> tuple[Floats, Drawn]:
+        return np.array([_ends(table.raw(name)) for name in names]), draw.of(table, places)
+
+    def join(one: tuple[Floats, Drawn], other: tuple[Floats, Drawn]) -> tuple[Floats, Drawn]:
+        return np.maximum(one[0], other[0]), one[1] + other[1]
+
+    found, drawn = records.fold(look, join)
+    scales = tuple(
+        _scale(template, name, own) for name, own in zip(names, found.tolist(), strict=True)
+    )
+    sample = drawn.in_order()
+    edges = tuple(
+        np.arange(1.0, scale.domain[1]) if scale.discrete else quantile_edges(column, bins)
+        for scale, column in zip(scales, sample.T, strict=True)
+    )
+    low, high = np.array([scale.domain for scale in scales]).T
+    discrete = [scale.discrete for scale in scales]
+    asked = count_queries.half_ranges(
+        low, high, discrete, queries=queries, rng=rng, axes=min(3, len(discrete))
+    )
+    return Facts(layout, scales, edges, asked)
+
+
+def _ends(raw: Floats) -> list[float]:
+    """The largest value, the least with its sign turned, and whether some are missing or broken."""
+    present = raw[~np.isnan(raw)]
+    broken = bool((present != np.rint(present)).any())
+    return [
+        float(present.max(initial=-np.inf)),
+        float((-present).max(initial=-np.inf)),
+        float(present.size < raw.size),
+        float(broken),
+    ]
+
+
+def _scale(template: Table, name: str, found: Sequence[float]) -> Scale:
+    """The axis of a column, from a table of three rows that has its ends."""
+    column = template.schema[name]
+    high, low, gone, broken = found
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        cells = [-1 if gone else 0]
+        held = template.with_codes(name, np.array(cells)) if template.levels(name) else template
+        return scale_of(held, name, template.frame[name], decimal=None)
+    rows = template.take(np.zeros(3, np.int64))
+    ends = np.array([high, -low, np.nan]) if np.isfinite(high) else np.full(3, np.nan)
+    laid = scale_of(rows.with_numbers(name, ends), name, template.frame[name], decimal=None)
+    if broken and laid.unit and column.kind is Kind.NUMERIC:
+        beyond = float(np.nextafter(laid.domain[1] - 1, np.inf))
+        laid = replace(laid, unit=0.0, domain=(laid.domain[0], beyond))
+    return laid
+
+
+def measure(records: SparkRows, released: Blocks, facts: Facts) -> Measured:
+    """Add up what losses, marginals and queries are made of: one pass over both tables."""
+    found: Measured = pairs(records, released).fold(
+        lambda _number, frame: measured(frame, facts),
+        lambda one, other: one + other,
+        tasks=records.store.tasks,
+    )
+    return found
+
+
+def measured(frame: pl.DataFrame, facts: Facts) -> Measured:
+    """Measure the rows of one frame of `pairs`."""
+    names = facts.names
+    was = frame.select(pl.col(WAS + name).alias(name) for name in facts.layout.types)
+    table = facts.layout.table(was)
+    axes = [read_column(frame[s.column.name], s, decimal=None) for s in facts.scales]
+    places = np.column_stack([
+        scale_of(table, name, table.frame[name], decimal=None).places for name in names
+    ])  # fmt: skip
+    lower, upper = (
+        np.column_stack([getattr(a, side) for a in axes]) for side in ("lower", "upper")
+    )
+    hidden = np.column_stack([axis.suppressed for axis in axes])
+    domain = np.array([scale.domain for scale in facts.scales]).T
+    discrete = tuple(scale.discrete for scale in facts.scales)
+    for j, (axis, scale) in enumerate(zip(axes, facts.scales, strict=True)):
+        # An empty category is missing, the last place, where the original has such cells.
+        if scale.discrete and scale.domain[1] > len(scale.levels):
+            lower[axis.missing, j], upper[axis.missing, j] = scale.domain[1] - 1, scale.domain[1]
+            hidden[axis.missing, j] = False
+    points = Boxes.points(places, discrete=discrete, domain=(domain[0], domain[1]))
+    boxes = Boxes(lower, upper, np.ones(len(lower)), discrete)
+    answers = [
+        count_queries.answers(count_queries.index(one), facts.queries) for one in (points, boxes)
+    ]
+    numeric = [j for j, codes in enumerate(discrete) if not codes]
+    return Measured(
+        len(places),
+        Losses.of(places[:, numeric], _middles(lower, upper, hidden, facts.scales)[:, numeric]),
+        np.array([_changed(table, frame, name) for name in names]),
+        np.array(
+            [[table.frame[n].null_count() for n in names], [frame[n].null_count() for n in names]]
+        ),
+        np.array([pl.String in {frame[n].dtype} - {table.frame[n].dtype} for n in names]),
+        (marginal_masses(points, facts.edges), marginal_masses(boxes, facts.edges)),
+        np.stack(answers),
+    )
+
+
+def _middles(
+    lower: Floats, upper: Floats, hidden: NDArray[np.bool_], scales: Sequence[Scale]
+) -> Floats:
+    """One place a cell, the middle of an interval; NaN where nothing is told."""
+    unit = np.array([scale.unit for scale in scales])
+    # The middle of the whole numbers 20 to 29, kept as [20, 30), is 24.5.
+    middle = np.where(lower == upper, lower, (lower + upper - unit) / 2)
+    return np.where(hidden, np.nan, middle)
+
+
+def _changed(table: Table, frame: pl.DataFrame, name: str) -> int:
+    """Rows whose released cell is not the original one, as it is written."""
+    before, after = table.frame[name], frame[name]
+    if after.dtype == pl.String or table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        before, after = before.cast(pl.String), after.cast(pl.String)
+    return int(before.ne_missing(after).sum())
+
+
+def compare(
+    records: SparkRows,
+    released: Blocks,
+    columns: Sequence[str],
+    form: ReleaseForm,
+    *,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """Measure what `figures.compare` does, and losses, marginals and queries beside.
+
+    Args:
+        records: the original.
+        released: its rows as released, in canonical order.
+        columns: what was protected.
+        form: of marginals nothing is said about combinations.
+        rng: draws the queries.
+    """
+    schema, tasks = records.layout.schema, records.store.tasks
+    keys = (
+        tuple(schema.with_role(Role.QUASI_IDENTIFIER)) if form is not ReleaseForm.MARGINALS else ()
+    )
+    facts = facts_of(records, rng=rng)
+    found = measure(records, released, facts)
+    bare = [name for name in schema.with_role(Role.CONFIDENTIAL) if name not in columns]
+    before, after, alike = _few(records.base, released, keys, bare, tasks)
+    return {
+        "rows": found.rows,
+        "unique_on_quasi_identifiers": {
+            "original": None if _stepped(schema, keys) else before,
+            "rows": found.rows,
+            "released": after,
+        },
+        "homogeneous": {
+            name: {"classes": int(own[1]), "rows": int(own[2])} for name, own in alike.items()
+        },
+        "columns": [_column(found, facts, name) for name in columns],
+        "measures": {
+            "SSE": found.losses.sse,
+            "SAE": found.losses.sae,
+            "IL1s": found.losses.il1s if np.isfinite(found.losses.il1s) else None,
+            "marginals": [
+                {"columns": [facts.names[j] for j in one.columns], "total_variation": one.distance}
+                for one in found.marginals[:10]
+            ],
+            "count_queries": _median(found),
+        },
+    }
+
+
+def _stepped(schema: Schema, keys: Sequence[str]) -> bool:
+    """Whether the policy coarsens a column, so that the blocks do not hold it as it came."""
+    columns = [schema[name] for name in keys]
+    return any(c.step or c.recode or (c.top, c.bottom) != (None, None) for c in columns)
+
+
+def _median(found: Measured) -> dict[str, Any] | None:
+    if not found.errors.size:
+        return None
+    middle = count_queries.median_relative_error(found.errors)
+    return {"median_relative_error": middle.value, "low": middle.low, "high": middle.high}
+
+
+def _column(found: Measured, facts: Facts, name: str) -> Mapping[str, Any]:
+    place = facts.names.index(name)
+    scale = facts.scales[place]
+    figures = {
+        "name": name,
+        "kind": scale.column.kind,
+        "missing_original": int(found.missing[0, place]),
+        "missing_released": int(found.missing[1, place]),
+        "reason": "",
+    }
+    share = float(found.changed[place] / found.rows)
+    if found.written[place]:
+        return {**figures, "loss": share, "measure": "share of rows whose cell was generalised"}
+    if scale.discrete:
+        return {**figures, "loss": share, "measure": "share of rows whose category changed"}
+    numeric = [own.column.name for own in facts.scales if not own.discrete].index(name)
+    ratio = float(found.losses.sse_over_sst[numeric])
+    if not np.isfinite(ratio):
+        why = "all its numbers in the original are equal, and the release changes them"
+        return {**figures, "loss": None, "measure": "SSE / SST", "reason": why}
+    return {**figures, "loss": ratio, "measure": "SSE / SST"}
+
+
+def _few(
+    original: Blocks, released: Blocks, keys: tuple[str, ...], columns: Sequence[str], tasks: int
+) -> tuple[int | None, int | None, dict[str, Ints]]:
+    """Count rows whose combination of values nobody else has, in the original and in the release.
+
+    And for each of some columns, as second and third number, the released classes in which it has
+    one value, and their rows.
+    """
+    if not keys:
+        return None, None, {}
+    whole = [(original, Grouping(keys)), (released, Grouping(keys))]
+    sources = [*whole, *((released, Grouping(keys, (name,))) for name in columns)]
+    many = len(sources)
+
+    def ask(number: int, frame: pl.DataFrame) -> Ints:
+        held = frame.group_by(keys).agg(pl.len().alias("values"), pl.col(COUNT).sum())
+        alike = held.filter(pl.col("values") == 1)
+        found = np.zeros((many, 3), np.int64)
+        counts = (held[COUNT] == 1).sum(), alike.height, alike[COUNT].sum()
+        found[number // STRIDE] = counts
+        return found
+
+    found: Ints = classes(sources, tasks=tasks).fold(ask, np.add, tasks=tasks)
+    return int(found[0, 0]), int(found[1, 0]), dict(zip(columns, found[2:], strict=True))

@@ -1,0 +1,178 @@
+"""Models and rules that an analyst would run on a release, beside the same on the original."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Policy, Role
+from shoal.errors import InputError, did_you_mean
+from shoal.evaluation.arrays import Sides
+from shoal.evaluation.results import Better, Figure, Part
+from shoal.metrics import edit_rules, model_utility, propensity
+
+MOST_LEARNED = 50_000
+"""Rows of either table that a model is trained on, at most."""
+MOST_DUMMIES = 50
+"""Columns that the categories of a regression may become."""
+
+Floats = NDArray[np.float64]
+
+
+def target(sides: Sides, policy: Policy) -> int:
+    """The axis that a model learns to predict: as stated, or the first confidential one."""
+    stated = policy.measure.get("learn")
+    if stated is not None:
+        if stated not in sides.names:
+            raise InputError(f"the release has no column '{stated}'.")
+        return sides.names.index(stated)
+    confidential = sides.axes(sides.schema.with_role(Role.CONFIDENTIAL))
+    if not confidential:
+        raise InputError("the release has no confidential column; name one under [measure].")
+    return confidential[0]
+
+
+def learned(sides: Sides, axis: int, rng: np.random.Generator) -> Iterator[Figure]:
+    """A model trained on the release and on the original, tested on original rows.
+
+    Tested on the people not in the table where some are handed in, which is fair; otherwise on a
+    fifth of the original, which release and original have both seen.
+    """
+    others = [one for one in range(len(sides.names)) if one != axis]
+    if not others:
+        raise InputError("it takes two columns to learn.")
+    name = sides.names[axis]
+    order = rng.permutation(len(sides.places))
+    fifth = max(len(order) // 5, 1)
+    if sides.control is not None:
+        tested, whom = sides.control, "people not in the table"
+    else:
+        tested, whom = sides.places[order[:fifth]], "people whom both have seen"
+    classify = sides.discrete[axis]
+    found = model_utility.learn(
+        model_utility.Rows(
+            sides.midpoints[:, others], sides.midpoints[:, axis], sides.released.weights
+        ),
+        model_utility.Rows(sides.places[:, others], sides.places[:, axis]),
+        model_utility.Rows(tested[:, others], tested[:, axis]),
+        categorical=[sides.discrete[one] for one in others],
+        task=model_utility.Task.CLASSIFICATION if classify else model_utility.Task.REGRESSION,
+        rng=rng,
+        most=MOST_LEARNED,
+    )
+    score = "accuracy" if classify else "R2"
+    text = (
+        f"A model trained on the release predicts '{name}' with {score} "
+        f"{found.released.value:.3f}; trained on the original {found.original.value:.3f}, without "
+        f"a model {found.baseline.value:.3f} (tested on {found.tested:,} {whom})."
+    )
+    yield Figure(Part.UTILITY, "learning", name, found.released, Better.HIGHER, text,
+                 found.original)  # fmt: skip
+
+
+def regressed(sides: Sides, formula: str) -> Iterator[Figure]:
+    """The user's own linear model, coefficient by coefficient, least overlap first."""
+    left, _, right = formula.partition("~")
+    names = [_axis(sides, term, formula) for term in right.split("+")] if right.strip() else []
+    if not names:
+        raise InputError(f"expected a model such as 'income ~ age + hours', found '{formula}'.")
+    y = _axis(sides, left, formula)
+    if sides.discrete[y]:
+        raise InputError(f"'{sides.names[y]}' has no numbers to regress on.")
+    fits, labels = [], ["intercept"]
+    for rows in (sides.places, sides.midpoints):
+        columns, labels = _design(sides, rows, names)
+        fits.append(model_utility.regress(columns, rows[:, y]))
+    overlaps = model_utility.interval_overlap(fits[0], fits[1])
+    model = formula.strip()
+    text = f"Intervals of {model} overlap by {overlaps.mean:.0%} on average."
+    yield Figure(Part.UTILITY, "own regression", model, overlaps.mean, Better.HIGHER, text,
+                 reason="the original determines none of its coefficients")  # fmt: skip
+    order = sorted(range(len(labels)), key=lambda place: np.nan_to_num(overlaps.each[place], nan=2))
+    for place in order:
+        before, after = (_coefficient(fit.coefficients[place]) for fit in fits)
+        text = (
+            f"{labels[place]}: {before} in the original, {after} in the release; intervals "
+            f"overlap by {overlaps.each[place]:.0%}."
+        )
+        yield Figure(Part.UTILITY, "interval overlap", labels[place], overlaps.each[place],
+                     Better.HIGHER, text,
+                     reason="the original does not determine the coefficient")  # fmt: skip
+
+
+def _coefficient(value: float) -> str:
+    return f"{value:.4g}" if np.isfinite(value) else "not determined"
+
+
+def _axis(sides: Sides, term: str, formula: str) -> int:
+    name = re.sub(r"^`(.*)`$", r"\1", term.strip())
+    if name not in sides.names:
+        guess = did_you_mean(name, sides.names)
+        raise InputError(f"'{formula}' names '{name}', which the release lacks.{guess}")
+    return sides.names.index(name)
+
+
+def _design(sides: Sides, rows: Floats, axes: Sequence[int]) -> tuple[Floats, list[str]]:
+    """Numbers as they are, categories as zeros and ones, the first of them left out."""
+    columns, labels = [], ["intercept"]
+    for axis in axes:
+        name = sides.names[axis]
+        if not sides.discrete[axis]:
+            columns.append(rows[:, axis])
+            labels.append(name)
+            continue
+        levels = sides.levels(axis)
+        if len(levels) > MOST_DUMMIES:
+            raise InputError(f"'{name}' has more than {MOST_DUMMIES} categories.")
+        gone = np.isnan(rows[:, axis])
+        for code, level in enumerate(levels[1:], start=1):
+            columns.append(np.where(gone, np.nan, rows[:, axis] == code))
+            labels.append(f"{name} = {level}")
+    return np.column_stack(columns), labels
+
+
+def told_apart(sides: Sides, rng: np.random.Generator) -> Iterator[Figure]:
+    """The propensity score: can a classifier tell released rows from original ones?"""
+    if sides.reading.tree is not None:
+        raise InputError("a tree has boxes, and no records.")
+    found = propensity.propensity(
+        sides.places, sides.midpoints, categorical=sides.discrete, rng=rng
+    )
+    text = (
+        f"Released rows are told from original ones {found.ratio.value:.3g} times as well as a "
+        "fresh draw from the original would be (pMSE ratio)."
+    )
+    yield Figure(Part.UTILITY, "propensity", "the table", found.ratio, Better.LOWER, text)
+
+
+def broken(sides: Sides, texts: Sequence[str]) -> Iterator[Figure]:
+    """Edit rules, how often they are broken before and after; the worst first."""
+    found = []
+    for text in texts:
+        rule = edit_rules.parse(text, sides.names)
+        before, after = (
+            edit_rules.count(rule, _columns(sides, rows, rule.columns))
+            for rows in (sides.places, sides.midpoints)
+        )
+        told = (
+            f"{text}: broken in {after.violations:,} of {after.applicable:,} released rows, and in "
+            f"{before.violations:,} of {before.applicable:,} original ones."
+        )
+        found.append(Figure(Part.UTILITY, "edit rules", text, after.share, Better.LOWER, told,
+                            before.share))  # fmt: skip
+    yield from sorted(found, key=lambda figure: -figure.point)
+
+
+def _columns(sides: Sides, rows: Floats, names: Sequence[str]) -> dict[str, NDArray[np.generic]]:
+    """Columns as rules read them: numbers, and categories as texts."""
+    columns: dict[str, NDArray[np.generic]] = {}
+    for name in names:
+        axis = sides.names.index(name)
+        column = rows[:, axis]
+        if sides.discrete[axis]:
+            texts = np.array([*sides.levels(axis), None], dtype=object)
+            known = ~np.isnan(column) & (column < len(texts) - 1)
+            column = texts[np.where(known, column, -1).astype(np.int64)]
+        columns[name] = column
+    return columns

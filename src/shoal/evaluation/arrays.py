@@ -1,0 +1,198 @@
+"""Original and release side by side, in the arrays that measures take."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Decomposition, Kind, Role, Schema
+from shoal.io.decomposition_table import level_order
+from shoal.io.external.read import Reading
+from shoal.io.table import Table
+from shoal.metrics.boxes import Boxes
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Both tables over the same axes: the columns that the release has, with a kind.
+
+    Attributes:
+        reading: how the release was read.
+        names: one axis each; of a tree, its axes and the column that it counts.
+        places: of the original, records by axes; NaN for a missing number.
+        original: the same as boxes, weighted where the policy names a weight.
+        released: the release as boxes.
+        suppressed: released boxes by axes: the cell tells nothing.
+        gap: released boxes by axes: width of the places that a box holds and its cell does not.
+        control: places of people who are not in the original, on the same axes and over the same
+            categories; none where none were handed in.
+    """
+
+    reading: Reading
+    names: tuple[str, ...]
+    places: Floats
+    original: Boxes
+    released: Boxes
+    suppressed: NDArray[np.bool_]
+    lows: Floats
+    highs: Floats
+    gap: Floats
+    control: Floats | None = None
+
+    @classmethod
+    def of(cls, reading: Reading) -> "Sides":
+        """Lay both tables over the axes of a reading."""
+        names, places, domains = reading.columns, reading.places, reading.domains
+        discrete, outside = reading.discrete, reading.outside
+        tree = reading.tree
+        if tree is not None and tree.column is not None:
+            names = (*names, tree.column)
+            places = np.column_stack([places, _value_places(reading.original, tree)])
+            if outside is not None and reading.control is not None:
+                outside = np.column_stack([outside, _value_places(reading.control, tree)])
+            domains = np.vstack([domains, [0.0, len(tree.values)]])
+            discrete = (*discrete, True)
+        low, high = domains[:, 0], domains[:, 1]
+        if tree is not None:
+            ends = (reading.domains[:, 0], reading.domains[:, 1])
+            released = Boxes.of(tree, domain=ends)
+            suppressed = np.zeros(released.lower.shape, np.bool_)
+            gap = np.zeros(released.lower.shape)
+        else:
+            ones = np.ones(len(reading.lower))
+            lower, upper, suppressed = _missing_as_value(reading)
+            released = Boxes(lower, upper, ones, discrete)
+            gap = reading.gap
+        original = Boxes.points(places, discrete=discrete, domain=(low, high))
+        laid = cls(reading, names, places, original, released, suppressed, low, high, gap, outside)
+        return laid._weighted()
+
+    def _weighted(self) -> "Sides":
+        """Count by the sampling weights, where both tables have them; they are no axis then."""
+        name = self.schema.flagged("weight")
+        if name not in self.names or self.reading.weights is None:
+            return self
+        axis = self.names.index(name)
+        weights = self.released.lower[:, axis]
+        if (weights != self.released.upper[:, axis]).any() or (weights < 0).any():
+            return self
+        kept = [other for other in range(len(self.names)) if other != axis]
+        return replace(
+            self,
+            names=tuple(self.names[other] for other in kept),
+            places=self.places[:, kept],
+            original=_some(self.original, kept, self.reading.weights),
+            released=_some(self.released, kept, weights),
+            suppressed=self.suppressed[:, kept],
+            lows=self.lows[kept],
+            highs=self.highs[kept],
+            gap=self.gap[:, kept],
+            control=None if self.control is None else self.control[:, kept],
+        )
+
+    @property
+    def schema(self) -> Schema:
+        """Of the axes."""
+        return self.reading.schema
+
+    @property
+    def discrete(self) -> tuple[bool, ...]:
+        """Which axes are categories."""
+        return self.original.discrete
+
+    @cached_property
+    def midpoints(self) -> Floats:
+        """The release as one place a cell, the middle of an interval; NaN where suppressed."""
+        middle = self.released.centres()
+        exact = self.released.lower == self.released.upper
+        whole = ~exact & ~np.asarray(self.discrete) & _whole(self.places)
+        # The middle of the whole numbers 20 to 29, kept as [20, 30), is 24.5.
+        middle = np.where(whole, (self.released.lower + self.released.upper - 1) / 2, middle)
+        return np.where(self.suppressed, np.nan, middle)
+
+    @property
+    def keys(self) -> list[int]:
+        """The axes of the quasi-identifiers."""
+        return self.axes(self.schema.with_role(Role.QUASI_IDENTIFIER))
+
+    @property
+    def numeric(self) -> list[int]:
+        """The axes of numbers and days."""
+        return [axis for axis, codes in enumerate(self.discrete) if not codes]
+
+    def axes(self, columns: tuple[str, ...]) -> list[int]:
+        """The axes of some columns, as far as the release has them."""
+        return [self.names.index(name) for name in columns if name in self.names]
+
+    def levels(self, axis: int) -> tuple[str, ...]:
+        """Categories of an axis in the order of their places."""
+        name = self.names[axis]
+        levels = self.reading.original.levels(name)
+        return tuple(levels[code] for code in level_order(self.schema[name], levels))
+
+    def codes(self, axis: int, *, released: bool = False) -> Ints:
+        """Category of each row on a discrete axis; -1 where missing or not known exactly."""
+        if released:
+            table = self.released
+            exact = (table.upper[:, axis] - table.lower[:, axis] == 1) & ~self.suppressed[:, axis]
+            places = np.where(exact, table.lower[:, axis], np.nan)
+        else:
+            places = self.places[:, axis]
+        return self._coded(places, axis)
+
+    def outside(self, axes: list[int], axis: int) -> tuple[Floats, Ints] | None:
+        """Of the people not in the original: places on some axes, and codes on a discrete one.
+
+        Where the original has no such cell, a missing category lies outside the domain, and is
+        unknown.
+        """
+        if self.control is None:
+            return None
+        places = self.control[:, axes]
+        beyond = np.asarray(self.discrete)[axes] & (places >= self.highs[axes])
+        return np.where(beyond, np.nan, places), self._coded(self.control[:, axis], axis)
+
+    def _coded(self, places: Floats, axis: int) -> Ints:
+        count = len(self.levels(axis))
+        return np.where(np.isnan(places) | (places >= count), -1, places).astype(np.int64)
+
+
+def _missing_as_value(reading: Reading) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Read an empty category as missing, the last place, where the original has such cells."""
+    places = np.array([
+        len(reading.original.levels(name)) if codes else -1
+        for name, codes in zip(reading.columns, reading.discrete, strict=True)
+    ])  # fmt: skip
+    known = np.asarray(reading.discrete) & (reading.domains[:, 1] > places)
+    gone = reading.missing & known
+    lower = np.where(gone, places, reading.lower)
+    upper = np.where(gone, places + 1, reading.upper)
+    return lower, upper, reading.suppressed & ~gone
+
+
+def _some(boxes: Boxes, axes: list[int], weights: Floats) -> Boxes:
+    discrete = tuple(boxes.discrete[axis] for axis in axes)
+    return Boxes(boxes.lower[:, axes], boxes.upper[:, axes], weights, discrete)
+
+
+def _value_places(table: Table, tree: Decomposition) -> Floats:
+    """Place of each record's counted value, in the order of the tree's own values."""
+    name = tree.column or ""
+    places = {value: float(place) for place, value in enumerate(tree.values)}
+    if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        levels = table.levels(name)
+        known = np.array([places.get(level, np.nan) for level in (*levels, "")])
+        return known[table.codes(name)]
+    texts = table.frame[name].cast(str).fill_null("")
+    return np.array([places.get(text, np.nan) for text in texts])
+
+
+def _whole(places: Floats) -> NDArray[np.bool_]:
+    """Which axes of the original hold whole numbers alone."""
+    present = np.where(np.isnan(places), 0.0, places)
+    whole: NDArray[np.bool_] = (present == np.rint(present)).all(axis=0)
+    return whole

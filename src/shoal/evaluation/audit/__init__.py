@@ -1,0 +1,1 @@
+"""The audit: try to break the promise of a policy, ours first."""

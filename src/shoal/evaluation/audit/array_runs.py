@@ -1,0 +1,244 @@
+"""Run a method many times on one small table: the fast level of the audit.
+
+The method runs as it is. What surrounds it is arranged for speed: columns are plain arrays, and
+noise is drawn ahead for many runs at once. A method that asks for the same noise on the same
+numbers in every run gets, in each, draws that no other run got: the same law as one by one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core import Decomposition, DifferentialPrivacy, Kind, Noise, ReleaseForm
+from shoal.io.table import Table
+from shoal.methods import Tools
+from shoal.pipeline.planning import Plan, with_rows
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_AHEAD = 200_000
+_CORNERS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays(Table):
+    """A table whose columns are arrays: numbers, days or positions in the levels."""
+
+    columns: Mapping[str, NDArray[Any]]
+
+    @classmethod
+    def of(cls, table: Table) -> "Arrays":
+        """Turn the columns that have a kind into arrays; others stay in the frame."""
+        columns: dict[str, NDArray[Any]] = {}
+        for column in table.schema.columns:
+            if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+                columns[column.name] = table.codes(column.name)
+            elif column.kind is not None:
+                columns[column.name] = table.numbers(column.name)
+        return cls(table.frame, table.schema, table.dtypes, columns)
+
+    def codes(self, name: str) -> Integers:
+        """An ordinal or nominal column as positions in its levels."""
+        return self.columns[name]
+
+    def numbers(self, name: str) -> Floats:
+        """A numeric or date column as floats."""
+        return self.columns[name]
+
+    def take(self, order: Integers) -> "Arrays":
+        """Rows in another order, or some of them; the frame, which nobody reads here, stays."""
+        columns = {name: cells[order] for name, cells in self.columns.items()}
+        return replace(self, columns=columns)
+
+    def with_codes(self, name: str, codes: Integers) -> "Arrays":
+        """Replace an ordinal or nominal column."""
+        return replace(self, columns={**self.columns, name: codes})
+
+    def with_numbers(self, name: str, values: Floats, *, integers: bool = False) -> "Arrays":
+        """Replace a numeric or date column; dates are rounded to the day."""
+        if integers or self.schema[name].kind is Kind.DATE:
+            values = np.rint(values)
+        return replace(self, columns={**self.columns, name: values})
+
+
+class Ahead:
+    """Noise that is drawn ahead for many runs.
+
+    Each run calls `begin`. The first run's request at each place is drawn many times over; a
+    later run that asks for exactly the same there takes the next of these draws. A request
+    that differs is drawn by itself.
+    """
+
+    def __init__(self, noise: Noise) -> None:
+        self._noise = noise
+        self._pools: list[_Pool] = []
+        self._place = 0
+
+    def begin(self) -> None:
+        """Start a run."""
+        self._place = 0
+
+    def discrete_laplace(self, values: Integers, *, scale: Fraction) -> Integers:
+        """Add two-sided geometric noise."""
+        return self._next(_Pool(values, (scale,), self._many_laplace))
+
+    def select(self, scores: Integers, *, sensitivity: Fraction, epsilon: Fraction) -> int:
+        """Choose an index by permute-and-flip."""
+        rows = scores[None, :]
+        return int(self.select_many(rows, sensitivity=sensitivity, epsilon=epsilon)[0])
+
+    def select_many(
+        self, scores: Integers, *, sensitivity: Fraction, epsilon: Fraction
+    ) -> Integers:
+        """Choose an index for each row of scores."""
+        return self._next(_Pool(scores, (sensitivity, epsilon), self._many_choices))
+
+    def respond(self, codes: Integers, *, levels: int, epsilon: Fraction) -> Integers:
+        """Answer for each code by randomised response."""
+        return self._next(_Pool(codes, (Fraction(levels), epsilon), self._many_responses))
+
+    def uniform(self, below: int, *, size: int) -> Integers:
+        """Draw numbers evenly, by themselves."""
+        return self._noise.uniform(below, size=size)
+
+    def _next(self, asked: "_Pool") -> Integers:
+        place, self._place = self._place, self._place + 1
+        if place == len(self._pools):
+            self._pools.append(asked)
+        pool = self._pools[place]
+        return pool.take() if pool.serves(asked) else asked.draw(1)[0]
+
+    def _many_laplace(self, values: Integers, times: int, terms: tuple[Fraction, ...]) -> Integers:
+        many = np.broadcast_to(values, (times, *values.shape))
+        return self._noise.discrete_laplace(many, scale=terms[0])
+
+    def _many_choices(self, scores: Integers, times: int, terms: tuple[Fraction, ...]) -> Integers:
+        many = np.tile(scores, (times, 1))
+        sensitivity, epsilon = terms
+        chosen = self._noise.select_many(many, sensitivity=sensitivity, epsilon=epsilon)
+        return chosen.reshape(times, len(scores))
+
+    def _many_responses(self, codes: Integers, times: int, terms: tuple[Fraction, ...]) -> Integers:
+        many = np.broadcast_to(codes, (times, *codes.shape))
+        return self._noise.respond(many, levels=int(terms[0]), epsilon=terms[1])
+
+
+class _Pool:
+    """One request for noise, and what was drawn ahead for it."""
+
+    def __init__(self, values: Integers, terms: tuple[Fraction, ...], many: Any) -> None:
+        self.values, self.terms, self._many = values, terms, many
+        self._drawn: Integers = np.empty((0, *values.shape), dtype=np.int64)
+        self._taken = 0
+
+    def serves(self, asked: "_Pool") -> bool:
+        return self.terms == asked.terms and np.array_equal(self.values, asked.values)
+
+    def draw(self, times: int) -> Integers:
+        drawn: Integers = self._many(self.values, times, self.terms)
+        return drawn
+
+    def take(self) -> Integers:
+        if self._taken == len(self._drawn):
+            self._drawn = self.draw(max(1, min(2000, _AHEAD // max(1, self.values.size))))
+            self._taken = 0
+        self._taken += 1
+        drawn: Integers = self._drawn[self._taken - 1]
+        return drawn
+
+
+def protected(planned: Plan) -> tuple[str, ...]:
+    """The columns that may differ between neighbours: those that epsilon is claimed for."""
+    claimed = [c.guarantee for c in planned.claims if isinstance(c.guarantee, DifferentialPrivacy)]
+    return claimed[0].protects if claimed else planned.setting.columns
+
+
+class Runs:
+    """Runs of a plan on one table: what the release would hold, as arrays.
+
+    Rows that a release form shuffles are sorted, public columns first: that says as much as
+    all their orders do. So are the values of each column of marginals. Of a tree's boxes, those
+    at the corners of the space are shown: their ends and their counts.
+
+    Args:
+        planned: the plan.
+        table: the table.
+        noise: where draws come from.
+        rows: how many rows an output has, where their number is not that of the table: further
+            rows are left out, and missing ones are -1 throughout.
+    """
+
+    def __init__(
+        self, planned: Plan, table: Table, noise: Noise, *, rows: int | None = None
+    ) -> None:
+        planned = with_rows(planned, len(table))
+        self._method, self._setting = planned.method, planned.setting
+        names = None if self._method.sort_by is None else self._method.sort_by(self._setting)
+        order = table.canonical_order(names)
+        self._rows = Arrays.of(table.take(order))
+        self._places = np.argsort(order)
+        self._ahead = Ahead(noise)
+        self._height = rows if planned.setting.rows is None else None
+        self.names: Sequence[str] = protected(planned)
+        shown = [name for name in table.schema.released if name not in self.names]
+        self._public = {name: _numbered(self._rows.frame[name]) for name in shown}
+
+    def __call__(self, runs: int) -> Floats:
+        """Run so many times: runs x rows x protected columns."""
+        rng = np.random.default_rng()
+        return np.stack([self._once(self._ahead, rng) for _ in range(runs)])
+
+    def with_noise(self, noise: Noise) -> Floats:
+        """Run once with another noise, e.g. one that adds nothing."""
+        return self._once(noise, np.random.default_rng(0))
+
+    def _once(self, noise: Noise, rng: np.random.Generator) -> Floats:
+        if isinstance(noise, Ahead):
+            noise.begin()
+        masked = self._method.run(self._rows, self._setting, Tools(noise=noise, rng=rng))
+        table: Any = masked.data
+        if isinstance(table, Decomposition):
+            self.names, cells = _corners(table)
+            return cells
+        cells = np.column_stack([table.columns[name] for name in self.names])
+        form = self._setting.release_form
+        if form is ReleaseForm.ROW_ALIGNED:
+            arranged = cells[self._places]
+        elif form is ReleaseForm.CANONICAL and masked.canonical is not None:
+            arranged = cells[masked.canonical]
+        elif form is ReleaseForm.MARGINALS:
+            arranged = np.sort(cells, axis=0)
+        else:
+            # Columns that the method changed all the same are seen as it releases them.
+            shown = [table.columns.get(name, known) for name, known in self._public.items()]
+            arranged = cells[np.lexsort([*cells.T[::-1], *shown[::-1]])]
+        if self._height is not None:
+            missing = max(0, self._height - len(arranged))
+            arranged = np.pad(arranged[: self._height], ((0, missing), (0, 0)), constant_values=-1)
+        return arranged.astype(np.float64, copy=False)
+
+
+def _corners(boxes: Decomposition) -> tuple[list[str], Floats]:
+    """The boxes at the corners of the space, along its first axes: ends and counts, with names."""
+    low, high = boxes.extent
+    axes = low.size
+    held = []
+    for sides in product((False, True), repeat=min(axes, _CORNERS)):
+        upper = np.array([*sides, *[False] * (axes - len(sides))])
+        at_corner = np.where(upper, boxes.upper == high, boxes.lower == low)
+        held.append(int(np.flatnonzero(at_corner.all(axis=1))[0]))
+    names = [f"{name}, {side} end" for side in ("lower", "upper") for name in boxes.columns]
+    names += [f"count of {value}" for value in boxes.values]
+    return names, np.hstack([boxes.lower, boxes.upper, boxes.counts])[held]
+
+
+def _numbered(series: pl.Series) -> Floats:
+    ranks = series if series.dtype.is_numeric() else series.cast(pl.String).rank("dense")
+    return ranks.cast(pl.Float64).fill_null(-1.0).to_numpy()

@@ -1,0 +1,423 @@
+"""The audit: try to break the promise of a policy, ours first.
+
+`audit` takes a policy that claims differential privacy, runs its method many times on pairs of
+tables that differ in one person, and looks for an event that is more frequent on one table than
+the declared epsilon allows. It says "violated" or "no violation found", never more. A claim that
+a counterexample has refuted already stays refuted, whatever the runs find.
+"""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal import io
+from shoal.core import (
+    Claim,
+    DifferentialPrivacy,
+    Noise,
+    Policy,
+    Progress,
+    ReleaseForm,
+    Status,
+    shown,
+    silent,
+)
+from shoal.errors import InputError
+from shoal.evaluation.audit import file_runs, neighbouring_tables
+from shoal.evaluation.audit.array_runs import Runs, protected
+from shoal.evaluation.audit.neighbouring_tables import Neighbours
+from shoal.io import text_files
+from shoal.io.validate import check_names
+from shoal.metrics import epsilon_lower_bound as measure
+from shoal.metrics.epsilon_lower_bound import Bound
+from shoal.metrics.intervals import clopper_pearson
+from shoal.pipeline import booking
+from shoal.pipeline.planning import Plan, plan, with_rows
+from shoal.pipeline.protecting import secure_noise
+
+VIOLATED = "violated"
+REFUTED = "refuted by a known counterexample"
+NOTHING_FOUND = "no violation found"
+LEVELS = {"arrays": 20_000, "files": 200}
+"""The levels, and how many runs on each table are enough to see something."""
+_FEW_GROUPS = 5
+_ROWS_SHOWN = 100
+_ROWS_MORE = 20
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one pair of tables showed."""
+
+    pair: Neighbours
+    claim: Claim
+    bound: Bound
+
+    @property
+    def declared(self) -> Fraction:
+        """The epsilon that the claim declares for this pair."""
+        guarantee = self.claim.guarantee
+        assert isinstance(guarantee, DifferentialPrivacy)  # noqa: S101 (`_audited` saw to it)
+        return guarantee.epsilon
+
+    @property
+    def violated(self) -> bool:
+        """Whether the declared epsilon is refuted."""
+        return self.bound.exceeds(float(self.declared))
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found, pair by pair; the bounds hold together at `confidence`.
+
+    Attributes:
+        refuted: claims of the policy that a known counterexample refutes, its basis naming it.
+    """
+
+    method: str
+    release_form: ReleaseForm
+    level: str
+    trials: int
+    confidence: float
+    findings: tuple[Finding, ...]
+    refuted: tuple[Claim, ...] = ()
+
+    @property
+    def worst(self) -> Finding:
+        """The pair with the largest bound, beside what was declared."""
+        return max(self.findings, key=lambda f: f.bound.epsilon.low / float(f.declared))
+
+    @property
+    def violated(self) -> bool:
+        """Whether some pair refutes the declared epsilon."""
+        return any(finding.violated for finding in self.findings)
+
+    @property
+    def fails(self) -> bool:
+        """Whether the claim is false: by what the runs found, or by a known counterexample."""
+        return self.violated or bool(self.refuted)
+
+    @property
+    def verdict(self) -> str:
+        """Violated, refuted by a known counterexample, or no violation found."""
+        if self.violated:
+            return VIOLATED
+        return REFUTED if self.refuted else NOTHING_FOUND
+
+    def __str__(self) -> str:
+        worst = self.worst
+        declared = f"declared epsilon {shown(worst.declared)} ({worst.claim.status})"
+        lines = [f"{self.verdict}: {self.method}, {self.release_form}, {declared}"]
+        for finding in self.findings:
+            bound = finding.bound
+            low, counts = bound.epsilon.low, f"{bound.before:,} and {bound.after:,}"
+            lines += [
+                f"  pair: {finding.pair.name}",
+                f"    epsilon is at least {low:.2f} with confidence {self.confidence:.10g}",
+                f"    event: {bound.event}",
+                f"    in {counts} of {bound.trials:,} runs on the two tables",
+            ]
+        lines += [f"  counterexample: {basis}." for basis in self._counterexamples]
+        if self.refuted and not self.violated:
+            lines.append("  These runs did not show it: too few, or on other tables. It holds.")
+        elif not self.violated:
+            lines.append("  This does not support the claim; its proof does, where it has one.")
+        return "\n".join(lines)
+
+    @property
+    def _counterexamples(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(claim.basis for claim in self.refuted))
+
+    def facts(self) -> Mapping[str, Any]:
+        """The same as plain values, for the report; the tables of the pairs included."""
+        worst = self.worst
+        return {
+            "method": self.method,
+            "release_form": self.release_form.value,
+            "level": self.level,
+            "trials": self.trials,
+            "confidence": self.confidence,
+            "verdict": self.verdict,
+            "violated": self.violated,
+            "counterexamples": list(self._counterexamples),
+            "declared": shown(worst.declared),
+            "status": worst.claim.status.value,
+            "basis": worst.claim.basis,
+            "findings": [_plain(finding) for finding in self.findings],
+        }
+
+
+def audit(
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    pair: tuple[Any, Any] | None = None,
+    table: Any = None,
+    trials: int | None = None,
+    confidence: float = 0.95,
+    level: str = "arrays",
+    noise: Noise | None = None,
+    most: int = 2,
+    tries: int = 200,
+    seed: int = 0,
+    tell: Callable[[str], None] = lambda _sentence: None,
+    progress: Progress = silent,
+) -> Audit:
+    """Try to refute the differential privacy that a policy claims.
+
+    Without a pair or a table, worst cases of the methods' families are built for the policy's
+    columns; those whose exact answers lie furthest apart, measured in noise, are run.
+
+    Args:
+        policy: a path to a policy file, the same content as a mapping, or a `Policy`. Its
+            budget file, if it names one, is not charged; a table is inspected, and recorded there.
+        pair: two tables that differ in one person.
+        table: one table; a search changes one of its records, and the best change is run.
+        trials: runs on each table of a pair; half of them choose the event. By default
+            20,000 for arrays and 200 for files.
+        confidence: that all bounds hold together.
+        level: "arrays" runs the method itself; "files" runs the whole pipeline, on two CSV
+            files, and reads all that lands in the folder to publish.
+        noise: another source of noise, to be tested; by default that of releases.
+        most: at most so many of the built-in pairs are run.
+        tries: how many changes the search considers.
+        seed: of the search; the runs themselves have no seed.
+        tell: called with what it costs that a table is inspected, in sentences.
+        progress: called with the stage and how far it is.
+
+    Returns:
+        The findings. An audit can refute a claim; it never supports one.
+
+    Raises:
+        InputError: the policy claims no differential privacy, or the tables are no pair.
+    """
+    if level not in LEVELS:
+        raise InputError(f"Expected a level among {', '.join(LEVELS)}, found '{level}'.")
+    if pair is not None and table is not None:
+        raise InputError("Expected a pair or a table to search, found both.")
+    text_files.check_options(trials=trials, confidence=confidence, seed=seed)
+    planned = plan(policy)
+    _audited(planned)
+    if table is not None:
+        if isinstance(table, str | Path):
+            text_files.refuse_special(Path(table))
+        for sentence in booking.record_inspection(planned.policy, what="audit"):
+            tell(sentence)
+    trials = LEVELS[level] if trials is None else trials
+    chosen = _chosen(planned, pair, table, most=most, tries=tries, seed=seed, progress=progress)
+    findings = tuple(
+        _finding(planned, neighbours, level=level, trials=trials, confidence=confidence,
+                 family=len(chosen), noise=noise, progress=progress)
+        for neighbours in chosen
+    )  # fmt: skip
+    return Audit(
+        method=planned.method.name,
+        release_form=planned.setting.release_form,
+        level=level,
+        trials=trials,
+        confidence=confidence,
+        findings=findings,
+        refuted=tuple(claim for claim in _promised(planned) if claim.status is Status.REFUTED),
+    )
+
+
+def _promised(planned: Plan) -> list[Claim]:
+    return [claim for claim in planned.claims if isinstance(claim.guarantee, DifferentialPrivacy)]
+
+
+def _audited(planned: Plan) -> Claim:
+    """The claim that is put to the test: the one that speaks of the original records.
+
+    A method with two readings carries a conditional claim, for tables that share their groups,
+    and one without that condition; pairs built here are for the latter.
+    """
+    claims = _promised(planned)
+    if not claims:
+        raise InputError(
+            f"Method '{planned.method.name}' claims no differential privacy, so that there is "
+            "nothing to audit. `shoal check` recomputes what it does claim."
+        )
+    return next((c for c in claims if c.status is not Status.CONDITIONAL), claims[0])
+
+
+def _chosen(
+    planned: Plan,
+    pair: tuple[Any, Any] | None,
+    table: Any,
+    *,
+    most: int,
+    tries: int,
+    seed: int,
+    progress: Progress,
+) -> Sequence[Neighbours]:
+    if pair is not None:
+        return [neighbouring_tables.given(planned, *(_frame(planned, side) for side in pair))]
+    if table is not None:
+        rng = np.random.default_rng(seed)
+        frame = _frame(planned, table)
+        return [
+            neighbouring_tables.searched(planned, frame, tries=tries, rng=rng, progress=progress)
+        ]
+    made = neighbouring_tables.built_in(planned)
+    if not made:
+        raise InputError("No built-in pair fits the policy's columns; give one with --pair.")
+    progress("looking at pairs", 0, 1)
+    # The method's own counterexample is run in any case.
+    own = made[:1] if planned.method.counterexample else []
+    rest = sorted(
+        made[len(own) :], key=lambda other: -neighbouring_tables.apartness(planned, other)
+    )
+    return [*own, *rest][: max(most, 1)]
+
+
+def _frame(planned: Plan, data: Any) -> pl.DataFrame:
+    if isinstance(data, str | Path):
+        frame = io.read(data, **io.marks(planned.policy)).frame
+    else:
+        frame = io.from_native(data).frame
+    check_names(frame, planned.policy.schema)
+    if frame.height == 0:
+        raise InputError("A table to audit on has no rows; expected one row per person.")
+    return frame
+
+
+def _finding(
+    planned: Plan,
+    pair: Neighbours,
+    *,
+    level: str,
+    trials: int,
+    confidence: float,
+    family: int,
+    noise: Noise | None,
+    progress: Progress,
+) -> Finding:
+    planned = with_rows(planned, pair.before.height)
+    terms: dict[str, Any] = {
+        "trials": trials,
+        "confidence": confidence,
+        "family": family,
+        "progress": progress,
+    }
+    frames = (pair.before, pair.after)
+    if level == "files":
+        with tempfile.TemporaryDirectory() as folder:
+            sides = [
+                file_runs.Releases(planned, frame, noise, Path(folder) / str(side))
+                for side, frame in enumerate(frames)
+            ]
+            (example,) = sides[0](1)
+            looks = file_runs.scores(example, row=pair.row, form=planned.setting.release_form)
+            learn = file_runs.learners(example)
+            bound = measure.lower_bound(*sides, scores=looks, learners=learn, **terms)
+    else:
+        source = secure_noise() if noise is None else noise
+        rows = 2 * pair.before.height + _ROWS_MORE
+        runs = [
+            Runs(planned, neighbouring_tables.table_of(planned, frame), source, rows=rows)
+            for frame in frames
+        ]
+        bound = measure.lower_bound(
+            *runs, scores=_scores(planned, pair, runs), learners=_learners(planned, pair), **terms
+        )
+    return Finding(pair, _audited(planned), bound)
+
+
+def _scores(planned: Plan, pair: Neighbours, runs: Sequence[Runs]) -> dict[str, measure.Score]:
+    """What events of the fast level may look at."""
+    aligned = planned.setting.release_form is ReleaseForm.ROW_ALIGNED
+    marginal = planned.setting.release_form is ReleaseForm.MARGINALS
+    (before, scales), (after, _) = (neighbouring_tables.exact_answers(run) for run in runs)
+    names = runs[0].names
+    looks: dict[str, measure.Score] = {"low bits of the cells": measure.low_bits}
+    views = {f" of '{name}'": [place] for place, name in enumerate(names)}
+    if not marginal and len(names) > 1:
+        views = {"": list(range(len(names))), **views}
+    for view, columns in views.items():
+        looks[f"number of distinct rows{view}"] = measure.within(columns, measure.distinct_rows)
+        looks[f"size of the largest group{view}"] = measure.within(columns, measure.largest_group)
+        looks[f"size of the smallest group{view}"] = measure.within(columns, measure.smallest_group)
+        if aligned:
+            alike = measure.alike(pair.row, columns[0] if len(columns) == 1 else None)
+            looks[f"rows equal to the changed one{view}"] = alike
+    if not np.array_equal(before, after):
+        looks["projection on the exact difference"] = measure.projection(after - before)
+    return looks | _likelihoods(planned, before, after, scales)
+
+
+def _likelihoods(
+    planned: Plan, before: Any, after: Any, scales: Sequence[Fraction]
+) -> dict[str, measure.Score]:
+    """The likelihood ratio of Laplace noise on the exact answers, where we can write it down.
+
+    A group of size c has noise of scale s / c on each of its c rows' cells, so that over
+    rows a cell counts for |z - mean| / s. Scales are in grid units, 2^20 to the width.
+    """
+    form = planned.setting.release_form
+    if form in {ReleaseForm.SYNTHETIC, ReleaseForm.TREE}:
+        return {}  # Cells are no noisy answers.
+    if len(scales) != before.shape[1] or np.array_equal(before, after):
+        return {}
+    widths = [planned.policy.schema[name].bounds for name in protected(planned)]
+    if any(bounds is None or not hasattr(bounds[1], "as_tuple") for bounds in widths):
+        return {}
+    spans = [float(b[1]) - float(b[0]) for b in widths if b is not None]  # type: ignore[arg-type]
+    scale = np.array([float(s) * w / 2**20 for s, w in zip(scales, spans, strict=True)])
+    name = "likelihood ratio"
+    if form in {ReleaseForm.ROW_ALIGNED, ReleaseForm.CANONICAL}:
+        return {name: measure.likelihood_ratio(before, after, scale)}
+    answers = [np.unique(side, axis=0, return_counts=True) for side in (before, after)]
+    sizes = np.concatenate([counts for _, counts in answers])
+    groups = len(answers[0][0])
+    if form is not ReleaseForm.LINKED_SHUFFLED or groups > _FEW_GROUPS or np.ptp(sizes):
+        return {}
+    size = int(sizes[0])
+    ratio = measure.unordered_likelihood_ratio(answers[0][0], answers[1][0], scale / size)
+    return {f"{name}, rows in no order": lambda outputs: ratio(outputs[:, ::size])}
+
+
+def _learners(planned: Plan, pair: Neighbours) -> dict[str, measure.Learner]:
+    learn: dict[str, measure.Learner] = {
+        "learned projection": measure.learned_projection,
+        "learned likelihood ratio": measure.learned_likelihood_ratio,
+        "group sizes by rank": measure.learned_patterns(measure.sizes_by_rank),
+    }
+    if planned.setting.release_form is ReleaseForm.ROW_ALIGNED:
+        pattern = measure.learned_patterns(measure.equal_to(pair.row))
+        learn["which cells equal the changed row's"] = pattern
+    return learn
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    bound, pair = finding.bound, finding.pair
+    after: list[tuple[Any, ...]] = pair.after.rows()
+    if pair.after.height < pair.before.height:  # an empty row for the one that is not there
+        after.insert(pair.row, (None,) * pair.after.width)
+    first = max(0, min(pair.row - _ROWS_SHOWN // 2, pair.before.height - _ROWS_SHOWN))
+    return {
+        "pair": pair.name,
+        "event": str(bound.event),
+        "violated": finding.violated,
+        "low": bound.epsilon.low,
+        "value": bound.epsilon.value,
+        "trials": bound.trials,
+        "tried": bound.tried,
+        "sides": [
+            {"hits": hits, "share": str(clopper_pearson(hits, bound.trials))}
+            for hits in (bound.before, bound.after)
+        ],
+        "rows": pair.before.height,
+        "first": first,
+        "row": pair.row,
+        "columns": pair.before.columns,
+        "before": pair.before[first : first + _ROWS_SHOWN].rows(),
+        "after": after[first : first + _ROWS_SHOWN],
+    }
+
+
+__all__ = ["Audit", "Finding", "audit"]

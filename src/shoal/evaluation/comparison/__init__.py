@@ -1,0 +1,1 @@
+"""Compare methods and parameters on one table."""

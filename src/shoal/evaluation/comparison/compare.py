@@ -1,0 +1,499 @@
+"""Compare methods and parameters on one table: what each release keeps and what it tells.
+
+`compare` releases every candidate of a grid several times, measures the releases, and puts them on
+two axes. Risk is what the worst attack gains over people who are not in the table. Utility is the
+median relative error of COUNT queries. Both have intervals over repeats.
+
+Choosing by looking costs privacy. A comparison on the confidential table is recorded under its
+source in the budget file, and a later epsilon of that source is conditional.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shoal import io
+from shoal import policy as policies
+from shoal.core import KNOWN_COLUMNS, ONE_ROW, Estimate, Policy, Progress, Role, Status, silent
+from shoal.core.serialise import plain
+from shoal.errors import InputError, ShoalError
+from shoal.evaluation.comparison import frontier, grid, private_selection, running
+from shoal.evaluation.comparison.frontier import Choice, Point, Standing
+from shoal.evaluation.comparison.grid import Candidate
+from shoal.evaluation.comparison.private_selection import Selection
+from shoal.evaluation.comparison.results import (
+    NO_PLACE,
+    Comparison,
+    Row,
+    frontier_plot,
+    in_words,
+    placed,
+)
+from shoal.io import text_files
+from shoal.io.validate import check_names
+from shoal.pipeline import booking
+from shoal.pipeline.planning import plan
+
+__all__ = [
+    "NO_PLACE",
+    "Candidate",
+    "Comparison",
+    "Point",
+    "Row",
+    "Selection",
+    "Standing",
+    "compare",
+    "frontier_plot",
+    "in_words",
+    "select",
+    "selection_costs",
+]
+
+REPEATS = 3
+MORE = 4
+"""So many times the repeats, at most, for candidates that cannot be told apart."""
+MAX_RISK = 0.1
+"""Share of what an attacker could gain that a recommended release leaves, unless stated."""
+MOST_ROWS = 20_000
+"""Rows that are compared; of larger tables a random sample of so many."""
+LEAST_ROWS = 30
+SHARES = (0.01, 0.05, 0.2, 0.5)
+"""Of the rows, published as they are: what a candidate's error is read against."""
+AXIS = ("naive Bayes", "linkability", "inference")
+"""Attacks that the risk is the worst of: they start from what others know of a person.
+
+Singling out is left to `shoal.measure`. One exact income singles somebody out whatever the groups
+are, so that it is near 1 for every method that releases confidential columns as they are.
+"""
+
+
+SAME_TABLE = (
+    "The sample is the confidential table itself, so the comparison would inspect it. Expected "
+    "other people; or leave --on-sample out, and the inspection is recorded."
+)
+
+
+def _quiet(_sentence: str) -> None:
+    pass
+
+
+def compare(
+    data: Any,
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    candidates: Sequence[Candidate] | Mapping[str, Any] | str | Path | None = None,
+    on_sample: Any = None,
+    folder: Path | None = None,
+    repeats: int = REPEATS,
+    jobs: int = 1,
+    max_risk: float = MAX_RISK,
+    any_claim: bool = False,
+    rows: int = MOST_ROWS,
+    seed: int = 0,
+    note: str = "",
+    tell: Callable[[str], None] = _quiet,
+    progress: Progress = silent,
+) -> Comparison:
+    """Compare methods and parameters on a table, and recommend one.
+
+    Candidate releases are made with the noise of a real release, never published and never
+    booked. The comparison itself is recorded in the policy's budget file before it starts.
+
+    Args:
+        data: the confidential table: pandas, Polars or PyArrow. With `on_sample` it may be None;
+            otherwise nothing is done with it but to refuse a sample that is the table itself.
+        policy: a path to a policy file, the same content as a mapping, or a `Policy`.
+        candidates: a path to a grid file, the same content as a mapping, or `Candidate`s; by
+            default every method with a few sizes and prices.
+        on_sample: public or synthetic people, or a release that is paid for, to compare on
+            instead. The choice then costs no privacy.
+        folder: where results are kept, so that a second run costs nothing; made if need be.
+        repeats: releases of each candidate, each with other people held out. Candidates that
+            cannot be told apart, or whose risk cannot be told from the limit, are released up to
+            four times as often.
+        jobs: processes at a time. More than one needs the guard `if __name__ == "__main__":` in
+            a program.
+        max_risk: of what is recommended, by the upper end of its interval.
+        any_claim: recommend candidates too that have no proved claim for the quasi-identifiers
+            together.
+        rows: of a larger table, a random sample of so many is compared.
+        seed: of who is held out and which queries are asked; not of the noise.
+        note: public words for the budget file.
+        tell: called before the run with what looking costs, in sentences.
+        progress: called with the time left and how much is done.
+
+    Raises:
+        InputError: the table, the policy or the grid cannot be used as they are.
+    """
+    policy = policies.load(policy)
+    listed = _listed(candidates, policy)
+    text_files.check_options(repeats=repeats, jobs=jobs, max_risk=max_risk, rows=rows, seed=seed)
+    frame = io.from_native(data if on_sample is None else on_sample).frame
+    check_names(frame, policy.schema)
+    if on_sample is not None and data is not None and frame.equals(io.from_native(data).frame):
+        raise InputError(SAME_TABLE)
+    if frame.height < LEAST_ROWS:
+        raise InputError(f"Expected {LEAST_ROWS} rows or more to compare on, found {frame.height}.")
+    costs = booking.record_comparison(policy, sample=on_sample is not None, note=note)
+    for sentence in costs:
+        tell(sentence)
+    whole = frame.height
+    if whole > rows:
+        frame = frame[np.sort(np.random.default_rng(seed).permutation(whole)[:rows])]
+    digest = running.data_digest(frame)
+    refused = [_refusal(candidate, policy) for candidate in listed]
+    keys = frozenset(
+        name
+        for name in policy.schema.with_role(Role.QUASI_IDENTIFIER)
+        if not policy.schema[name].public
+    )
+    settings = {
+        "rows": frame.height,
+        "rows_in_table": whole,
+        "held_out": "a third of the people, others in each repeat",
+        "repeats": repeats,
+        "max_risk": max_risk,
+        "any_claim": any_claim,
+        "seed": seed,
+        "looked_at": "table" if on_sample is None else "sample",
+        "confidence": frontier.CONFIDENCE,
+        "most_repeats": MORE * repeats,
+    }
+    if folder is not None:
+        _prepare(folder)
+
+    def releases(
+        wanted: Sequence[tuple[Policy, float | None]], numbers: range, told: Progress
+    ) -> list[list[dict[str, Any]]]:
+        jobs_ = [
+            running.Job.of(stated, digest, share=share, repeat=repeat, seed=seed)
+            for stated, share in wanted
+            for repeat in numbers
+        ]
+        done = running.run(frame, jobs_, folder=folder, processes=jobs, progress=told)
+        return [done[at : at + len(numbers)] for at in range(0, len(done), len(numbers))]
+
+    able = [place for place, reason in enumerate(refused) if reason is None]
+    wanted = [(listed[place].applied(policy), None) for place in able]
+    shares = (1.0, *SHARES)
+    unbooked = replace(policy, ledger={})
+    done = releases([*wanted, *((unbooked, share) for share in shares)], range(repeats), progress)
+    batches = dict(zip(able, done, strict=False))
+    baselines = [
+        _row(_share(share), None, batch, keys)
+        for share, batch in zip(shares, done[len(able) :], strict=True)
+    ]
+
+    def compared() -> Comparison:
+        rows = [
+            _row(one.label, one, batches.get(place, [{"failed": refused[place]}]), keys)
+            for place, one in enumerate(listed)
+        ]
+        return _compared(rows, baselines, costs, settings)
+
+    found = compared()
+    if found.choice.open:
+        again = [(listed[place].applied(policy), None) for place in found.choice.open]
+        more = releases(again, range(repeats, MORE * repeats), _again(progress))
+        for place, batch in zip(found.choice.open, more, strict=True):
+            batches[place] = [*batches[place], *batch]
+        found = compared()
+    return found
+
+
+def _again(progress: Progress) -> Progress:
+    def told(stage: str, done: int, total: int) -> None:
+        progress(stage.replace("comparing", "comparing again", 1), done, total)
+
+    return told
+
+
+def select(
+    data: Any,
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    epsilon: Fraction | Decimal | int,
+    candidates: Sequence[Candidate] | Mapping[str, Any] | str | Path | None = None,
+    note: str = "",
+    tell: Callable[[str], None] = _quiet,
+    progress: Progress = silent,
+) -> Selection:
+    """Choose one method privately, and pay for it; see `private_selection`.
+
+    Args:
+        data: the confidential table: pandas, Polars or PyArrow.
+        policy: with a `[ledger]`, which is charged before the first draw.
+        epsilon: of the whole selection.
+        candidates: as for `compare`; those without a proved epsilon are left out.
+        note: public words for the budget file.
+        tell: called before the run with what it costs.
+        progress: called with how much is done.
+    """
+    policy = policies.load(policy)
+    price = text_files.parse_epsilon(str(epsilon), "an epsilon of a private selection")
+    tell(selection_costs(float(price)))
+    listed = _listed(candidates, policy)
+    frame = io.from_native(data).frame
+    check_names(frame, policy.schema)
+    return private_selection.select(
+        frame, policy, listed, epsilon=price, note=note, progress=progress
+    )
+
+
+def selection_costs(epsilon: float) -> str:
+    """What a private selection costs, in a sentence."""
+    return (
+        f"A private selection costs epsilon {epsilon:g} of the source's budget, whatever it "
+        "chooses; a release of the method that it chooses costs its own epsilon beside."
+    )
+
+
+def _listed(
+    candidates: Sequence[Candidate] | Mapping[str, Any] | str | Path | None, policy: Policy
+) -> tuple[Candidate, ...]:
+    if candidates is None:
+        return grid.default(policy)
+    if isinstance(candidates, str | Path):
+        return grid.read(Path(candidates))
+    listed = grid.of(candidates) if isinstance(candidates, Mapping) else tuple(candidates)
+    if not listed:
+        raise InputError("Expected at least one candidate, found none.")
+    return listed
+
+
+def _prepare(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or "the disk refuses it").lower()
+        raise InputError(f"Cannot write '{folder}': {reason}.") from None
+
+
+def _refusal(candidate: Candidate, policy: Policy) -> str | None:
+    """Why a candidate cannot even be planned; what the policy requires aside."""
+    try:
+        plan(grid.without_requirements(candidate.applied(policy)))
+    except ShoalError as error:
+        return str(error)
+    return None
+
+
+def _share(share: float) -> str:
+    return "the raw table" if share == 1 else f"a {100 * share:g}% sample"
+
+
+def _row(
+    label: str,
+    candidate: Candidate | None,
+    repeats: Sequence[Mapping[str, Any]],
+    keys: frozenset[str],
+) -> Row:
+    """Put the repeats of one candidate together."""
+    method = "baseline" if candidate is None else candidate.method
+    parameters = {} if candidate is None else plain(candidate.parameters)
+    failed = next((one["failed"] for one in repeats if "failed" in one), None)
+    if failed is not None:
+        return Row(label, method, parameters, failed=failed)
+    figures = _by_figure(repeats)
+    claims = tuple(repeats[0]["claims"])
+    risk, attack, error = _axes(repeats)
+    return Row(
+        label=label,
+        method=method,
+        parameters=parameters,
+        point=None if risk is None or error is None else Point(risk, error),
+        attack=attack,
+        proved=any(_proves(claim, keys) for claim in claims),
+        unmet=next((one["unmet"] for one in repeats if one["unmet"]), None),
+        claims=claims,
+        checks=tuple(repeats[0]["checks"]),
+        figures=figures,
+        seconds=float(np.mean([one["seconds"] for one in repeats])),
+        repeats=len(repeats),
+    )
+
+
+def _proves(claim: Mapping[str, Any], keys: frozenset[str]) -> bool:
+    """Whether a claim is proved for all quasi-identifiers together, and not for one of them alone.
+
+    Public columns need no protection.
+    """
+    guarantee = claim["guarantee"]
+    about = guarantee.get("keys") or guarantee.get("protects") or guarantee["columns"]
+    by_rows = claim["status"] == Status.CONDITIONAL.value and {*claim["assumes"]} <= {
+        KNOWN_COLUMNS,
+        ONE_ROW,
+    }
+    return (by_rows or claim["status"] == Status.PROVED.value) and keys <= set(about)
+
+
+def _by_figure(
+    repeats: Sequence[Mapping[str, Any]],
+) -> dict[tuple[str, str, str, str], Estimate]:
+    """Every figure that all repeats have, as a mean with an interval."""
+    found: dict[tuple[str, str, str, str], list[Estimate]] = {}
+    for one in repeats:
+        for figure in one["figures"]:
+            key = (figure["part"], figure["measure"], figure["subject"], figure["better"])
+            if (estimate := _estimate(figure, "value", "low", "high")) is not None:
+                found.setdefault(key, []).append(estimate)
+    return {
+        key: frontier.combined(estimates)
+        for key, estimates in found.items()
+        if len(estimates) == len(repeats)
+    }
+
+
+def _axes(
+    repeats: Sequence[Mapping[str, Any]],
+) -> tuple[Estimate | None, str | None, Estimate | None]:
+    gains: dict[str, list[Estimate]] = {}
+    errors: dict[str, list[Estimate]] = {}
+    for one in repeats:
+        for figure in one["figures"]:
+            ends = ("residual", "residual_low", "residual_high")
+            if figure["measure"] in AXIS and (gain := _estimate(figure, *ends)) is not None:
+                name = f"{figure['measure']}: {figure['subject']}"
+                gains.setdefault(name, []).append(gain)
+            counted = _estimate(figure, "value", "low", "high")
+            if figure["measure"] == "COUNT queries" and counted is not None:
+                errors.setdefault(figure["subject"], []).append(counted)
+    # The workload over three columns comes last, and is the one that speaks of most tables.
+    error = None
+    if errors:
+        error = _from_zero(frontier.combined(list(errors.values())[-1], frontier.EACH_LOOK))
+    if not gains:
+        return None, None, error
+    attack, risk = frontier.worst(gains, frontier.EACH_LOOK)
+    return _from_zero(risk, 1.0), attack, error
+
+
+def _from_zero(found: Estimate, most: float = np.inf) -> Estimate:
+    """Cut an interval to what a share or an error can be; it holds at all looks together."""
+    low, high = max(found.low, 0.0), min(found.high, most)
+    return Estimate(found.value, low, high, frontier.CONFIDENCE)
+
+
+def _estimate(figure: Mapping[str, Any], value: str, low: str, high: str) -> Estimate | None:
+    if figure.get(value) is None:
+        return None
+    point = float(figure[value])
+    if not np.isfinite(point):
+        return None
+    ends = [point if figure[end] is None else float(figure[end]) for end in (low, high)]
+    return Estimate(point, ends[0], ends[1], frontier.CONFIDENCE)
+
+
+def _compared(
+    rows: Sequence[Row],
+    baselines: Sequence[Row],
+    costs: tuple[str, ...],
+    settings: Mapping[str, Any],
+) -> Comparison:
+    """Say where everybody stands, and which one to take."""
+    samples = {
+        share: row.point.error.value
+        for share, row in zip(SHARES, baselines[1:], strict=True)
+        if row.point is not None
+    }
+    places = [place for place, row in enumerate(rows) if row.point is not None]
+    points = [row.point for row in rows if row.point is not None]
+    stands = dict(zip(places, frontier.standings(points), strict=True))
+    shown = tuple(
+        placed(row, stands.get(place), _like(row, samples)) for place, row in enumerate(rows)
+    )
+    eligible = [
+        shown[place].unmet is None and (shown[place].proved or settings["any_claim"])
+        for place in places
+    ]
+    choice = frontier.choose(points, eligible, settings["max_risk"]).among(places)
+    nothing = Row(
+        "publishing nothing",
+        "baseline",
+        {},
+        point=Point(*(Estimate(x, x, x, frontier.CONFIDENCE) for x in (0.0, 1.0))),
+    )
+    return Comparison(
+        rows=shown,
+        baselines=(*(placed(row, None, None) for row in baselines), nothing),
+        choice=choice,
+        recommendation=_sentence(
+            shown, choice, [places[at] for at, may in enumerate(eligible) if may], settings
+        ),
+        costs=costs,
+        settings=settings,
+    )
+
+
+def _like(row: Row, samples: Mapping[float, float]) -> str | None:
+    return None if row.point is None else frontier.like_a_sample(row.point.error.value, samples)
+
+
+def _sentence(
+    rows: Sequence[Row], choice: Choice, eligible: Sequence[int], settings: Mapping[str, Any]
+) -> str:
+    """The recommendation with its reason, or why there is none."""
+    whom = "with a proved claim that keep what the policy requires"
+    if settings["any_claim"]:
+        whom = "that keep what the policy requires"
+    if not eligible:
+        return f"No candidate is recommended: there is none {whom.replace('keep', 'keeps')}."
+    limit = f"{settings['max_risk']:.3g} or below with {settings['confidence']:.0%} confidence"
+    unsure = _unsure(rows, choice)
+    if choice.best is None:
+        least = min((rows[place] for place in eligible), key=_most_risk)
+        return (
+            f"No candidate is recommended: of {_counted(len(eligible))} {whom}, none is shown to "
+            f"keep the risk at {limit}. The lowest upper end is {_most_risk(least):.1%}, of "
+            f"{least.label}.{unsure}"
+        )
+    if choice.index is None:
+        names = _names([rows[place].label for place in choice.ties])
+        times = max(rows[place].repeats for place in choice.ties)
+        return (
+            f"Cannot be told apart: {names}. Of {_counted(choice.within)} {whom} and keep the risk "
+            f"at {limit}, none is clearly the best: after {times} repeats their intervals overlap. "
+            f"Choose among them for other reasons, or compare again with more repeats.{unsure}"
+        )
+    row, point = rows[choice.index], rows[choice.index].point
+    assert point is not None  # noqa: S101 (only points are chosen)
+    wrong = f"{point.error.value:.1%} ({row.like})"
+    if choice.index == choice.best and len(choice.close) == 1:
+        told = f"its counts are clearly least wrong, by {wrong}"
+    else:
+        told = (
+            f"its risk is clearly least, {point.risk.value:.1%}, among {len(choice.close)} whose "
+            f"counts are least wrong within noise; its counts are off by {wrong}"
+        )
+    if choice.within == 1:
+        told = f"it is the only one, and its counts are off by {wrong}"
+    head = f"Take {row.label}: of {_counted(choice.within)} {whom} and keep the risk at {limit}, "
+    return f"{head}{told}.{unsure}"
+
+
+def _unsure(rows: Sequence[Row], choice: Choice) -> str:
+    """Name who is within the limit by the estimate alone."""
+    if not choice.unsure:
+        return ""
+    found = [row for row in (rows[place] for place in choice.unsure) if row.point is not None]
+    ends = [f"{row.label} ({row.point.risk.low:.3f} to {row.point.risk.high:.3f})"
+            for row in found if row.point is not None]  # fmt: skip
+    return f" Within the limit by the estimate alone, and not by its interval: {', '.join(ends)}."
+
+
+def _most_risk(row: Row) -> float:
+    return np.inf if row.point is None else row.point.risk.high
+
+
+def _counted(number: int) -> str:
+    return f"{number:,} candidate{'' if number == 1 else 's'}"
+
+
+def _names(names: Sequence[str]) -> str:
+    """Names as a sentence lists them."""
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

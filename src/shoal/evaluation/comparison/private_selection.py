@@ -1,0 +1,243 @@
+"""Choose one candidate privately, at a price that the budget file is charged.
+
+A score of a candidate looks at the table twice: the release that is scored was made from it, and it
+is held against it. Permute-and-flip over such scores would need both in the sensitivity, and the
+release's own part is as large as the score. Releasing every candidate and adding up the prices is
+proved, and grows with the grid. Random stopping does not grow with it.
+
+The mechanism is `shoal.mechanism.random_stopping`. One run of it releases a candidate, counts m
+fixed queries in the release and in the table, and adds noise to the total error. It costs e1 = e +
+es. The candidate's release costs at most e, the common price. Given the release, the score
+
+    -sum_q |c_q(table) - c_q(release)|
+
+moves by at most m if one record changes, since each count of the table moves by at most 1; discrete
+Laplace noise of scale m / es makes that es. Counts are taken of records clamped one by one to their
+public domains, over public ranges. The whole costs 3 e1, and that is charged.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from itertools import count
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core import (
+    DifferentialPrivacy,
+    Neighbours,
+    Noise,
+    Policy,
+    Progress,
+    ReleaseForm,
+    Status,
+    silent,
+)
+from shoal.errors import InputError, ShoalError
+from shoal.evaluation.comparison.grid import Candidate, without_requirements
+from shoal.io import clamp
+from shoal.io.files import Raw
+from shoal.mechanism.random_stopping import PRICE, best_of_runs
+from shoal.pipeline import booking, protecting
+from shoal.pipeline.planning import Plan, plan, with_rows
+
+QUERIES = 100
+SUBSET = 3
+"""Columns that a query restricts, at most."""
+SEED = 2019
+"""Of the queries, which are public."""
+SCORE_SHARE = Fraction(1, 6)
+"""Of the price of one run, what the score takes."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """One candidate, chosen at a price.
+
+    Attributes:
+        candidate: with the epsilon that it was tried with.
+        epsilon: what the whole selection cost.
+        each: what one candidate release was allowed to cost.
+        among: the candidates that it was chosen from.
+        left_out: candidates that no proved epsilon covers, with the reason.
+    """
+
+    candidate: Candidate
+    epsilon: Fraction
+    each: Fraction
+    among: tuple[Candidate, ...]
+    left_out: tuple[tuple[Candidate, str], ...]
+
+    def __str__(self) -> str:
+        return (
+            f"Chosen: {self.candidate.label}, of {len(self.among)} candidates, each tried with "
+            f"epsilon {float(self.each):g}. The choice cost epsilon {float(self.epsilon):g}, and "
+            "makes no later epsilon conditional."
+        )
+
+
+def select(
+    frame: pl.DataFrame,
+    policy: Policy,
+    candidates: Sequence[Candidate],
+    *,
+    epsilon: Fraction,
+    note: str = "",
+    noise: Noise | None = None,
+    progress: Progress = silent,
+) -> Selection:
+    """Choose one candidate by random stopping, and charge the budget file before the first draw.
+
+    Every candidate is tried with the same epsilon, whatever the grid says: a larger one is always
+    more useful, so that a choice between epsilons would say nothing. Which method is best may be
+    another at another epsilon.
+
+    Args:
+        frame: the confidential table.
+        policy: with a `[ledger]`.
+        candidates: the grid.
+        epsilon: of the whole selection. A sixth of a third of it goes to each score.
+        note: public words for the budget file.
+        noise: another source of noise, for experiments; it is charged all the same.
+        progress: called once a run.
+
+    Raises:
+        InputError: no candidate has a proved epsilon for all columns, or there is no budget file.
+        ClaimViolationError: the budget does not hold the price.
+    """
+    stated = policy.schema.persons
+    if stated is not None and (stated.most > 1 or stated.dropped):
+        raise InputError(
+            f"Column '{stated.column}': a private selection is priced for one row a person, and a "
+            "person may have several. Choose with --on-sample."
+        )
+    score = epsilon / PRICE * SCORE_SHARE
+    each = epsilon / PRICE - score
+    plans, left_out = _priced(policy, candidates, each, frame.height)
+    if not plans:
+        reasons = sorted({reason for _, reason in left_out})
+        raise InputError(
+            "A private selection needs candidates with a proved epsilon for all released columns, "
+            f"and the grid has none. {' '.join(reasons)}".strip()
+        )
+    columns = [name for name in policy.schema.released if not policy.schema[name].public]
+    queries = _queries(policy, columns)
+    booked = booking.charge_selection(policy, epsilon, note=note)
+    noise = protecting.secure_noise() if noise is None else noise
+    true = _counts(frame, policy, columns, queries)
+    runs = count(1)
+
+    def run(place: int) -> int:
+        progress("selecting", next(runs), 2 * len(plans))
+        wrong = _wrong(frame, plans[place][1], columns, queries, true)
+        return int(noise.discrete_laplace(np.array([-wrong]), scale=QUERIES / score)[0])
+
+    best = best_of_runs(len(plans), run, noise=noise)
+    booking.settle_selection(booked)
+    return Selection(plans[best][0], epsilon, each, tuple(one for one, _ in plans), tuple(left_out))
+
+
+def _priced(
+    policy: Policy, candidates: Sequence[Candidate], each: Fraction, rows: int
+) -> tuple[list[tuple[Candidate, Plan]], list[tuple[Candidate, str]]]:
+    """Candidates at the common price that are proved for all columns, each once."""
+    stated = Decimal(each.numerator) / Decimal(each.denominator)
+    stated = stated.quantize(Decimal("1e-9"), rounding="ROUND_DOWN")
+    wanted = {name for name in policy.schema.released if not policy.schema[name].public}
+    found: list[tuple[Candidate, Plan]] = []
+    lost: list[tuple[Candidate, str]] = []
+    for candidate in candidates:
+        if "epsilon" not in candidate.parameters:
+            lost.append((candidate, f"'{candidate.method}' has no epsilon."))
+            continue
+        tried = replace(candidate, parameters={**candidate.parameters, "epsilon": stated})
+        if any(tried == known for known, _ in found):
+            continue
+        try:
+            # A claim may hang on the number of rows, which is public.
+            planned = with_rows(plan(without_requirements(tried.applied(policy))), rows)
+        except ShoalError as error:
+            lost.append((candidate, str(error)))
+            continue
+        if planned.setting.release_form is ReleaseForm.TREE:
+            lost.append((candidate, "A tree has boxes, and no rows to count."))
+        elif not any(_within(claim, each, wanted) for claim in planned.claims):
+            lost.append((candidate, f"'{candidate.method}' has no proved epsilon for all columns."))
+        else:
+            found.append((tried, planned))
+    return found, lost
+
+
+def _within(claim: Any, price: Fraction, wanted: set[str]) -> bool:
+    guarantee = claim.guarantee
+    if not isinstance(guarantee, DifferentialPrivacy) or claim.status is not Status.PROVED:
+        return False
+    # Changing a record is removing one and adding one.
+    steps = 2 if guarantee.neighbours is Neighbours.ADD_REMOVE else 1
+    return steps * guarantee.epsilon <= price and wanted <= set(guarantee.protects)
+
+
+@dataclass(frozen=True, eq=False)
+class _Queries:
+    """Ranges of the unit box, by queries and columns."""
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+
+def _queries(policy: Policy, columns: Sequence[str]) -> _Queries:
+    """Half of the public domain of up to three columns, drawn without the table."""
+    rng = np.random.default_rng(SEED)
+    shape = (QUERIES, len(columns))
+    lower, upper = np.full(shape, -np.inf), np.full(shape, np.inf)
+    for query in range(QUERIES):
+        for axis in rng.permutation(len(columns))[:SUBSET]:
+            levels = policy.schema[columns[axis]].levels
+            cells = len(levels) if levels else 64
+            taken = (cells + 1) // 2
+            first = int(rng.integers(0, cells - taken + 1))
+            # Ends between cells, so that no category lies on one.
+            lower[query, axis] = -np.inf if first == 0 else (first - 0.5) / cells
+            upper[query, axis] = np.inf if first + taken == cells else (first + taken - 0.5) / cells
+    return _Queries(lower, upper)
+
+
+def _counts(
+    frame: pl.DataFrame, policy: Policy, columns: Sequence[str], queries: _Queries
+) -> NDArray[np.int64]:
+    """How many records lie in each range; each record is clamped by itself."""
+    decimal = policy.reading.get("decimal")
+    table, _ = clamp.adopt(frame, policy.schema, columns=columns, decimal=decimal)
+    places = table.unit_matrix(columns)
+    inside = np.ones((len(places), len(queries.lower)), dtype=bool)
+    for axis in range(len(columns)):
+        column = places[:, axis, None]
+        inside &= (column >= queries.lower[:, axis]) & (column < queries.upper[:, axis])
+    counts: NDArray[np.int64] = inside.sum(axis=0)
+    return counts
+
+
+def _wrong(
+    frame: pl.DataFrame,
+    planned: Plan,
+    columns: Sequence[str],
+    queries: _Queries,
+    true: NDArray[np.int64],
+) -> int:
+    """Release once and add up the errors of the counts; a release that fails has none right."""
+    try:
+        released = protecting.run(planned, Raw(frame)).release.data
+        found = _counts(_whole(released, frame), planned.policy, columns, queries)
+    except ShoalError:
+        return QUERIES * frame.height
+    return int(np.abs(found - true).sum())
+
+
+def _whole(released: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
+    """The release with the columns that it dropped, empty, as the schema names them."""
+    gone = [name for name in frame.columns if name not in released.columns]
+    return released.with_columns(pl.lit(None, dtype=pl.String).alias(name) for name in gone)

@@ -1,0 +1,303 @@
+"""What a comparison gives: candidates on two axes, baselines, and one recommendation."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any
+
+import polars as pl
+
+from shoal.core import Estimate
+from shoal.evaluation.comparison.frontier import Choice, Point, Standing
+from shoal.evaluation.results import CONFIDENTIAL
+
+RISK = (
+    "Risk: of what an attacker could still gain over people who are not in the table, the share "
+    "that the worst attack does gain (naive Bayes, linkability, inference of each confidential "
+    "column)."
+)
+ERROR = (
+    "Error: half of the counts over half-ranges of the columns are off by less than this, "
+    "relative to the true count."
+)
+
+
+NO_PLACE = "No attack or no count applies."
+"""Why a candidate that was released is on no axis."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One candidate, or a baseline.
+
+    Attributes:
+        label: method and parameters in one line.
+        parameters: as `[protect]` would state them; plain values.
+        point: risk and error; none where the candidate failed or cannot be placed.
+        attack: which attack the risk is of.
+        standing: on the frontier, tied with it, or beaten; none for baselines and failures.
+        proved: it carries a proved claim for the quasi-identifiers together.
+        unmet: why it does not keep what the policy requires, or none.
+        failed: why it could not be released, or none.
+        like: how large a sample would be as wrong.
+        claims: plain values, as in a manifest.
+        checks: plain values, of the first repeat.
+        figures: (part, measure, subject, better) to the mean over repeats.
+        seconds: of one release and its measures, on average.
+        repeats: how often it was released.
+    """
+
+    label: str
+    method: str
+    parameters: Mapping[str, Any]
+    point: Point | None = None
+    attack: str | None = None
+    standing: Standing | None = None
+    proved: bool = False
+    unmet: str | None = None
+    failed: str | None = None
+    like: str | None = None
+    claims: tuple[Mapping[str, Any], ...] = ()
+    checks: tuple[Mapping[str, Any], ...] = ()
+    figures: Mapping[tuple[str, str, str, str], Estimate] | None = None
+    seconds: float = 0.0
+    repeats: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        """The row as plain JSON values."""
+        point = self.point
+        return {
+            "label": self.label,
+            "method": self.method,
+            "parameters": dict(self.parameters),
+            "risk": None if point is None else _ends(point.risk),
+            "error": None if point is None else _ends(point.error),
+            "attack": self.attack,
+            "standing": None if self.standing is None else self.standing.value,
+            "proved": self.proved,
+            "unmet": self.unmet,
+            "failed": self.failed,
+            "like": self.like,
+            "claims": list(self.claims),
+            "checks": list(self.checks),
+            "seconds": self.seconds,
+            "repeats": self.repeats,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Risk against utility of many releases of one table: confidential, as the table is.
+
+    Attributes:
+        rows: the candidates, in the order of the grid; failures are listed too.
+        baselines: the raw table, samples of it, and publishing nothing.
+        choice: what is recommended, or cannot be told apart, by the places of the rows.
+        recommendation: the same as one plain sentence with its reason.
+        costs: what looking costs, as it was said before the run.
+        settings: rows, repeats, limit of the risk, and what was looked at.
+    """
+
+    rows: tuple[Row, ...]
+    baselines: tuple[Row, ...]
+    choice: Choice
+    recommendation: str
+    costs: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+    @property
+    def recommended(self) -> Row | None:
+        """The candidate that is recommended, if one is."""
+        return None if self.choice.index is None else self.rows[self.choice.index]
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as plain JSON values."""
+        return {
+            "confidential": CONFIDENTIAL,
+            "recommendation": self.recommendation,
+            "recommended": None if self.recommended is None else self.recommended.label,
+            "ties": [self.rows[place].label for place in self.choice.ties],
+            "costs": list(self.costs),
+            "settings": dict(self.settings),
+            "axes": {"risk": RISK, "error": ERROR},
+            "candidates": [row.facts() for row in self.rows],
+            "baselines": [row.facts() for row in self.baselines],
+        }
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return json.dumps(self.facts(), indent=2, ensure_ascii=False)
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row for each candidate and estimate, check or claim."""
+        rows = [found for row in (*self.rows, *self.baselines) for found in _long(row)]
+        return pl.DataFrame(rows, schema=_COLUMNS)
+
+    def plots(self) -> Mapping[str, Any]:
+        """The frontier, for Plotly."""
+        return {"frontier": frontier_plot(self.facts())}
+
+    def __str__(self) -> str:
+        lines = [CONFIDENTIAL, *self.costs, "", self.recommendation, ""]
+        width = max((len(row.label) for row in (*self.rows, *self.baselines)), default=0)
+        shown = sorted(
+            (row for row in self.rows if row.point is not None),
+            key=lambda row: (list(Standing).index(row.standing or Standing.BEATEN), _error(row)),
+        )
+        lines.append(f"{'':{width}}  {'risk':21}  {'error of counts':21}")
+        for row in (*shown, *self.baselines):
+            if row.point is None:
+                continue
+            words = [row.standing.value if row.standing else "baseline", row.like or ""]
+            words.append("" if row.standing is None or row.proved else "no proved claim")
+            words.append("required promise not kept" if row.unmet else "")
+            notes = ", ".join(word for word in words if word)
+            lines.append(f"{row.label:{width}}  {row.point.risk}  {row.point.error}  {notes}")
+        lost: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.point is None:
+                lost.setdefault(row.failed or NO_PLACE, []).append(row.label)
+        for reason, labels in lost.items():
+            lines += [f"failed: {reason}", f"  {', '.join(labels)}"]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+_COLUMNS = {
+    "label": pl.String,
+    "method": pl.String,
+    "parameters": pl.String,
+    "truth": pl.String,
+    "measure": pl.String,
+    "subject": pl.String,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "verdict": pl.String,
+    "text": pl.String,
+}
+
+
+def _long(row: Row) -> list[dict[str, Any]]:
+    head = {
+        "label": row.label,
+        "method": row.method,
+        "parameters": json.dumps(row.parameters, ensure_ascii=False),
+    }
+    found: list[dict[str, Any]] = []
+    if row.failed:
+        found.append({"truth": "failure", "measure": "failure", "text": row.failed})
+    if row.point is not None:
+        standing = None if row.standing is None else row.standing.value
+        for name, value in (("risk", row.point.risk), ("error", row.point.error)):
+            found.append({"truth": "estimate", "measure": name, **_ends(value),
+                          "subject": row.attack if name == "risk" else "COUNT queries",
+                          "verdict": standing})  # fmt: skip
+    for (part, measure, subject, better), value in (row.figures or {}).items():
+        found.append({"truth": "estimate", "measure": measure, "subject": subject, **_ends(value),
+                      "text": f"{part}, {better} is better"})  # fmt: skip
+    found += [
+        {"truth": "claim", "measure": claim["guarantee"]["name"], "verdict": claim["status"],
+         "text": claim["basis"]}
+        for claim in row.claims
+    ]  # fmt: skip
+    for check in row.checks:
+        achieved = check["achieved"]
+        found.append({"truth": "check", "measure": check["guarantee"]["name"],
+                      "value": float(achieved) if isinstance(achieved, int | float) else None,
+                      "verdict": "holds" if check["holds"] else "fails"})  # fmt: skip
+    return [{**dict.fromkeys(_COLUMNS), **head, **one} for one in found]
+
+
+def _ends(value: Estimate) -> dict[str, float]:
+    return {"value": value.value, "low": value.low, "high": value.high}
+
+
+def _error(row: Row) -> float:
+    return float("inf") if row.point is None else row.point.error.value
+
+
+_SHADES = {
+    "frontier": "#1f5f80",
+    "tied": "#5c9ab8",
+    "beaten": "#b9b9b9",
+    "baseline": "#a05a2c",
+}
+
+
+def frontier_plot(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The frontier for Plotly, from what `Comparison.facts` writes.
+
+    `customdata` holds the places of the candidates, and none for baselines.
+    """
+    rows = [{**row, "place": place} for place, row in enumerate(facts["candidates"])]
+    shown = [row for row in rows if row["standing"] is not None]
+    groups = {name: [row for row in shown if row["standing"] == name] for name in _SHADES}
+    groups["baseline"] = [
+        {**row, "place": None} for row in facts["baselines"] if row["risk"] is not None
+    ]
+    data = [_dots(name, rows) for name, rows in groups.items() if rows]
+    best = [row for row in shown if row["label"] == facts["recommended"]]
+    open_ = [] if best else [row for row in shown if row["label"] in facts["ties"]]
+    if best or open_:
+        ring = _dots("recommended" if best else "cannot be told apart", best[:1] or open_)
+        ring["marker"] = {"color": "#c0392b", "symbol": "circle-open", "size": 18}
+        data.append(ring)
+    layout = {
+        "xaxis": {"title": {"text": "risk: advantage of the worst attack"}, "zeroline": True},
+        "yaxis": {"title": {"text": "median relative error of counts"}, "zeroline": True},
+        "legend": {"orientation": "h", "y": -0.2},
+        "hovermode": "closest",
+        "margin": {"t": 10, "r": 10},
+        "height": 520,
+    }
+    return {"data": data, "layout": layout}
+
+
+def in_words(row: Mapping[str, Any]) -> str:
+    """A candidate's place on the two axes, in a sentence; from what `Row.facts` writes."""
+    if row["risk"] is None or row["error"] is None:
+        return row["failed"] or NO_PLACE
+    return (
+        f"The worst attack, {row['attack']}, gains {row['risk']['value']:.1%} of what could still "
+        f"be gained; half of the counts are off by more than {row['error']['value']:.1%}, "
+        f"{row['like']}."
+    )
+
+
+def _dots(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    shade = _SHADES.get(name, "#c0392b")
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        # Plotly reads some HTML in texts, so that labels are escaped for it.
+        "text": [escape(row["label"]) for row in rows],
+        "customdata": [row["place"] for row in rows],
+        "x": [row["risk"]["value"] for row in rows],
+        "y": [row["error"]["value"] for row in rows],
+        "error_x": _whiskers([row["risk"] for row in rows], shade),
+        "error_y": _whiskers([row["error"] for row in rows], shade),
+        "hovertemplate": "%{text}<br>risk %{x:.3f}, error %{y:.3f}<extra></extra>",
+        "marker": {"color": shade, "size": 9},
+    }
+
+
+def _whiskers(values: Sequence[Mapping[str, float]], shade: str) -> dict[str, Any]:
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [one["high"] - one["value"] for one in values],
+        "arrayminus": [one["value"] - one["low"] for one in values],
+        "color": shade,
+        "thickness": 1,
+        "width": 2,
+    }
+
+
+def placed(row: Row, standing: Standing | None, like: str | None) -> Row:
+    """The row with what only the whole comparison can say."""
+    return replace(row, standing=standing, like=like)

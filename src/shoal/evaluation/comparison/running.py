@@ -1,0 +1,345 @@
+"""Release and measure every candidate, in processes of their own, and keep what is done.
+
+A third of the people is held out of every candidate release: they are the people not in the table
+that attacks are compared with. Who that is depends on the repeat alone, so that candidates are
+compared on the same people. So a candidate is released from fewer rows than the real table has,
+and a real release loses a little less.
+
+Each result is one JSON file, written whole or not at all, under the digest of all that it
+depends on: the data, the candidate's policy, the repeat and the version. Results are as
+confidential as the table.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from multiprocessing import get_context, resource_tracker
+from pathlib import Path
+from threading import current_thread, main_thread
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core import Policy, Progress, Schema
+from shoal.core.serialise import plain
+from shoal.errors import ClaimViolationError, InputError, ShoalError
+from shoal.evaluation import evaluate
+from shoal.evaluation.comparison.grid import without_requirements
+from shoal.io import text_files
+from shoal.io.files import Raw
+from shoal.pipeline import protecting
+from shoal.pipeline.planning import plan
+
+CONTROL_SHARE = 3
+"""One in so many people is held out."""
+ATTACKS = ("naive Bayes", "linkability", "inference", "uniques")
+MEASURES = (
+    "losses by column",
+    "marginals",
+    "moments",
+    "classes",
+    "COUNT queries",
+    "own queries",
+    "own regression",
+    "edit rules",
+)
+"""What is measured of each candidate: the axes, and what is quick beside them."""
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
+            "POLARS_MAX_THREADS")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Job:
+    """One release to be made and measured.
+
+    Attributes:
+        policy: the candidate's; of a baseline, the policy as it is.
+        share: of a baseline, the share of the rows that are published as they are.
+        repeat: its number, which says who is held out and which queries are asked.
+        key: digest of all that the result depends on; the name of its file.
+    """
+
+    policy: Policy
+    share: float | None
+    repeat: int
+    seed: int
+    key: str
+
+    @classmethod
+    def of(cls, policy: Policy, data: str, *, share: float | None, repeat: int, seed: int) -> "Job":
+        """A job on the data of a digest."""
+        depends = [
+            data, policy.digest, plain(policy.required), plain(policy.measure), share, repeat,
+            seed, version("shoal"), ATTACKS, MEASURES,
+        ]  # fmt: skip
+        text = json.dumps(depends, sort_keys=True, default=str)
+        return cls(policy, share, repeat, seed, hashlib.sha256(text.encode()).hexdigest())
+
+
+def data_digest(frame: pl.DataFrame) -> str:
+    """SHA-256 of a frame's columns and cells, whatever its memory looks like."""
+    digest = hashlib.sha256()
+
+    class Hashing:
+        def write(self, part: bytes) -> int:
+            digest.update(part)
+            return len(part)
+
+        def flush(self) -> None:
+            pass
+
+    frame.rechunk().write_ipc(Hashing(), compat_level=pl.CompatLevel.oldest())  # type: ignore[call-overload]
+    return digest.hexdigest()
+
+
+def run(
+    frame: pl.DataFrame,
+    jobs: Sequence[Job],
+    *,
+    folder: Path | None,
+    processes: int,
+    progress: Progress,
+) -> list[dict[str, Any]]:
+    """Do all jobs, or read what an earlier run has kept of them.
+
+    Args:
+        frame: the table.
+        jobs: what to do.
+        folder: where results are kept; none to keep nothing.
+        processes: how many at a time. More than one starts new interpreters, so that a
+            program needs the usual guard around its main part.
+        progress: called with the time left and how many jobs are done.
+
+    Returns:
+        One result a job, in their order. An interrupt leaves the folder with what is done.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for job in jobs:
+        if (kept := _kept(folder, job)) is not None:
+            found[job.key] = kept
+    pending = list({job.key: job for job in jobs if job.key not in found}.values())
+    started, already, total = time.monotonic(), len(found), len({job.key for job in jobs})
+    progress("comparing", already, total)
+    for key, result in _results(frame, pending, folder, processes):
+        found[key] = result
+        done = len(found) - already
+        left = (time.monotonic() - started) / done * (len(pending) - done)
+        progress(f"comparing, {_words(left)} left", len(found), total)
+    return [found[job.key] for job in jobs]
+
+
+def _results(
+    frame: pl.DataFrame, pending: Sequence[Job], folder: Path | None, processes: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    if processes == 1 or len(pending) < 2:
+        for job in pending:
+            yield job.key, _done(frame, job, folder)
+        return
+    with _one_thread_each(), ProcessPoolExecutor(
+        min(processes, len(pending)),
+        mp_context=get_context("spawn"),
+        initializer=_start,
+        initargs=(frame, folder),
+    ) as pool:  # fmt: skip
+        with _interrupts_wait():
+            waiting: set[Future[tuple[str, dict[str, Any]]]] = {
+                pool.submit(_work, job) for job in pending
+            }
+        try:
+            while waiting:
+                finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    yield future.result()
+        except BaseException:
+            # What is under way comes to its end and is kept; what waits is not started.
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+_HELD: dict[str, Any] = {}
+"""The table and the folder, in a process that was started for the work."""
+
+
+def _start(frame: pl.DataFrame, folder: Path | None) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent decides what an interrupt means.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    _HELD["frame"], _HELD["folder"] = frame, folder
+
+
+def _work(job: Job) -> tuple[str, dict[str, Any]]:
+    return job.key, _done(_HELD["frame"], job, _HELD["folder"])
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Let no interrupt reach a process before it can ignore it: it would show a traceback.
+
+    A process inherits what is blocked. Here another thread may take the signal all the same; it is
+    noted, and raised again once all processes have what they need to start.
+    """
+    resource_tracker.ensure_running()  # Starting it unblocks interrupts.
+    if current_thread() is not main_thread():
+        yield  # No interrupt is raised here.
+        return
+    came: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        for number in came[:1]:
+            signal.raise_signal(number)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Let each process use one thread: several at once would only get in each other's way."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _done(frame: pl.DataFrame, job: Job, folder: Path | None) -> dict[str, Any]:
+    """Do one job and keep its result."""
+    started = time.monotonic()
+    try:
+        result = _measured(frame, job)
+    except ShoalError as error:
+        result = {"failed": str(error)}
+    except Exception as error:  # noqa: BLE001 (one broken candidate must not end the comparison)
+        # Its message may quote a cell. It is not kept, so that the next run tries again.
+        return {"failed": f"A bug of Shoal: {type(error).__name__}; its message is withheld."}
+    result["seconds"] = round(time.monotonic() - started, 3)
+    if folder is not None:
+        _keep(folder / f"{job.key}.json", result)
+    return result
+
+
+def _measured(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
+    rng = np.random.default_rng([job.seed, job.repeat])
+    inside, outside = (frame[rows] for rows in held_out(frame, job.policy.schema, rng))
+    if job.share is not None:
+        return _baseline(inside, outside, job, rng)
+    raw, unmet = Raw(inside), None
+    try:
+        done = protecting.run(plan(job.policy), raw)
+    except ClaimViolationError as reason:
+        # It is compared all the same, and not recommended.
+        unmet = str(reason).removesuffix(" Nothing was written.")
+        unmet = unmet.removesuffix(" Nothing was read or written.")
+        done = protecting.run(plan(without_requirements(job.policy)), raw)
+    found = evaluate.measure(
+        inside,
+        done.release,
+        job.policy,
+        control=outside,
+        which=(*ATTACKS, *MEASURES),
+        seed=_seed(job),
+    )
+    return {
+        "figures": found.facts()["figures"],
+        "skipped": list(found.skipped),
+        "claims": plain(done.release.claims),
+        "checks": plain(done.release.checks),
+        "unmet": unmet,
+        "suppressed": done.release.manifest["suppressed"],
+    }
+
+
+def _baseline(
+    inside: pl.DataFrame, outside: pl.DataFrame, job: Job, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Publish some rows as they are.
+
+    Counts are taken from the sample repeated up to the size of the table, which scales them;
+    attacks look at the sample itself.
+    """
+    share = job.share or 1.0
+    size = max(round(share * inside.height), 1)
+    names = [name for name in inside.columns if name in job.policy.schema.released]
+    chosen = rng.permutation(inside.height)[:size]
+    sampled = inside.select(names)[chosen]
+    repeated = inside.select(names)[chosen[np.arange(inside.height) % size]]
+    figures: list[Any] = []
+    for rows, which in ((sampled, ATTACKS), (repeated, MEASURES)):
+        found = evaluate.measure(
+            inside, rows, job.policy, control=outside, which=which, aligned=False, seed=_seed(job)
+        )
+        figures += found.facts()["figures"]
+    return {"figures": figures, "claims": [], "checks": [], "unmet": None, "suppressed": 0}
+
+
+def _seed(job: Job) -> int:
+    """Of the queries and the people attacked: the same for all candidates of a repeat."""
+    return 1000 * job.seed + job.repeat
+
+
+def held_out(
+    frame: pl.DataFrame, schema: Schema, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows that are released, and those of a third of the people, who are held out.
+
+    Households stay together where the policy names them, and persons with several rows too: a
+    relative would else stand in for a person who is held out.
+    """
+    name = schema.flagged("household") or schema.flagged("unit")
+    if name in frame.columns:
+        groups = frame[name].rank("dense").fill_null(0).to_numpy().astype(np.int64)
+        alone = groups == 0  # Who has no number shares no household.
+        groups = np.where(alone, groups.max() + 1 + np.arange(frame.height), groups)
+        _, groups = np.unique(groups, return_inverse=True)
+    else:
+        groups = np.arange(frame.height)
+    place = rng.permutation(int(groups.max()) + 1)[groups]
+    out = place < (int(groups.max()) + 1) // CONTROL_SHARE
+    return np.flatnonzero(~out), np.flatnonzero(out)
+
+
+def _kept(folder: Path | None, job: Job) -> dict[str, Any] | None:
+    """What an earlier run has kept of a job; what is damaged is done again."""
+    if folder is None:
+        return None
+    path = folder / f"{job.key}.json"
+    try:
+        digest, _, text = text_files.read_text(path, "a result").partition("\n")
+        if hashlib.sha256(text.encode()).hexdigest() == digest:
+            return cast("dict[str, Any]", json.loads(text))
+    except (InputError, ValueError):
+        pass
+    return None
+
+
+def _keep(path: Path, result: Mapping[str, Any]) -> None:
+    """Write a result whole: another process, or a killed one, never leaves half of it.
+
+    Its digest stands in the first line, for whatever happens to a file later.
+    """
+    text = json.dumps(result)
+    descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
+    Path(name).replace(path)
+
+
+def _words(seconds: float) -> str:
+    return f"about {seconds:.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} min"

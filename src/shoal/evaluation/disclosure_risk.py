@@ -1,0 +1,474 @@
+"""What a release tells an attacker: guesses of a secret, links to people, people who stand out.
+
+Every rate is shown for people in the table, with what guessing reaches, and for people not in it
+where such people are handed in: only that difference is due to the release.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core import Estimate, Policy, Progress, Role
+from shoal.engine import losses
+from shoal.errors import InputError
+from shoal.evaluation.arrays import Sides
+from shoal.evaluation.results import Better, Figure, Part
+from shoal.evaluation.skipping import take
+from shoal.metrics import uniqueness
+from shoal.metrics.attacks import guidance, naive_bayes, record_linkage
+from shoal.metrics.attacks.result import Attack
+
+ATTACKS = 2000
+"""People attacked at most, where an attack looks at single people."""
+CLOSE = 10_000
+"""People of either sort whose closest released record is sought, at most."""
+COMPARISONS = 1_000_000_000
+"""People times released records, where every record is tried for everybody."""
+FEWEST = 500
+"""People attacked however large the release; half of 100 is then known up to 4.4."""
+SAMPLE = 100_000
+"""People linked at most."""
+SMALL = 2000
+"""Rows up to which the best matching of all is sought."""
+TOLERANCE = 0.05
+"""Relative error up to which a number counts as guessed."""
+NEAR = 0.1
+"""Error, in standard deviations of the original, up to which a learner's number is right."""
+WIDE = 0.15
+"""Intervals wider than this are told in sentences too."""
+NO_CONTROL = (
+    "people not in the table: none were handed in (--control), so that what is due to the release "
+    "cannot be told from what anybody could infer"
+)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Risk:
+    """Figures, and what was left out."""
+
+    figures: tuple[Figure, ...]
+    skipped: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What every attack is handed.
+
+    Attributes:
+        secret: the axis that attacks try to guess.
+        came: the original as it came, before any step of the policy.
+    """
+
+    sides: Sides
+    secret: int | None
+    rng: np.random.Generator
+    came: pl.DataFrame
+
+    @property
+    def known(self) -> list[int]:
+        """What the attacker knows: the quasi-identifiers."""
+        keys = [axis for axis in self.sides.keys if axis != self.secret]
+        if not keys:
+            raise InputError("the release has no quasi-identifier that an attacker could know.")
+        return keys
+
+    def guessed(self) -> int:
+        """The axis of the secret."""
+        if self.secret is None:
+            raise InputError("the release has no confidential column to guess.")
+        return self.secret
+
+    def people(self, most: int) -> int:
+        """How many can be attacked where every released record is tried for each of them."""
+        return min(most, max(FEWEST, COMPARISONS // max(len(self.sides.released), 1)))
+
+    def rows(self) -> None:
+        """Refuse trees, whose rows are no records."""
+        if self.sides.reading.tree is not None:
+            raise InputError("a tree has boxes, and no records.")
+
+
+def measure(
+    sides: Sides,
+    policy: Policy,
+    *,
+    came: pl.DataFrame,
+    which: Collection[str],
+    rng: np.random.Generator,
+    progress: Progress,
+) -> Risk:
+    """Run the named attacks, as far as these tables allow."""
+    secret = _secret(sides, policy)
+    found, skipped = take(
+        ATTACKS_BY_NAME,
+        lambda own: Task(sides, secret, own, came),
+        which=which,
+        rng=rng,
+        progress=lambda name, done, all_: progress(f"measuring risk: {name}", done, all_),
+    )
+    return Risk(found, skipped if sides.control is not None else (NO_CONTROL + ".", *skipped))
+
+
+def _secret(sides: Sides, policy: Policy) -> int | None:
+    stated = policy.measure.get("secret")
+    if stated is not None:
+        if stated not in sides.names:
+            raise InputError(f"[measure] secret: the release has no column '{stated}' to guess.")
+        return sides.names.index(stated)
+    confidential = sides.axes(sides.schema.with_role(Role.CONFIDENTIAL))
+    with_categories = [axis for axis in confidential if sides.discrete[axis]]
+    return next(iter(with_categories or confidential), None)
+
+
+def _naive_bayes(task: Task) -> Iterator[Figure]:
+    """The attack of cormode2013: naive Bayes learnt from the release."""
+    sides, known, axis = task.sides, task.known, task.guessed()
+    if not sides.discrete[axis]:
+        raise InputError(f"'{sides.names[axis]}' has no categories.")
+    model = naive_bayes.learn(
+        sides.released.lower[:, known],
+        sides.released.upper[:, known],
+        sides.codes(axis, released=True),
+        discrete=[sides.discrete[one] for one in known],
+        domains=np.column_stack([sides.lows, sides.highs])[known],
+        values=int(sides.highs[axis]),
+        weights=sides.released.weights,
+    )
+    control, outside = None, sides.outside(known, axis)
+    if outside is not None:
+        control = (naive_bayes.guess(model, outside[0]), outside[1])
+    guesses = naive_bayes.guess(model, sides.places[:, known])
+    found = naive_bayes.empirical_privacy(guesses, sides.codes(axis), control=control)
+    name = sides.names[axis]
+    yield _rate(
+        "naive Bayes", name, found.attack, _guess_sentence(sides, known, axis, found.attack)
+    )
+    text = f"Guesses of '{name}' are right {1 + found.breach_increase.value:.2f} times as often as "
+    yield Figure(
+        Part.RISK, "breach increase", name, found.breach_increase, Better.LOWER,
+        f"{text}the most frequent value would be.",
+        reason="too few guesses are right for a ratio",
+    )  # fmt: skip
+    text = f"Of the {found.top_people:,} people whom the attacker is surest of, "
+    yield Figure(
+        Part.RISK, "surest guesses", name, found.top, Better.LOWER,
+        f"{text}{_hundred(found.top)} of 100 are guessed right.",
+    )  # fmt: skip
+
+
+def _boosting(task: Task) -> Iterator[Figure]:
+    """A stronger learner: gradient boosting, of categories or of a number."""
+    sides, known, axis = task.sides, task.known, task.guessed()
+    try:
+        from shoal.metrics.attacks import boosting  # noqa: PLC0415 (optional)
+    except ImportError:
+        raise InputError("it needs scikit-learn. Install the extra 'sklearn'.") from None
+    boxes = (sides.released.lower[:, known], sides.released.upper[:, known])
+    settings: dict[str, Any] = {
+        "discrete": [sides.discrete[one] for one in known],
+        "weights": sides.released.weights,
+        "rng": task.rng,
+    }
+    name = sides.names[axis]
+    if sides.discrete[axis]:
+        control = sides.outside(known, axis)
+        model = boosting.learn_codes(*boxes, sides.codes(axis, released=True), **settings)
+        found = boosting.code_attack(
+            model, sides.places[:, known], sides.codes(axis), rng=task.rng, control=control
+        ).attack
+        yield _rate("gradient boosting", name, found, _guess_sentence(sides, known, axis, found))
+        return
+    model = boosting.learn_numbers(*boxes, sides.midpoints[:, axis], **settings)
+    inside, outside = (
+        None if people is None else _some(people, boosting.TARGETS, task.rng)
+        for people in (sides.places, sides.control)
+    )
+    guesses, others = (
+        None if people is None else (boosting.guess_numbers(model, people[:, known]),
+                                     people[:, axis])
+        for people in (inside, outside)
+    )  # fmt: skip
+    own = sides.places[:, axis]
+    spread = float(np.nanstd(own)) if np.isfinite(own).any() else 0.0
+    found = boosting.number_attack(
+        *cast("tuple[Floats, Floats]", guesses), tolerance=NEAR * spread, control=others
+    )
+    text = (
+        f"An attacker who knows {_listed(sides, known)} guesses '{name}' to a tenth of its "
+        f"standard deviation for {_hundred(found.main)} of 100 people in the "
+        f"table{_outside(found)}."
+    )
+    yield _rate("gradient boosting", name, found, text)
+
+
+def _linkage(task: Task) -> Iterator[Figure]:
+    """Distance-based record linkage, where rows correspond."""
+    task.rows()
+    sides, known = task.sides, task.known
+    if sides.reading.aligned is not True:
+        raise InputError("rows are not known to correspond. State it with --aligned if they do.")
+    x, y = _space(sides, known)
+    most = SAMPLE if x.shape[1] <= record_linkage.TREE_AXES else task.people(ATTACKS)
+    found = record_linkage.record_linkage(x, y, rng=task.rng, sample=min(most, len(x)))
+    text = (
+        f"The nearest released record is their own for {_hundred(found.main)} of 100 people, by "
+        f"{_listed(sides, known)}."
+    )
+    yield _rate("record linkage", _listed(sides, known), found, text)
+    if len(x) <= SMALL:
+        found = record_linkage.assignment(x, y, rng=task.rng)
+        text = f"The best matching of all records is right for {_hundred(found.main)} of 100."
+        yield _rate("best matching", _listed(sides, known), found, text)
+    numbers = [axis for axis in sides.numeric if not np.isnan(sides.midpoints[:, axis]).all()]
+    if numbers:
+        close = record_linkage.interval_disclosure(
+            sides.places[:, numbers], sides.midpoints[:, numbers]
+        )
+        text = (
+            f"For {_hundred(close.records)} of 100 people all numbers lie within 5% of a standard "
+            "deviation of the released ones."
+        )
+        yield Figure(Part.RISK, "interval disclosure", "the numbers", close.records,
+                     Better.LOWER, text)  # fmt: skip
+
+
+def _closeness(task: Task) -> Iterator[Figure]:
+    """Whether the release lies nearer to people in the table than to others."""
+    task.rows()
+    if task.sides.control is None:
+        return
+    axes = list(range(len(task.sides.names)))
+    released = _embedded(task.sides, task.sides.midpoints, axes)
+    # Both sorts of people are tried, so that each has half of the comparisons.
+    most = (
+        CLOSE
+        if released.shape[1] <= record_linkage.TREE_AXES
+        else max(FEWEST, task.people(CLOSE) // 2)
+    )
+    inside, outside = (
+        _embedded(task.sides, _some(places, most, task.rng), axes)
+        for places in (task.sides.places, task.sides.control)
+    )
+    found = record_linkage.closeness(released, inside, outside, rng=task.rng, sample=None)
+    text = (
+        f"A released row lies nearer to a person in the table than to one who is not, in "
+        f"{_hundred(found.advantage)} of 100 comparisons; 50 is chance."
+    )
+    yield Figure(Part.RISK, "closeness", "the table", found.advantage, Better.LOWER, text, 0.5)
+    text = (
+        f"A released row equals {_hundred(found.copies.main)} of 100 people in the table, and "
+        f"{_hundred(found.copies.control)} of 100 who are not."
+    )
+    yield _rate("copies", "the table", found.copies, text)
+
+
+def _uniques(task: Task) -> Iterator[Figure]:
+    """Who is alone with the quasi-identifiers, in the table and by its weights beyond it."""
+    task.rows()
+    sides, known = task.sides, task.known
+    names, rows = [sides.names[axis] for axis in known], task.came.height
+    before = losses.alone(task.came, sides.schema, names) or 0
+    # Both ends of a cell go together; a suppressed cell matches any.
+    released = np.column_stack([_classes(sides, axis) for axis in known])
+    hidden = sides.suppressed[:, known]
+    after = uniqueness.uniques(released, hidden=hidden)
+    text = (
+        f"{after.uniques:,} of {after.records:,} released rows are alone with "
+        f"{_listed(sides, known)}; {before:,} of {rows:,} were in the original."
+    )
+    yield Figure(Part.RISK, "uniques", _listed(sides, known), after.share, Better.LOWER, text,
+                 before / rows)  # fmt: skip
+    weights = sides.released.weights if sides.reading.weights is not None else None
+    single = uniqueness.individual_risk(released, weights, hidden=hidden)
+    whom = "by their weights" if weights is not None else "if the table is the whole population"
+    text = (
+        f"A match on the released quasi-identifiers is right with probability "
+        f"{single.mean.value:.3g} on average, {whom}: {single.expected:,.1f} people."
+    )
+    yield Figure(Part.RISK, "individual risk", _listed(sides, known), single.mean,
+                 Better.LOWER, text)  # fmt: skip
+    if len(known) < 2:
+        return
+    parts = uniqueness.contributions(released, weights, hidden=hidden)
+    for place in np.argsort([-part.added for part in parts]):
+        name, part = sides.names[known[place]], parts[place]
+        text = f"Without '{name}' the average risk would be {part.without:.3g}."
+        yield Figure(Part.RISK, "contribution to risk", name, part.added, Better.LOWER, text)
+
+
+def _classes(sides: Sides, axis: int) -> NDArray[np.int64]:
+    return sides.released.classes([axis])
+
+
+def _singling_out(task: Task) -> Iterator[Figure]:
+    """First question of the guidance."""
+    task.rows()
+    sides = task.sides
+    sorts = [("one column", 1)]
+    if len(sides.names) > 1:
+        sorts.append(("several columns", min(3, len(sides.names))))
+    for subject, attributes in sorts:
+        found = guidance.singling_out(
+            sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
+            rng=task.rng, attributes=attributes, control=sides.control,
+            attacks=task.people(ATTACKS),
+        )  # fmt: skip
+        text = (
+            f"Of 100 conditions on {subject} that fit one released row, {_hundred(found.main)} fit "
+            f"exactly one person in the table{_outside(found)}."
+        )
+        yield _rate("singling out", subject, found, text)
+
+
+def _linkability(task: Task) -> Iterator[Figure]:
+    """Second question: two parties who each know half of the columns."""
+    task.rows()
+    sides = task.sides
+    axes = list(range(len(sides.names)))
+    if len(axes) < 2:
+        raise InputError("it takes two columns to link.")
+    keys = sides.keys
+    first = keys if 0 < len(keys) < len(axes) else axes[: len(axes) // 2]
+    second = [axis for axis in axes if axis not in first]
+    found = guidance.linkability(
+        sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
+        first=first, second=second, rng=task.rng, control=sides.control,
+        attacks=task.people(ATTACKS),
+    )  # fmt: skip
+    text = (
+        f"Two files, one with {_listed(sides, first)} and one with the rest, are linked through "
+        f"the release for {_hundred(found.main)} of 100 people in the table{_outside(found)}."
+    )
+    yield _rate("linkability", f"{len(first)} columns to {len(second)}", found, text)
+
+
+def _inference(task: Task) -> Iterator[Figure]:
+    """Third question: the secret of the nearest released row."""
+    task.rows()
+    sides, known = task.sides, task.known
+    for axis in sides.axes(sides.schema.with_role(Role.CONFIDENTIAL)):
+        if axis in known:
+            continue
+        others = None
+        if sides.control is not None:
+            others = (sides.control[:, known], sides.control[:, axis])
+        found = guidance.inference(
+            sides.released.lower[:, known], sides.released.upper[:, known],
+            sides.midpoints[:, axis], sides.places[:, known], sides.places[:, axis],
+            discrete=[sides.discrete[one] for one in known], rng=task.rng,
+            tolerance=None if sides.discrete[axis] else TOLERANCE, control=others,
+            attacks=task.people(ATTACKS),
+        )  # fmt: skip
+        near = "" if sides.discrete[axis] else ", to 5%,"
+        if sides.discrete[axis]:
+            found = replace(found, baseline=_most_common(sides, axis, found.baseline))
+        text = (
+            f"The released row nearest by {_listed(sides, known)} tells "
+            f"'{sides.names[axis]}'{near} for {_hundred(found.main)} of 100 people in the "
+            f"table{_outside(found)}."
+        )
+        yield _rate("inference", sides.names[axis], found, text)
+
+
+def _most_common(sides: Sides, axis: int, blind: Estimate) -> Estimate:
+    """What guessing the most common value finds, if that is more than blind guesses find."""
+    codes = sides.codes(axis)
+    known = codes[codes >= 0]
+    share = float(np.bincount(known).max() / known.size) if known.size else 0.0
+    return max(blind, Estimate(share, share, share, blind.confidence), key=lambda one: one.value)
+
+
+def _rate(measure: str, subject: str, found: Attack, text: str) -> Figure:
+    return Figure(
+        part=Part.RISK,
+        measure=measure,
+        subject=subject,
+        value=found.main,
+        better=Better.LOWER,
+        sentence=text,
+        baseline=found.baseline,
+        control=found.control,
+        residual=found.residual,
+    )
+
+
+def _guess_sentence(sides: Sides, known: list[int], axis: int, found: Attack) -> str:
+    others = "" if found.control is None else (
+        f", and for {_hundred(found.control)} of 100 who are not in it")  # fmt: skip
+    return (
+        f"An attacker who knows {_listed(sides, known)} finds the right '{sides.names[axis]}' for "
+        f"{_hundred(found.main)} of 100 people in the table{others}; guessing the most common one "
+        f"finds {_hundred(found.baseline)}."
+    )
+
+
+def _outside(found: Attack) -> str:
+    rate = "" if found.control is None else f", {_hundred(found.control)} for people not in it"
+    return f"{rate}; guessing without the release: {_hundred(found.baseline)}"
+
+
+def _hundred(rate: Estimate | None) -> str:
+    """How many of 100, with the interval where few were tried."""
+    if rate is None:
+        return "?"
+    share = 100 * rate.value
+    text = f"{share:.0f}" if share >= 10 or share == round(share) else f"{share:.1f}"
+    if rate.high - rate.low > WIDE:
+        text += f" (between {100 * rate.low:.0f} and {100 * rate.high:.0f})"
+    return text
+
+
+def _listed(sides: Sides, axes: list[int]) -> str:
+    names = [sides.names[axis] for axis in axes]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _some(rows: Floats, most: int, rng: np.random.Generator) -> Floats:
+    """So many rows at most, drawn without replacement, in their order."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.sort(rng.choice(len(rows), most, replace=False))]
+
+
+def _space(sides: Sides, axes: list[int]) -> tuple[Floats, Floats]:
+    """People and released rows in one Euclidean space."""
+    return _embedded(sides, sides.places, axes), _embedded(sides, sides.midpoints, axes)
+
+
+def _embedded(sides: Sides, rows: Floats, axes: list[int]) -> Floats:
+    """Numbers in standard deviations of the original; categories at distance 1 of each other.
+
+    A cell that is missing or suppressed lies at the mean, and in no category.
+    """
+    widths = [int(sides.highs[axis]) if sides.discrete[axis] else 1 for axis in axes]
+    placed = np.zeros((len(rows), sum(widths)))
+    for start, width, axis in zip(np.cumsum([0, *widths[:-1]]), widths, axes, strict=True):
+        column = rows[:, axis]
+        if sides.discrete[axis]:
+            codes = np.where(np.isnan(column), -1, column).astype(np.int64)
+            inside = (codes >= 0) & (codes < width)
+            placed[np.flatnonzero(inside), start + codes[inside]] = np.sqrt(0.5)
+            continue
+        own = sides.places[:, axis]
+        centre, spread = (float(f(own)) if not np.isnan(own).all() else 0.0
+                          for f in (np.nanmean, np.nanstd))  # fmt: skip
+        placed[:, start] = np.nan_to_num((column - centre) / (spread or 1.0))
+    return placed
+
+
+ATTACKS_BY_NAME: dict[str, Callable[[Task], Iterator[Figure]]] = {
+    "naive Bayes": _naive_bayes,
+    "gradient boosting": _boosting,
+    "singling out": _singling_out,
+    "linkability": _linkability,
+    "inference": _inference,
+    "record linkage": _linkage,
+    "closeness": _closeness,
+    "uniques": _uniques,
+}

@@ -1,0 +1,164 @@
+"""Measure any release against its original: what it keeps, and what it tells.
+
+`measure` takes two tables, whoever made the second. The result comes from the original and is as
+confidential as it. Sampling here carries no privacy: it is seeded, so that figures repeat.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal import io
+from shoal import policy as policies
+from shoal.core import Policy, Progress, Release, ReleaseForm, silent
+from shoal.errors import InputError, did_you_mean
+from shoal.evaluation import disclosure_risk, utility
+from shoal.evaluation.arrays import Sides
+from shoal.evaluation.results import Better, Figure, Measurement, Part
+from shoal.io import text_files
+from shoal.io.external import read
+from shoal.pipeline import booking
+
+ATTACKS = tuple(disclosure_risk.ATTACKS_BY_NAME)
+MEASURES = tuple(utility.MEASURES)
+
+__all__ = ["ATTACKS", "MEASURES", "Better", "Figure", "Measurement", "Part", "measure",
+           "measure_frames"]  # fmt: skip
+
+
+def measure(
+    original: Any,
+    released: Any,
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    control: Any = None,
+    only: Part | str | None = None,
+    which: Collection[str] | None = None,
+    aligned: bool | None = None,
+    rename: Mapping[str, str] | None = None,
+    seed: int = 0,
+    tell: Callable[[str], None] = lambda _sentence: None,
+    progress: Progress = silent,
+) -> Measurement:
+    """Measure what a release keeps and what it tells.
+
+    This is an inspection of the original. It is recorded in the policy's budget file first.
+
+    Args:
+        original: the table that the policy describes: pandas, Polars or PyArrow.
+        released: what was made of it, by any tool; or a `Release`.
+        policy: a path to a policy file, the same content as a mapping, or a `Policy`.
+        control: people of the same population who are not in the original, with its columns. Only
+            with them can be told what is due to the release.
+        only: `utility` or `risk`; both by default.
+        which: names of the measures and attacks to run, out of `ATTACKS` and `MEASURES`; all by
+            default. A figure does not depend on which others are taken.
+        aligned: whether row i of the release is about row i of the original. A `unit` column in
+            both tables tells it too.
+        rename: for columns that the release calls otherwise: its name to the policy's.
+        seed: of the samples that are drawn.
+        tell: called with what it costs that the original is inspected, in sentences.
+        progress: called with the stage and how far it is.
+
+    Raises:
+        InputError: the tables or the policy cannot be used as they are.
+    """
+    text_files.check_options(seed=seed)
+    policy = policies.load(policy)
+    _parts(only), _names(which)  # what is refused is no inspection
+    for sentence in booking.record_inspection(policy, what="measure"):
+        tell(sentence)
+    if isinstance(released, Release):
+        form = released.manifest["release_form"]
+        aligned = form == ReleaseForm.ROW_ALIGNED.value if aligned is None else aligned
+        released = released.data
+    return measure_frames(
+        io.from_native(original).frame,
+        io.from_native(released).frame,
+        policy,
+        control=None if control is None else io.from_native(control).frame,
+        only=only,
+        which=which,
+        aligned=aligned,
+        rename=rename,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def measure_frames(
+    original: pl.DataFrame,
+    released: pl.DataFrame,
+    policy: Policy,
+    *,
+    control: pl.DataFrame | None,
+    came: pl.DataFrame | None = None,
+    only: Part | str | None = None,
+    which: Collection[str] | None = None,
+    aligned: bool | None = None,
+    rename: Mapping[str, str] | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Measurement:
+    """Measure frames; see `measure`.
+
+    Where the original was clamped, `came` is the table before that: people are alone, or not, in
+    the table as it came.
+    """
+    wanted, which = _parts(only), _names(which)
+    progress("reading the release", 0, 1)
+    reading = read.read(original, released, policy, control=control, rename=rename, aligned=aligned)
+    sides = Sides.of(reading)
+    figures: list[Figure] = []
+    skipped: list[str] = []
+    queries: tuple[float, ...] = ()
+    if Part.RISK in wanted:
+        found = disclosure_risk.measure(
+            sides,
+            policy,
+            came=original if came is None else came,
+            which=which,
+            rng=np.random.default_rng([seed, 1]),
+            progress=progress,
+        )
+        figures += found.figures
+        skipped += found.skipped
+    if Part.UTILITY in wanted:
+        kept = utility.measure(
+            sides,
+            policy,
+            which=which,
+            rng=np.random.default_rng([seed, 2]),
+            progress=progress,
+        )
+        figures += kept.figures
+        skipped += kept.skipped
+        queries = kept.queries
+    return Measurement(
+        figures=tuple(figures),
+        skipped=tuple(skipped),
+        how=reading.how,
+        findings=reading.findings,
+        rows=(original.height, released.height),
+        queries=queries,
+    )
+
+
+def _parts(only: Part | str | None) -> tuple[Part, ...]:
+    if only is None:
+        return tuple(Part)
+    if only not in set(Part):
+        raise InputError(f"only must be utility or risk; found '{only}'.")
+    return (Part(only),)
+
+
+def _names(which: Collection[str] | None) -> frozenset[str]:
+    known = (*ATTACKS, *MEASURES)
+    for name in which or ():
+        if name not in known:
+            guess = did_you_mean(name, known)
+            raise InputError(f"No measure named '{name}'.{guess} They are: {', '.join(known)}.")
+    return frozenset(known if which is None else which)

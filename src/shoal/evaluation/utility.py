@@ -1,0 +1,415 @@
+"""What a release keeps for an analyst: losses, marginals, counts, models, rules.
+
+Each measure stands in a function of its own that yields figures. One that cannot be taken on these
+tables is skipped, with a sentence that says why.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Estimate, Policy, Progress
+from shoal.errors import InputError
+from shoal.evaluation import analyses
+from shoal.evaluation.arrays import Sides
+from shoal.evaluation.results import Better, Figure, Part
+from shoal.evaluation.skipping import take
+from shoal.io import text_files
+from shoal.metrics import count_queries, distributions, generalisation, information_loss, moments
+
+QUERIES = 2000
+MOST_HALVED = 6
+"""Columns of which a query may take half of every domain."""
+SUBSET = 3
+"""Axes that the second workload restricts."""
+BINS = 16
+"""Bins of a numeric column when marginals are compared."""
+LISTED = 10
+"""Pairs of columns that are listed, worst first."""
+WHOLE = "the table"
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Utility:
+    """Figures, what was left out, and the errors of the COUNT queries for the plot."""
+
+    figures: tuple[Figure, ...]
+    skipped: tuple[str, ...]
+    queries: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What every measure is handed."""
+
+    sides: Sides
+    policy: Policy
+    rng: np.random.Generator
+    errors: list[float]
+
+
+def measure(
+    sides: Sides,
+    policy: Policy,
+    *,
+    which: Collection[str],
+    rng: np.random.Generator,
+    progress: Progress,
+) -> Utility:
+    """Take the named measures of utility, as far as these tables allow."""
+    errors: list[float] = []
+    figures, skipped = take(
+        MEASURES,
+        lambda own: Task(sides, policy, own, errors),
+        which=which,
+        rng=rng,
+        progress=lambda name, done, all_: progress(f"measuring utility: {name}", done, all_),
+    )
+    return Utility(figures, skipped, tuple(errors))
+
+
+def _row_losses(task: Task) -> Iterator[Figure]:
+    """Losses row by row, where rows correspond."""
+    sides = task.sides
+    if sides.reading.aligned is not True:
+        raise InputError("rows are not known to correspond. State it with --aligned if they do.")
+    x, y = sides.places, sides.midpoints
+    found = []
+    for axis, name in enumerate(sides.names):
+        if sides.discrete[axis]:
+            before, after = sides.codes(axis), sides.codes(axis, released=True)
+            share = information_loss.share_changed(before, after)
+            text = f"{share:.1%} of the rows have another '{name}', or none."
+            found.append(_figure("share changed", name, share, text))
+        else:
+            ratio, why = information_loss.of_spread(x[:, axis], y[:, axis], paired=True)
+            text = f"{_times(ratio)} the spread of '{name}' is lost (1: as publishing its mean)."
+            found.append(_figure("SSE / SST", name, ratio, text, reason=why))
+    yield from _worst_first(found)
+    numbers = sides.numeric
+    if numbers:
+        X, Y = x[:, numbers], y[:, numbers]
+        il1s = information_loss.il1s(X, Y)
+        text = f"A number is off by {il1s:.3g} times its spread (sqrt 2 standard deviations)."
+        flat = [sides.names[axis] for axis in numbers if _constant(x[:, axis])]
+        yield _figure("IL1s", WHOLE, il1s, text, reason=_without_spread(flat))
+        squares, errors = information_loss.sse(X, Y), information_loss.sae(X, Y)
+        yield _figure("SSE", WHOLE, squares, f"Squared errors add up to {squares:.5g}.")
+        yield _figure("SAE", WHOLE, errors, f"Errors add up to {errors:.5g}.")
+
+
+def _column_losses(task: Task) -> Iterator[Figure]:
+    """How single columns are distributed, whatever the rows."""
+    sides = task.sides
+    found = []
+    for axis in sides.numeric:
+        name = sides.names[axis]
+        x, y = sides.places[:, axis], _expanded(sides, axis)
+        ratio, why = information_loss.of_spread(x, y, paired=False)
+        text = f"Sorted, '{name}' is off by {_times(ratio)} its spread."
+        found.append(_figure("rank-matched SSE / SST", name, ratio, text, reason=why))
+    yield from _worst_first(found)
+
+
+def _worst_first(found: list[Figure]) -> list[Figure]:
+    """Largest first, and before them what has no number."""
+    return sorted(found, key=lambda figure: -figure.point if figure.value is not None else -np.inf)
+
+
+def _constant(column: Floats) -> bool:
+    present = column[~np.isnan(column)]
+    return present.size == 0 or bool(np.ptp(present) == 0)
+
+
+def _without_spread(names: Sequence[str]) -> str:
+    """Why a figure in units of the spread has none, as a clause."""
+    if not names:
+        return ""
+    listed = ", ".join(f"'{name}'" for name in names)
+    return f"{listed} {'has' if len(names) == 1 else 'have'} no spread in the original"
+
+
+def _expanded(sides: Sides, axis: int) -> Floats:
+    """One number a person: the middle of each box, as often as its weight says in a tree."""
+    middle = sides.midpoints[:, axis]
+    if sides.reading.tree is None:
+        return middle
+    counts = np.maximum(np.rint(sides.released.weights), 0).astype(np.int64)
+    return np.repeat(middle, counts)
+
+
+def _marginals(task: Task) -> Iterator[Figure]:
+    """Total variation of single columns and of pairs, worst first."""
+    sides = task.sides
+    edges = [
+        np.arange(1.0, sides.highs[axis])
+        if sides.discrete[axis]
+        else distributions.quantile_edges(sides.places[:, axis], BINS)
+        for axis in range(len(sides.names))
+    ]
+    found = distributions.box_total_variations(sides.original, sides.released, edges)
+    for size, name in ((1, "total variation"), (2, "total variation of pairs")):
+        for marginal in [one for one in found if len(one.columns) == size][: LISTED * 2 // size]:
+            what = " and ".join(sides.names[axis] for axis in marginal.columns)
+            text = f"A share of {what} is off by at most {marginal.distance:.2%}."
+            yield _figure(name, " x ".join(sides.names[a] for a in marginal.columns),
+                          marginal.distance, text)  # fmt: skip
+
+
+def _moments(task: Task) -> Iterator[Figure]:
+    """Means, variances, correlations and eigenvalues of the numeric columns."""
+    sides = task.sides
+    if not sides.numeric:
+        raise InputError("there is no numeric column.")
+    axes, names = sides.numeric, [sides.names[axis] for axis in sides.numeric]
+    y = np.column_stack([_expanded(sides, axis) for axis in axes])
+    changes = moments.moment_changes(sides.places[:, axes], y)
+    for place in np.argsort(-np.abs(np.nan_to_num(changes.means, posinf=np.inf))):
+        change, ratio = float(changes.means[place]), float(changes.variances[place])
+        why = _moment_reason(sides.places[:, axes[place]], y[:, place])
+        text = f"The mean of '{names[place]}' moves by {change:+.3g} standard deviations."
+        yield _figure("mean", names[place], abs(change), text, reason=why)
+        text = f"The variance of '{names[place]}' is {ratio:.3g} times the original's."
+        apart = abs(np.log(ratio)) if ratio > 0 else float("inf")
+        yield _figure("variance", names[place], float(apart), text, reason=why)
+    if len(axes) < 2:
+        return
+    rows, columns = np.triu_indices(len(axes), 1)
+    apart = np.abs(changes.correlations[rows, columns])
+    if np.isfinite(apart).any():
+        worst = int(np.nanargmax(apart))
+        pair = f"{names[rows[worst]]} x {names[columns[worst]]}"
+        moved = changes.correlations[rows[worst], columns[worst]]
+        text = f"The correlation of {pair} moves by {moved:+.3f}, the most."
+        yield _figure("correlation", pair, float(apart[worst]), text)
+    text = f"Eigenvalues of the correlations differ by {changes.eigenvalues:.3g} in all."
+    why = "an eigenvalue of the original is 0, and the release changes it"
+    yield _figure("eigenvalues", WHOLE, float(changes.eigenvalues), text, reason=why)
+
+
+def _moment_reason(x: Floats, y: Floats) -> str:
+    """Why a mean or a variance cannot be compared, as a clause."""
+    for column, whose in ((x, "original"), (y, "release")):
+        present = int((~np.isnan(column)).sum())
+        if present < 2:
+            return f"it has {present} number{'' if present == 1 else 's'} in the {whose}"
+    if _constant(x):
+        return "all its numbers in the original are equal, and the release changes them"
+    return "all its numbers in the release are equal"
+
+
+def _joint(task: Task) -> Iterator[Figure]:
+    """The joint distribution of the numeric columns, by assignment of samples."""
+    sides = task.sides
+    axes = sides.numeric
+    if not axes:
+        raise InputError("there is no numeric column.")
+    y = np.column_stack([_expanded(sides, axis) for axis in axes])
+    x = sides.places[:, axes]
+    scale = np.array([1.0 if _constant(column) else float(np.nanstd(column)) for column in x.T])
+    found = distributions.joint_wasserstein(x / scale, y / scale, rng=task.rng, sample=500)
+    text = (
+        f"Taken together, the numbers are off by {found.distance.value:.3g} of their spread; two "
+        f"samples of the original are off by {found.floor.value:.3g}."
+    )
+    why = "no numeric column varies in the original, and the release changes one"
+    yield _figure("joint W2", WHOLE, found.distance, text, baseline=found.floor, reason=why)
+
+
+def _classes(task: Task) -> Iterator[Figure]:
+    """How coarse a generalised table is."""
+    sides = task.sides
+    keys = sides.keys
+    if not keys:
+        raise InputError("the policy names no quasi-identifier that the release has.")
+    if sides.reading.tree is not None:
+        raise InputError("a tree has boxes, and no classes of rows.")
+    labels = sides.released.classes(keys)
+    size = generalisation.average_class_size(labels)
+    text = f"A class of equal quasi-identifiers has {size:.3g} rows on average."
+    yield _figure("average class size", WHOLE, size, text)
+    hidden = sides.suppressed[:, keys].all(axis=1)
+    cost = generalisation.discernibility(labels, suppressed=hidden)
+    text = f"Rows that cannot be told apart, summed over all rows: {cost:,.0f}."
+    yield _figure("discernibility", WHOLE, float(cost), text)
+    left = generalisation.certainty_penalty(
+        sides.released, sides.lows, sides.highs, gap=sides.gap
+    ).granularities
+    for axis in sorted(keys, key=left.__getitem__):
+        text = (
+            f"Of the detail of '{sides.names[axis]}', {left[axis]:.1%} is left; 100% is every cell "
+            "exact, 0% every cell suppressed."
+        )
+        yield _figure("granularity", sides.names[axis], left[axis], text, better=Better.HIGHER)
+
+
+def _counts(task: Task) -> Iterator[Figure]:
+    """COUNT queries over half of every domain, and over half of three."""
+    sides = task.sides
+    before, after = (count_queries.index(table) for table in (sides.original, sides.released))
+    total = max(sides.original.total, 1.0)
+    # Half of very many domains holds hardly anybody: then the subset speaks alone.
+    workloads: list[tuple[str, int | None]] = []
+    if len(sides.names) <= MOST_HALVED:
+        workloads.append(("all columns", None))
+    if len(sides.names) > SUBSET:
+        workloads.append((f"{SUBSET} columns", SUBSET))
+    for subject, axes in workloads:
+        queries, true = count_queries.answered_half_ranges(
+            before, sides.lows, sides.highs, sides.discrete, queries=QUERIES, rng=task.rng,
+            axes=axes,
+        )  # fmt: skip
+        errors = count_queries.relative_errors(true, count_queries.answers(after, queries))
+        task.errors[:] = errors.tolist()
+        middle = count_queries.median_relative_error(errors)
+        text = (
+            f"Half of {QUERIES:,} counts over half-ranges of {subject} are off by less than "
+            f"{middle.value:.1%}; they ask for {np.median(true) / total:.1%} of the people."
+        )
+        why = "too few of the queries have a true answer above 0"
+        yield _figure("COUNT queries", subject, middle, text, reason=why)
+
+
+def _own_counts(task: Task) -> Iterator[Figure]:
+    """The user's own COUNT queries."""
+    file = task.policy.measure.get("queries")
+    if not file:
+        return
+    sides = task.sides
+    axes = [_query_axis(sides, axis) for axis in range(len(sides.names))]
+    queries = count_queries.parse(_read_queries(Path(file)), axes)
+    before, after = (count_queries.index(table) for table in (sides.original, sides.released))
+    true, answered = count_queries.answers(before, queries), count_queries.answers(after, queries)
+    for number, (own, theirs) in enumerate(zip(true, answered, strict=True), start=1):
+        error = abs(theirs - own) / own if own > 0 else float("inf") if theirs else 0.0
+        text = f"Query {number} counts {theirs:,.1f} in the release for {own:,.1f}."
+        why = f"nobody in the original is counted, and {theirs:,.1f} in the release"
+        yield _figure("own queries", f"query {number}", float(error), text, reason=why)
+
+
+def _read_queries(path: Path) -> list[dict[str, Any]]:
+    what = f"the queries '{path.name}'"
+    document = text_files.parse_toml(text_files.read_text(path, what), what.capitalize())
+    queries = document.get("query")
+    if not isinstance(queries, list) or set(document) != {"query"}:
+        raise InputError(f"'{path.name}': expected a list of [[query]] tables, found none.")
+    return queries
+
+
+def _query_axis(sides: Sides, axis: int) -> count_queries.Axis:
+    if not sides.discrete[axis]:
+        return count_queries.Axis(sides.names[axis])
+    levels: tuple[str | None, ...] = sides.levels(axis)
+    missing = (None,) * (int(sides.highs[axis]) - len(levels))
+    return count_queries.Axis(sides.names[axis], (*levels, *missing))
+
+
+def _learning(task: Task) -> Iterator[Figure]:
+    """A model that learns from the release."""
+    axis = analyses.target(task.sides, task.policy)
+    yield from analyses.learned(task.sides, axis, task.rng)
+
+
+def _regression(task: Task) -> Iterator[Figure]:
+    """The user's own linear model."""
+    formula = task.policy.measure.get("regression")
+    if formula:
+        yield from analyses.regressed(task.sides, formula)
+
+
+def _propensity(task: Task) -> Iterator[Figure]:
+    """Whether released rows can be told from original ones."""
+    yield from analyses.told_apart(task.sides, task.rng)
+
+
+def _rules(task: Task) -> Iterator[Figure]:
+    """Edit rules, before and after."""
+    yield from analyses.broken(task.sides, task.policy.measure.get("rules", ()))
+
+
+def _groups(task: Task) -> Iterator[Figure]:
+    """Losses of single columns by the values of one, the group that lost most first."""
+    sides, name = task.sides, task.policy.measure.get("groups")
+    if name is None:
+        return
+    if name not in sides.names:
+        raise InputError(f"the release has no column '{name}'.")
+    axis = sides.names.index(name)
+    if not sides.discrete[axis]:
+        raise InputError(f"'{name}' has no categories.")
+    mine, theirs = sides.codes(axis), sides.codes(axis, released=True)
+    aligned = sides.reading.aligned is True
+    found = []
+    for code, level in enumerate(sides.levels(axis)):
+        before = np.flatnonzero(mine == code)
+        after = before if aligned else np.flatnonzero(theirs == code)
+        if not before.size:
+            continue
+        for other, column in enumerate(sides.names):
+            if other == axis:
+                continue
+            value, what, why = _group_loss(sides, other, before, after)
+            text = f"Among the {before.size:,} people with {name} = {level}, {what}."
+            found.append(_figure("loss by group", f"{level}: {column}", value, text, reason=why))
+    yield from _worst_first(found)
+
+
+def _group_loss(
+    sides: Sides, axis: int, before: NDArray[np.int64], after: NDArray[np.int64]
+) -> tuple[float | None, str, str]:
+    aligned = sides.reading.aligned is True
+    name = sides.names[axis]
+    if sides.discrete[axis]:
+        x, y = sides.codes(axis)[before], sides.codes(axis, released=True)[after]
+        if aligned:
+            value = information_loss.share_changed(x, y)
+            return value, f"{value:.1%} have another '{name}', or none", ""
+        value = information_loss.total_variation(x, y)
+        return value, f"a share of '{name}' is off by at most {value:.2%}", ""
+    x_, y_ = sides.places[before, axis], sides.midpoints[after, axis]
+    ratio, why = information_loss.of_spread(x_, y_, paired=aligned)
+    sorted_ = "" if aligned else ", sorted,"
+    return ratio, f"'{name}'{sorted_} is off by {_times(ratio)} its spread (SSE / SST)", why
+
+
+def _times(value: float | None) -> str:
+    """Write a share of the spread, or how many times of it."""
+    if value is None:
+        return ""
+    return f"{value:.3g} of" if value < 100 else f"{value:,.0f} times"
+
+
+def _figure(
+    measure: str,
+    subject: str,
+    value: float | Estimate | None,
+    sentence: str,
+    *,
+    better: Better = Better.LOWER,
+    baseline: float | Estimate | None = None,
+    reason: str = "",
+) -> Figure:
+    return Figure(Part.UTILITY, measure, subject, value, better, sentence, baseline, reason=reason)
+
+
+MEASURES: dict[str, Callable[[Task], Iterator[Figure]]] = {
+    "losses by row": _row_losses,
+    "losses by column": _column_losses,
+    "marginals": _marginals,
+    "moments": _moments,
+    "joint W2": _joint,
+    "classes": _classes,
+    "COUNT queries": _counts,
+    "own queries": _own_counts,
+    "learning": _learning,
+    "own regression": _regression,
+    "propensity": _propensity,
+    "edit rules": _rules,
+    "groups": _groups,
+}

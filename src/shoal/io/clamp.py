@@ -1,0 +1,292 @@
+"""Bring a frame into public bounds, record by record and in silence: for epsilon releases.
+
+A table that is refused until it fits tells something about its records; so does a type or a
+level that is read off the data. Here every protected cell becomes a value of its public domain,
+by a function of that cell alone: numbers outside the bounds are clamped, unknown categories
+become the level `other`, missing cells a public constant, or stay missing where the policy says so
+and the method counts them as one more value. How many did is counted for the
+steward, and never published.
+
+The type of a column is no fact about a cell: one missing cell makes floats of whole numbers in
+pandas, one text makes objects of them. So cells are read one by one, whatever holds them
+(`Cells`), and the type in which a column leaves follows from the policy.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from numbers import Real
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import polars as pl
+
+from shoal.core import Column, Kind, Role, Schema
+from shoal.errors import InputError
+from shoal.io.table import Table
+from shoal.io.validate import (
+    LARGEST,
+    check_names,
+    coded_levels,
+    composed,
+    is_number,
+    leaving,
+    limit,
+    plain_column,
+    rounded,
+    typed,
+)
+
+
+def adopt(
+    frame: pl.DataFrame,
+    schema: Schema,
+    *,
+    columns: Sequence[str],
+    decimal: str | None = None,
+    keep: bool = False,
+) -> tuple[Table, dict[str, Mapping[str, int]]]:
+    """Fit the protected columns of a frame to their public domains, and count what was changed.
+
+    Args:
+        frame: columns of any type; text is parsed as the column's kind says.
+        schema: every column of the frame, and no other.
+        columns: what is clamped; other released columns are the same in neighbouring tables,
+            and must fit as they are.
+        decimal: the decimal mark of numbers in text: a point, unless stated.
+        keep: leave missing cells missing in columns with `keep_missing`.
+
+    Returns:
+        The table, and for each protected column how many cells were missing, unreadable or
+        outside: confidential.
+    """
+    check_names(frame, schema)
+    if frame.height == 0:
+        raise InputError("The table has a header but no rows; expected one row a person.")
+    kept = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
+    series, counts = [], {}
+    dtypes: dict[str, pl.DataType] = {}
+    for name in (name for name in frame.columns if schema[name] in kept):
+        cells, column = frame[name], schema[name]
+        if name in columns:
+            cells, counts[name] = clamped(cells, column, decimal, keep=keep)
+            dtypes[name] = pl.String() if isinstance(cells.dtype, pl.Enum) else cells.dtype
+        else:
+            cells = plain_column(cells)
+            dtypes[name] = leaving(cells.dtype, column)
+            cells = typed(cells, column, decimal)
+        series.append(cells)
+    return Table(pl.DataFrame(series), Schema(kept), dtypes), counts
+
+
+def clamped(
+    series: pl.Series, column: Column, decimal: str | None, *, keep: bool
+) -> tuple[pl.Series, Mapping[str, int]]:
+    """Fit one column to its public domain, cell by cell, and count what was changed.
+
+    Args:
+        series: the column.
+        column: its domain.
+        decimal: the decimal mark of numbers in text.
+        keep: missing cells stay missing where the policy says that they are values of their own.
+    """
+    keep = keep and column.keep_missing
+    cells = read(series, column)
+    missing = int(cells.missing.sum())
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        values, unknown = _categories(cells, column, keep=keep)
+        return values, {"missing": missing, "unknown": unknown}
+    found = _days(cells, column) if column.kind is Kind.DATE else _numbers(cells, column, decimal)
+    numbers = (found.set(cells.missing, None) if column.missing else found).alias(column.name)
+    unreadable = numbers.null_count() - missing
+    values = numbers if keep else numbers.fill_null(cast("Any", constant(column)))
+    outside = 0
+    if column.bounds:
+        low, high = (limit(bound) for bound in column.bounds)
+        outside = int((~values.is_between(low, high)).sum())
+        values = values.clip(low, high)
+    values = values.clip(limit(column.bottom), limit(column.top))
+    if column.step:
+        values = rounded(values, column.step)
+    return values, {"missing": missing, "unreadable": unreadable, "outside": outside}
+
+
+def constant(column: Column) -> Any:
+    """What a missing cell becomes: the stated constant, or the middle of the bounds."""
+    if column.missing_as is not None:
+        return limit(column.missing_as)
+    if column.bounds is None:
+        return 0.0 if column.kind is Kind.NUMERIC else date(1970, 1, 1)
+    low, high = (cast("Any", limit(bound)) for bound in column.bounds)
+    return low + (high - low) / 2
+
+
+class Cells(NamedTuple):
+    """The cells of a column, each read by itself; null where a cell is not of that sort.
+
+    Attributes:
+        text: texts, truth values as `true` and `false`, days as 2026-11-16.
+        number: numbers, truth values as 1 and 0. Whole numbers are floats here, as pandas makes
+            them floats where another cell is missing.
+        day: days.
+        missing: cells that are missing, or that the policy counts as missing.
+    """
+
+    text: pl.Series
+    number: pl.Series
+    day: pl.Series
+    missing: pl.Series
+
+
+def read(series: pl.Series, column: Column) -> Cells:
+    """Read a column cell by cell, whatever its type: equal cells read equally in every type."""
+    cells = _read(series)
+    if not column.missing:
+        return cells
+    marks = [float(mark) for mark in column.missing if is_number(mark)]
+    marked = cells.text.is_in(list(column.missing)).fill_null(value=False)
+    marked |= cells.number.is_in(marks).fill_null(value=False) & cells.text.is_null()
+    return cells._replace(missing=cells.missing | marked)
+
+
+def texts(series: pl.Series) -> pl.Series:
+    """A column as it is, but for Python's own values, which are read as texts."""
+    if not isinstance(series.dtype, pl.Object):
+        return series
+    cells = _read(series)
+    return cells.text.fill_null(_codes(cells.number, ())).alias(series.name)
+
+
+def _read(series: pl.Series) -> Cells:
+    rows, dtype = series.len(), series.dtype
+    text, number, day = (pl.Series([None], dtype=t).new_from_index(0, rows)
+                         for t in (pl.String, pl.Float64, pl.Date))  # fmt: skip
+    if isinstance(dtype, pl.Object):
+        return _read_objects(series)
+    if dtype.is_numeric():
+        number = series.cast(pl.Float64)
+        return Cells(text, number.fill_nan(None), day, series.is_null() | number.is_nan())
+    if dtype == pl.Boolean:
+        number, text = series.cast(pl.Float64), series.cast(pl.String)
+    elif dtype == pl.String or isinstance(dtype, pl.Enum | pl.Categorical):
+        text = series.cast(pl.String)
+    elif dtype == pl.Date or isinstance(dtype, pl.Datetime):
+        day = series.cast(pl.Date)
+        text = day.cast(pl.String)
+    return Cells(text, number, day, series.is_null())
+
+
+def _read_objects(series: pl.Series) -> Cells:
+    """Read Python's own values, as a pandas column of type object holds them."""
+    rows = [_read_object(cell) for cell in series]
+    columns = list(zip(*rows, strict=True)) or [()] * 4
+    types = (pl.String, pl.Float64, pl.Date, pl.Boolean)
+    return Cells(*(pl.Series(values, dtype=t) for values, t in zip(columns, types, strict=True)))
+
+
+def _read_object(cell: Any) -> tuple[str | None, float | None, date | None, bool]:
+    if isinstance(cell, str):
+        return cell.encode("utf-8", "replace").decode(), None, None, False
+    if isinstance(cell, bool | np.bool_):
+        return str(bool(cell)).lower(), float(cell), None, False
+    if isinstance(cell, date) and cell == cell:  # noqa: PLR0124 (NaT is a date, and not itself)
+        day = cell.date() if isinstance(cell, datetime) else cell
+        return day.isoformat(), None, day, False
+    if isinstance(cell, np.datetime64) and not np.isnat(cell):
+        return _read_object(cell.astype("datetime64[D]").item())
+    if isinstance(cell, Real | Decimal):
+        try:
+            number = float(cell)
+        except (OverflowError, ValueError):  # beyond every bound
+            number = float("-inf") if str(cell).startswith("-") else float("inf")
+        missing = np.isnan(number)
+        return None, None if missing else number, None, bool(missing)
+    missing = cell is None or type(cell).__name__ in {"NAType", "NaTType"}
+    return None, None, None, missing or (isinstance(cell, np.datetime64) and bool(np.isnat(cell)))
+
+
+def _numbers(cells: Cells, column: Column, decimal: str | None) -> pl.Series:
+    values = cells.number
+    if _some(cells.text):
+        text = cells.text.str.strip_chars()
+        if decimal == ",":
+            text = text.str.replace(",", ".", literal=True)
+        values = _either(values, text.cast(pl.Float64, strict=False).fill_nan(None))
+    if column.bounds is None:
+        # Without bounds there is nothing that an infinite value could be clamped to.
+        values = values.set(values.is_infinite().fill_null(value=False), None)
+        return values.clip(-LARGEST, LARGEST)
+    return values
+
+
+def _days(cells: Cells, column: Column) -> pl.Series:
+    if not _some(cells.text):
+        return cells.day
+    text = cells.text.str.to_date(column.date_format or "%Y-%m-%d", strict=False)
+    return _either(cells.day, text)
+
+
+def _some(cells: pl.Series) -> bool:
+    """Whether any cell is of a sort."""
+    return cells.null_count() < cells.len()
+
+
+def _either(first: pl.Series, second: pl.Series) -> pl.Series:
+    """Each cell of the first, or else of the second."""
+    return first.fill_null(second) if _some(first) else second
+
+
+def _categories(cells: Cells, column: Column, *, keep: bool) -> tuple[pl.Series, int]:
+    levels = cast("tuple[str, ...]", column.levels)
+    came = composed(cells.text)
+    if _some(cells.number):
+        came = _either(came, _codes(cells.number, levels))
+    if column.missing:
+        came = came.set(cells.missing, None)
+    text, gone = came, cells.missing
+    if column.recode:
+        text = came.replace({old: new or None for old, new in column.recode.items()})
+        gone = gone | (text.is_null() & came.is_not_null())
+    values = text.cast(pl.Enum(levels), strict=False)
+    unknown = values.is_null() & ~gone
+    other = column.other or levels[0]
+    missing = str(column.missing_as) if column.missing_as is not None else other
+    values = values.set(unknown, other).set(gone, None if keep else missing)
+    values = coded_levels(values, column)
+    return values.alias(column.name), int(unknown.sum())
+
+
+def _codes(numbers: pl.Series, levels: Sequence[str]) -> pl.Series:
+    """Write numbers as the categories that they stand for, whole ones without a point.
+
+    Beyond 2^53 whole numbers share their float with others, and the float stands for the category
+    that has it: `refuse_alike` has seen to it that there is one.
+    """
+    whole = (numbers == numbers.round()) & numbers.is_between(-LARGEST_CODE, LARGEST_CODE)
+    text = numbers.cast(pl.String)
+    text = text.set(whole.fill_null(value=False), None).fill_null(
+        numbers.set(~whole.fill_null(value=False), None).cast(pl.Int64).cast(pl.String)
+    )
+    alike = {str(int(float(level))): level for level in levels if _is_long(level)}
+    return text.replace(alike) if alike else text
+
+
+LARGEST_CODE = float(2**63 - 1024)
+"""Largest whole number that a category written as a number is read as."""
+
+
+def _is_long(level: str) -> bool:
+    """Whether a category is a whole number that a float may not hold."""
+    digits = level.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and 15 < len(digits) < 20 and digits[0] != "0"
+
+
+def refuse_alike(column: Column) -> None:
+    """Refuse categories that are numbers, and the same number as a float."""
+    long = [level for level in column.levels or () if _is_long(level)]
+    if len({float(level) for level in long}) < len(long):
+        raise InputError(
+            f"Column '{column.name}': some of its categories are whole numbers beyond 2^53 that "
+            "floating-point numbers cannot tell apart. Give them other codes, such as a letter "
+            "before each."
+        )

@@ -1,0 +1,1 @@
+"""Releases that somebody else made, beside their original."""

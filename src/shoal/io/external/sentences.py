@@ -1,0 +1,207 @@
+"""What a reader of a foreign release must know, in sentences that hold no cell of the original."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Role, Schema
+from shoal.io.external.cells import Form
+from shoal.io.external.columns import Axis, Scale
+
+Floats = NDArray[np.float64]
+SAMPLE = 200
+"""Released rows that are looked up in the original."""
+FEW = 0.1
+"""Below this share of rows that fit an original row, two files may be about other people."""
+FAR = 0.6
+"""Above this distance between two distributions, they are called far apart."""
+
+_SCORED = {
+    Form.ONE: ("holds one value", "hold one value"),
+    Form.RANGE: ("holds an interval", "hold an interval"),
+    Form.OPEN: ("has an open end, which is the end of the domain",
+                "have an open end, which is the end of the domain"),
+    Form.SET: ("holds a set", "hold a set"),
+    Form.NODE: ("holds an ancestor, read as all categories below it",
+                "hold an ancestor, read as all categories below it"),
+    Form.MASK: ("is masked, read as all that fit", "are masked, read as all that fit"),
+    Form.STAR: ("is starred", "are starred"),
+    Form.MISSING: ("is missing", "are missing"),
+    Form.UNKNOWN: ("cannot be read or is no known category",
+                   "cannot be read or are no known category"),
+}  # fmt: skip
+
+
+def how_scored(name: str, scale: Scale, axis: Axis) -> str:
+    """Say how the cells of one column were read and scored, with counts alone."""
+    said = [_counted(int(axis.counts[form]), *words) for form, words in _SCORED.items()
+            if axis.counts[form]]  # fmt: skip
+    total = _counted(axis.suppressed.size, "cell", "cells")
+    text = f"'{name}': of {total}, {'; '.join(said)}."
+    hidden = int(axis.suppressed.sum())
+    if scale.discrete and scale.domain[1] > len(scale.levels):
+        gone = int(axis.missing.sum())
+        hidden -= gone
+        if gone:
+            text += f" {_counted(gone, 'empty cell counts', 'empty cells count')} as missing."
+    if hidden:
+        cells = _counted(hidden, "cell counts", "cells count")
+        text += f" {cells} as the whole domain, {_whence(scale)}."
+    if axis.notes["hull"]:
+        sets = _counted(axis.notes["hull"], "set or mask was", "sets or masks were")
+        text += f" {sets} scored with all that lies between, because the values are no neighbours."
+    if axis.notes["loose"]:
+        cells = _counted(axis.notes["loose"], "cell is a category", "cells are categories")
+        text += f" {cells} but for case, spaces or a final '.0'."
+    if axis.notes["outside"]:
+        cells = _counted(axis.notes["outside"], "cell lies", "cells lie")
+        text += f" {cells} outside {_whence(scale)} and kept the place."
+    return text
+
+
+def _whence(scale: Scale) -> str:
+    if scale.discrete:
+        return "the declared categories" if scale.declared else "the categories that occur"
+    return "the declared bounds" if scale.declared else "the range of the original"
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def rows(original: int, released: int) -> list[str]:
+    """Say whether rows were dropped or added."""
+    if released == original:
+        return []
+    more = f"{abs(released - original):,} {'fewer' if released < original else 'more'}"
+    return [f"The release has {released:,} rows and the original {original:,}: {more}."]
+
+
+def left_under_stars(schema: Schema, suppressed: NDArray[np.bool_]) -> list[str]:
+    """Find rows that hide every quasi-identifier and still show a confidential cell.
+
+    ARX writes the rows that it suppresses so. Who knows that a person's row was suppressed, or
+    counts the rows, still learns from it.
+    """
+    names = schema.names
+    keys = [names.index(name) for name in schema.with_role(Role.QUASI_IDENTIFIER)]
+    if not keys:
+        return []
+    hidden = suppressed[:, keys].all(axis=1)
+    found = []
+    for name in schema.with_role(Role.CONFIDENTIAL):
+        left = int((hidden & ~suppressed[:, names.index(name)]).sum())
+        if left:
+            rows = _counted(left, "row has", "rows have")
+            their = "shows its" if left == 1 else "show their"
+            drop = "drop this row" if left == 1 else "drop these rows"
+            found.append(
+                f"{rows} every quasi-identifier suppressed and still {their} '{name}': ARX leaves "
+                f"it there; {drop} or clear the cell."
+            )
+    return found
+
+
+def hidden_rows(schema: Schema, suppressed: NDArray[np.bool_]) -> list[str]:
+    """Count rows and columns of which nothing is left."""
+    names = schema.names
+    found = [f"Every cell of '{name}' is suppressed, missing or cannot be read."
+             for name, gone in zip(names, suppressed.T, strict=True) if gone.all()]  # fmt: skip
+    keys = [names.index(name) for name in schema.with_role(Role.QUASI_IDENTIFIER)]
+    starred = int(suppressed[:, keys].all(axis=1).sum()) if keys else 0
+    if starred:
+        rows = _counted(starred, "row is there with every quasi-identifier suppressed",
+                        "rows are there with every quasi-identifier suppressed")  # fmt: skip
+        found.append(f"{rows}: such rows count as released and cover the whole domain.")
+    return found
+
+
+def other_people(
+    schema: Schema, scales: Sequence[Scale], axes: Sequence[Axis]
+) -> tuple[list[str], list[str]]:
+    """Look whether the released rows fit anybody in the original.
+
+    A generalised row is true of somebody, if nothing else was done to it. A row of single
+    values need not be: means, noise and synthetic rows are nobody's. So such rows count only
+    where also a column is distributed far from the original's.
+
+    Returns:
+        Findings, and sentences for the record.
+    """
+    keys = schema.with_role(Role.QUASI_IDENTIFIER) or schema.names
+    chosen = [schema.names.index(name) for name in keys]
+    scales, axes = [scales[i] for i in chosen], [axes[i] for i in chosen]
+    shown = np.column_stack([~axis.suppressed for axis in axes])
+    wide = np.column_stack([~axis.suppressed & ~axis.exact for axis in axes]).any(axis=1)
+    findings, record = [], []
+    looked, fit = _fitting(scales, axes, np.flatnonzero(wide))
+    if fit < looked:
+        cover = "covers" if looked - fit == 1 else "cover"
+        text = (
+            f"Of {looked:,} generalised rows looked at, {looked - fit:,} {cover} no row of the "
+            "original"
+        )
+        other = "the two files may not be about the same people, or cells were changed as well"
+        changed = "some cells were changed beyond generalising, or the rows are of other people"
+        findings.append(f"{text}: {other if fit < FEW * looked else changed}.")
+    looked, fit = _fitting(scales, axes, np.flatnonzero(shown.any(axis=1) & ~wide))
+    if looked and fit < FEW * looked:
+        text = (
+            f"Of {looked:,} rows of single values looked at, {fit:,} {'is' if fit == 1 else 'are'} "
+            "found in the original"
+        )
+        far = [name for name, scale, axis in zip(keys, scales, axes, strict=True)
+               if _far(scale, axis)]  # fmt: skip
+        if far:
+            listed = ", ".join(f"'{name}'" for name in far)
+            findings.append(
+                f"{text}, and {listed} {'is' if len(far) == 1 else 'are'} distributed far from it: "
+                "the two files may not be about the same people. Strongly perturbed or averaged "
+                "rows can look so too."
+            )
+        else:
+            record.append(f"{text}; averaged, perturbed and synthetic rows need not be.")
+    return findings, record
+
+
+def _fitting(
+    scales: Sequence[Scale], axes: Sequence[Axis], rows: NDArray[np.int64]
+) -> tuple[int, int]:
+    """Count, of some rows at even distances, those whose box holds a row of the original."""
+    chosen = rows[np.linspace(0, len(rows) - 1, min(SAMPLE, len(rows))).astype(np.int64)]
+    fit = 0
+    for row in chosen:
+        left: NDArray[np.int64] | None = None
+        for scale, axis in zip(scales, axes, strict=True):
+            if axis.suppressed[row]:
+                continue
+            places = scale.places if left is None else scale.places[left]
+            lower, upper = axis.lower[row], axis.upper[row]
+            inside = (places >= lower) & ((places < upper) | (places == lower))
+            left = np.flatnonzero(inside) if left is None else left[inside]
+            if not left.size:
+                break
+        fit += left is None or left.size > 0
+    return len(chosen), fit
+
+
+def _far(scale: Scale, axis: Axis) -> bool:
+    """Whether released values, or middles, lie far from the original's.
+
+    Numbers by Kolmogorov-Smirnov's distance, categories by total variation.
+    """
+    lower, upper = axis.lower[~axis.suppressed], axis.upper[~axis.suppressed]
+    places = scale.places[~np.isnan(scale.places)]
+    if not lower.size or not places.size:
+        return False
+    if scale.discrete:
+        width = len(scale.levels) + 1
+        before = np.bincount(places.astype(np.int64), minlength=width) / places.size
+        after = np.bincount(lower.astype(np.int64), minlength=width) / lower.size
+        return bool(np.abs(before - after).sum() / 2 > FAR)
+    middle = np.sort(np.where(lower == upper, lower, (lower + upper) / 2))
+    at = np.concatenate([places, middle])
+    below = np.searchsorted(np.sort(places), at, side="right") / places.size
+    under = np.searchsorted(middle, at, side="right") / middle.size
+    return bool(np.abs(below - under).max() > FAR)

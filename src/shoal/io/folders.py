@@ -1,0 +1,261 @@
+"""Write folders and files whole or not at all, one run at a time, whatever kills a run.
+
+Beside a target `out` lies, while a run writes it, the hidden folder `.out.shoal`, mode 0700. It is
+lock, workplace and journal in one. A run that ends removes it. One that is killed leaves it, and
+the next run on the same target finds it, brings the target to a whole state (`recover`) and says
+so.
+
+A release is a pair: `out`, which may be published, and `out.internal`, which compares it with
+the original. To replace a pair, `commit` moves the old internal folder into the workplace, then
+the old public one, and then the new public folder to its place: old and new never stand side
+by side. Killed before the second move, the old pair is put together again; between the second and
+the third, it is put back; after the third, the new release is in place and the old pair is removed.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from shoal.errors import InputError
+from shoal.io.text_files import refuse_special
+
+INTERNAL_SUFFIX = ".internal"
+UNFINISHED = ".unfinished"
+"""Suffix of a folder that keeps a release whose place could not be written."""
+_LOCK, _NEW, _OLD, _OLD_INTERNAL, _RESERVE = "lock", "new", "old", "old.internal", "reserve"
+
+
+def internal_of(out: Path) -> Path:
+    """The confidential folder beside a public one."""
+    return out.with_name(out.name + INTERNAL_SUFFIX)
+
+
+@contextmanager
+def workplace(target: Path) -> Iterator[Path]:
+    """A hidden folder beside a target, of this run alone, which is removed at the end.
+
+    Raises:
+        InputError: another run writes the same target, or the place cannot be written.
+    """
+    place = target.with_name(f".{target.name}.shoal")
+    with refusing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        lock = _locked(place)
+    if lock is None:
+        raise InputError(
+            f"Another run is writing '{target}'. Wait for it, or choose another --out."
+        )
+    try:
+        yield place
+    finally:
+        # The lock is let go of last: whoever waited for it finds another file in its place.
+        shutil.rmtree(place, ignore_errors=True)
+        os.close(lock)
+
+
+def _locked(place: Path) -> int | None:
+    """Take the lock of a workplace; nothing if another run has it."""
+    while True:
+        if place.is_symlink():
+            raise FileExistsError(errno.EEXIST, "a link lies where its workplace would be")
+        place.mkdir(mode=0o700, exist_ok=True)
+        place.chmod(0o700)
+        try:
+            lock = os.open(place / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except FileNotFoundError:
+            continue  # The run before has just removed the folder.
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(lock), (place / _LOCK).stat(follow_symlinks=False)):
+                return lock
+        except BlockingIOError:
+            os.close(lock)
+            return None
+        except FileNotFoundError:
+            pass
+        os.close(lock)  # The run before removed this file while it was being opened here.
+
+
+def recover(place: Path, out: Path) -> tuple[str, ...]:
+    """Bring a release to a whole state that a killed run left in pieces; say what was done."""
+    internal, old, aside = internal_of(out), place / _OLD, place / _OLD_INTERNAL
+    left = {path.name for path in place.iterdir()} - {_LOCK}
+    said = ""
+    if old.exists() and out.exists():
+        said = f"An earlier run was killed after it had put its release in place: '{out}' is that."
+    elif old.exists() or aside.exists():
+        if old.exists() and any(old.iterdir()):
+            old.rename(out)
+        if aside.exists():
+            aside.rename(internal)
+        flush_folder(out.parent)
+        said = f"An earlier run was killed while it replaced '{out}': the old release is back."
+    elif left:
+        said = f"An earlier run on '{out}' was killed; what it left behind was removed."
+    for path in place.iterdir():
+        if path.name != _LOCK:
+            _remove(path)
+    return (said,) if said else ()
+
+
+def new_folder(place: Path, name: str = _NEW) -> Path:
+    """An empty folder in the workplace, mode 0700."""
+    folder = place / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def commit(place: Path, out: Path) -> None:
+    """Put the new public folder of a workplace in place of a release, old internal one included.
+
+    If an error or an interrupt comes in between, all is put back.
+    """
+    new, internal = place / _NEW, internal_of(out)
+    _flush(new)
+    new.chmod(0o755)
+    moves = [(internal, place / _OLD_INTERNAL)] if internal.exists() else []
+    if out.exists():
+        moves.append((out, place / _OLD))
+    elif moves:
+        (place / _OLD).mkdir()  # stands for the public folder that was not there
+    done: list[tuple[Path, Path]] = []
+    try:
+        for before, after in (*moves, (new, out)):
+            before.rename(after)
+            done.append((before, after))
+        flush_folder(place)
+        flush_folder(out.parent)
+    except BaseException:
+        for before, after in reversed(done):
+            after.rename(before)
+        raise
+    # In this order: while `old` is there, `recover` knows that the new release is in place.
+    for name in (_OLD_INTERNAL, _OLD):
+        _remove(place / name)
+
+
+def put(folder: Path, target: Path) -> None:
+    """Put a folder of a workplace in its place, where nothing is."""
+    _flush(folder)
+    folder.rename(target)
+    flush_folder(target.parent)
+
+
+def replace_files(folder: Path, target: Path) -> None:
+    """Move all files of a workplace into a folder, each in place of its predecessor."""
+    _flush(folder)
+    for path in list(folder.iterdir()):
+        path.replace(target / path.name)
+    flush_folder(target)
+
+
+def reserve(place: Path, size: int) -> None:
+    """Take so many bytes of the disk, so that it is not full when they are needed."""
+    with refusing(place), (place / _RESERVE).open("wb") as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, max(size, 1))
+        except OSError as error:
+            if error.errno in {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}:
+                raise
+            # Some file systems cannot reserve: then the disk may be full later, and it is said.
+
+
+def give_back(place: Path) -> None:
+    """Give back what was reserved."""
+    (place / _RESERVE).unlink(missing_ok=True)
+
+
+def check_text(path: Path | None, *, force: bool) -> None:
+    """Refuse a place for a text file before the work for it is done."""
+    if path is None:
+        return
+    refuse_special(path)
+    if path.is_dir():
+        raise InputError(f"Expected a file to write, found the folder '{path}'.")
+    if path.exists() and not force:
+        raise InputError(f"'{path}' exists already. Choose another --out, or add --force.")
+
+
+def write_text(path: Path, text: str, *, force: bool, confidential: bool = False) -> None:
+    """Write a text file, all or nothing; an existing file only if forced.
+
+    Args:
+        path: the file.
+        text: its content.
+        force: replace an existing file.
+        confidential: only the owner may read it.
+    """
+    write_bytes(path, text.encode(), force=force, confidential=confidential)
+
+
+def write_bytes(path: Path, content: bytes, *, force: bool, confidential: bool = False) -> None:
+    """Write a file as `write_text` does."""
+    check_text(path, force=force)
+    with workplace(path) as place, refusing(path):
+        new = place / _NEW
+        new.write_bytes(content)
+        if confidential:
+            new.chmod(0o600)
+        with new.open("rb") as file:
+            os.fsync(file.fileno())
+        new.replace(path)
+        flush_folder(path.parent)
+
+
+def prepare(folder: Path) -> None:
+    """Make a folder to work in, or say why it cannot be made."""
+    with refusing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def refusing(target: Path) -> Iterator[None]:
+    """Say which target could not be written, and why."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or "the disk refuses it").lower()
+        raise InputError(f"Cannot write '{target}': {reason}. Nothing was written.") from None
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file; of a folder, of its files' names and digests in order."""
+    if path.is_dir():
+        listed = "".join(f"{digest(one)}  {one.relative_to(path).as_posix()}\n"
+                         for one in sorted(path.rglob("*")) if one.is_file())  # fmt: skip
+        return hashlib.sha256(listed.encode()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+def _flush(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir():
+            _flush(path)
+            continue
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    flush_folder(folder)
+
+
+def flush_folder(folder: Path) -> None:
+    """Write a folder's own entries to disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,203 @@
+"""What people hand in beside the table: small text files, and numbers written as text.
+
+Nothing here is trusted: a path may be a pipe that never ends, brackets may nest a million deep, and
+`1e99999999` is seven bytes long and fills the memory once it is a fraction. All of that is
+refused before anything is computed with it.
+"""
+
+import json
+import os
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from shoal.errors import InputError, visible
+
+MOST_DIGITS = 100
+MOST_EXPONENT = 400
+"""A number is written with so many digits at most, and shifted by at most so many."""
+MOST_BYTES = 64 << 20
+"""Text files that people write are smaller than this."""
+LEAST_EPSILON, MOST_EPSILON = Fraction(1, 10**9), Fraction(10**9)
+RANGES: Mapping[str, tuple[float, float]] = {
+    "confidence": (1e-6, 1 - 1e-12),
+    "jobs": (1, 1_000),
+    "max_risk": (0, 1),
+    "repeats": (1, 1_000),
+    "rows": (1, 1_000_000_000),
+    "seed": (0, 2**32 - 1),
+    "trials": (1, 10_000_000),
+}
+"""What the numbers of the command line, and of the functions behind it, may be."""
+
+
+def refuse_special(path: Path) -> None:
+    """Refuse a pipe, a device or a socket, which may never end; whatever is not there may pass.
+
+    `/dev/stdin` and the pipes of a shell's `<(...)` are such; a file is read more than once. A name
+    that is no text is refused as well: reports and manifests could not hold it.
+    """
+    try:
+        str(path).encode()
+        mode = path.stat().st_mode
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode(errors="backslashreplace")
+        raise InputError(f"Expected a path in UTF-8, found '{shown}'. Rename it.") from None
+    except (OSError, ValueError):
+        return  # Opening it says why.
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise InputError(f"Expected a regular file, found the {_sort(mode)} '{path}'.")
+
+
+def read_bytes(path: Path, what: str) -> bytes:
+    """Read a small file that a person wrote.
+
+    Args:
+        path: the file.
+        what: its name in the error, such as "the policy 'policy.toml'".
+    """
+    refuse_special(path)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise InputError(f"Cannot read {what}: {reason}.") from None
+    except ValueError:
+        raise InputError(f"Cannot read {what}: the path holds a zero byte.") from None
+    if len(raw) > MOST_BYTES:
+        raise InputError(f"Cannot read {what}: expected at most {MOST_BYTES >> 20} MB.")
+    return raw
+
+
+def read_text(path: Path, what: str) -> str:
+    """Read a small text file that a person wrote; see `read_bytes`."""
+    try:
+        return read_bytes(path, what).decode()
+    except UnicodeDecodeError:
+        raise InputError(f"Cannot read {what}: it must be UTF-8 text.") from None
+
+
+def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """Read TOML, its numbers with a point as decimals; refuse what nobody means.
+
+    Args:
+        text: the file.
+        where: its name in errors.
+    """
+    try:
+        content = tomllib.loads(text, parse_float=_decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{where} is not valid TOML: {error}.") from None
+    except RecursionError:
+        raise InputError(f"{where} is not valid TOML: its brackets nest too deeply.") from None
+    except ValueError:  # Python reads no whole number of thousands of digits.
+        raise InputError(f"{where}: expected numbers of at most {MOST_DIGITS} digits.") from None
+    refuse_absurd(content, where)
+    return content
+
+
+def refuse_absurd(content: Mapping[str, Any], where: str) -> None:
+    """Refuse numbers with more digits or a larger exponent than any computation is meant for.
+
+    They are refused as written, before they are compared or added up: a decimal of huge exponent is
+    small until it becomes a fraction, and then has as many digits as the exponent says.
+    """
+    for path, value in _leaves(content):
+        if not is_ordinary(value):
+            raise InputError(
+                f"{where}, {path}: expected a number of at most {MOST_DIGITS} digits, between "
+                f"1e-{MOST_EXPONENT} and 1e{MOST_EXPONENT}."
+            )
+
+
+def is_ordinary(value: object) -> bool:
+    """Whether a value is no number, or one that can be computed with."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return True
+    if isinstance(value, int):
+        return value.bit_length() <= 3.32 * MOST_DIGITS
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        return True  # NaN and infinities are told as such.
+    return len(digits) <= MOST_DIGITS and abs(exponent) <= MOST_EXPONENT
+
+
+def parse_epsilon(text: str, what: str = "epsilon") -> Fraction:
+    """Read a privacy budget that was given as text, exactly: a decimal such as 0.5, or 1/3."""
+    above, slash, below = text.partition("/")
+    try:
+        parts = [_finite(above), _finite(below) if slash else Decimal(1)]
+        found = Fraction(parts[0]) / Fraction(parts[1])
+    except (InvalidOperation, ValueError, ZeroDivisionError):
+        raise InputError(
+            f"Expected {what} as a number such as 0.5, found '{brief(text)}'."
+        ) from None
+    if not LEAST_EPSILON <= found <= MOST_EPSILON:
+        raise InputError(f"Expected {what} from 1e-9 to 1e9, found '{brief(text)}'.")
+    return found
+
+
+def check_options(**given: float | None) -> None:
+    """Refuse numbers outside the range of their option, NaN included; none may pass.
+
+    >>> check_options(jobs=2, seed=None)
+    >>> check_options(jobs=0)
+    Traceback (most recent call last):
+    shoal.errors.InputError: Expected jobs from 1 to 1,000, found 0.
+    """
+    for name, value in given.items():
+        low, high = RANGES[name]
+        if value is not None and not low <= value <= high:
+            found = f"{value}" if abs(value) < 10**40 or value != value else "a longer number"  # noqa: PLR0124
+            raise InputError(f"Expected {name} from {low:,} to {high:,}, found {found}.")
+
+
+def _finite(text: str) -> Decimal:
+    value = Decimal(text)
+    if not value.is_finite() or not is_ordinary(value):
+        raise ValueError(text)
+    return value
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent of more than eighteen digits
+        raise ValueError(text) from None
+
+
+def _leaves(content: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Every value of a document with the keys that lead to it; cost O(size)."""
+    waiting = [(path, content)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, Mapping):
+            waiting += [(f"{path}.{key}" if path else str(key), one) for key, one in value.items()]
+        elif isinstance(value, list | tuple):
+            waiting += [(path, one) for one in value]
+        else:
+            yield path, value
+
+
+def _sort(mode: int) -> str:
+    names = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket"}
+    return names.get(stat.S_IFMT(mode), "device")
+
+
+def brief(value: object) -> str:
+    """Write a value for a message, cut where it is long."""
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def quoted(text: str) -> str:
+    """Write text as TOML does, what cannot be seen as escapes; JSON's escapes are TOML's."""
+    written = json.dumps(text, ensure_ascii=False)
+    return "".join(
+        f"\\U{ord(c):08x}" if ord(c) > 0xFFFF and visible(c) != c else visible(c) for c in written
+    )

@@ -1,0 +1,494 @@
+"""Bring a frame to the types that its policy states, or say what does not fit.
+
+The policy's own steps happen here: missing marks, recoding, top and bottom coding, rounding.
+What does not fit is an error that names the column and counts the rows; it never shows a cell.
+"""
+
+import math
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from polars.exceptions import PolarsError
+
+from shoal.core import Column, Kind, Persons, Role, Schema
+from shoal.errors import InputError, did_you_mean, quotable, unlike
+from shoal.io.table import Table
+from shoal.io.text_files import quoted
+
+LARGEST = 1e150
+"""Numbers beyond this are refused: their squares would overflow."""
+
+
+class MisfitError(InputError):
+    """Cells of a column that do not fit the policy.
+
+    Attributes:
+        rows: how many.
+        what: what is wrong with them, in words.
+    """
+
+    def __init__(self, rows: int, column: str, what: str) -> None:
+        super().__init__(f"Column '{column}' has {rows:,} {what}.")
+        self.rows, self.what = rows, what
+
+
+def adopt(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None) -> Table:
+    """Fit a frame to a schema, or say which column does not fit and in how many rows.
+
+    Args:
+        frame: columns of any type; text is parsed as the column's kind says.
+        schema: every column of the frame, and no other.
+        decimal: the decimal mark of numbers in text; found out where not given.
+    """
+    check_names(frame, schema)
+    if frame.height == 0:
+        raise InputError("The table has a header but no rows; expected one row a person.")
+    persons = _persons(frame, schema)
+    kept = [name for name in frame.columns if schema[name].role is not Role.IDENTIFIER]
+    if not kept:
+        raise InputError("Every column is an identifier, so that nothing is left to release.")
+    columns_typed = [typed(frame[name], schema[name], decimal) for name in kept]
+    columns = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
+    dtypes = {name: leaving(frame.schema[name], schema[name]) for name in kept}
+    return Table(pl.DataFrame(columns_typed), Schema(columns), dtypes, persons=persons)
+
+
+def leaving(dtype: pl.DataType, column: Column) -> pl.DataType:
+    """Choose the type in which a column leaves: the one it came in, where that gives nothing away.
+
+    An enumeration lists its categories, whether they occur or not. If the policy does not
+    state them, the release must not show those that a method has made disappear.
+    """
+    if column.kind is Kind.NUMERIC and dtype == pl.Boolean:
+        return pl.Int64()
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        if dtype.is_temporal() or (dtype == pl.Boolean and column.recode):
+            return pl.String()
+        stated = () if column.observed else column.levels or ()
+        if isinstance(dtype, pl.Enum) and not set(stated).issuperset(dtype.categories):
+            return pl.Categorical()
+    return dtype
+
+
+def check_names(frame: pl.DataFrame, schema: Schema) -> None:
+    """Refuse columns that the policy does not name, and names that the data lacks."""
+    if reason := unlike("The data", frame.columns, schema.names):
+        raise InputError(reason)
+    for place, name in enumerate(frame.columns, start=1):
+        if name not in schema.names:
+            if not quotable(name):
+                raise InputError(
+                    f"Column {place} of the data has a name that the policy does not know, with "
+                    "line breaks or very long. Is a quote open in the header?"
+                )
+            guess = did_you_mean(name, set(schema.names) - set(frame.columns))
+            raise InputError(
+                f"The data has a column '{name}' that the policy does not name.{guess} "
+                f"Add a line under [columns], for example: {quoted(name)} = "
+                '"identifier"'
+            )
+    for name in schema.names:
+        if name not in frame.columns:
+            guess = did_you_mean(name, set(frame.columns) - set(schema.names))
+            raise InputError(
+                f"The policy names a column '{name}' that the data lacks.{guess} "
+                "Remove the line or correct the name."
+            )
+
+
+def _persons(frame: pl.DataFrame, schema: Schema) -> NDArray[np.int64] | None:
+    """Number the persons of the rows, where some have several: groups are then made of persons.
+
+    A number of rows that the policy states is checked; one that it does not may be any.
+    """
+    persons = schema.persons
+    if persons is None:
+        return None
+    column = schema[persons.column]
+    unit = spelled(frame[column.name], column)
+    refuse_nobody(persons, unit.null_count())
+    if column.exact_rows is not None or schema.one_row_per_person:
+        move = "Correct the table, or take the number out of the policy: persons are counted then."
+        refuse_uneven(persons, *uneven(unit, persons), rows=unit.len(), move=move)
+    codes = (unit.rank("dense").cast(pl.Int64) - 1).to_numpy()
+    return codes if int(codes.max()) + 1 < codes.size else None
+
+
+def spelled(series: pl.Series, column: Column) -> pl.Series:
+    """Write the column that numbers persons so that spellings of one person are equal.
+
+    Each cell by itself. Numbers by value: 7 and 7.0 are one person. Texts without blanks around
+    them, invisible characters, and the difference of capitals and of Unicode's compatible forms
+    (NFKC); what then reads as a number, by value: " 7", "07" and "7.0" are 7. Where in doubt two
+    spellings are one person: groups then hold more persons than are counted, and a person keeps
+    fewer rows. A blank cell is missing.
+    """
+    cells = marked_missing(refuse_odd(series), column)
+    text = cells.cast(pl.String)
+    if cells.dtype.is_float():
+        cells = cells.fill_nan(None)
+        whole = (cells == cells.round()) & (cells.abs() < 2.0**63)
+        digits = cells.set(~whole, None).cast(pl.Int64).cast(pl.String)
+        text = digits.zip_with(whole.fill_null(value=False), cells.cast(pl.String))
+    if cells.dtype.is_integer():
+        return text
+    text = _changed(text, r"[^!-~]", _visible).str.to_lowercase()
+    text = _changed(text, r"^[+-]?0|^\+|\.", _by_value)
+    return text.set(text == "", None)
+
+
+def _visible(text: pl.Series) -> pl.Series:
+    text = text.str.normalize("NFKC").str.replace_all(r"[\p{Cc}\p{Cf}]", "")
+    return text.str.strip_chars()
+
+
+def _by_value(text: pl.Series) -> pl.Series:
+    text = text.str.replace(r"^\+?(-?)0*(\d+)(?:\.0*)?$", "${1}${2}")
+    return text.str.replace(r"^\+?(-?)0*(\d+\.\d*[1-9])0*$", "${1}${2}")
+
+
+def composed(text: pl.Series) -> pl.Series:
+    """Write texts in their composed normal form (NFC), each by itself.
+
+    An accent may be a character of its own or part of its letter. A reader sees no difference, so
+    that the two must not count as two values.
+    """
+    return _changed(text, r"[^\x00-\x7f]", lambda some: some.str.normalize("NFC"))
+
+
+def _changed(text: pl.Series, odd: str, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """Change the cells that match a pattern; the others would come out as they are."""
+    found = text.str.contains(odd).fill_null(value=False).arg_true()
+    return text.clone().scatter(found, change(text.gather(found))) if found.len() else text
+
+
+def at_most(table: Table, unit: pl.Series, persons: Persons, *, key: int) -> NDArray[np.int64]:
+    """Choose the rows that an epsilon release looks at, as many a person as the policy states.
+
+    Which rows of a person stay is decided by those rows alone: the first in the order of a hash of
+    their released cells, under a key that is drawn for the run. Neither the place of a row in
+    the file nor another person's row has a say, and equal rows are interchangeable. Cells are
+    hashed after they were clamped: the type of a column in the file may follow any of its cells.
+
+    Args:
+        table: the rows, each cell in its public domain.
+        unit: whose rows they are.
+        persons: how many rows each may have.
+        key: random bits.
+
+    Returns:
+        The numbers of the rows that stay, in their order.
+
+    Raises:
+        InputError: for a row of nobody, and where the policy states how many rows every person has
+            and some have more or fewer. The error goes to the steward and names no person.
+    """
+    refuse_nobody(persons, unit.null_count())
+    if not persons.dropped:
+        refuse_uneven(persons, *uneven(unit, persons), rows=unit.len())
+        return np.arange(unit.len())
+    return first_of_each(table, unit, persons, key=key)
+
+
+def first_of_each(
+    table: Table, unit: pl.Series, persons: Persons, *, key: int
+) -> NDArray[np.int64]:
+    """Choose rows of persons all of whose rows are here; see `at_most`."""
+    cells = table.frame.with_columns(pl.col(pl.Enum).cast(pl.String))
+    hashes = cells.hash_rows(key)
+    ranked = pl.DataFrame({"unit": unit, "hash": hashes})
+    kept = ranked.select(pl.col("hash").rank("ordinal").over("unit") <= persons.most)
+    return np.flatnonzero(kept.to_series().to_numpy())
+
+
+def uneven(unit: pl.Series, persons: Persons) -> tuple[int, int]:
+    """How many persons have another number of rows than the policy states, and how many are."""
+    counts = unit.value_counts()["count"]
+    return int((counts != persons.most).sum()), counts.len()
+
+
+def refuse_nobody(persons: Persons, lacking: int) -> None:
+    """Refuse rows without a person."""
+    if lacking:
+        raise InputError(
+            f"Column '{persons.column}' is the unit; {lacking:,} rows lack it. Leave them out, or "
+            "number their persons."
+        )
+
+
+STATE_MOST = "State max_rows, or correct the table."
+"""The next move where an epsilon release finds other numbers of rows than the policy states."""
+
+
+def refuse_uneven(
+    persons: Persons, wrong: int, found: int, *, rows: int, move: str = STATE_MOST
+) -> None:
+    """Refuse persons with another number of rows than the policy states, where it states one."""
+    if not wrong:
+        return
+    if persons.most == 1:
+        extra = rows - found
+        raise InputError(
+            f"Column '{persons.column}' is the unit: expected one row per person, found "
+            f"{extra:,} more row{'s' if extra > 1 else ''} than persons. {move}"
+        )
+    raise InputError(
+        f"Column '{persons.column}': expected exactly {persons.most:,} rows per person, as "
+        f"exact_rows states; {wrong:,} of {found:,} have another number. {move}"
+    )
+
+
+def typed(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
+    """Parse a column as its kind says and apply the policy's steps, or say what does not fit."""
+    series = marked_missing(refuse_odd(series), column)
+    if column.kind is None:
+        return series
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        return _categorical(series, column)
+    return _date(series, column) if column.kind is Kind.DATE else _numeric(series, column, decimal)
+
+
+def is_plain(dtype: pl.DataType) -> bool:
+    """Whether the cells of a column are single numbers, texts, dates or truth values."""
+    odd = isinstance(dtype, pl.Object | pl.Binary | pl.Duration | pl.Extension)
+    return not odd and not dtype.is_nested()
+
+
+def refuse_odd(series: pl.Series) -> pl.Series:
+    """Refuse columns whose cells are no plain values."""
+    if not is_plain(series.dtype):
+        raise InputError(
+            f"Column '{series.name}' holds {series.dtype.base_type()} values; expected one "
+            "number, text or date a cell."
+        )
+    return series
+
+
+def plain_column(series: pl.Series) -> pl.Series:
+    """A column of Python's own values as one of plain type, or refuse it."""
+    if isinstance(series.dtype, pl.Object):
+        try:
+            return refuse_odd(pl.Series(series.name, list(series)))
+        except (TypeError, ValueError, OverflowError, PolarsError):
+            raise InputError(
+                f"Column '{series.name}' holds values of several types; expected one number, text "
+                "or date a cell. Convert it to text or to numbers first."
+            ) from None
+    return refuse_odd(series)
+
+
+def marked_missing(series: pl.Series, column: Column) -> pl.Series:
+    """Make the cells missing that the policy lists under `missing`."""
+    if not column.missing:
+        return series
+    if series.dtype.is_numeric():
+        marks = [float(mark) for mark in column.missing if is_number(mark)]
+        values = series.cast(pl.Float64)
+        hit = values.is_in([mark for mark in marks if not math.isnan(mark)])
+        if any(map(math.isnan, marks)):
+            hit |= values.is_nan()
+    else:
+        hit = composed(series.cast(pl.String)).is_in(list(column.missing))
+    return series.set(hit.fill_null(value=False), None)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text reads as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _numeric(series: pl.Series, column: Column, decimal: str | None) -> pl.Series:
+    if series.dtype == pl.String:
+        values = parse_numbers(series, decimal=decimal)
+    elif series.dtype.is_numeric() or series.dtype in {pl.Boolean, pl.Null}:
+        whole = series.dtype.is_integer() or series.dtype == pl.Boolean
+        values = series.cast(pl.Int64 if whole else pl.Float64, strict=False)
+        if values.null_count() > series.null_count():
+            values = series.cast(pl.Float64)  # whole numbers beyond 64 bits
+    else:
+        raise InputError(
+            f"Column '{column.name}' is numeric by the policy; expected numbers, found "
+            f"{series.dtype}."
+        )
+    _refuse(
+        values.null_count() - series.null_count(),
+        column,
+        "cells that are no numbers; correct them, list them under 'missing', or state the "
+        "decimal mark under [reading]",
+    )
+    if values.dtype == pl.Float64 and not values.is_between(-LARGEST, LARGEST).all():
+        _refuse_infinite(values, column)
+        _refuse(int((values.abs() > LARGEST).sum()), column, f"numbers beyond {LARGEST:g}")
+    _check_bounds(values, column)
+    values = _coded(values, column, limit(column.bottom), limit(column.top))
+    return rounded(values, column.step) if column.step else values
+
+
+def _refuse_infinite(values: pl.Series, column: Column) -> None:
+    bad = int((~values.is_finite()).sum())
+    _refuse(bad, column, "NaN or infinite values; leave missing cells empty, or list them under "
+            "'missing'")  # fmt: skip
+
+
+def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
+    """Read numbers from text: as integers if all are, with a decimal comma if that fits."""
+    if decimal == ",":
+        # A point beside a decimal comma groups thousands, and is no number to us.
+        swapped = series.str.replace_many([",", "."], [".", ","])
+        return parse_numbers(swapped, decimal=".")
+    for trim in (False, True):
+        text = series.str.strip_chars() if trim else series
+        for dtype in (pl.Int64, pl.Float64):
+            values = text.cast(dtype, strict=False)
+            if values.null_count() == series.null_count():
+                return values
+    # "1,234" may be a thousand: a comma is taken for a decimal mark only where some number
+    # has other than three digits behind it.
+    if decimal is None and not series.str.contains(".", literal=True).any():
+        swapped = parse_numbers(series, decimal=",")
+        plain = series.str.contains(r",(\d{1,2}|\d{4,})\s*$").any()
+        if plain and swapped.null_count() == series.null_count():
+            return swapped
+    return values
+
+
+def rounded(values: pl.Series, step: Decimal) -> pl.Series:
+    """Round to multiples of a step, half to even, exactly for steps such as 0.1.
+
+    NumPy divides; Polars multiplies by the reciprocal, which makes 0.30000000000000004 of 3/10.
+    """
+    numerator, denominator = map(float, step.as_integer_ratio())
+    numbers = values.cast(pl.Float64).to_numpy()
+    multiples = np.rint(numbers * denominator / numerator) * numerator / denominator
+    rounded = pl.Series(values.name, multiples, nan_to_null=True)
+    exact = values.dtype == pl.Int64 and values.is_between(-(2**53), 2**53).all()
+    return rounded.cast(pl.Int64) if exact and denominator == 1 else rounded
+
+
+def _date(series: pl.Series, column: Column) -> pl.Series:
+    if series.dtype == pl.String:
+        values = _parsed_date(series, column.date_format)
+    elif series.dtype in {pl.Date, pl.Null}:
+        values = series.cast(pl.Date)
+    elif isinstance(series.dtype, pl.Datetime):
+        values = _naive(series).cast(pl.Datetime("us"))
+    else:
+        raise InputError(
+            f"Column '{column.name}' is a date by the policy; expected dates, found {series.dtype}."
+        )
+    _refuse(
+        values.null_count() - series.null_count(),
+        column,
+        "cells that are no dates of the form "
+        f"{column.date_format or '%Y-%m-%d'}; state the form with 'format'",
+    )
+    _check_bounds(values, column)
+    return _coded(values, column, column.bottom, column.top)
+
+
+def _naive(series: pl.Series) -> pl.Series:
+    """Write times with a zone as times in UTC."""
+    zoned = isinstance(series.dtype, pl.Datetime) and series.dtype.time_zone
+    return series.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if zoned else series
+
+
+def _parsed_date(series: pl.Series, form: str | None) -> pl.Series:
+    values = series.str.to_date(form or "%Y-%m-%d", strict=False)
+    if form is None and values.null_count() > series.null_count():
+        times = series.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us", strict=False)
+        values = times if times.null_count() < values.null_count() else values
+    return values
+
+
+def _check_bounds(values: pl.Series, column: Column) -> None:
+    if column.bounds is None:
+        return
+    low, high = (limit(bound) for bound in column.bounds)
+    # A bound is a day, and includes all of it.
+    days = values.cast(pl.Date) if isinstance(values.dtype, pl.Datetime) else values
+    outside = int((~days.is_between(low, high)).sum())
+    _refuse(outside, column, f"values outside the bounds {_range(column)}; widen the bounds, or "
+            "correct the rows (top and bottom coding come after this check)")  # fmt: skip
+
+
+def _range(column: Column) -> str:
+    low, high = column.bounds or ("", "")
+    return f"[{low}, {high}]"
+
+
+def limit(value: Decimal | date | str | None) -> Any:
+    """A bound or a constant of the policy as the value that cells are compared with."""
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def _coded(values: pl.Series, column: Column, bottom: Any, top: Any) -> pl.Series:
+    if bottom is None and top is None:
+        return values
+    if values.dtype == pl.Int64 and all(
+        limit is None or float(limit).is_integer() for limit in (bottom, top)
+    ):
+        bottom, top = (None if limit is None else int(limit) for limit in (bottom, top))
+    elif values.dtype == pl.Int64:
+        values = values.cast(pl.Float64)
+    elif isinstance(values.dtype, pl.Datetime):
+        bottom, top = (
+            None if limit is None else datetime(limit.year, limit.month, limit.day)  # noqa: DTZ001
+            for limit in (bottom, top)
+        )
+    return values.clip(bottom, top).alias(column.name)
+
+
+def _categorical(series: pl.Series, column: Column) -> pl.Series:
+    if series.dtype.is_float():
+        _refuse_infinite(series, column)
+    text = composed(as_text(series))
+    if column.recode:
+        text = text.replace({old: new or None for old, new in column.recode.items()})
+    levels = column.levels
+    if levels is None:
+        levels = tuple(sorted(text.drop_nulls().unique().to_list()))
+    values = text.cast(pl.Enum(levels), strict=False)
+    lacking = "taxonomy lacks" if column.taxonomy else "categories lack"
+    _refuse(
+        values.null_count() - text.null_count(),
+        column,
+        f"values that its {lacking}; add them, or list them under 'missing' or 'recode'",
+    )
+    return coded_levels(values, column)
+
+
+def coded_levels(values: pl.Series, column: Column) -> pl.Series:
+    """Code the top and the bottom of an ordinal, as the policy says."""
+    if column.top is None and column.bottom is None:
+        return values
+    levels = column.levels or ()
+    order = pl.Series(levels, dtype=pl.Enum(levels))
+    low = levels.index(str(column.bottom)) if column.bottom is not None else 0
+    high = levels.index(str(column.top)) if column.top is not None else len(levels) - 1
+    return order.gather(values.to_physical().cast(pl.Int64).clip(low, high).cast(pl.UInt32)).alias(
+        column.name
+    )
+
+
+def as_text(series: pl.Series) -> pl.Series:
+    """Write categories as text: whole numbers without a point, truth values in lower case."""
+    if series.dtype.is_float():
+        if ((series == series.round()) & series.is_between(-(2**53), 2**53)).all():
+            series = series.cast(pl.Int64)
+        else:
+            return series.cast(pl.String).str.replace(r"\.0$", "")
+    return series.cast(pl.String)
+
+
+def _refuse(rows: int, column: Column, what: str) -> None:
+    if rows:
+        raise MisfitError(rows, column.name, what)

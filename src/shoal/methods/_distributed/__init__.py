@@ -1,0 +1,1 @@
+"""How methods run on rows that lie in blocks on many machines."""

@@ -1,0 +1,213 @@
+"""What a method may ask of records that lie in blocks on many machines.
+
+A method that runs beyond one machine says how in its own file: `Method.spread` names a function of
+`Rows`, and an engine serves `Rows`. The verbs are few:
+
+    total      whole numbers that are computed on each block and added up
+    walk       the same again and again, on blocks that remember what happened to them
+    bring      some columns of all records, to one machine, in canonical order
+    runs       groups that are runs of an order of the records
+    singly     every record a group of its own
+    grouped    groups that were formed from what was brought
+    fold       anything that is computed on each block and put together two by two
+    within     cells of the records' space, brought together and finished one by one
+
+Questions see the rows as they came, whatever was changed before. Functions that are handed in run
+where the blocks are: they are pure, and they may run twice on a block. So no noise is drawn in
+them: sums come to the caller, noise is drawn there once, and `Groups.answered` sends the answers
+back as they are.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Decomposition, Partition, Spending
+from shoal.io.table import Table
+from shoal.mechanism.records import HeldWalk, Walk
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Array = NDArray[Any]
+
+Question = Callable[[Table], Integers]
+"""From a block to whole numbers, of one shape for all blocks, that add up."""
+Cut = Callable[[Floats, int], Integers]
+"""From the sorted values of a column to the first rank of each group."""
+
+
+@dataclass(frozen=True)
+class RunOrder:
+    """An order of the records that is cut into groups.
+
+    Attributes:
+        keys: what to sort by, the leading key first: numbers without missing ones, each record
+            by itself.
+        columns: what the groups will be asked about, or change.
+        cut: where groups begin, from the sorted values of the first key, which are brought to
+            one machine; between k and 2k - 1 records each.
+    """
+
+    keys: Callable[[Table], Sequence[Array]]
+    columns: tuple[str, ...]
+    cut: Cut | None = None
+
+
+class Groups(Protocol):
+    """Records in groups, numbered from 0 in their order."""
+
+    @property
+    def sizes(self) -> Integers:
+        """Records of each group."""
+
+    def sums(self, measure: Callable[[Table], Integers]) -> Integers:
+        """Add up whole numbers of the records, one row a record, by group: one row a group."""
+
+    def recoded(
+        self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
+    ) -> "Change":
+        """Change columns on blocks that hold whole groups, their records in canonical order."""
+
+    def answered(
+        self, columns: Sequence[str], answers: Array, put: Callable[[Table, Array], Table]
+    ) -> "Change":
+        """Change columns by what was answered for each group: `put` gets one answer a record."""
+
+
+class Counted(Protocol):
+    """Records of which only sums are asked: what a method needs that counts boxes or cells."""
+
+    @property
+    def template(self) -> Table:
+        """The columns and their types, with a row whose cells nobody may look at."""
+
+    def __len__(self) -> int: ...
+
+    def total(self, question: Question) -> Integers:
+        """Ask each block, and add the answers up."""
+
+    def walk(self, start: Callable[[Table], Any]) -> Walk:
+        """Give each block a state, which the steps may change."""
+
+
+class Rows(Counted, Protocol):
+    """Records in blocks. See the module for what may be asked of them."""
+
+    def bring(self, columns: Sequence[str]) -> Table:
+        """Bring some columns of all records here, in canonical order. Memory: all of them."""
+
+    def runs(self, orders: Sequence[RunOrder], k: int) -> Sequence[Groups]:
+        """Sort the records by each order, ties in canonical order, and cut it into groups.
+
+        With g = floor(n / k), the record of rank i is in group min(floor(i / k), g - 1), unless
+        the order has a cut of its own.
+        """
+
+    def singly(self) -> Groups:
+        """Every record is a group of its own, numbered in canonical order."""
+
+    def grouped(self, partition: Partition) -> Groups:
+        """Groups that were formed from what was brought."""
+
+    @property
+    def block_rows(self) -> int:
+        """Records that a machine should hold at once."""
+
+    def fold(self, ask: Callable[[Table, Integers], Any], add: Callable[[Any, Any], Any]) -> Any:
+        """Ask each block, and put the answers together two by two, in any order.
+
+        Args:
+            ask: gets a block, and the places of its records in the canonical order.
+            add: must not mind in which order and by which pairs: sums of whole numbers, unions.
+        """
+
+    def within(
+        self,
+        columns: Sequence[str],
+        route: Callable[[Table, Integers], Integers],
+        change: Callable[[int, Table], Table],
+        *,
+        needs: Sequence[str] = (),
+    ) -> "Change":
+        """Bring the records of each cell together, in canonical order, and change columns there.
+
+        Args:
+            columns: that are changed.
+            route: from a block, and the places of its records, to their cells.
+            change: gets the number of a cell and its records: all of them.
+            needs: the columns that it looks at, where these are more.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """Columns that will be replaced; what holds the new ones is the engine's."""
+
+    columns: tuple[str, ...]
+    held: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """What a run on blocks gives, and what it costs: `Masked`, with changes in place of rows.
+
+    Attributes:
+        changes: of columns of the records that came in.
+        data: rows that stand for nobody, or boxes, where the release is not the changed records.
+        canonical: the groups whose order is public, where the method has such.
+    """
+
+    changes: tuple[Change, ...] = ()
+    data: Table | Decomposition | None = None
+    spendings: tuple[Spending, ...] = ()
+    canonical: Groups | None = None
+    notes: tuple[str, ...] = ()
+    extras: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
+
+
+class Held:
+    """A table in memory, as records of which only sums are asked: one block."""
+
+    def __init__(self, table: Table) -> None:
+        self.template = table
+
+    def __len__(self) -> int:
+        return len(self.template)
+
+    def total(self, question: Question) -> Integers:
+        """Ask the one block."""
+        return question(self.template)
+
+    def walk(self, start: Callable[[Table], Any]) -> HeldWalk:
+        """Give the one block a state."""
+        return HeldWalk(start(self.template))
+
+
+class Coded:
+    """Columns of records as whole codes, for mechanisms: `shoal.mechanism.records.Columns`."""
+
+    def __init__(self, rows: Counted, encode: Callable[[Table], Sequence[Integers]]) -> None:
+        self._rows, self._encode = rows, encode
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def total(self, question: Callable[[Sequence[Integers]], Integers]) -> Integers:
+        """Add up what the blocks say."""
+        return self._rows.total(partial(_then, encode=self._encode, after=question))
+
+    def walk(self, start: Callable[[Sequence[Integers]], Any]) -> Walk:
+        """Give each block a state."""
+        return self._rows.walk(partial(_then, encode=self._encode, after=start))
+
+
+def _then(
+    table: Table,
+    encode: Callable[[Table], Sequence[Integers]],
+    after: Callable[[Sequence[Integers]], Any],
+) -> Any:
+    return after(encode(table))

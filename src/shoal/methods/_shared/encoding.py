@@ -1,0 +1,171 @@
+"""How cells become numbers: places to cut columns by, and codes of confidential values.
+
+What is read off the data, the largest number and which values occur, can be handed in, so that a
+block of a table gets the numbers that the whole table would give its cells.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Distance, Kind, LDiversity, TCloseness
+from shoal.io.table import Table, leaf_edges
+from shoal.partition import taxonomy_order
+
+Ints = NDArray[np.int64]
+
+
+def places(
+    table: Table, columns: Sequence[str]
+) -> tuple[NDArray[np.float64], dict[int, Ints] | None]:
+    """Numbers to cut each column by, and where the columns with a taxonomy may be cut."""
+    found = [places_of(table, name) for name in columns]
+    borders = {number: border for number, (_, border) in enumerate(found) if border is not None}
+    return np.column_stack([place for place, _ in found]), borders or None
+
+
+def places_of(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
+    """Numbers to cut a column by, missing beyond the largest; and where a taxonomy may be cut."""
+    raw = table.raw(name)
+    largest = float(np.nanmax(raw, initial=0.0))
+    own = ruler(table, name, largest=largest, gone=bool(np.isnan(raw).any()))
+    return own.places(raw), own.borders
+
+
+@dataclass(frozen=True, eq=False)
+class Ruler:
+    """How the cells of a column become numbers to cut it by.
+
+    Attributes:
+        last: the place of missing cells, beyond all others.
+        order: place of each level; none for numbers and dates, which are their own.
+        borders: where a taxonomy may be cut.
+    """
+
+    last: float
+    order: Ints | None = None
+    borders: Ints | None = None
+
+    def places(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Place the cells of a column, as `Table.raw` gives them."""
+        gone = np.isnan(raw)
+        if self.order is None:
+            return np.where(gone, self.last, raw)
+        return np.append(self.order, self.last)[np.where(gone, -1, raw).astype(np.int64)]
+
+
+def ruler(table: Table, name: str, *, largest: float, gone: bool) -> Ruler:
+    """Make the ruler of a column.
+
+    Args:
+        table: knows the column's levels; its rows are not looked at.
+        name: of the column.
+        largest: number in the whole table, or 0 if that is larger.
+        gone: whether cells are missing in the whole table.
+    """
+    column = table.schema[name]
+    if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
+        return Ruler(float(np.nextafter(max(largest, 0.0), np.inf)))
+    count = len(table.levels(name))
+    if column.taxonomy is None or count < 2:
+        return Ruler(float(count), np.arange(count))
+    order, heights = taxonomy_order(leaf_edges(table, name))
+    if gone:
+        # The missing cell hangs from the root, as one more leaf.
+        heights = np.append(heights, heights.max())
+    return Ruler(float(count), np.argsort(order), heights)
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """The confidential values of a table, numbered as `checking.value_codes` does.
+
+    Attributes:
+        present: of each column the numbers that occur; none where it has levels.
+        widths: of each column how many values it has, missing aside.
+        combinations: of several columns, which combinations occur, as one number each.
+        width: number of codes.
+    """
+
+    present: tuple[NDArray[np.float64] | None, ...]
+    widths: tuple[int, ...]
+    combinations: Ints | None
+    width: int
+
+    @classmethod
+    def of(cls, raws: Sequence[NDArray[np.float64]], levels: Sequence[int | None]) -> "Values":
+        """Number the values of some columns together.
+
+        Args:
+            raws: the columns, as `Table.raw` gives them; each combination once will do.
+            levels: of each column how many levels it has, None for numbers.
+        """
+        present = tuple(
+            np.unique(raw[~np.isnan(raw)]) if count is None else None
+            for raw, count in zip(raws, levels, strict=True)
+        )
+        widths = tuple(
+            len(own) if own is not None else int(count or 0)
+            for own, count in zip(present, levels, strict=True)
+        )
+        if len(raws) == 1:
+            return cls(present, widths, None, widths[0] + int(np.isnan(raws[0]).any()))
+        bare = cls(present, widths, None, 0)
+        combinations = np.unique(bare._keys(raws))
+        return cls(present, widths, combinations, max(len(combinations), 1))
+
+    def codes(self, raws: Sequence[NDArray[np.float64]]) -> Ints:
+        """Number the values of some rows; of a column alone missing comes last."""
+        keys = self._keys(raws)
+        if self.combinations is None:
+            return keys
+        return np.searchsorted(self.combinations, keys).astype(np.int64)
+
+    def _keys(self, raws: Sequence[NDArray[np.float64]]) -> Ints:
+        keys = np.zeros(len(raws[0]), dtype=np.int64)
+        for raw, present, width in zip(raws, self.present, self.widths, strict=True):
+            gone = np.isnan(raw)
+            code = raw if present is None else np.searchsorted(present, raw)
+            keys = keys * (width + 1) + np.where(gone, width, code).astype(np.int64)
+        return keys
+
+
+def levels_of(table: Table, columns: Sequence[str]) -> list[int | None]:
+    """How many levels each column has, None for numbers and dates."""
+    coded = {Kind.ORDINAL, Kind.NOMINAL}
+    return [
+        len(table.levels(name)) if table.schema[name].kind in coded else None for name in columns
+    ]
+
+
+def way(table: Table, guarantee: LDiversity | TCloseness, width: int) -> Ints | None:
+    """Edges that a hierarchical distance moves shares along; none for the others."""
+    if not isinstance(guarantee, TCloseness) or guarantee.distance is not Distance.HIERARCHICAL:
+        return None
+    edges = leaf_edges(table, guarantee.columns[0])
+    if width > len(edges):
+        own = np.full((1, edges.shape[1]), -1, dtype=np.int64)
+        own[0, 0] = edges.max() + 1
+        edges = np.vstack([edges, own])
+    return edges
+
+
+def representatives(table: Table, columns: Sequence[str]) -> Ints:
+    """Some records that have, column by column, every cell that a cover of all depends on.
+
+    Those are the least and the largest number, each category, and a missing cell.
+    """
+    chosen: list[int] = []
+    for name in columns:
+        raw = table.raw(name)
+        present = np.flatnonzero(~np.isnan(raw))
+        if present.size < raw.size:
+            chosen.append(int(np.flatnonzero(np.isnan(raw))[0]))
+        if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
+            chosen += present[np.unique(raw[present], return_index=True)[1]].tolist()
+        elif present.size:
+            x = raw[present]
+            chosen += [int(present[x.argmin()]), int(present[x.argmax()])]
+    return np.unique(np.array(chosen, np.int64))

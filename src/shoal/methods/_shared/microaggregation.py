@@ -1,0 +1,370 @@
+"""What the methods that form groups of at least k records share.
+
+Multivariate methods group whole records: k-anonymity of the protected columns together is
+proved, because every record is in a group of at least k, and `recode` gives all records of a
+group the same value in every protected column. Any subset of the columns inherits it.
+
+Univariate methods group each column by itself: k-anonymity of each column is proved, for the
+same reason, and of their combination it is not: the groups of two columns cut across each
+other.
+
+Records are persons if each has one row. Where the policy neither states that nor names the column
+that numbers persons (`unit`), a promise about persons is conditional on it. Where a column numbers
+them, groups hold at least k persons, however many rows each has (`whole_persons`).
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from shoal.core import (
+    KNOWN_COLUMNS,
+    ONE_ROW,
+    Claim,
+    KAnonymity,
+    Kind,
+    Partition,
+    ReleaseForm,
+    Role,
+    Schema,
+    Status,
+)
+from shoal.errors import InputError
+from shoal.io.table import Table, leaf_edges
+from shoal.methods._distributed.rows import Change, Cut, Groups, Rows, RunOrder, Spread
+from shoal.methods._shared import whole_persons
+from shoal.methods._shared.recode import Aggregate, recode
+from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
+from shoal.partition import Requirement, marginality_order, path_lengths
+from shoal.policy.spec import Size, choice
+
+FORMS = (ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
+STATED = f"{ONE_ROW}, as the policy states"
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Grouping(Parameters):
+    """Parameters of the methods that form groups of at least k records."""
+
+    k: Size = Field(description="Smallest number of records in a group.")
+    aggregate: Annotated[Aggregate, choice(Aggregate)] = Field(
+        Aggregate.MEAN, description="What stands for a group: mean, median, medoid or mode."
+    )
+    integers: bool = Field(default=False, description="Keep whole numbers whole, by rounding.")
+
+
+def joint_claims(source: str) -> Callable[[Setting[Grouping]], tuple[Claim, ...]]:
+    """Claim k-anonymity of the protected columns together."""
+    basis = "by construction: groups of at least k records share every protected value"
+
+    def claims(setting: Setting[Grouping]) -> tuple[Claim, ...]:
+        return (_claim(setting, setting.columns, basis, source),)
+
+    return claims
+
+
+def column_claims(source: str) -> Callable[[Setting[Grouping]], tuple[Claim, ...]]:
+    """Claim k-anonymity of each protected column by itself."""
+    basis = "by construction: every released value of the column stands for a block of k or more"
+
+    def claims(setting: Setting[Grouping]) -> tuple[Claim, ...]:
+        return tuple(_claim(setting, [name], basis, source) for name in setting.columns)
+
+    return claims
+
+
+def joint_method(
+    name: str,
+    summary: str,
+    run: Callable[[Table, Setting[Any], Tools], Masked],
+    *,
+    source: str,
+    parameters: type[Grouping] = Grouping,
+    **more: Any,
+) -> Method[Any]:
+    """A method that groups whole records: joint k-anonymity, in both linked forms."""
+    return Method(
+        name=name,
+        summary=summary,
+        parameters=parameters,
+        forms=FORMS,
+        claims=joint_claims(source),
+        run=run,
+        reference=source,
+        example={"k": 5},
+        not_claimed=bare_columns,
+        **more,
+    )
+
+
+def column_method(
+    name: str,
+    summary: str,
+    rank: Callable[[Floats, int], Partition],
+    *,
+    source: str,
+    cut: Cut | None = None,
+) -> Method[Any]:
+    """A method that groups each column by itself: k-anonymity a column.
+
+    Args:
+        name: as written in the policy.
+        summary: one line.
+        rank: groups a column of numbers.
+        source: whose idea it is.
+        cut: where groups begin in a sorted column, if not after every k values.
+    """
+    return Method(
+        name=name,
+        summary=summary,
+        parameters=Grouping,
+        forms=FORMS,
+        claims=column_claims(source),
+        run=run_columns(rank),
+        reference=source,
+        example={"k": 5},
+        not_claimed=no_joint_promise,
+        spread=spread_columns(cut),
+        refuse_spread=no_medoid,
+    )
+
+
+def _claim(setting: Setting[Grouping], columns: Sequence[str], basis: str, source: str) -> Claim:
+    if setting.schema.persons is not None:
+        basis = f"{basis}; counted in persons where some have several rows"
+    return Claim(
+        guarantee=KAnonymity(setting.parameters.k, tuple(columns)),
+        status=of_persons(setting.schema),
+        basis=basis,
+        assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
+        source=source,
+        release_form=setting.release_form,
+    )
+
+
+def one_row(schema: Schema) -> tuple[str, ...]:
+    """What is assumed of a person's rows: nothing where a column numbers the persons."""
+    if schema.persons is not None:
+        return ()
+    return (STATED,) if schema.one_row_per_person else (ONE_ROW,)
+
+
+def of_persons(schema: Schema, status: Status = Status.PROVED) -> Status:
+    """The status of a claim about persons that was proved about rows.
+
+    If nothing says whose rows they are, it is conditional on one row per person. An epsilon is
+    not about persons then: its unit is a row.
+    """
+    return Status.CONDITIONAL if ONE_ROW in one_row(schema) and status is Status.PROVED else status
+
+
+def bare_columns(setting: Setting[Grouping], besides: Collection[str] = ()) -> tuple[str, ...]:
+    """Say what joint k-anonymity leaves open: the confidential columns that go unprotected.
+
+    Args:
+        setting: names what is protected.
+        besides: columns of which something else is promised.
+    """
+    confidential = setting.schema.with_role(Role.CONFIDENTIAL)
+    bare = [name for name in confidential if name not in {*setting.columns, *besides}]
+    if not bare:
+        return ()
+    text = (
+        f"Nothing is promised about {', '.join(bare)}, released unprotected: where all records "
+        "of a group share a value, it is known for each of them, and who knows a rare value "
+        "finds its row."
+    )
+    return (text,)
+
+
+def no_joint_promise(setting: Setting[Grouping]) -> tuple[str, ...]:
+    """Say what grouping column by column leaves open."""
+    if len(setting.columns) < 2:
+        return ()
+    text = (
+        f"Joint {setting.parameters.k}-anonymity is not promised: each column is grouped on its "
+        "own, so that the combination of values in a row is nearly always unique."
+    )
+    return (text,)
+
+
+def masked(
+    table: Table,
+    setting: Setting[Grouping],
+    partition: Partition,
+    *,
+    require: Sequence[Requirement] = (),
+) -> Masked:
+    """Give every group one value in every protected column; see `whole_persons`."""
+    columns, parameters = setting.columns, setting.parameters
+    made, _ = whole_persons.released(
+        table,
+        columns,
+        partition,
+        lambda groups: _recoded(table, columns, groups, parameters),
+        k=parameters.k,
+        places=lambda: table.matrix(columns),
+        require=require,
+    )
+    return Masked(made)
+
+
+def run_columns(
+    rank: Callable[[Floats, int], Partition],
+) -> Callable[[Table, Setting[Grouping], Tools], Masked]:
+    """Make a method of a function that groups one column of numbers."""
+
+    def run(table: Table, setting: Setting[Grouping], tools: Tools) -> Masked:
+        for number, name in enumerate(setting.columns):
+            tools.progress("ranking columns", number, len(setting.columns))
+            partition = rank(ranks(table, name), setting.parameters.k)
+            table = _column(table, name, partition, setting.parameters)
+        return Masked(table)
+
+    return run
+
+
+def _column(table: Table, name: str, partition: Partition, parameters: Grouping) -> Table:
+    """Give every group of one column one value."""
+    return whole_persons.released(
+        table,
+        [name],
+        partition,
+        lambda groups: _recoded(table, [name], groups, parameters),
+        k=parameters.k,
+        places=lambda: ranks(table, name)[:, None],
+    )[0]
+
+
+def spread_columns(cut: Cut | None) -> Callable[[Rows, Setting[Grouping], Tools], Spread]:
+    """Group one column after the other in blocks: each order on its own, ties as on one machine.
+
+    The record of rank i in a column is in the same group wherever it lies, and a group's value
+    is computed from its records in canonical order: the same bits as on one machine.
+    """
+
+    def run(rows: Rows, setting: Setting[Grouping], tools: Tools) -> Spread:
+        tools.progress("ranking columns", 0, 1)
+        orders = [
+            RunOrder(
+                partial(_rank_key, name=name, counts=category_counts(rows, name)), (name,), cut
+            )
+            for name in setting.columns
+        ]
+        found = rows.runs(orders, setting.parameters.k)
+        changes = [
+            spread_recoded(groups, order.columns, setting.parameters)
+            for order, groups in zip(orders, found, strict=True)
+        ]
+        return Spread(tuple(changes))
+
+    return run
+
+
+def spread_recoded(groups: Groups, columns: Sequence[str], parameters: Grouping) -> Change:
+    """Give every group one value in some columns, where the records lie in blocks."""
+    return groups.recoded(
+        columns, partial(_recode_block, columns=tuple(columns), parameters=parameters)
+    )
+
+
+def category_counts(rows: Rows, name: str) -> Integers | None:
+    """How often the categories of a taxonomy occur: what `ranks` reads off all records."""
+    if rows.template.schema[name].taxonomy is None:
+        return None
+    return rows.total(partial(_category_counts, name=name))
+
+
+def _category_counts(table: Table, name: str) -> Integers:
+    codes = table.codes(name)
+    return np.bincount(codes[codes >= 0], minlength=len(table.levels(name)))
+
+
+def _rank_key(table: Table, name: str, counts: Integers | None) -> tuple[Floats]:
+    """Numbers in the order of `ranks`; a missing number is infinite, and so last as well."""
+    if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        return (ranks(table, name, counts=counts),)
+    return (np.nan_to_num(table.numbers(name) + 0.0, copy=False, nan=np.inf),)
+
+
+def present_cut(begins: Callable[[Floats, int], Integers]) -> Cut:
+    """Cut a sorted column in which missing cells are infinite, as `ranks` would place them."""
+
+    def cut(values: Floats, k: int) -> Integers:
+        gone = np.isinf(values)
+        if gone.any():
+            values[gone] = np.nextafter(np.max(values[~gone], initial=0.0), np.inf)
+        return begins(values, k)
+
+    return cut
+
+
+def _recode_block(
+    table: Table, partition: Partition, columns: Sequence[str], parameters: Grouping
+) -> Table:
+    return _recoded(table, columns, partition, parameters)
+
+
+def no_medoid(setting: Setting[Grouping]) -> None:
+    """Refuse the one aggregate that is measured on a scale read off all records."""
+    if setting.parameters.aggregate is Aggregate.MEDOID:
+        raise InputError(
+            "[protect], aggregate: a medoid is nearest on a scale that is read off all records, "
+            "which this method does not do on Spark. Choose mean, median or mode."
+        )
+
+
+def ranks(table: Table, name: str, *, counts: Integers | None = None) -> Floats:
+    """Numbers to sort a column by; missing last.
+
+    Numbers and dates by value, ordinals by their declared order. A nominal with a taxonomy
+    by semantic marginality, from the most central category to the most marginal one; without
+    one, in the declared order of its categories.
+
+    Args:
+        table: the records, or a block of them.
+        name: the column.
+        counts: how often each category occurs among all records; by default, in the table.
+    """
+    kind = table.schema[name].kind
+    if kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        codes = table.codes(name)
+        places = np.append(np.arange(len(table.levels(name))), len(table.levels(name)))
+        if table.schema[name].taxonomy:
+            if counts is None:
+                counts = np.bincount(codes[codes >= 0], minlength=len(places) - 1)
+            order = marginality_order(path_lengths(top_down(leaf_edges(table, name))), counts)
+            places[order] = np.arange(order.size)
+        return places[codes].astype(np.float64)  # a missing cell has code -1: the last place
+    values = table.numbers(name)
+    gone = np.isnan(values)
+    if not gone.any():
+        return values
+    last = np.nextafter(np.nanmax(values, initial=0.0), np.inf)
+    return np.where(gone, last, values)
+
+
+def top_down(edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Turn ways from leaf to root, padded at the end, into ways from root to leaf."""
+    used = edges >= 0
+    return np.take_along_axis(
+        edges[:, ::-1], np.argsort(~used[:, ::-1], axis=1, stable=True), axis=1
+    )
+
+
+def _recoded(
+    table: Table, columns: Sequence[str], partition: Partition, parameters: Grouping
+) -> Table:
+    return recode(
+        table,
+        columns,
+        partition,
+        aggregate=parameters.aggregate,
+        integers=parameters.integers,
+    )

@@ -1,0 +1,585 @@
+"""What the methods that add noise to microaggregates share.
+
+Columns become whole numbers on public grids, groups form, each group's sum gets one draw that its
+records share, and the noisy mean, clamped to the grid, is released. Ordinals are grids of their
+ranks, dates of days. A nominal's category is chosen privately for a small total path length to
+the group's members; where groups are blocks by rank, it is the noisy rank in its declared order.
+
+`epsilon` is the whole release's. It is split over the columns, in equal parts or in proportion to
+their widths; the ledger has an entry for each.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from functools import partial
+from typing import Annotated, Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from shoal.core import (
+    KNOWN_COLUMNS,
+    Claim,
+    Column,
+    DifferentialPrivacy,
+    KAnonymity,
+    Kind,
+    Neighbours,
+    Partition,
+    ReleaseForm,
+    Schema,
+    Spending,
+    Status,
+)
+from shoal.errors import InputError
+from shoal.io.table import Table, leaf_edges
+from shoal.mechanism.fixed_point import Grid
+from shoal.mechanism.microaggregate_noise import (
+    Purchase,
+    categories_of_counts,
+    chosen_categories,
+    isotonic,
+    means_of_sums,
+    noisy_means,
+)
+from shoal.methods._distributed.rows import Change, Counted, Groups
+from shoal.methods._shared import contributions
+from shoal.methods._shared.microaggregation import of_persons, one_row, top_down
+from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
+from shoal.partition import path_lengths
+from shoal.policy.spec import Epsilon, Size, choice
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LINKED = (ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
+FIXED_GROUPS = (
+    "both tables have the same groups: the data set to be protected is the microaggregated one"
+)
+FILE_ORDER = "the order of the rows in the file tells nothing about the protected columns"
+OURS = "ours, unreviewed"
+LIST_BASIS = (
+    "Lemma 1 of sanchez2014: the sorted block means of a column move by at most width / k in all; "
+    "no output says which row has which block"
+)
+
+
+class Origin(StrEnum):
+    """Where a quantity comes from."""
+
+    PUBLIC = "public"
+    FROM_DATA = "from-data"
+
+
+class Split(StrEnum):
+    """How epsilon is divided over the columns."""
+
+    EQUAL = "equal"
+    PROPORTIONAL = "proportional"
+
+
+class Priced(Parameters):
+    """Parameters of every method that spends epsilon."""
+
+    epsilon: Epsilon = Field(description="Privacy budget of the release.")
+    neighbours: Annotated[Neighbours, choice(Neighbours)] = Field(
+        Neighbours.CHANGE_ONE, description="Which tables must be hard to tell apart."
+    )
+
+
+class Noisy(Priced):
+    """Parameters of the methods that add noise to cells or to groups."""
+
+    bounds: Annotated[Origin, choice(Origin)] = Field(
+        Origin.PUBLIC,
+        description="from-data takes [0, 1.5 max] as the papers do, which refutes the claim.",
+    )
+
+
+class NoisyGroups(Noisy):
+    """Parameters of the methods that form groups of at least k records before adding noise."""
+
+    k: Size = Field(description="Smallest number of records in a group.")
+
+
+class Scaled(NoisyGroups):
+    """Parameters of the methods that group whole records."""
+
+    scale: Annotated[Origin, choice(Origin)] = Field(
+        Origin.PUBLIC,
+        description="from-data standardises columns by the data before grouping them.",
+    )
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One protected column on its grid.
+
+    Attributes:
+        width: what the papers call its sensitivity, in the column's own units.
+        distances: between categories, for a nominal that is not ranked.
+        embedding: places of such categories in a public box, squared distance in proportion
+            to path length and 1 at most.
+    """
+
+    name: str
+    kind: Kind
+    grid: Grid
+    units: Integers
+    width: Fraction
+    distances: Integers | None = None
+    embedding: Floats | None = None
+
+    @property
+    def places(self) -> Floats:
+        """The column in [0, 1]."""
+        return self.units / self.grid.steps
+
+
+def noisy_method(
+    name: str,
+    summary: str,
+    run: Callable[[Table, Setting[Any], Tools], Masked],
+    claims: Callable[[Setting[Any]], tuple[Claim, ...]],
+    *,
+    source: str,
+    parameters: type[Noisy],
+    **more: Any,
+) -> Method[Any]:
+    """A method that forms groups of k and adds noise to them, no column beside them."""
+    settled: dict[str, Any] = {
+        "forms": LINKED,
+        "default_columns": protected_columns,
+        "refuse": no_public_columns,
+        **more,
+    }
+    return Method(
+        name=name,
+        summary=summary,
+        parameters=parameters,
+        claims=claims,
+        run=run,
+        reference=source,
+        example={"epsilon": 1, "k": 5},
+        noisy=True,
+        **settled,
+    )
+
+
+def protected_columns(schema: Schema) -> tuple[str, ...]:
+    """Every released column that is not declared public."""
+    return tuple(name for name in schema.released if not schema[name].public)
+
+
+def refuse(setting: Setting[Noisy]) -> None:
+    """Refuse what no claim of differential privacy survives, before any data is read."""
+    change_one_only(setting)
+    refuse_bare(setting, bounded=setting.parameters.bounds is Origin.PUBLIC)
+
+
+def change_one_only(setting: Setting[Priced]) -> None:
+    """Refuse neighbours for which the number of rows would not be public."""
+    if setting.parameters.neighbours is not Neighbours.CHANGE_ONE:
+        raise InputError(
+            "[protect], neighbours: this method uses the number of rows throughout, so that "
+            "it has change-one neighbours only."
+        )
+
+
+def nobody_beside(setting: Setting[Priced]) -> None:
+    """Refuse public columns where rows or boxes stand for nobody."""
+    strata = getattr(setting.parameters, "strata", None)
+    public = [name for name in setting.schema.released if name not in {*setting.columns, strata}]
+    if public:
+        raise InputError(
+            f"Column '{public[0]}' is public, and boxes or drawn rows stand for nobody to whom its "
+            "values belong. Protect it, or make it an identifier."
+        )
+
+
+def refuse_bare(setting: Setting[Priced], *, bounded: bool = True) -> None:
+    """Refuse columns that bypass the noise, and protected ones without a public domain."""
+    schema = setting.schema
+    for name in schema.released:
+        if name not in setting.columns and not schema[name].public:
+            raise InputError(
+                f"Column '{name}' would bypass the noise. Protect it, make it an identifier, or "
+                "declare it with public = true if everybody knows it."
+            )
+    for name in setting.columns:
+        check_domain(schema[name], bounded=bounded)
+
+
+def check_domain(column: Column, *, bounded: bool = True) -> None:
+    """Refuse a column without a public domain: a kind, and bounds or categories."""
+    if column.kind is None:
+        raise InputError(
+            f"Column '{column.name}' has no kind, so that no noise can be added to it. State its "
+            "kind, make it an identifier, or declare it with public = true."
+        )
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.levels is None:
+        raise InputError(
+            f"Column '{column.name}': expected categories or a taxonomy, because levels read off "
+            "the data are not public, found none."
+        )
+    if column.kind in {Kind.NUMERIC, Kind.DATE} and column.bounds is None:
+        if bounded:
+            raise InputError(
+                f"Column '{column.name}': expected bounds, because limits read off the data are "
+                "not public, found none."
+            )
+        if column.kind is Kind.DATE:
+            raise InputError(f"Column '{column.name}': a date needs stated bounds.")
+
+
+def no_public_columns(setting: Setting[Noisy]) -> None:
+    """Refuse public columns beside groups: they would show who is in which group."""
+    refuse(setting)
+    public = [name for name in setting.schema.released if name not in setting.columns]
+    if public and setting.release_form is not ReleaseForm.MARGINALS:
+        raise InputError(
+            f"Column '{public[0]}' is public: released beside the groups it would show who is in "
+            "which. Protect it, drop it, or use public-laplace."
+        )
+
+
+def axes(table: Table, setting: Setting[Noisy], *, ranked: bool = False) -> tuple[Axis, ...]:
+    """Put the protected columns on their grids.
+
+    Args:
+        table: with all cells in their public domains.
+        setting: says where bounds come from.
+        ranked: give nominals a grid of ranks as well, in their declared order.
+    """
+    return tuple(axis(table, name, setting.parameters.bounds, ranked=ranked)
+                 for name in setting.columns)  # fmt: skip
+
+
+def axis(table: Table, name: str, origin: Origin = Origin.PUBLIC, *, ranked: bool = False) -> Axis:
+    """Put one column on its grid."""
+    kind = cast("Kind", table.schema[name].kind)
+    if kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        last = max(len(table.levels(name)) - 1, 1)
+        grid, codes = Grid(0, last), table.codes(name)
+        distances = None
+        embedding = None
+        if kind is Kind.NOMINAL and not ranked:
+            edges = leaf_edges(table, name)
+            distances = path_lengths(top_down(edges)).astype(np.int64)
+            embedding = _embedded(edges) / np.sqrt(max(int(distances.max()), 1))
+        encoded = grid.encode(codes.astype(np.float64))
+        return Axis(name, kind, grid, encoded, Fraction(last), distances, embedding)
+    values = table.numbers(name)
+    if origin is Origin.FROM_DATA:
+        # As the papers: [0, 1.5 max]; a negative value extends it downwards alike.
+        low, high = min(1.5 * float(values.min()), 0.0), max(1.5 * float(values.max()), 0.0)
+        grid = Grid(Fraction(low), Fraction(high if high > low else low + 1.0))
+    else:
+        low, high = table.limits(name)
+        grid = Grid(Fraction(low), Fraction(high))
+    return Axis(name, kind, grid, grid.encode(values), Fraction(grid.high) - Fraction(grid.low))
+
+
+def budgets(given: Sequence[Axis], epsilon: Fraction, split: Split) -> list[Fraction]:
+    """Divide epsilon over columns: in equal parts, or in proportion to their widths."""
+    if split is Split.EQUAL:
+        return [epsilon / len(given)] * len(given)
+    total = sum(axis.width for axis in given)
+    return [epsilon * axis.width / total for axis in given]
+
+
+def _embedded(edges: Integers) -> Floats:
+    """One axis for each edge of the taxonomy, 1 where it lies above the category."""
+    places = np.zeros((len(edges), int(edges.max(initial=0)) + 1))
+    level, step = np.nonzero(edges >= 0)
+    places[level, edges[level, step]] = 1.0
+    return places
+
+
+def matrix(given: Sequence[Axis], scale: Origin, *, codes: Mapping[str, Integers]) -> Floats:
+    """Records for grouping: in the public unit box, or standardised by the data.
+
+    Args:
+        given: the columns.
+        scale: where the scale comes from.
+        codes: categories of the records, for nominals that are placed by their taxonomy.
+    """
+    blocks = [
+        axis.places[:, None]
+        if axis.embedding is None or axis.name not in codes
+        else axis.embedding[codes[axis.name]]
+        for axis in given
+    ]
+    X = np.hstack(blocks)
+    if scale is Origin.PUBLIC:
+        return X
+    spread = X.std(axis=0)
+    Z: Floats = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    return Z
+
+
+def nominal_codes(table: Table, given: Sequence[Axis]) -> dict[str, Integers]:
+    """Categories of the records in the nominal columns that are not ranked."""
+    return {axis.name: table.codes(axis.name) for axis in given if axis.distances is not None}
+
+
+def perturbed(
+    table: Table,
+    tools: Tools,
+    parts: Iterable[tuple[Axis, Partition, Purchase]],
+    *,
+    monotone: bool = False,
+) -> tuple[Table, tuple[Spending, ...]]:
+    """Replace each column by its noisy group values.
+
+    Args:
+        table: the records.
+        tools: the noise.
+        parts: each column with its groups and what is bought for it.
+        monotone: groups are blocks by rank, and the fit may use that.
+    """
+    spendings = []
+    for axis, partition, purchase in parts:
+        if axis.distances is not None:
+            chosen, spending = chosen_categories(
+                table.codes(axis.name),
+                partition,
+                distances=axis.distances,
+                purchase=purchase,
+                noise=tools.noise,
+            )
+            table = table.with_codes(axis.name, chosen[partition.labels])
+        else:
+            means, spending = noisy_means(
+                axis.units,
+                partition,
+                steps=axis.grid.steps,
+                purchase=purchase,
+                noise=tools.noise,
+            )
+            if monotone:
+                means = isotonic(means, partition.sizes)
+            table = _released(table, axis, means[partition.labels])
+        spendings.append(spending)
+    return table, tuple(spendings)
+
+
+def spread_axes(
+    rows: Counted, setting: Setting[Noisy], *, ranked: bool = False
+) -> tuple[Axis, ...]:
+    """The grids of the protected columns, without their records."""
+    return axes(rows.template.take(np.zeros(0, dtype=np.int64)), setting, ranked=ranked)
+
+
+def units_of(table: Table, name: str, *, ranked: bool = False) -> Integers:
+    """A column of a block in the units of its public grid."""
+    return axis(table, name, ranked=ranked).units
+
+
+def spread_perturbed(
+    tools: Tools,
+    parts: Iterable[tuple[Axis, Groups, Purchase]],
+    *,
+    monotone: bool = False,
+) -> tuple[tuple[Change, ...], tuple[Spending, ...]]:
+    """Replace each column by its noisy group values: `perturbed`, for records in blocks.
+
+    Sums of whole numbers come to the caller exactly as one machine adds them up. Noise is drawn
+    here, once a group; blocks get the answers, and look them up.
+    """
+    changes, spendings = [], []
+    for one, groups, purchase in parts:
+        if one.distances is not None:
+            counts = groups.sums(partial(_present, name=one.name, count=len(one.distances)))
+            chosen, spending = categories_of_counts(
+                counts, distances=one.distances, purchase=purchase, noise=tools.noise
+            )
+            put = partial(_put_codes, name=one.name)
+            changes.append(groups.answered([one.name], chosen, put))
+        else:
+            sums = groups.sums(partial(_units, name=one.name))[:, 0]
+            means, spending = means_of_sums(
+                sums, groups.sizes, steps=one.grid.steps, purchase=purchase, noise=tools.noise
+            )
+            if monotone:
+                means = isotonic(means, groups.sizes)
+            changes.append(groups.answered([one.name], means, partial(_put_units, one=one)))
+        spendings.append(spending)
+    return tuple(changes), tuple(spendings)
+
+
+def _units(table: Table, name: str) -> Integers:
+    return axis(table, name, ranked=True).units
+
+
+def _present(table: Table, name: str, count: int) -> Integers:
+    """Which category each record has, one column a category."""
+    present: Integers = (table.codes(name)[:, None] == np.arange(count)).astype(np.int64)
+    return present
+
+
+def _put_codes(table: Table, codes: Integers, name: str) -> Table:
+    return table.with_codes(name, codes)
+
+
+def _put_units(table: Table, units: Floats, one: Axis) -> Table:
+    return _released(table, one, units)
+
+
+def public_only(setting: Setting[Noisy]) -> None:
+    """Refuse what is read off all records, and refutes the claim anyway, where they lie in blocks.
+
+    Raises:
+        InputError: bounds or scale come from the data.
+    """
+    for name in ("bounds", "scale"):
+        if getattr(setting.parameters, name, None) is Origin.FROM_DATA:
+            raise InputError(f"[protect], {name}: expected public on Spark, found from-data.")
+
+
+def _released(table: Table, axis: Axis, units: Floats) -> Table:
+    values = axis.grid.decode(units)
+    if axis.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        # The grid of a single category is as wide as that of two.
+        last = len(table.levels(axis.name)) - 1
+        return table.with_codes(axis.name, np.rint(values).clip(0, last).astype(np.int64))
+    return table.with_numbers(axis.name, values)
+
+
+G = TypeVar("G")
+
+
+def each(
+    given: Sequence[Axis],
+    partition: G,
+    prices: Sequence[Fraction],
+    touched: Sequence[int] | int = 1,
+) -> Iterable[tuple[Axis, G, Purchase]]:
+    """Pair all columns with one partition, or with groups in blocks."""
+    reach = [touched] * len(given) if isinstance(touched, int) else touched
+    return [
+        (axis, partition, Purchase(axis.name, price, count))
+        for axis, price, count in zip(given, prices, reach, strict=True)
+    ]
+
+
+def grouped(table: Table, spendings: tuple[Spending, ...], partition: Partition) -> Masked:
+    """A masked table whose canonical order is that of its groups."""
+    return Masked(table, spendings, np.argsort(partition.labels, kind="stable"))
+
+
+def privacy_claim(
+    setting: Setting[Priced],
+    status: Status,
+    *,
+    basis: str,
+    source: str,
+    assumes: Sequence[str] = (),
+    invariants: Sequence[str] = (),
+    epsilon: Fraction | None = None,
+) -> Claim:
+    """Claim differential privacy, weakened by what the policy reads off the data.
+
+    Bounds from the data refute any proof; categories that were copied from the data make
+    it conditional on their being public. Columns that are released beside the protected ones
+    are public, and named as invariants. The epsilon is the whole release's unless given.
+    """
+    schema, parameters = setting.schema, setting.parameters
+    assumptions = [*one_row(schema), *assumes]
+    if setting.release_form is ReleaseForm.ROW_ALIGNED:
+        assumptions.append(FILE_ORDER)
+    strata = getattr(parameters, "strata", None)
+    # The list of strata is released too: of add-remove neighbours every one of it has rows.
+    listed = (*setting.columns, *([strata] if strata else []))
+    observed = [name for name in listed if schema[name].observed]
+    measured = any(schema[name].kind in {Kind.NUMERIC, Kind.DATE} for name in setting.columns)
+    from_data = isinstance(parameters, Noisy) and parameters.bounds is Origin.FROM_DATA and measured
+    known = []
+    if parameters.neighbours is Neighbours.CHANGE_ONE:
+        counted = "rows" if contributions.rows_are_public(setting) else "persons"
+        known = [f"the number of {counted}"]
+    most = contributions.most(schema)
+    if most > 1 and status is not Status.REFUTED:
+        how = "exactly" if schema.persons and schema.persons.exact else "at most"
+        basis = f"{basis}; a person has {how} {most:,} rows, and a row costs epsilon / {most:,}"
+    public = [name for name in schema.released if name not in {*setting.columns, strata}]
+    if public:
+        invariants = (f"the public columns {', '.join(public)}", *invariants)
+    if from_data and status is not Status.REFUTED:
+        status, source = Status.REFUTED, OURS
+        basis = (
+            "counterexample: bounds were read off the data. If the record with the largest value "
+            "is lowered, the bound falls with it, and values above the new bound, which one table "
+            "releases with positive probability, are impossible in the other"
+        )
+    elif observed and status is not Status.REFUTED:
+        status = Status.CONDITIONAL
+        assumptions.append(
+            f"the categories of {', '.join(observed)}, copied from the data, are public"
+        )
+    return Claim(
+        guarantee=DifferentialPrivacy(
+            epsilon=Fraction(parameters.epsilon) if epsilon is None else epsilon,
+            neighbours=parameters.neighbours,
+            protects=setting.columns,
+            invariants=(*known, *invariants),
+            unit="row" if schema.persons is None else "person",
+            rows=most,
+        ),
+        status=status,
+        basis=basis,
+        assumes=tuple(assumptions),
+        source=source,
+        release_form=setting.release_form,
+    )
+
+
+def fixed_blocks(rows: int, k: int) -> bool:
+    """Whether MDAV on one column cuts at ranks that depend on the number of rows and k alone.
+
+    It takes k values from the lower and the upper end in turn. If k divides the number of rows,
+    or floor(rows / k) is odd, what is left in the middle is one group, or two of k; otherwise
+    the larger of the last two lies on the side that the data says.
+    """
+    return rows % k == 0 or (rows // k) % 2 == 1
+
+
+def list_claim(setting: Setting[Noisy], k: int, *, refutation: str) -> Claim:
+    """Claim for lists of block means that MDAV forms on single columns.
+
+    At planning the number of rows is not known, and the claim is conditional on it.
+    """
+    if setting.rows is None:
+        given = f"k = {k} divides the number of rows n, or floor(n / k) is odd"
+        return privacy_claim(
+            setting, Status.CONDITIONAL, basis=LIST_BASIS, source=OURS, assumes=[given]
+        )
+    if fixed_blocks(setting.rows, k):
+        return privacy_claim(setting, Status.PROVED, basis=LIST_BASIS, source=OURS)
+    return privacy_claim(setting, Status.REFUTED, basis=refutation, source=OURS)
+
+
+def one_list(setting: Setting[Noisy], *, ranked: bool = False) -> bool:
+    """Whether the release is a list of the block means of one column, in no order.
+
+    A nominal's groups have no means, unless it is ranked: Lemma 1 is about sums, and says
+    nothing about categories that are chosen for groups which follow the data.
+    """
+    if len(setting.columns) > 1 or setting.release_form is not ReleaseForm.LINKED_SHUFFLED:
+        return False
+    return ranked or setting.schema[setting.columns[0]].kind is not Kind.NOMINAL
+
+
+def shared_rows(setting: Setting[Noisy], k: int, source: str) -> Claim:
+    """Claim k-anonymity: noise is drawn once a group, so that its records stay alike."""
+    return Claim(
+        guarantee=KAnonymity(k, setting.columns),
+        status=of_persons(setting.schema),
+        basis="by construction: the records of a group share its noisy centre",
+        assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
+        source=source,
+        release_form=setting.release_form,
+    )

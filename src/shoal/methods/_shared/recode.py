@@ -1,0 +1,291 @@
+"""Give every record of a group the same value: from a partition to a masked table.
+
+A number becomes the group's mean, median or mode; an ordinal the median category; a nominal
+the category of least total path length in its taxonomy. A cell is missing in the release if at
+least half of its group lacks it, and otherwise the present members decide, so that a
+published mean, median or mode always comes from at least two people. A medoid is one member's
+whole record, missing cells too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core import Kind, Partition, Taxonomy
+from shoal.io.table import Table, leaf_edges
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Aggregate(StrEnum):
+    """What stands for a group."""
+
+    MEAN = "mean"
+    MEDIAN = "median"
+    MEDOID = "medoid"
+    MODE = "mode"
+
+
+def recode(
+    table: Table,
+    columns: Sequence[str],
+    partition: Partition,
+    *,
+    aggregate: Aggregate = Aggregate.MEAN,
+    integers: bool = False,
+) -> Table:
+    """Replace the values of some columns by one value a group.
+
+    Args:
+        table: the records, in the order of the partition's labels.
+        columns: which columns to replace; the others stay.
+        partition: the groups.
+        aggregate: `mean` is the mean of numbers and dates, the median category of an ordinal
+            and the category of least total distance of a nominal. `median` and `mode` apply
+            to numbers as well. `medoid` takes all columns from the record that is nearest to
+            the group's centroid, ties to the first.
+        integers: keep whole numbers whole, rounding half to even; means are then only kept
+            up to rounding.
+    """
+    if aggregate is Aggregate.MEDOID:
+        chosen = medoids(table.matrix(columns), partition)[partition.labels]
+        frame = table.frame.with_columns(table.frame.select(columns)[chosen])
+        return replace(table, frame=frame)
+    for name in columns:
+        kind = table.schema[name].kind
+        if kind is Kind.NOMINAL or (kind is Kind.ORDINAL and aggregate is Aggregate.MODE):
+            edges = None if aggregate is Aggregate.MODE else leaf_edges(table, name)
+            central = central_category(table.codes(name), partition, edges)
+            table = table.with_codes(name, central[partition.labels])
+        elif kind is Kind.ORDINAL:
+            codes = table.codes(name).astype(np.float64)
+            codes[codes < 0] = np.nan
+            middle = medians(codes, partition, lower=True)
+            ranks = np.where(np.isnan(middle), -1.0, middle).astype(np.int64)
+            table = table.with_codes(name, ranks[partition.labels])
+        else:
+            centre = _NUMERIC[aggregate](table.numbers(name), partition)
+            table = table.with_numbers(name, centre[partition.labels], integers=integers)
+    return table
+
+
+def generalise(table: Table, columns: Sequence[str], partition: Partition) -> Table:
+    """Replace the values of some columns by what covers their group, written as text.
+
+    A group in which all cells are equal keeps them. Otherwise numbers, dates and ordinals
+    become "[low, high]", a nominal the lowest node of its taxonomy above all members, or the
+    set "{a, b}" without one. A group in which some cells are missing becomes "*".
+    """
+    frame = table.frame
+    for name in columns:
+        frame = frame.with_columns(_cover(table, name, partition).alias(name))
+    return replace(table, frame=frame)
+
+
+def name_buckets(table: Table, name: str, partition: Partition) -> Table:
+    """Replace a column's values by what names their bucket.
+
+    Numbers, dates and ordinals become "[low, high]", the least and the largest value of the
+    bucket. Of a nominal's taxonomy the largest branches are named that lie in the bucket
+    with all their leaves that occur, "{South, Lille}"; without a taxonomy the categories. A single
+    value or branch is written as it is, and "or missing" is added where the bucket holds missing
+    cells too. A column in which every bucket is one value is left as it is. Buckets that share no
+    value read differently.
+    """
+    cells = pl.DataFrame({"bucket": partition.labels, "cell": table.frame[name]})
+    held = (
+        cells.group_by("bucket")
+        .agg(
+            pl.col("cell").min().alias("low"),
+            pl.col("cell").max().alias("high"),
+            pl.col("cell").null_count().alias("gone"),
+            pl.col("cell").n_unique().alias("distinct"),
+        )
+        .sort("bucket")
+    )
+    if held["distinct"].max() == 1:
+        return table
+    wide = held.select(pl.format("[{}, {}]", "low", "high")).to_series()
+    if table.schema[name].kind is Kind.NOMINAL:
+        wide = pl.Series(_named(table, name, partition), dtype=pl.String)
+    one = pl.when(pl.col("low") == pl.col("high")).then(pl.col("low").cast(pl.String))
+    present = pl.when(pl.col("low").is_null()).then(None).otherwise(one.otherwise(wide))
+    missing = pl.when(pl.col("gone") > 0).then(pl.lit(" or missing")).otherwise(pl.lit(""))
+    text = held.select(present + missing).to_series()
+    frame = table.frame.with_columns(text[partition.labels].alias(name))
+    return replace(table, frame=frame)
+
+
+def _named(table: Table, name: str, partition: Partition) -> list[str]:
+    """Name each bucket of a nominal by its largest whole branches, or by its categories."""
+    taxonomy, levels = table.schema[name].taxonomy, table.levels(name)
+    codes = table.codes(name)
+    pairs = np.unique(np.column_stack((partition.labels, codes))[codes >= 0], axis=0).tolist()
+    held: list[list[str]] = [[] for _ in range(len(partition))]
+    for bucket, code in pairs:
+        held[bucket].append(levels[code])
+    if taxonomy is None:
+        return ["{" + ", ".join(some) + "}" for some in held]
+    below: dict[str, set[str]] = {}
+    paths = {path[0]: path for path in taxonomy.paths}
+    for leaf in {levels[code] for _, code in pairs}:
+        for node in paths[leaf]:
+            below.setdefault(node, set()).add(leaf)
+    texts = []
+    for some in held:
+        # From the root down, the first node with nothing beside the bucket.
+        tops = [next(n for n in paths[v][::-1] if below[n] <= set(some)) for v in some]
+        nodes = list(dict.fromkeys(tops))
+        texts.append(nodes[0] if len(nodes) == 1 else "{" + ", ".join(nodes) + "}")
+    return texts
+
+
+def _cover(table: Table, name: str, partition: Partition) -> pl.Series:
+    """One text a record: what covers the cells of its group."""
+    column = table.schema[name]
+    cells = pl.DataFrame({"group": partition.labels, "cell": table.frame[name]})
+    groups = cells.group_by("group").agg(
+        pl.col("cell").min().alias("low"),
+        pl.col("cell").max().alias("high"),
+        pl.col("cell").null_count().alias("gone"),
+        pl.col("cell").n_unique().alias("distinct"),
+    )
+    low, high = (groups[side].cast(pl.String) for side in ("low", "high"))
+    if column.kind is Kind.NOMINAL:
+        wide = _covers(column.taxonomy, cells, groups["group"])
+    else:
+        wide = "[" + low + ", " + high + "]"
+    text = pl.DataFrame({"low": low, "wide": wide}).with_columns(groups["distinct"], groups["gone"])
+    written = text.select(
+        pl.when((pl.col("gone") > 0) & (pl.col("distinct") > 1))
+        .then(pl.lit("*"))
+        .when(pl.col("distinct") == 1)
+        .then(pl.col("low"))
+        .otherwise(pl.col("wide"))
+    ).to_series()
+    place = np.empty(len(partition), dtype=np.int64)
+    place[groups["group"].to_numpy()] = np.arange(groups.height)
+    return written[place[partition.labels]]
+
+
+def _covers(taxonomy: Taxonomy | None, cells: pl.DataFrame, groups: pl.Series) -> pl.Series:
+    """What covers the categories of each group; many groups hold the same ones."""
+    inside = cells.group_by("group").agg(pl.col("cell").unique().sort())
+    held = dict(zip(inside["group"], map(tuple, inside["cell"].to_list()), strict=True))
+    cover = {some: _above(taxonomy, some) for some in set(held.values())}
+    return pl.Series([cover[held[group]] for group in groups], dtype=pl.String)
+
+
+def _above(taxonomy: Taxonomy | None, held: Sequence[str | None]) -> str:
+    """The lowest node above some leaves, or their set where there is no tree."""
+    present = [value for value in held if value is not None]
+    if taxonomy is None:
+        return "{" + ", ".join(present) + "}"
+    paths = {path[0]: path for path in taxonomy.paths}
+    first, *others = (paths[value] for value in present) if present else ((taxonomy.root,),)
+    return next(node for node in first if all(node in other for other in others))
+
+
+def means(values: Floats, partition: Partition) -> Floats:
+    """Mean of the present members of each group; NaN where half or more are missing."""
+    gone = np.isnan(values)
+    size = len(partition)
+    total = np.bincount(partition.labels, np.where(gone, 0.0, values), minlength=size)
+    if not gone.any():
+        return total / partition.sizes
+    count = np.bincount(partition.labels[~gone], minlength=size)
+    return np.where(2 * count > partition.sizes, total / np.maximum(count, 1), np.nan)
+
+
+def medians(values: Floats, partition: Partition, *, lower: bool = False) -> Floats:
+    """Median of the present members of each group; of two middle values their mean.
+
+    With `lower`, the lower of the two middle values is taken, so that an ordinal's median is
+    a category.
+    """
+    ordered, starts, count = _sorted_by_group(values, partition)
+    low = ordered[starts + np.maximum(count - 1, 0) // 2]
+    middle = low if lower else (low + ordered[starts + np.maximum(count, 1) // 2]) / 2
+    return np.where(2 * count > partition.sizes, middle, np.nan)
+
+
+def modes(values: Floats, partition: Partition) -> Floats:
+    """Most frequent present value of each group; of several the smallest."""
+    ordered, _, count = _sorted_by_group(values, partition)
+    labels = np.sort(partition.labels)
+    present = ~np.isnan(ordered)
+    kept, groups = ordered[present], labels[present]
+    first = np.ones(kept.size, dtype=bool)
+    first[1:] = (kept[1:] != kept[:-1]) | (groups[1:] != groups[:-1])
+    run = np.flatnonzero(first)
+    length = np.diff(np.append(run, kept.size))
+    # Runs by group, longest first; a stable sort keeps smaller values ahead.
+    best = np.lexsort((-length, groups[run]))
+    leading = best[np.unique(groups[run][best], return_index=True)[1]]
+    result = np.full(len(partition), np.nan)
+    result[groups[run[leading]]] = kept[run[leading]]
+    return np.where(2 * count > partition.sizes, result, np.nan)
+
+
+def central_category(codes: Integers, partition: Partition, edges: Integers | None) -> Integers:
+    """Category of least total distance to its group; ties to the lowest code.
+
+    With s members in the group, c_e of them below edge e, a category's total path length to
+    the members is a constant plus the sum of s - 2 c_e over the edges above it. Without
+    edges, the most frequent category. Only categories that occur in the group compete.
+    Cost O(n times depth).
+
+    Args:
+        codes: positions in the levels, -1 where missing.
+        partition: the groups.
+        edges: edges between each level and the root, padded with -1.
+    """
+    present = codes >= 0
+    labels, kept = partition.labels[present], codes[present]
+    size = np.bincount(labels, minlength=len(partition))
+    if edges is None:
+        edges = np.arange(codes.max(initial=-1) + 1)[:, None]
+    number = int(edges.max(initial=-1)) + 1
+    score = np.zeros(kept.size)
+    for step in range(edges.shape[1]):
+        edge = edges[kept, step]
+        on = edge >= 0
+        key = labels[on] * number + edge[on]
+        _, place, below = np.unique(key, return_inverse=True, return_counts=True)
+        score[on] += size[labels[on]] - 2 * below[place]
+    order = np.lexsort((kept, score, labels))
+    groups, first = np.unique(labels[order], return_index=True)
+    result = np.full(len(partition), -1, dtype=np.int64)
+    result[groups] = kept[order[first]]
+    result[2 * size <= partition.sizes] = -1
+    return result
+
+
+def medoids(X: Floats, partition: Partition) -> Integers:
+    """Record of each group that is nearest to the group's centroid, ties to the first.
+
+    It is the member of least total squared distance to the others.
+    """
+    centroids = np.column_stack([means(column, partition) for column in X.T])
+    distance = ((X - centroids[partition.labels]) ** 2).sum(axis=1)
+    order = np.lexsort((distance, partition.labels))
+    starts = np.cumsum(partition.sizes) - partition.sizes
+    nearest: Integers = order[starts]
+    return nearest
+
+
+def _sorted_by_group(values: Floats, partition: Partition) -> tuple[Floats, Integers, Integers]:
+    """Values sorted within groups, missing last; where groups start; how many are present."""
+    ordered = values[np.lexsort((values, partition.labels))]
+    starts = np.cumsum(partition.sizes) - partition.sizes
+    present = ~np.isnan(values)
+    count = np.bincount(partition.labels[present], minlength=len(partition))
+    return ordered, starts, count
+
+
+_NUMERIC = {Aggregate.MEAN: means, Aggregate.MEDIAN: medians, Aggregate.MODE: modes}

@@ -1,0 +1,284 @@
+"""What the methods share that group the quasi-identifiers and protect each confidential cell.
+
+Groups of at least k records form from the quasi-identifiers alone, by MDAV or Mondrian, and records
+of a group share every quasi-identifier: k-anonymity, as in `grouping`. Each confidential cell then
+passes through a random function Z of its own, at a price for each record: domingoferrer2015,
+Section 4.
+
+Proof of epsilon for the confidential columns. Take two tables that differ in the confidential
+values of one record. Rows are put in order by the quasi-identifiers, equal ones by the order of the
+file; groups form from these alone, and so does what is released for them: all the same in both
+tables. The confidential cells of every other record go through the same Z. The changed record's m
+cells are m draws, each at epsilon / m, and cost epsilon together. Shuffling rows at random and
+clamping noisy numbers to their bounds is post-processing.
+
+So nothing that follows confidential values may touch the groups: not steering by l or t, not
+suppressing a record for its confidential value, and not stopping a release because its
+confidential values do not look as required. A requirement of l-diversity or t-closeness is refused.
+
+Stochastic t-closeness follows from the class sizes and the price of a record
+(`models.t_from_epsilon`): with N rows t = k/N + (1 - k/N) exp(epsilon), since no class has fewer
+than k; where N < 2k there is one class, and t = 1. Before N is known, exp(epsilon) is a bound.
+It is a statement about Z, and no check: the shares in a released class are one draw.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from shoal.core import (
+    KNOWN_COLUMNS,
+    Claim,
+    DifferentialPrivacy,
+    KAnonymity,
+    LDiversity,
+    Neighbours,
+    Partition,
+    Role,
+    Schema,
+    Status,
+    StochasticTCloseness,
+    TCloseness,
+)
+from shoal.errors import InputError
+from shoal.io.table import Table
+from shoal.methods._shared import noisy_microaggregation
+from shoal.methods._shared.encoding import places
+from shoal.methods._shared.microaggregation import Grouping, of_persons, one_row
+from shoal.methods._shared.recode import recode
+from shoal.methods.method import Setting, Tools
+from shoal.partition import mdav, mondrian
+from shoal.policy.spec import Epsilon, choice
+from shoal.privacy_models import t_from_epsilon
+
+SOURCE = (
+    "Domingo-Ferrer and Soria-Comas, From t-closeness to differential privacy and vice versa in "
+    "data anonymization, Knowledge-Based Systems 74 (2015)"
+)
+ONE_DRAW = (
+    "all that an attacker sees of a person's confidential values is a draw from the person's class"
+)
+_LARGEST = 700
+"""Beyond this epsilon exp(epsilon) is no float, and closeness would say nothing."""
+
+
+class Groups(StrEnum):
+    """How groups form."""
+
+    MDAV = "mdav"
+    MONDRIAN = "mondrian"
+
+
+class RecordWise(Grouping):
+    """Parameters of the methods that group quasi-identifiers and protect confidential cells."""
+
+    epsilon: Epsilon = Field(
+        description="Privacy budget of a record's confidential values, all of them together."
+    )
+    partition: Annotated[Groups, choice(Groups)] = Field(
+        Groups.MDAV, description="How quasi-identifiers are grouped: mdav or mondrian."
+    )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Under which reading a record costs epsilon.
+
+    Attributes:
+        assumes: beyond what all readings assume.
+    """
+
+    status: Status
+    basis: str
+    assumes: tuple[str, ...] = ()
+
+
+def keys(schema: Schema) -> tuple[str, ...]:
+    """The quasi-identifiers, which make the groups."""
+    return schema.with_role(Role.QUASI_IDENTIFIER)
+
+
+def confidential(schema: Schema) -> tuple[str, ...]:
+    """The confidential columns, which are protected cell by cell."""
+    return schema.with_role(Role.CONFIDENTIAL)
+
+
+def columns(schema: Schema) -> tuple[str, ...]:
+    """What is protected: both, in the order of the policy."""
+    chosen = {*keys(schema), *confidential(schema)}
+    return tuple(name for name in schema.names if name in chosen)
+
+
+def refuse(setting: Setting[RecordWise], method: str) -> None:
+    """Refuse what would let groups follow confidential values, or let a column bypass Z."""
+    schema = setting.schema
+    if not keys(schema):
+        raise InputError(
+            f"Method '{method}' forms groups from quasi-identifiers, and the policy has none."
+        )
+    if not confidential(schema):
+        raise InputError(
+            f"Method '{method}' protects the cells of confidential columns, and the policy has "
+            "none. Give a column that role, or use mdav or mondrian."
+        )
+    if set(setting.columns) != set(columns(schema)):
+        raise InputError(
+            f"[protect], columns: method '{method}' groups every quasi-identifier and protects "
+            "every confidential column, by their roles. Leave 'columns' out, and change roles."
+        )
+    for name in schema.released:
+        if name not in setting.columns and not schema[name].public:
+            raise InputError(
+                f"Column '{name}' would bypass the noise. Make it a quasi-identifier, "
+                "confidential or an identifier, or declare it with public = true if everybody "
+                "knows it."
+            )
+    for name in confidential(schema):
+        noisy_microaggregation.check_domain(schema[name])
+    for guarantee in setting.required:
+        if isinstance(guarantee, LDiversity | TCloseness):
+            raise InputError(
+                f"[require], {guarantee.name}: groups that were steered by confidential values, "
+                "or a release that was stopped because of them, would tell about these values "
+                f"outside the noise of '{method}'. Drop the requirement; mondrian can meet it "
+                "without noise."
+            )
+
+
+def group(table: Table, setting: Setting[RecordWise], tools: Tools) -> Partition:
+    """Group the records by their quasi-identifiers alone."""
+    names, k = keys(setting.schema), setting.parameters.k
+    if setting.parameters.partition is Groups.MDAV:
+        return mdav(table.matrix(names), k, progress=tools.progress)
+    tools.progress("cutting space", 0, 1)
+    X, borders = places(table, names)
+    return mondrian(X, k, borders=borders)
+
+
+def centred(table: Table, setting: Setting[RecordWise], partition: Partition) -> Table:
+    """Give every group one value in every quasi-identifier."""
+    parameters = setting.parameters
+    return recode(
+        table,
+        keys(setting.schema),
+        partition,
+        aggregate=parameters.aggregate,
+        integers=parameters.integers,
+    )
+
+
+def price(setting: Setting[RecordWise]) -> Fraction:
+    """What each confidential column of a record may cost."""
+    return Fraction(setting.parameters.epsilon) / len(confidential(setting.schema))
+
+
+def alone(table: Table) -> Partition:
+    """Every record by itself."""
+    return Partition(np.arange(len(table)))
+
+
+def claims(setting: Setting[RecordWise], readings: Sequence[Reading]) -> tuple[Claim, ...]:
+    """Claim k-anonymity, the price of a record by each reading, and stochastic t-closeness.
+
+    The first reading is the one that stochastic t-closeness rests on.
+    """
+    k_anonymity = Claim(
+        guarantee=KAnonymity(setting.parameters.k, keys(setting.schema)),
+        status=of_persons(setting.schema),
+        basis="by construction: groups of at least k records share every quasi-identifier",
+        assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
+        source=SOURCE,
+        release_form=setting.release_form,
+    )
+    spoken = [_weakened(setting, reading) for reading in readings]
+    prices = [_price_claim(setting, reading) for reading in spoken]
+    return (k_anonymity, *prices, *_closeness(setting, spoken[0]))
+
+
+def _weakened(setting: Setting[RecordWise], reading: Reading) -> Reading:
+    """Categories that were copied from the data make a proof conditional."""
+    schema = setting.schema
+    observed = [name for name in confidential(schema) if schema[name].observed]
+    if not observed or reading.status is Status.REFUTED:
+        return reading
+    given = f"the categories of {', '.join(observed)}, copied from the data, are public"
+    return Reading(Status.CONDITIONAL, reading.basis, (*reading.assumes, given))
+
+
+def _price_claim(setting: Setting[RecordWise], reading: Reading) -> Claim:
+    schema = setting.schema
+    public = [name for name in schema.released if name not in setting.columns]
+    shown = (f"the public columns {', '.join(public)}",) if public else ()
+    return Claim(
+        guarantee=DifferentialPrivacy(
+            epsilon=Fraction(setting.parameters.epsilon),
+            neighbours=Neighbours.CHANGE_ONE,
+            protects=confidential(schema),
+            invariants=(
+                "the number of rows",
+                f"the quasi-identifiers of every row: {', '.join(keys(schema))}",
+                *shown,
+                "who is in the table",
+            ),
+            unit="row" if schema.persons is None else "person",
+        ),
+        status=reading.status,
+        basis=reading.basis,
+        assumes=(*one_row(schema), noisy_microaggregation.FILE_ORDER, *reading.assumes),
+        source=f"{noisy_microaggregation.OURS}; after {SOURCE}, Section 4",
+        release_form=setting.release_form,
+    )
+
+
+def _closeness(setting: Setting[RecordWise], reading: Reading) -> tuple[Claim, ...]:
+    epsilon = float(setting.parameters.epsilon)
+    if epsilon > _LARGEST:
+        return ()
+    claim = Claim(
+        guarantee=StochasticTCloseness(
+            least_t(epsilon, setting.parameters.k, setting.rows),
+            confidential(setting.schema),
+            keys(setting.schema),
+        ),
+        status=of_persons(setting.schema, reading.status),
+        basis="Proposition 1, with N - |E| as in its proof: a record costs epsilon, and no class "
+        "has fewer than k records"
+        + ("" if setting.rows else "; the bound exp(epsilon), until the number of rows is known"),
+        assumes=(*one_row(setting.schema), ONE_DRAW, *reading.assumes),
+        source=f"{SOURCE}, Proposition 1",
+        release_form=setting.release_form,
+    )
+    return (claim,)
+
+
+def least_t(epsilon: float, k: int, rows: int | None) -> float:
+    """The t of stochastic t-closeness for classes of at least k of so many rows.
+
+    >>> round(least_t(1.0, 3, 10), 4), least_t(1.0, 3, 5)
+    (2.2028, 1.0)
+    """
+    if rows is None:
+        return math.exp(epsilon)
+    return t_from_epsilon(epsilon, [rows] if rows < 2 * k else [k, rows - k])
+
+
+def not_claimed(setting: Setting[RecordWise]) -> tuple[str, ...]:
+    """Say what the claims leave open."""
+    schema = setting.schema
+    public = [name for name in schema.released if name not in setting.columns]
+    shown = f" {', '.join(public)}: released as they are, being public." if public else ""
+    differential = (
+        f"Differential privacy of {', '.join(keys(schema))} is not promised: they are grouped, "
+        f"and who is in the table is not hidden.{shown}"
+    )
+    closeness = (
+        "t-closeness of the released table is not promised, only of the distribution that its "
+        "confidential values were drawn from."
+    )
+    return differential, closeness

@@ -1,0 +1,236 @@
+"""Columns as whole numbers on public axes, and back: what private spatial trees cut.
+
+A column becomes cells 0, 1, ..., count - 1 by a function of one cell and the policy alone:
+
+    categories    one cell each, in the public order: the declared one, or that of the taxonomy's
+                  branches
+    dates         one cell a day
+    numbers       multiples of the declared `step`, one cell each; without a step the units of a
+                  grid of 2^20 steps between the bounds, rounded to the nearest
+
+A `top` or `bottom` code narrows the axis. Whole numbers stay whole only if the policy declares a
+step: the type of the file's numbers is not public.
+
+Methods that follow a column's public `transform` take grids of 2^20 units on that scale, and so do
+columns with more multiples of the step than that; on the way back numbers are rounded to the step.
+
+Where the policy says `keep_missing`, and the method can bear it, a missing cell is one more cell at
+the end of the axis, as public as the others.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Column, Kind
+from shoal.errors import InternalError
+from shoal.io.decomposition_table import level_order
+from shoal.io.table import Table
+from shoal.mechanism.fixed_point import Grid
+from shoal.mechanism.skewed_grid import Scale
+from shoal.mechanism.spatial_trees import Axis
+from shoal.partition import taxonomy_order
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MISSING = "missing"
+_EPOCH = date(1970, 1, 1)
+_MOST_MULTIPLES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """A column's public axis.
+
+    Attributes:
+        count: number of cells.
+        first: of the first cell, its day, its multiple of the step, or its rank.
+        step: between cells, for numbers with a declared one.
+        grid: for numbers without, and for those on a scale of their own.
+        order: for categories, positions of the levels, first place first.
+        heights: for a taxonomy, the heights of the borders between cells.
+        gap: the last cell stands for a missing one.
+    """
+
+    column: Column
+    count: int
+    first: int = 0
+    step: Fraction | None = None
+    grid: Grid | Scale | None = None
+    order: Integers | None = None
+    heights: Integers | None = None
+    gap: bool = False
+
+    @property
+    def present(self) -> int:
+        """Number of cells that are values."""
+        return self.count - self.gap
+
+    @property
+    def axis(self) -> Axis:
+        """What the mechanism sees."""
+        return Axis(self.count, self.heights)
+
+    def cells(self, table: Table) -> Integers:
+        """The column as cells, each record by itself."""
+        name = self.column.name
+        if self.order is not None:
+            codes = table.codes(name)
+            gone = codes < 0
+            places = np.argsort(self.order)[codes]
+        else:
+            numbers = table.numbers(name)
+            gone = np.isnan(numbers)
+            if self.gap:
+                numbers = np.where(gone, 0.0, numbers)
+            if self.grid is not None:
+                places = self.grid.encode(numbers)
+            else:
+                if self.step is not None:
+                    numbers = numbers * self.step.denominator / self.step.numerator
+                places = np.rint(numbers).astype(np.int64)
+        cells = np.clip(places - self.first, 0, self.present - 1)
+        return np.where(gone, self.present, cells) if self.gap else cells
+
+    def put(self, table: Table, cells: Integers | Floats) -> Table:
+        """The table with other cells in this column."""
+        name = self.column.name
+        gone = self.gap & (np.rint(cells) >= self.present)
+        cells = np.where(gone, 0, cells)
+        if self.order is not None:
+            places = np.asarray(cells, dtype=np.int64) + self.first
+            return table.with_codes(name, np.where(gone, -1, self.order[places]))
+        return table.with_numbers(name, np.where(gone, np.nan, self.values(cells)))
+
+    def values(self, cells: Integers | Floats) -> Floats:
+        """Numbers, days or ranks of cells."""
+        if self.grid is not None:
+            numbers = self._on_grid(cells)
+            if self.step is None:
+                return numbers
+            first, last = _multiples(Fraction(self.grid.low), Fraction(self.grid.high), self.step)
+            numerator, denominator = self.step.numerator, float(self.step.denominator)
+            multiples = np.rint(numbers * denominator / numerator)
+            return np.clip(multiples, first, last) * numerator / denominator
+        if self.step is not None:
+            return (self.first + cells) * float(self.step.numerator) / self.step.denominator
+        return (self.first + cells).astype(np.float64)
+
+    def _on_grid(self, cells: Integers | Floats) -> Floats:
+        grid = cast("Grid | Scale", self.grid)
+        return np.clip(grid.decode(cells), float(grid.low), float(grid.high))
+
+    def ends(self, lower: Integers, upper: Integers) -> tuple[Floats, Floats]:
+        """Boxes of cells as boxes of places, the upper end not included."""
+        last = self.values(upper)
+        if self.grid is not None:  # so that the upper bound itself lies in the last box
+            last[upper == self.count] = np.nextafter(float(self.grid.high), np.inf)
+        return self.values(lower), last
+
+    def text(self, lower: int, upper: int) -> str:
+        """Cells as a text: a category, a day or number, or a range of them."""
+        if self.gap and upper == self.count:
+            if lower == self.present:
+                return MISSING
+            return f"{self.text(lower, self.present)} or {MISSING}"
+        if self.order is not None:
+            levels = cast("tuple[str, ...]", self.column.levels)
+            return levels[int(self.order[lower + self.first])]
+        cells = np.array([lower, min(upper, self.present - 1)])
+        start, end = self.values(cells) if self.grid is None else self._on_grid(cells)
+        if self.column.kind is Kind.DATE:
+            one, other = (str(_EPOCH + timedelta(days=int(days))) for days in (start, end))
+        else:
+            one, other = (f"{number:.15g}" for number in (start, end))
+        if upper == lower + 1 and self.grid is None:
+            return one
+        return f"[{one}, {other}{']' if upper == self.present else ')'}"
+
+
+def places(column: Column, *, scaled: bool = False, gaps: bool = False) -> Places:
+    """The public axis of a column that has bounds or levels.
+
+    Args:
+        column: what the policy says of it.
+        scaled: follow its transform.
+        gaps: a missing cell is one more cell, if the policy says so.
+    """
+    axis = _places(column, scaled=scaled)
+    if not (gaps and column.keep_missing):
+        return axis
+    heights = axis.heights
+    if heights is not None:
+        heights = np.append(heights, heights.max(initial=0))
+    return replace(axis, count=axis.count + 1, heights=heights, gap=True)
+
+
+def _places(column: Column, *, scaled: bool) -> Places:
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        return _ranks(column)
+    low, high = (_limit(column, bound) for bound in cast("tuple[Any, Any]", column.bounds))
+    if column.kind is Kind.DATE:
+        return Places(column, int(high - low) + 1, int(low))
+    step = Fraction(column.step) if column.step else None
+    first, last = (0, _MOST_MULTIPLES) if step is None else _multiples(low, high, step)
+    if scaled and low < high and (column.transform or last - first > _MOST_MULTIPLES):
+        scale = Scale(low, high, column.transform)
+        return Places(column, scale.steps + 1, step=step, grid=scale)
+    if step is not None:
+        return Places(column, last - first + 1, first, step)
+    if low >= high:  # top and bottom leave one number
+        return Places(column, 1, int(low != 0), low or Fraction(1))
+    grid = Grid(low, high)
+    return Places(column, grid.steps + 1, grid=grid)
+
+
+def redrawn(table: Table, columns: Sequence[tuple[Places, Integers | Floats]]) -> Table:
+    """A table of drawn rows, of which nothing but the columns' names and types is old.
+
+    Args:
+        table: the original.
+        columns: every column of it, with the new cells; whole ones, but on a grid.
+    """
+    made = table.take(np.zeros(len(columns[0][1]), dtype=np.int64))
+    for axis, cells in columns:
+        made = axis.put(made, cells)
+    if {axis.column.name for axis, _ in columns} != set(table.schema.names):
+        raise InternalError("A column of the original would stand beside drawn rows.")
+    return made
+
+
+def _multiples(low: Fraction, high: Fraction, step: Fraction) -> tuple[int, int]:
+    """The first and the last multiple of a step within the bounds, or the nearest if none is."""
+    first, last = ceil(low / step), floor(high / step)
+    return (first, last) if first <= last else (round(low / step),) * 2
+
+
+def _limit(column: Column, bound: Decimal | date) -> Fraction:
+    """A bound as a number, after coding of bottom and top."""
+    number = _number(bound)
+    if column.bottom is not None:
+        number = max(number, _number(column.bottom))
+    return number if column.top is None else min(number, _number(column.top))
+
+
+def _number(value: Any) -> Fraction:
+    return Fraction((value - _EPOCH).days if isinstance(value, date) else value)
+
+
+def _ranks(column: Column) -> Places:
+    levels = cast("tuple[str, ...]", column.levels)
+    order = level_order(column, levels)
+    if column.taxonomy is not None and len(levels) > 1:
+        return Places(
+            column, len(levels), order=order, heights=taxonomy_order(column.taxonomy.edges())[1]
+        )
+    first = levels.index(str(column.bottom)) if column.bottom is not None else 0
+    last = levels.index(str(column.top)) if column.top is not None else len(levels) - 1
+    return Places(column, last - first + 1, first, order=order)

@@ -1,0 +1,129 @@
+"""Public strata: each is learnt by itself, with the whole of epsilon.
+
+The policy names a public column of categories (`strata`). Records of a stratum make a table of
+their own, and a mechanism is run on each.
+
+Theorem (McSherry 2009, Theorem 4). Let each run cost epsilon for neighbours of its own table. If a
+record that changes keeps its stratum, all runs together cost epsilon: two neighbours differ in the
+records of one stratum, and all other outputs have the same law. The same holds for a record that
+comes or goes, since it does so in one stratum.
+
+A person with exactly r rows may have them in several strata, r_s of them in stratum s. If a run
+costs e for one record, these cost sum r_s e = r e together (`shoal.methods._shared.contributions`),
+which is what each stratum's entries state once they are restated for a person: the dearest part is
+the price.
+
+Rows that are left out. Which row of a person stays follows from its protected cells too. So a
+person's one row may change its stratum with them, and where sizes of strata are released exactly,
+`max_rows` is refused. For add-remove they are not, and a person comes or goes in one stratum.
+
+What that asks for. For change-one neighbours the sizes of strata are invariants, as the number of
+rows is: they are released exactly. A stratum without records has no rows. For add-remove each
+stratum's number of rows is measured with noise, and so that no stratum is found by its absence,
+every declared category has rows.
+
+References:
+    McSherry, "Privacy integrated queries", SIGMOD 2009. doi:10.1145/1559845.1559850
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Kind, Schema, Spending
+from shoal.errors import InputError
+from shoal.io.table import Table
+from shoal.methods._shared import contributions
+from shoal.methods.method import Setting
+
+Integers = NDArray[np.int64]
+
+TINY = 50
+"""Records of a stratum below which a reader is warned."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """The records of one category of the public column."""
+
+    name: str
+    code: int
+    members: Integers
+
+
+def refuse(setting: Setting[Any], name: str) -> None:
+    """Refuse a column that is no public division of the records."""
+    schema = setting.schema
+    if name not in schema.released:
+        raise InputError(f"[protect], strata: no released column named '{name}'.")
+    column = schema[name]
+    if name in setting.columns or not column.public:
+        raise InputError(
+            f"[protect], strata: expected a column with public = true, found '{name}', which is "
+            "protected. Sizes of strata are published as they are."
+        )
+    if column.kind not in {Kind.ORDINAL, Kind.NOMINAL} or column.levels is None:
+        raise InputError(
+            f"[protect], strata: expected a column with categories or a taxonomy, found '{name}'."
+        )
+    stated = schema.persons
+    if stated is None or not stated.dropped:
+        return
+    if stated.most > 1 or contributions.rows_are_public(setting):
+        raise InputError(
+            "[protect], strata: the rows of a person may lie in several strata, and which of them "
+            "stay is not public. State exact_rows in place of max_rows, or drop strata."
+        )
+
+
+def divided(table: Table, setting: Setting[Any], name: str) -> list[Stratum]:
+    """The strata, in the order of the categories; the empty ones only if sizes are hidden."""
+    codes = table.codes(name)
+    lacking = int((codes < 0).sum())
+    if lacking:
+        raise InputError(
+            f"Column '{name}' makes the strata; {lacking:,} rows lack it. Leave them out, or state "
+            "a category for them."
+        )
+    levels = cast("tuple[str, ...]", setting.schema[name].levels)
+    found = [Stratum(level, c, np.flatnonzero(codes == c)) for c, level in enumerate(levels)]
+    if contributions.rows_are_public(setting):
+        found = [stratum for stratum in found if stratum.members.size]
+    return found
+
+
+def side_by_side(spendings: Iterable[Spending], name: str, stratum: str) -> tuple[Spending, ...]:
+    """Entries of one stratum, as the ledger composes them with those of the others."""
+    return tuple(
+        replace(entry, parallel=f"strata of {name}", part=stratum, fixed=True)
+        for entry in spendings
+    )
+
+
+def invariants(setting: Setting[Any], name: str | None) -> tuple[str, ...]:
+    """What is published exactly because of the strata."""
+    if name is None or not contributions.rows_are_public(setting):
+        return ()
+    return (f"the number of rows in each stratum of {name}",)
+
+
+def assumes(name: str | None) -> tuple[str, ...]:
+    """What neighbours are, once there are strata."""
+    return () if name is None else (f"{name} is public, and a record keeps its stratum",)
+
+
+def notes(schema: Schema, name: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """Say which strata have no rows, and in which a record is much of every count."""
+    levels = cast("tuple[str, ...]", schema[name].levels)
+    told = [f"Each stratum of {name} was learnt by itself, with the whole of epsilon."]
+    empty = [level for level in levels if level not in sizes]
+    tiny = [level for level, size in sizes.items() if size < TINY]
+    if empty:
+        told.append(f"Strata without rows: {', '.join(empty)}.")
+    if tiny:
+        told.append(f"Strata of fewer than {TINY} rows, of which little survives: "
+                    f"{', '.join(tiny)}.")  # fmt: skip
+    return tuple(told)

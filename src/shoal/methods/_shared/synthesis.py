@@ -1,0 +1,366 @@
+"""What the methods share that learn a noisy model of all columns and draw rows from it.
+
+Every released column becomes whole codes on a public axis
+(`shoal.methods._shared.spatial_encoding`): a category, a day, a multiple of the declared `step`, or
+one of 2^20 steps between the bounds, on the scale that the policy's `transform` names. A mechanism
+(`privtree`, `copula`, `maxent`) measures the codes with noise and draws as many rows as there are
+records; the proof stands beside each of them. What follows is post-processing: codes become values
+again, rare combinations are merged on request (`min_cell`), and the noisy answers are published
+beside the rows, since they are paid for.
+
+The mechanisms are proved for change-one neighbours, and use the number of rows throughout. Where it
+is not public, because a record comes or goes or a person may have several rows, it is measured
+first, and the table brought to the noisy number (`shoal.methods._shared.contributions`). Public
+strata are learnt one by one (`shoal.methods._shared.strata`). A missing cell is a value of its own
+where the policy says `keep_missing`, and else a public constant.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from shoal.core import Claim, Kind, ReleaseForm, Role, Spending, Status
+from shoal.errors import InputError, InternalError
+from shoal.io.table import Table
+from shoal.mechanism.records import Columns
+from shoal.mechanism.records import Held as HeldColumns
+from shoal.methods._distributed.rows import Coded, Counted, Held, Spread
+from shoal.methods._shared import contributions, noisy_microaggregation, strata
+from shoal.methods._shared.measurements import stacked, tabulated
+from shoal.methods._shared.merge_rare import merged
+from shoal.methods._shared.noisy_microaggregation import Priced
+from shoal.methods._shared.spatial_encoding import Places, places, redrawn
+from shoal.methods._shared.spatial_trees import masked
+from shoal.methods.method import Method, Setting, Several, Tools
+from shoal.policy.spec import Size
+from shoal.synthesis.auto import warnings
+from shoal.synthesis.domain import Attribute, Drawn
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+COMBINATION = "the combination and its proof are ours, unreviewed"
+PRIVTREE = (
+    "Zhang, Xiao and Xie, PrivTree: a differentially private algorithm for hierarchical "
+    "decompositions, SIGMOD (2016), doi:10.1145/2882903.2882928"
+)
+COPULA = (
+    "Li, Xiong and Jiang, Differentially private synthesization of multi-dimensional data using "
+    "copula functions (DPCopula), EDBT (2014), doi:10.5441/002/edbt.2014.43"
+)
+MARGINALS = (
+    "McKenna, Miklau and Sheldon, Winning the NIST contest (PGM and MST), Journal of Privacy and "
+    "Confidentiality 11 (2021), doi:10.29012/jpc.778, and McKenna, Mullins, Sheldon and Miklau, "
+    "AIM, PVLDB 15 (2022), doi:10.14778/3551793.3551817"
+)
+HIDDEN = (
+    "the number of rows is measured first, and of the records that the mechanism is shown, which "
+    "are as many as the noisy number says, a row that comes or goes changes one"
+)
+COVERS = (
+    "Qardaji, Yang and Li, PriView: practical differentially private release of marginal "
+    "contingency tables, SIGMOD (2014), doi:10.1145/2588555.2588575"
+)
+NOT_A_PERSON = "k-anonymity: rows are drawn, and one may by chance have the values of a person."
+TAILS = "Tails: extreme values, and combinations that few people have, are mostly noise."
+
+
+class Drawing(Priced):
+    """Parameters of every method that draws rows from a noisy model."""
+
+    min_cell: Size | None = Field(
+        None,
+        description="Merge drawn rows until no combination of the quasi-identifiers is rarer.",
+    )
+    strata: str | None = Field(
+        None, description="Public column whose categories are learnt one by one."
+    )
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a mechanism is given: codes, their public descriptions, epsilon."""
+
+    codes: Columns
+    attributes: Sequence[Attribute]
+    epsilon: Fraction
+
+    @property
+    def rows(self) -> int:
+        """The number of records: public, or measured with noise."""
+        return len(self.codes)
+
+
+Draw = Callable[[Task, Setting[Any], Tools], tuple[Drawn, tuple[str, ...]]]
+"""A mechanism with its parameters: the rows, and sentences on how it was run."""
+
+
+def synthetic_method(
+    name: str,
+    summary: str,
+    draw: Draw,
+    *,
+    parameters: type[Drawing],
+    basis: str,
+    source: str,
+    unsupported: Sequence[str],
+    refuse: Callable[[Setting[Any]], None] = lambda _setting: None,
+    refuse_spread: Callable[[Setting[Any]], None] | None = None,
+) -> Method[Any]:
+    """A method that draws rows from a noisy model of all released columns.
+
+    Args:
+        name: as written in the policy.
+        summary: one line.
+        draw: the mechanism.
+        parameters: of the method.
+        basis: of its proof, in a sentence.
+        source: whose idea it is.
+        unsupported: sentences on uses for which the rows are no good.
+        refuse: what this method refuses beside what all do.
+        refuse_spread: what it refuses on Spark; none where the mechanism must see the records.
+    """
+
+    def claims(setting: Setting[Drawing]) -> tuple[Claim, ...]:
+        credit = f"{source}; {COMBINATION}"
+        divided = setting.parameters.strata
+        empty = (contributions.NOT_EMPTY,) if contributions.adds(setting) else ()
+        claim = noisy_microaggregation.privacy_claim(
+            setting,
+            Status.PROVED,
+            basis=basis if contributions.rows_are_public(setting) else f"{HIDDEN}; {basis}",
+            source=credit,
+            assumes=(*empty, *strata.assumes(divided)),
+            invariants=strata.invariants(setting, divided),
+        )
+        return (claim,)
+
+    def refused(setting: Setting[Drawing]) -> None:
+        _refuse(setting)
+        refuse(setting)
+
+    def refused_spread(setting: Setting[Drawing]) -> None:
+        _refuse_spread(setting)
+        if refuse_spread is not None:
+            refuse_spread(setting)
+
+    return Method(
+        name=name,
+        summary=summary,
+        parameters=parameters,
+        forms=(ReleaseForm.SYNTHETIC,),
+        claims=claims,
+        run=lambda table, setting, tools: masked(_run(Held(table), setting, tools, draw)),
+        reference=source,
+        example={"epsilon": 1},
+        not_claimed=lambda setting: (*_not_claimed(setting), *unsupported, TAILS),
+        default_columns=noisy_microaggregation.protected_columns,
+        refuse=refused,
+        noisy=True,
+        scaled=True,
+        several=Several.ANY,
+        gaps=True,
+        sort_by=lambda _setting: (),
+        spread=None
+        if refuse_spread is None
+        else lambda rows, setting, tools: _run(rows, setting, tools, draw),
+        refuse_spread=refused_spread,
+    )
+
+
+def anywhere(_setting: Setting[Any]) -> None:
+    """Refuse nothing: the mechanism only counts."""
+
+
+def _not_claimed(setting: Setting[Drawing]) -> tuple[str, ...]:
+    least = setting.parameters.min_cell
+    if least is None:
+        return (NOT_A_PERSON,)
+    text = (
+        f"k-anonymity: each combination of the quasi-identifiers is there {least} times or more, "
+        "but of drawn rows, which are no persons."
+    )
+    return (text,)
+
+
+def _refuse(setting: Setting[Drawing]) -> None:
+    least, divided = setting.parameters.min_cell, setting.parameters.strata
+    if divided is not None:
+        strata.refuse(setting, divided)
+    noisy_microaggregation.refuse_bare(setting)
+    contributions.refuse_many_rows(setting)
+    noisy_microaggregation.nobody_beside(setting)
+    if least is not None:
+        if divided is not None:
+            raise InputError(
+                "[protect], min_cell: rows of different strata are not merged, so that it cannot "
+                "be had beside strata."
+            )
+        if not setting.schema.with_role(Role.QUASI_IDENTIFIER):
+            raise InputError("[protect], min_cell: expected a quasi-identifier, found none.")
+        if setting.rows is not None and setting.rows < least:
+            raise InputError(
+                f"[protect], min_cell: expected at most the number of rows, {setting.rows:,}, "
+                f"found {least:,}."
+            )
+
+
+def _refuse_spread(setting: Setting[Drawing]) -> None:
+    """Refuse what needs the records themselves, which lie in blocks."""
+    if setting.parameters.strata is not None:
+        raise InputError("[protect], strata: they are not learnt one by one on Spark.")
+    if not contributions.rows_are_public(setting):
+        raise InputError(
+            "[protect], neighbours: on Spark the number of rows is public where rows are drawn. "
+            "Expected change-one, and exact_rows in place of max_rows; or use dp-kdtree or "
+            "dp-quadtree, or stay on one machine."
+        )
+
+
+def _run(rows_in: Counted, setting: Setting[Drawing], tools: Tools, draw: Draw) -> Spread:
+    space = [places(setting.schema[name], scaled=True, gaps=True) for name in setting.columns]
+    encode = partial(_encoded, space=space)
+    learn = partial(_learnt, space=space, setting=setting, tools=tools, draw=draw)
+    if not isinstance(rows_in, Held):
+        learnt = learn(Coded(rows_in, encode))
+    elif setting.parameters.strata is not None:
+        return _stratified(rows_in.template, setting, space, learn)
+    else:
+        learnt = learn(HeldColumns(encode(rows_in.template)))
+    rows = learnt.rows
+    if setting.parameters.min_cell is not None:
+        tools.progress("merging rare rows", 0, 1)
+        rows = _without_rare(space, rows, setting.parameters.min_cell)
+    return Spread(
+        data=redrawn(rows_in.template, list(zip(space, rows, strict=True))),
+        spendings=learnt.spendings,
+        notes=learnt.notes,
+        extras={"measurements": tabulated(learnt.drawn.measurements, space)},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Learnt:
+    """What a mechanism drew for one table, or for one stratum of it."""
+
+    drawn: Drawn
+    rows: list[Integers | Floats]
+    spendings: tuple[Spending, ...]
+    notes: tuple[str, ...]
+
+
+def _learnt(
+    codes: Columns,
+    *,
+    space: Sequence[Places],
+    setting: Setting[Drawing],
+    tools: Tools,
+    draw: Draw,
+) -> _Learnt:
+    """Measure the number of rows if it is not public, and run the mechanism."""
+    attributes = [attribute(axis) for axis in space]
+    epsilon = contributions.row_epsilon(setting)
+    spent: tuple[Spending, ...] = ()
+    told: tuple[str, ...] = ()
+    if not contributions.rows_are_public(setting):
+        total, number = contributions.noisy_number(
+            len(codes),
+            epsilon=epsilon * contributions.SHARE,
+            least=setting.parameters.min_cell or 1,
+            noise=tools.noise,
+        )
+        if not isinstance(codes, HeldColumns):
+            raise InternalError("Records in blocks cannot be brought to a noisy number.")
+        codes = HeldColumns(
+            contributions.fitted(codes.columns, attributes, total=total, noise=tools.noise)
+        )
+        epsilon -= number.epsilon
+        spent = (number,)
+        told = (f"The number of rows was measured with noise of scale {_shown(number.scale)}.",)
+    task = Task(codes, attributes, epsilon)
+    drawn, notes = draw(task, setting, tools)
+    ran = "; ".join(f"{name}: {_shown(value)}" for name, value in drawn.facts.items())
+    warned = warnings(attributes, n=task.rows, epsilon=epsilon)
+    warned = tuple(text for text in warned if text not in notes)
+    return _Learnt(
+        drawn=drawn,
+        rows=[_settled(*pair) for pair in zip(space, drawn.rows, strict=True)],
+        spendings=contributions.restated((*spent, *drawn.spendings), setting),
+        notes=(*told, *notes, f"How it ran: {ran}.", *warned),
+    )
+
+
+def _stratified(
+    table: Table,
+    setting: Setting[Drawing],
+    space: Sequence[Places],
+    learn: Callable[[Columns], _Learnt],
+) -> Spread:
+    """Learn each stratum by itself; rows of all strata together are the release."""
+    name = cast("str", setting.parameters.strata)
+    codes = _encoded(table, space)
+    parts: dict[str, _Learnt] = {}
+    spendings: list[Spending] = []
+    where: list[Integers] = []
+    for stratum in strata.divided(table, setting, name):
+        learnt = learn(HeldColumns([column[stratum.members] for column in codes]))
+        parts[stratum.name] = learnt
+        spendings += strata.side_by_side(learnt.spendings, name, stratum.name)
+        where.append(np.full(len(learnt.rows[0]), stratum.code))
+    rows = [np.concatenate(cells) for cells in zip(*(p.rows for p in parts.values()), strict=True)]
+    axis = places(setting.schema[name])
+    column = np.argsort(cast("Integers", axis.order))[np.concatenate(where)] - axis.first
+    sizes = {stratum: len(learnt.rows[0]) for stratum, learnt in parts.items()}
+    told = [f"{stratum}: {note}" for stratum, learnt in parts.items() for note in learnt.notes]
+    measured = {s: tabulated(learnt.drawn.measurements, space) for s, learnt in parts.items()}
+    return Spread(
+        data=redrawn(table, [*zip(space, rows, strict=True), (axis, column)]),
+        spendings=tuple(spendings),
+        notes=(*strata.notes(setting.schema, name, sizes), *told),
+        extras={"measurements": stacked(measured, name)},
+    )
+
+
+def _encoded(table: Table, space: Sequence[Places]) -> list[Integers]:
+    return [axis.cells(table) for axis in space]
+
+
+def attribute(axis: Places) -> Attribute:
+    """What a mechanism may know of an axis. Codes are places in the public order."""
+    kind = cast("Kind", axis.column.kind)
+    joins = None
+    if axis.heights is not None:
+        top = int(axis.heights.max())
+        joins = tuple(top - int(height) for height in axis.heights)
+    kind = Kind.NUMERIC if kind is Kind.DATE else kind
+    return Attribute(axis.column.name, kind, axis.count, joins=joins, gap=axis.gap)
+
+
+def _settled(axis: Places, cells: Integers | Floats) -> Integers | Floats:
+    """Whole cells, but on a grid: a mean of codes is a value there."""
+    return cells if axis.grid is not None else np.rint(cells).astype(np.int64)
+
+
+def _without_rare(
+    space: Sequence[Places], rows: list[Integers | Floats], least: int
+) -> list[Integers | Floats]:
+    """The rows with rare combinations of the quasi-identifiers merged; see `rare`."""
+    keys = [j for j, axis in enumerate(space) if axis.column.role is Role.QUASI_IDENTIFIER]
+    unit = np.column_stack([rows[j] / max(space[j].count - 1, 1) for j in keys])
+    nominal = np.array([space[j].column.kind is Kind.NOMINAL for j in keys])
+    source = merged(unit, nominal, least)
+    return [cells[source] if j in keys else cells for j, cells in enumerate(rows)]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float | Fraction):
+        return f"{float(value):.4g}"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value)

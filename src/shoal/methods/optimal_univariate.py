@@ -1,0 +1,25 @@
+"""Optimal ranking: each column is cut into groups of k to 2k-1 by rank, with the least loss.
+
+Claim: k-anonymity of each protected column by itself, proved (see `grouping`). Not claimed: joint
+k-anonymity, as for `individual-ranking`.
+
+On Spark the sorted values of a column come to the driver, which finds the cuts: one column at a
+time, about 60 bytes a record (value, scaled value, sums, costs and beginnings).
+"""
+
+from shoal.methods._shared import microaggregation
+from shoal.partition import optimal_ranking
+from shoal.partition.univariate import optimal_begins
+
+SOURCE = (
+    "Hansen and Mukherjee, A polynomial algorithm for optimal univariate microaggregation, IEEE "
+    "Transactions on Knowledge and Data Engineering 15 (2003), doi:10.1109/TKDE.2003.1209020"
+)
+
+METHOD = microaggregation.column_method(
+    "optimal-ranking",
+    "Like individual-ranking, with the cuts of least loss (k-anonymity a column).",
+    optimal_ranking,
+    source=SOURCE,
+    cut=microaggregation.present_cut(optimal_begins),
+)

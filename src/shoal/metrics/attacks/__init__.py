@@ -1,0 +1,1 @@
+"""What an attacker learns from a release: guesses, links, people singled out."""

@@ -1,0 +1,269 @@
+"""A stronger attacker than naive Bayes: gradient boosting on the released rows.
+
+Boosted trees find what attributes say together, which naive Bayes cannot. The training rows are the
+released boxes: an interval of numbers at its middle; of a box with several categories one is drawn,
+since categories have no middle. Boxes with counts give one row for each value that was counted,
+weighted by its count.
+
+In a table beyond the cap on rows most people who are attacked have no row among those learnt from:
+what was memorised of rows then shows less, and main tends to control.
+
+This module needs scikit-learn (the extra `shoal[sklearn]`); import it where it is used.
+
+References:
+    Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics
+    29 (2001). doi:10.1214/aos/1013203451
+    Ke et al., "LightGBM: a highly efficient gradient boosting decision tree", NeurIPS 2017:
+    histograms, as in scikit-learn's `HistGradientBoostingClassifier`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.ensemble import (  # type: ignore[import-untyped]
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from threadpoolctl import threadpool_limits
+
+from shoal.errors import InputError
+from shoal.metrics.attacks.naive_bayes import EmpiricalPrivacy, Guesses, empirical_privacy
+from shoal.metrics.attacks.result import Attack, attack
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TRAINING_ROWS = 50_000
+"""Released rows that the attacker learns from, at most."""
+TARGETS = 20_000
+"""People of either sort who are attacked, at most."""
+ROUNDS = 50
+LEARNING_RATE = 0.1
+_MOST_CATEGORIES = 255
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Boosting:
+    """A trained attacker.
+
+    Attributes:
+        model: scikit-learn's, or None where the release shows one value only.
+        only: that value; 0 where it shows none.
+        rows: released rows that it learnt from.
+    """
+
+    model: Any
+    only: float
+    rows: int
+
+
+def learn_codes(
+    lower: Floats,
+    upper: Floats,
+    counts: NDArray[np.generic],
+    *,
+    discrete: ArrayLike,
+    rng: np.random.Generator,
+    weights: Floats | None = None,
+    cap: int = TRAINING_ROWS,
+) -> Boosting:
+    """Learn to guess a confidential category.
+
+    Args:
+        lower: released boxes by axes.
+        upper: the other ends.
+        counts: boxes by confidential values, or one code a box, -1 where unknown. Negative counts
+            count as 0.
+        discrete: which axes are categories.
+        rng: draws rows beyond the cap, categories of boxes, and the model's seed.
+        weights: of the boxes, with codes.
+        cap: released rows to learn from, at most; drawn without replacement.
+    """
+    table = np.asarray(counts)
+    if table.ndim == 2:
+        rows, codes = np.nonzero(table > 0)
+        mass = table[rows, codes].astype(np.float64)
+    else:
+        rows = np.flatnonzero(table >= 0)
+        codes = table[rows].astype(np.int64)
+        mass = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)[rows]
+    if len(rows) > cap:
+        chosen = np.sort(rng.choice(len(rows), cap, replace=False))
+        rows, codes, mass = rows[chosen], codes[chosen], mass[chosen]
+    seen = np.unique(codes)
+    if len(seen) < 2:
+        return Boosting(None, float(seen[0]) if len(seen) else 0.0, len(rows))
+    model = HistGradientBoostingClassifier(**_settings(lower, upper, discrete, rng))
+    places = _places(lower[rows], upper[rows], discrete, rng)
+    # On one thread: on a busy machine several wait for one another at many times the cost.
+    with threadpool_limits(1):
+        # Regularisation is in units of rows, so that weights are brought to 1 on average.
+        model.fit(places, codes, sample_weight=mass / mass.mean())
+    return Boosting(model, 0.0, len(rows))
+
+
+def learn_numbers(
+    lower: Floats,
+    upper: Floats,
+    secret: Floats,
+    *,
+    discrete: ArrayLike,
+    rng: np.random.Generator,
+    weights: Floats | None = None,
+    cap: int = TRAINING_ROWS,
+) -> Boosting:
+    """Learn to guess a confidential number, by least squares; NaN where it is unknown.
+
+    The arguments are those of `learn_codes`; an interval of the secret comes as its middle.
+    """
+    told = np.asarray(secret, dtype=np.float64)
+    rows = np.flatnonzero(np.isfinite(told))
+    if len(rows) > cap:
+        rows = np.sort(rng.choice(rows, cap, replace=False))
+    if len(rows) < 2:
+        return Boosting(None, float(told[rows[0]]) if len(rows) else 0.0, len(rows))
+    model = HistGradientBoostingRegressor(**_settings(lower, upper, discrete, rng))
+    mass = None if weights is None else np.asarray(weights, dtype=np.float64)[rows]
+    places = _places(lower[rows], upper[rows], discrete, rng)
+    with threadpool_limits(1):
+        model.fit(places, told[rows], sample_weight=None if mass is None else mass / mass.mean())
+    return Boosting(model, 0.0, len(rows))
+
+
+def guess_codes(model: Boosting, targets: Floats) -> Guesses:
+    """The most probable code of each target and its probability; ties to the smallest code.
+
+    Args:
+        model: from `learn_codes`.
+        targets: people by axes; NaN where the attacker does not know.
+    """
+    places = np.asarray(targets, dtype=np.float64)
+    if model.model is None:
+        return Guesses(np.full(len(places), int(model.only)), np.ones(len(places)))
+    codes, beliefs = np.empty(len(places), dtype=np.int64), np.empty(len(places))
+    for start in range(0, len(places), _BLOCK):
+        here = slice(start, start + _BLOCK)
+        with threadpool_limits(1):
+            chances = model.model.predict_proba(places[here])
+        best = chances.argmax(axis=1)
+        codes[here] = model.model.classes_[best]
+        beliefs[here] = chances[np.arange(len(best)), best]
+    return Guesses(codes, beliefs)
+
+
+def guess_numbers(model: Boosting, targets: Floats) -> Floats:
+    """The expected number of each target."""
+    places = np.asarray(targets, dtype=np.float64)
+    if model.model is None:
+        return np.full(len(places), model.only)
+    with threadpool_limits(1):
+        guesses: Floats = model.model.predict(places)
+    return guesses
+
+
+def code_attack(
+    model: Boosting,
+    targets: Floats,
+    truth: Ints,
+    *,
+    rng: np.random.Generator,
+    control: tuple[Floats, Ints] | None = None,
+    most: int = TARGETS,
+    top: float = 0.01,
+    confidence: float = 0.95,
+) -> EmpiricalPrivacy:
+    """The measures of `bayes.empirical_privacy` for the boosted attacker.
+
+    Args:
+        model: from `learn_codes`.
+        targets: people in the table, by axes.
+        truth: their codes, -1 where unknown.
+        rng: draws people beyond `most`.
+        control: people not in the table, and their codes.
+        most: people of either sort who are attacked, at most.
+        top: share of the people for the most confident guesses.
+        confidence: of all intervals.
+    """
+
+    def attacked(places: Floats, codes: Ints) -> tuple[Guesses, Ints]:
+        if len(places) > most:
+            chosen = np.sort(rng.choice(len(places), most, replace=False))
+            places, codes = places[chosen], codes[chosen]
+        return guess_codes(model, places), codes
+
+    main = attacked(np.asarray(targets, dtype=np.float64), np.asarray(truth))
+    others = None
+    if control is not None:
+        others = attacked(np.asarray(control[0], dtype=np.float64), np.asarray(control[1]))
+    return empirical_privacy(*main, control=others, top=top, confidence=confidence)
+
+
+def number_attack(
+    guesses: Floats,
+    truth: Floats,
+    *,
+    tolerance: float,
+    control: tuple[Floats, Floats] | None = None,
+    confidence: float = 0.95,
+) -> Attack:
+    """Share of people whose number is guessed to within a tolerance.
+
+    The baseline names one number for everybody, the one that is right most often: the middle of
+    the window of twice the tolerance that holds the most true values.
+
+    Args:
+        guesses: for people in the table.
+        truth: their numbers; those that are missing are left out.
+        tolerance: largest absolute error of a right guess.
+        control: guesses and true numbers of people not in the table.
+        confidence: of all intervals.
+    """
+    if not tolerance >= 0:
+        raise InputError(f"tolerance must not be negative; got {tolerance}.")
+    main = _within(guesses, truth, tolerance)
+    if not main[1]:
+        raise InputError("No person in the table has a known confidential value: nothing to guess.")
+    ordered = np.sort(truth[np.isfinite(truth)])
+    windows = np.searchsorted(ordered, ordered + 2 * tolerance, side="right")
+    crowd = int((windows - np.arange(len(ordered))).max())
+    return attack(
+        main,
+        baseline=(crowd, main[1]),
+        control=None if control is None else _within(*control, tolerance),
+        note=f"Right is within {tolerance:.6g}. The baseline names the best single number.",
+        confidence=confidence,
+    )
+
+
+def _within(guesses: Floats, truth: Floats, tolerance: float) -> tuple[int, int]:
+    known = np.isfinite(truth)
+    # Rounding must not lose a guess at the very end of the tolerance.
+    room = tolerance * (1 + 1e-12)
+    return int((np.abs(guesses - truth)[known] <= room).sum()), int(known.sum())
+
+
+def _settings(
+    lower: Floats, upper: Floats, discrete: ArrayLike, rng: np.random.Generator
+) -> dict[str, Any]:
+    kinds = np.asarray(discrete, dtype=bool)
+    few = np.ceil(np.asarray(upper)).max(axis=0, initial=0.0) <= _MOST_CATEGORIES
+    few &= np.asarray(lower).min(axis=0, initial=0.0) >= 0
+    return {
+        "max_iter": ROUNDS,
+        "learning_rate": LEARNING_RATE,
+        "early_stopping": False,
+        # Rare values make leaves of next to no weight, whose guesses would be boundless.
+        "l2_regularization": 3.0,
+        "categorical_features": kinds & few,
+        "random_state": int(rng.integers(2**31)),
+    }
+
+
+def _places(lower: Floats, upper: Floats, discrete: ArrayLike, rng: np.random.Generator) -> Floats:
+    middle = (lower + upper) / 2
+    drawn = np.floor(lower + (upper - lower) * rng.random(lower.shape))
+    places: Floats = np.where(np.asarray(discrete, dtype=bool), drawn, middle)
+    return places

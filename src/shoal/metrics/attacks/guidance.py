@@ -1,0 +1,541 @@
+"""The three questions of European guidance: singling out, linkability, inference.
+
+Opinion 05/2014 of the Article 29 Working Party asks of a release whether one can still single out
+a person, link records about a person, or infer something about a person. Giomi et al. turn each
+into an attack that is run three times: on people in the table (main), with guesses that do not look
+at the target (baseline), and on people not in the table (control).
+
+A release is boxes in places, as everywhere in `measures`: an exact number is a point, a category c
+the places from c to c + 1, a suppressed cell the whole domain. Distances are Gower's, the sum over
+axes of |x - u| over the range, or 0 and 1 for categories, in expectation over a box. People are
+places too: the code of a category, NaN where the attacker does not know.
+
+Against anonymeter 1.1, which these follow: records of people are not made distinct before they are
+counted, since two people with equal values are not singled out; a rate is over the guesses that
+could be made; ties between nearest records are drawn, not left to the sort; the tolerance for a
+number is relative to its size, so that a negative guess is not always right; the baseline of
+inference draws any released record, where anonymeter's reads the target's own row if both tables
+have the same row labels; and all randomness comes from `rng`.
+
+References:
+    Giomi, Boenisch, Wehmeyer and Tasnádi, "A unified framework for quantifying privacy risk in
+    synthetic data", PoPETs 2023(2). doi:10.56553/popets-2023-0055
+    Article 29 Data Protection Working Party, "Opinion 05/2014 on anonymisation techniques", WP216.
+    Gower, "A general coefficient of similarity and some of its properties", Biometrics 27 (1971).
+    doi:10.2307/2528823
+    Cohen and Nissim, "Towards formalizing the GDPR's notion of singling out", PNAS 117 (2020).
+    doi:10.1073/pnas.1914598117
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+
+from shoal.errors import InputError
+from shoal.metrics.attacks.result import Attack, attack
+from shoal.metrics.distinct_rows import distinct_rows
+from shoal.metrics.kernels.attacks import count_people, nearest_boxes
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_BATCH = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Predicates:
+    """Conditions "place j lies in [low, high)", or not in it, all of which must hold.
+
+    Attributes:
+        axes: one row a predicate, the axes that it is about.
+        low: the lower end for each of them.
+        high: the upper end, exclusive.
+        negated: whether the place must lie outside.
+    """
+
+    axes: Ints
+    low: Floats
+    high: Floats
+    negated: Flags
+
+    def __len__(self) -> int:
+        return len(self.axes)
+
+    def __getitem__(self, chosen: NDArray[np.generic] | slice) -> "Predicates":
+        return Predicates(
+            self.axes[chosen], self.low[chosen], self.high[chosen], self.negated[chosen]
+        )
+
+
+def singling_out(
+    lower: Floats,
+    upper: Floats,
+    people: Floats,
+    *,
+    discrete: ArrayLike,
+    rng: np.random.Generator,
+    attributes: int = 3,
+    control: Floats | None = None,
+    attacks: int = 500,
+    attempts: int = 100_000,
+    confidence: float = 0.95,
+) -> Attack:
+    """Make predicates that single out one released record; do they single out one person?
+
+    With `attributes` 1 the predicates are the values that one released record has, and the least
+    and the greatest number of an axis. With more, a released record and that many axes are drawn;
+    the predicate holds where a category is the record's, a number is at least the record's if that
+    is above the median and at most it otherwise, and a place lies in the record's interval. Only
+    predicates that one distinct released record satisfies are kept. A predicate succeeds if
+    exactly one person satisfies it. The baseline draws values and comparisons blindly.
+
+    How many predicates single out depends on the number of people. If fewer or more are handed in
+    as control, its rate is carried over to the number of people in the table: exactly where there
+    are more, by the average over all subsets; by the model of Cohen and Nissim where there are
+    fewer, as in anonymeter. The interval does not cover the model's error.
+
+    Args:
+        lower: released boxes by axes.
+        upper: the other ends.
+        people: the original records, people by axes.
+        discrete: which axes are categories.
+        rng: draws predicates.
+        attributes: axes in a predicate.
+        control: people not in the table.
+        attacks: predicates wanted.
+        attempts: predicates tried at most.
+        confidence: of all intervals.
+    """
+    boxes = _boxes(lower, upper, discrete)
+    x = _people(people, boxes)
+    if not 1 <= attributes <= x.shape[1]:
+        raise InputError(f"attributes must be between 1 and {x.shape[1]}; got {attributes}.")
+    _check_attacks(attacks)
+    boxes = boxes.take(distinct_rows(np.hstack([boxes.lower, boxes.upper]))[1])
+    if attributes == 1:
+        made = _extremes(boxes, attacks, rng)
+    else:
+        made = _drawn_records(boxes, attributes, attacks, attempts, rng)
+    crowd = _Crowd.of(x)
+    counted = _count(made, crowd, most=2)
+    blind = _blind(boxes, attributes, attacks, rng)
+    baseline = int((_count(blind, crowd, most=2) == 1).sum())
+    note = f"{len(made):,} predicates singled out one released record"
+    note += f", of {attacks:,} wanted." if len(made) < attacks else "."
+    others = None
+    if control is not None:
+        y = _people(control, boxes)
+        others = (_carried(_count(made, _Crowd.of(y)), len(y), len(x)), max(len(made), 1))
+        if len(y) != len(x):
+            note += f" The control was carried over from {len(y):,} people to {len(x):,}."
+    return attack(
+        (int((counted == 1).sum()), max(len(made), 1)),
+        baseline=(baseline, attacks),
+        control=others,
+        note=f"{note} The baseline draws predicates blindly.",
+        confidence=confidence,
+    )
+
+
+def linkability(
+    lower: Floats,
+    upper: Floats,
+    people: Floats,
+    *,
+    discrete: ArrayLike,
+    first: Sequence[int],
+    second: Sequence[int],
+    rng: np.random.Generator,
+    neighbours: int = 1,
+    control: Floats | None = None,
+    attacks: int = 500,
+    confidence: float = 0.95,
+) -> Attack:
+    """Tell that two parts of a record belong together, since the same released record is near.
+
+    The attacker holds two tables of people, with some attributes each. A person is linked if one
+    released record is among the nearest to both parts. Ties are drawn independently for the parts.
+    The baseline picks k records of n blindly for either part, which meet with probability
+    1 - C(n - k, k) / C(n, k). Cost O(attacks n d).
+
+    Args:
+        lower: released boxes by axes.
+        upper: the other ends.
+        people: the original records.
+        discrete: which axes are categories.
+        first: axes of the one table.
+        second: axes of the other; they must not overlap.
+        rng: draws targets and ties.
+        neighbours: released records that count as near.
+        control: people not in the table.
+        attacks: people attacked, at most.
+        confidence: of all intervals.
+    """
+    boxes = _boxes(lower, upper, discrete)
+    x = _people(people, boxes)
+    _check_attacks(attacks)
+    one, two = (np.asarray(axes, dtype=np.int64) for axes in (first, second))
+    if not one.size or not two.size or np.intersect1d(one, two).size:
+        raise InputError("first and second must each name axes, and share none.")
+    k = min(neighbours, len(boxes.lower))
+    if k < 1:
+        raise InputError(f"neighbours must be at least 1; got {neighbours}.")
+
+    def linked(rows: Floats) -> tuple[int, int]:
+        targets = rows[_drawn(len(rows), attacks, rng)]
+        near = [_near(boxes, targets, axes, k=k, rng=rng, people=rows) for axes in (one, two)]
+        return int(_meet(*near).sum()), len(targets)
+
+    main = linked(x)
+    n = len(boxes.lower)
+    return attack(
+        main,
+        baseline=float(-np.expm1(_choose(n - k, k) - _choose(n, k))) if n >= 2 * k else 1.0,
+        control=None if control is None else linked(_people(control, boxes)),
+        note="The baseline picks released records blindly.",
+        confidence=confidence,
+    )
+
+
+def inference(
+    lower: Floats,
+    upper: Floats,
+    secret: Floats,
+    people: Floats,
+    truth: Floats,
+    *,
+    discrete: ArrayLike,
+    rng: np.random.Generator,
+    tolerance: float | None = None,
+    control: tuple[Floats, Floats] | None = None,
+    attacks: int = 500,
+    confidence: float = 0.95,
+) -> Attack:
+    """Guess a secret by that of the nearest released record.
+
+    A guess g of s is right if it is equal or, with a tolerance, if |g - s| <= tolerance |g|; two
+    missing values are equal. The baseline guesses the secret of a released record drawn blindly.
+    Cost O(attacks n d).
+
+    Args:
+        lower: released boxes by the axes that the attacker knows.
+        upper: the other ends.
+        secret: the released secret of each box: a code or a number, NaN where suppressed.
+        people: the original records, on the same axes.
+        truth: their secrets.
+        discrete: which axes are categories.
+        rng: draws targets and ties.
+        tolerance: relative error up to which a number is guessed; None for codes.
+        control: people not in the table, and their secrets.
+        attacks: people attacked, at most.
+        confidence: of all intervals.
+    """
+    boxes = _boxes(lower, upper, discrete)
+    x = _people(people, boxes)
+    _check_attacks(attacks)
+    told = np.asarray(secret, dtype=np.float64)
+    if len(told) != len(boxes.lower) or len(truth) != len(x):
+        raise InputError("Expected a secret for each released box and for each person.")
+    every = np.arange(x.shape[1])
+
+    def guessed(rows: Floats, secrets: Floats, *, blindly: bool) -> tuple[int, int]:
+        chosen = _drawn(len(rows), attacks, rng)
+        if blindly:
+            guesses = told[rng.integers(len(told), size=len(chosen))]
+        else:
+            guesses = told[_near(boxes, rows[chosen], every, k=1, rng=rng, people=rows)[:, 0]]
+        return int(_right(guesses, secrets[chosen], tolerance).sum()), len(chosen)
+
+    known = None
+    if control is not None:
+        known = guessed(
+            _people(control[0], boxes), np.asarray(control[1], dtype=np.float64), blindly=False
+        )
+    secrets = np.asarray(truth, dtype=np.float64)
+    return attack(
+        guessed(x, secrets, blindly=False),
+        baseline=guessed(x, secrets, blindly=True),
+        control=known,
+        note="The baseline guesses the secret of a released record drawn blindly.",
+        confidence=confidence,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Boxes:
+    lower: Floats
+    upper: Floats
+    discrete: Flags
+
+    def take(self, rows: Ints) -> "_Boxes":
+        return _Boxes(self.lower[rows], self.upper[rows], self.discrete)
+
+
+def _boxes(lower: Floats, upper: Floats, discrete: ArrayLike) -> _Boxes:
+    a, b = (np.ascontiguousarray(end, dtype=np.float64) for end in (lower, upper))
+    kinds = np.asarray(discrete, dtype=bool)
+    if a.ndim != 2 or a.shape != b.shape or kinds.shape != a.shape[1:]:
+        raise InputError("Expected lower and upper, boxes by axes, and for each axis its kind.")
+    if not len(a):
+        raise InputError("The release has no rows: there is nothing to attack with.")
+    if not (np.isfinite(a).all() and np.isfinite(b).all() and (a <= b).all()):
+        raise InputError(
+            "Every box needs finite ends, lower first; a suppressed cell is its whole domain."
+        )
+    return _Boxes(a, b, kinds)
+
+
+def _people(people: Floats, boxes: _Boxes) -> Floats:
+    x = np.ascontiguousarray(people, dtype=np.float64)
+    if x.ndim != 2 or x.shape[1] != boxes.lower.shape[1] or not len(x):
+        raise InputError("Expected at least one person, on the axes of the release.")
+    return x
+
+
+def _check_attacks(attacks: int) -> None:
+    if attacks < 1:
+        raise InputError(f"attacks must be at least 1; got {attacks}.")
+
+
+def _drawn(rows: int, wanted: int, rng: np.random.Generator) -> Ints:
+    return rng.choice(rows, min(rows, wanted), replace=False).astype(np.int64)
+
+
+def _near(
+    boxes: _Boxes, targets: Floats, axes: Ints, *, k: int, rng: np.random.Generator, people: Floats
+) -> Ints:
+    """The k nearest boxes on some axes, as numbers of boxes; ties are drawn.
+
+    An axis of numbers is scaled to the range of the boxes and of all the people together.
+    """
+    order = rng.permutation(len(boxes.lower))
+    a, b = (np.ascontiguousarray(end[order][:, axes]) for end in (boxes.lower, boxes.upper))
+    with np.errstate(all="ignore"):
+        low = np.fmin(a.min(axis=0), np.fmin.reduce(people[:, axes], axis=0))
+        high = np.fmax(b.max(axis=0), np.fmax.reduce(people[:, axes], axis=0))
+    spread = high - low
+    scale = 1 / np.where(spread > 0, spread, 1.0)
+    starts = rng.integers(len(order), size=len(targets))
+    found = nearest_boxes(
+        a, b, boxes.discrete[axes], scale, np.ascontiguousarray(targets[:, axes]), starts, k
+    )
+    nearest: Ints = order[found]
+    return nearest
+
+
+def _meet(one: Ints, two: Ints) -> Flags:
+    met: Flags = (one[:, :, None] == two[:, None, :]).any(axis=(1, 2))
+    return met
+
+
+def _right(guesses: Floats, truth: Floats, tolerance: float | None) -> Flags:
+    missing = np.isnan(guesses) & np.isnan(truth)
+    near = np.abs(guesses - truth) <= (tolerance or 0.0) * np.abs(guesses)
+    right: Flags = missing | near
+    return right
+
+
+def _conditions(boxes: _Boxes, rows: Ints, axes: Ints, medians: Floats) -> Predicates:
+    """Predicates from released records: one row each, on that row of `axes`."""
+    low, high = boxes.lower[rows[:, None], axes], boxes.upper[rows[:, None], axes]
+    exact = (low == high) & ~boxes.discrete[axes]
+    above = exact & (low > medians[axes])
+    below = exact & ~above
+    return Predicates(
+        axes,
+        np.where(below, -np.inf, low),
+        np.where(above, np.inf, np.where(below, np.nextafter(high, np.inf), high)),
+        np.zeros(axes.shape, dtype=bool),
+    )
+
+
+def _drawn_records(
+    boxes: _Boxes, attributes: int, attacks: int, attempts: int, rng: np.random.Generator
+) -> Predicates:
+    places = _places(boxes)
+    medians = np.median(places, axis=0)
+    crowd = _Crowd.of(places)
+    kept: list[Predicates] = []
+    seen: set[bytes] = set()
+    axes_count = places.shape[1]
+    for start in range(0, attempts, _BATCH):
+        size = min(_BATCH, attempts - start)
+        rows = rng.integers(len(places), size=size)
+        axes = np.sort(rng.random((size, axes_count)).argsort(axis=1)[:, :attributes], axis=1)
+        tried = _conditions(boxes, rows, axes, medians)
+        tried = tried[_count(tried, crowd, most=2) == 1]
+        fresh = []
+        for at in range(len(tried)):
+            name = b"".join(part[at].tobytes() for part in (tried.axes, tried.low, tried.high))
+            if name not in seen:
+                seen.add(name)
+                fresh.append(at)
+        kept.append(tried[np.array(fresh, dtype=np.int64)])
+        if len(seen) >= attacks:
+            break
+    return _joined(kept, attributes)[slice(attacks)]
+
+
+def _extremes(boxes: _Boxes, attacks: int, rng: np.random.Generator) -> Predicates:
+    """Predicates on one axis: a value that one released record has, and the ends of numbers."""
+    places = _places(boxes)
+    made: list[Predicates] = []
+    for axis in range(places.shape[1]):
+        pairs = np.column_stack([boxes.lower[:, axis], boxes.upper[:, axis]])
+        keys, first = distinct_rows(pairs)
+        single = first[np.bincount(keys) == 1]
+        low, high = pairs[single, 0], pairs[single, 1]
+        if not boxes.discrete[axis]:
+            exact = low == high
+            high = np.where(exact, np.nextafter(high, np.inf), high)
+            ends = places[:, axis]
+            low = np.concatenate([low, [-np.inf, ends.max()]])
+            high = np.concatenate([high, [np.nextafter(ends.min(), np.inf), np.inf]])
+        column = np.full((len(low), 1), axis, dtype=np.int64)
+        made.append(Predicates(column, low[:, None], high[:, None], np.zeros_like(column, bool)))
+    every = _joined(made, 1)
+    every = every[rng.permutation(len(every))]
+    crowd = _Crowd.of(places)
+    chosen: list[Predicates] = []
+    found = 0
+    for start in range(0, len(every), _BATCH):
+        batch = every[slice(start, start + _BATCH)]
+        batch = batch[_count(batch, crowd, most=2) == 1]
+        chosen.append(batch)
+        found += len(batch)
+        if found >= attacks:
+            break
+    return _joined(chosen, 1)[slice(attacks)]
+
+
+def _blind(boxes: _Boxes, attributes: int, attacks: int, rng: np.random.Generator) -> Predicates:
+    """Predicates whose values, drawn from those released, and comparisons are drawn blindly."""
+    count = boxes.lower.shape[1]
+    axes = np.sort(rng.random((attacks, count)).argsort(axis=1)[:, :attributes], axis=1)
+    low, high = np.empty(axes.shape), np.empty(axes.shape)
+    negated = np.zeros(axes.shape, dtype=bool)
+    for axis in range(count):
+        pairs = np.column_stack([boxes.lower[:, axis], boxes.upper[:, axis]])
+        pairs = pairs[distinct_rows(pairs)[1]]
+        here = axes == axis
+        drawn = pairs[rng.integers(len(pairs), size=int(here.sum()))]
+        start, end = drawn[:, 0], np.maximum(drawn[:, 1], np.nextafter(drawn[:, 0], np.inf))
+        # 0: in, 1: not in; numbers also 2: from its start, 3: before, 4: after, 5: up to its end.
+        which = rng.integers(2 if boxes.discrete[axis] else 6, size=len(drawn))
+        low[here] = np.select([which == 3, which == 4, which == 5], [-np.inf, end, -np.inf], start)
+        high[here] = np.select([which == 2, which == 3, which == 4], [np.inf, start, np.inf], end)
+        negated[here] = which == 1
+    return Predicates(axes, low, high, negated)
+
+
+def _places(boxes: _Boxes) -> Floats:
+    """A place for each box: the middle, which lies in the box's own predicates."""
+    return (boxes.lower + boxes.upper) / 2
+
+
+def _joined(parts: list[Predicates], attributes: int) -> Predicates:
+    none = np.zeros((0, attributes))
+    empty = Predicates(none.astype(np.int64), none, none, none.astype(bool))
+    every = [empty, *parts]
+    return Predicates(
+        np.vstack([p.axes for p in every]),
+        np.vstack([p.low for p in every]),
+        np.vstack([p.high for p in every]),
+        np.vstack([p.negated for p in every]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Crowd:
+    """People, sorted on each axis once."""
+
+    people: Floats
+    orders: Ints
+    columns: Floats
+
+    @classmethod
+    def of(cls, people: Floats) -> "_Crowd":
+        orders = np.argsort(people.T, axis=1, kind="stable")
+        return cls(people, orders, np.take_along_axis(people.T, orders, axis=1))
+
+    def __len__(self) -> int:
+        return len(self.people)
+
+
+def _count(predicates: Predicates, crowd: _Crowd, *, most: int = -1) -> Ints:
+    """How many people satisfy each predicate; counting stops at `most`.
+
+    A predicate reads only those whom its most selective condition leaves: one that names an
+    interval leaves a run of the people sorted on its axis.
+    """
+    shape = predicates.axes.shape
+    begin, end = np.zeros(shape, dtype=np.int64), np.full(shape, len(crowd), dtype=np.int64)
+    for axis, column in enumerate(crowd.columns):
+        here = (predicates.axes == axis) & ~predicates.negated
+        begin[here] = np.searchsorted(column, predicates.low[here], side="left")
+        end[here] = np.searchsorted(column, predicates.high[here], side="left")
+    tightest = (end - begin).argmin(axis=1)
+    counts = np.zeros(len(predicates), dtype=np.int64)
+    chosen = predicates.axes[np.arange(len(predicates)), tightest]
+    for axis in np.unique(chosen):
+        at = np.flatnonzero(chosen == axis)
+        part = predicates[at]
+        counts[at] = count_people(
+            # In the order of the axis, so that a run is read as it lies in memory.
+            crowd.people[crowd.orders[axis]],
+            begin[at, tightest[at]],
+            end[at, tightest[at]],
+            part.axes,
+            part.low,
+            part.high,
+            part.negated,
+            most,
+        )
+    return counts
+
+
+def _carried(counts: Ints, people: int, wanted: int) -> float:
+    """Predicates that would single out among `wanted` people, from counts among `people`.
+
+    Among a random subset of u of m people, a predicate that c satisfy singles out with
+    probability c C(m - c, u - 1) / C(m, u). For more people than there are, the sums over
+    predicates at ten sizes are fitted by
+
+        norm (1 - (u w + 1)(1 - w)^u) / (u + 1)
+
+    the integral of Cohen and Nissim's u x (1 - x)^(u - 1) over weights x up to w, and carried on.
+    """
+    if people >= wanted:
+        return _expected(counts, people, wanted)
+    sizes = np.unique(np.linspace(max(people / 10, 1), people, 10).astype(np.int64))
+    seen = np.array([_expected(counts, people, int(size)) for size in sizes])
+    if not seen.any():
+        return 0.0
+    weights = np.geomspace(1e-3 / wanted, 1.0, 2000)[:, None]
+    shapes = _integral(sizes[None, :], weights)
+    norms = (shapes * seen).sum(axis=1) / (shapes**2).sum(axis=1)
+    misfit = ((norms[:, None] * shapes - seen) ** 2).sum(axis=1)
+    weight = weights[misfit.argmin()]
+    ratio = _integral(np.array([wanted]), weight) / _integral(np.array([people]), weight)
+    return float(min(seen[-1] * ratio[0], len(counts)))
+
+
+def _expected(counts: Ints, people: int, size: int) -> float:
+    possible = counts[(counts > 0) & (people - counts >= size - 1)].astype(np.float64)
+    logs = np.log(possible) + _choose(people - possible, size - 1) - _choose(people, size)
+    return float(np.exp(logs).sum())
+
+
+def _choose(n: NDArray[np.float64] | float, k: float) -> NDArray[np.float64]:
+    logs: Floats = gammaln(np.asarray(n) + 1.0) - gammaln(k + 1.0) - gammaln(np.asarray(n) - k + 1)
+    return logs
+
+
+def _integral(size: NDArray[np.generic], weight: Floats) -> Floats:
+    u = size.astype(np.float64)
+    value: Floats = -np.expm1(np.log1p(u * weight) + u * np.log1p(-np.minimum(weight, 1 - 1e-16)))
+    return value / (u + 1)

@@ -1,0 +1,430 @@
+"""Try to refute a claim of differential privacy: a lower bound on epsilon from samples alone.
+
+A mechanism with epsilon satisfies P(M(X) in S) <= exp(epsilon) P(M(Y) in S) for all neighbours X, Y
+and all events S. So every pair and every event gives a lower bound: with p the lower and q the
+upper confidence bound of the two probabilities, epsilon >= ln(p / q).
+
+The runs on each table fall in two halves that share nothing. On the first half an event is chosen:
+a score of the output, a threshold, a side of it, and which table is on top. On the second half
+the few events that were chosen are counted, and only there are bounds computed, so that
+they hold however the choice was made. The first part of the first half, the pilot, serves scores
+that learn: what they look at is fitted there, and the threshold is chosen on the rest.
+
+The confidence is shared: an audit that is one of `family` audits, each with `finalists` events on
+its second half, bounds every single probability at (1 - confidence) / (2 family finalists).
+
+An audit refutes or finds nothing. It never supports a claim: another pair or another event may
+do what these did not.
+
+References:
+    Ding, Wang, Wang, Zhang and Kifer, "Detecting violations of differential privacy", CCS 2018.
+    doi:10.1145/3243734.3243818
+    Jagielski, Ullman and Oprea, "Auditing differentially private machine learning", NeurIPS 2020:
+    Clopper-Pearson on both probabilities. arXiv:2006.07709
+    Mironov, "On significance of the least significant bits for differential privacy", CCS 2012:
+    `low_bits`. doi:10.1145/2382196.2382264
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import permutations
+from math import inf, log
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Estimate, Progress, silent
+from shoal.errors import InputError
+from shoal.metrics.intervals import least, most
+
+Floats = NDArray[np.float64]
+
+Sampler = Callable[[int], Any]
+"""Runs a mechanism on one fixed table so many times; what it returns only scores look into."""
+Score = Callable[[Any], Floats]
+"""One number a run, from a batch of outputs."""
+Learner = Callable[[Any, Any], Score]
+"""Makes a score from the pilot's outputs on both tables."""
+
+PILOT = 1000
+_BATCH = 2000
+_THRESHOLDS = 600
+_LEAST_TRIALS = 20
+
+
+@dataclass(frozen=True)
+class Event:
+    """That a score of the output lies on one side of a threshold.
+
+    Attributes:
+        before: whether it is expected more often on the first table than on the second.
+
+    >>> print(Event("number of distinct rows", at_least=True, threshold=3.0, before=True))
+    number of distinct rows >= 3
+    """
+
+    score: str
+    at_least: bool
+    threshold: float
+    before: bool
+
+    def count(self, scores: Floats) -> int:
+        """In how many runs it happened."""
+        side = scores >= self.threshold if self.at_least else scores <= self.threshold
+        return int(np.count_nonzero(side))
+
+    def __str__(self) -> str:
+        return f"{self.score} {'>=' if self.at_least else '<='} {self.threshold:.6g}"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What one pair of tables showed about epsilon.
+
+    Attributes:
+        epsilon: `low` is the lower bound at the stated confidence; `high` is infinite, because
+            no audit bounds epsilon from above. `value` is the log-ratio of the two counts
+            with half a run added to each, so that it stays finite where an event never
+            happened; it is the point estimate for this event, not for the mechanism.
+        event: the one that showed it.
+        before: in how many of the second half's runs it happened on the first table.
+        after: and on the second table.
+        trials: runs of the second half, on each table.
+        tried: over how many events and audits the confidence was shared.
+    """
+
+    epsilon: Estimate
+    event: Event
+    before: int
+    after: int
+    trials: int
+    tried: int
+
+    def exceeds(self, declared: float) -> bool:
+        """Whether a declared epsilon is refuted, at the confidence of the bound."""
+        return self.epsilon.low > declared
+
+
+def lower_bound(
+    before: Sampler,
+    after: Sampler,
+    *,
+    scores: Mapping[str, Score],
+    learners: Mapping[str, Learner] | None = None,
+    trials: int = 20_000,
+    confidence: float = 0.95,
+    finalists: int = 3,
+    family: int = 1,
+    progress: Progress = silent,
+) -> Bound:
+    """Bound epsilon from below over one pair of neighbouring tables.
+
+    Args:
+        before: runs the mechanism on one table.
+        after: runs it on its neighbour.
+        scores: what events may look at, by name.
+        learners: scores that are fitted on the pilot, by name.
+        trials: runs on each table; half of them choose the events.
+        confidence: that the bound holds, together with those of the family.
+        finalists: at most so many events, of different scores, go to the second half.
+        family: how many audits share the confidence.
+        progress: called with the stage and how many runs are done.
+
+    Cost: 2 trials runs and as many evaluations of every score.
+
+    >>> rng = np.random.default_rng(1)
+    >>> same = lambda runs: rng.laplace(0, 1, runs)
+    >>> lower_bound(same, same, scores={"output": identity}).exceeds(0.5)
+    False
+    """
+    if trials < _LEAST_TRIALS:
+        raise InputError(f"trials must be at least {_LEAST_TRIALS}; got {trials}.")
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must lie between 0 and 1; got {confidence}.")
+    half = trials // 2
+    pilot = min(PILOT, half // 4)
+    looks = dict(scores)
+    if learners:
+        ahead, behind = before(pilot), after(pilot)
+        looks |= {name: learn(ahead, behind) for name, learn in learners.items()}
+    else:
+        pilot = 0
+    if not looks:
+        raise InputError("An audit needs at least one score to look at.")
+    finalists = min(finalists, len(looks))
+    share = (1 - confidence) / (2 * finalists * family)
+    done = [0]
+
+    def observed(sampler: Sampler, runs: int, names: Mapping[str, Score]) -> dict[str, Floats]:
+        parts: dict[str, list[Floats]] = {name: [] for name in names}
+        while runs:
+            size = min(_BATCH, runs)
+            outputs = sampler(size)
+            for name, score in names.items():
+                parts[name].append(np.nan_to_num(score(outputs), posinf=inf, neginf=-inf))
+            runs -= size
+            done[0] += size
+            progress("running the mechanism", done[0], 2 * (trials - pilot))
+        return {name: np.concatenate(part) for name, part in parts.items()}
+
+    first = [observed(sampler, half - pilot, looks) for sampler in (before, after)]
+    ranked = sorted(
+        (_chosen(name, first[0][name], first[1][name], share) for name in looks),
+        key=lambda choice: -choice[0],
+    )
+    events = [event for _, event in ranked[:finalists]]
+    finals = {event.score: looks[event.score] for event in events}
+    second = [observed(sampler, trials - half, finals) for sampler in (before, after)]
+    bounds = [
+        _bound(event, *(event.count(scores[event.score]) for scores in second),
+               trials=trials - half, share=share, confidence=confidence,
+               tried=finalists * family)
+        for event in events
+    ]  # fmt: skip
+    return max(bounds, key=lambda bound: bound.epsilon.low)
+
+
+def _chosen(name: str, before: Floats, after: Floats, share: float) -> tuple[float, Event]:
+    """The event of a score with the largest bound on the first half, and that bound."""
+    runs = before.size
+    before, after = np.sort(before), np.sort(after)
+    thresholds = _thresholds(np.sort(np.concatenate([before, after])))
+    best: tuple[float, Event] | None = None
+    for at_least in (True, False):
+        side: Literal["left", "right"] = "left" if at_least else "right"
+        counts = [np.searchsorted(scores, thresholds, side) for scores in (before, after)]
+        if at_least:
+            counts = [runs - count for count in counts]
+        for first in (True, False):
+            top, bottom = counts if first else counts[::-1]
+            with np.errstate(divide="ignore"):
+                bounds = np.log(least(top, runs, share)) - np.log(most(bottom, runs, share))
+            place = int(np.argmax(bounds))
+            if best is None or bounds[place] > best[0]:
+                event = Event(name, at_least, float(thresholds[place]), first)
+                best = float(bounds[place]), event
+    assert best is not None  # noqa: S101 (for the type checker: the loop always runs)
+    return best
+
+
+def _thresholds(pooled: Floats) -> Floats:
+    """Values of the score to cut at: all, or evenly by rank and more densely in both tails."""
+    distinct = np.unique(pooled)
+    if distinct.size <= _THRESHOLDS:
+        return distinct
+    tail = np.unique(np.geomspace(1, pooled.size, _THRESHOLDS // 4).astype(np.int64)) - 1
+    even = np.linspace(0, pooled.size - 1, _THRESHOLDS // 2).astype(np.int64)
+    return np.unique(pooled[np.concatenate([tail, even, pooled.size - 1 - tail])])
+
+
+def _bound(
+    event: Event,
+    before: int,
+    after: int,
+    *,
+    trials: int,
+    share: float,
+    confidence: float,
+    tried: int,
+) -> Bound:
+    """Bound epsilon by one event, in the direction that was chosen with it."""
+    top, bottom = (before, after) if event.before else (after, before)
+    p, q = float(least(top, trials, share)), float(most(bottom, trials, share))
+    low = max(0.0, log(p / q)) if p > 0 else 0.0
+    value = max(low, log((top + 0.5) / (bottom + 0.5)))
+    return Bound(Estimate(value, low, inf, confidence), event, before, after, trials, tried)
+
+
+# Scores of numbers.
+
+
+def identity(outputs: Floats) -> Floats:
+    """The output itself, of a mechanism that answers with one number."""
+    return outputs
+
+
+def low_bits(outputs: Floats) -> Floats:
+    """The place of the last binary digit: the largest e such that 2^e divides the output.
+
+    A float that noise was added to keeps only the digits that its exact part leaves room for.
+    Of a table, the lowest place of all cells counts; 0 has no last digit, and counts as 64.
+
+    >>> low_bits(np.array([1.0, 0.75, 0.0]))
+    array([ 0., -2., 64.])
+    """
+    mantissa, exponent = np.frexp(outputs)
+    whole = np.abs(mantissa * 2.0**53).astype(np.int64)
+    lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1
+    places = np.where(whole == 0, 64, exponent - 53 + lowest).astype(np.float64)
+    return places if places.ndim == 1 else places.reshape(len(places), -1).min(axis=1)
+
+
+# Scores of tables: outputs are runs x rows x columns. Where rows come shuffled, the sampler
+# sorts them, which says as much as all orders do.
+
+
+def distinct_rows(outputs: Floats) -> Floats:
+    """How many different rows a table has."""
+    return np.asarray(np.count_nonzero(_starts(outputs), axis=1), dtype=np.float64)
+
+
+def largest_group(outputs: Floats) -> Floats:
+    """How many rows share the most frequent value of a row."""
+    return np.asarray(_run_lengths(_starts(outputs)).max(axis=1), dtype=np.float64)
+
+
+def smallest_group(outputs: Floats) -> Floats:
+    """How many rows share the rarest value of a row."""
+    starts = _starts(outputs)
+    lengths = _run_lengths(starts)
+    ends = np.concatenate([starts[:, 1:], np.ones_like(starts[:, :1])], axis=1)
+    shortest = np.where(ends, lengths, lengths.shape[1]).min(axis=1)
+    return np.asarray(shortest, dtype=np.float64)
+
+
+def alike(row: int, column: int | None = None) -> Score:
+    """How many rows equal a given row, in one column or in all."""
+
+    def score(outputs: Floats) -> Floats:
+        part = outputs if column is None else outputs[:, :, [column]]
+        same = (part == part[:, [row]]).all(axis=2)
+        return np.asarray(np.count_nonzero(same, axis=1), dtype=np.float64)
+
+    return score
+
+
+def within(columns: list[int], score: Score) -> Score:
+    """A score that sees some columns of the table only."""
+    return lambda outputs: score(outputs[:, :, columns])
+
+
+def projection(direction: Floats) -> Score:
+    """The table as a vector, along a fixed direction."""
+    return lambda outputs: np.tensordot(outputs, direction, axes=direction.ndim)
+
+
+def likelihood_ratio(before: Floats, after: Floats, scale: Floats) -> Score:
+    """Log-likelihood of the first table over the second, for Laplace noise on known answers.
+
+    sum_i (|z_i - after_i| - |z_i - before_i|) / scale_i over all cells. The event is
+    white-box, the samples are not; clamping is ignored, which weakens the event only.
+    """
+
+    def score(outputs: Floats) -> Floats:
+        apart = np.abs(outputs - after) - np.abs(outputs - before)
+        total: Floats = (apart / scale).reshape(len(outputs), -1).sum(axis=1)
+        return total
+
+    return score
+
+
+def unordered_likelihood_ratio(before: Floats, after: Floats, scale: Floats) -> Score:
+    """The same where the rows of the answer come in no order: summed over all orders.
+
+    For few rows: the cost grows with the factorial of their number.
+    """
+    orders = np.array(list(permutations(range(len(before)))))
+
+    def likelihood(outputs: Floats, answer: Floats) -> Floats:
+        terms = [-(np.abs(outputs - answer[o]) / scale).sum(axis=(1, 2)) for o in orders]
+        return np.asarray(np.logaddexp.reduce(terms, axis=0), dtype=np.float64)
+
+    return lambda outputs: likelihood(outputs, before) - likelihood(outputs, after)
+
+
+# Scores that learn on the pilot.
+
+
+def learned_patterns(key: Callable[[Any], NDArray[np.int64]]) -> Learner:
+    """Log-ratio of how often a pattern came up in the pilot; 0 for one that did not.
+
+    Args:
+        key: a number for the pattern of each run.
+    """
+
+    def learn(before: Any, after: Any) -> Score:
+        keys = [key(before), key(after)]
+        known, which = np.unique(np.concatenate(keys), return_inverse=True)
+        counts = [
+            np.bincount(part, minlength=known.size)
+            for part in np.split(which, [keys[0].size])
+        ]  # fmt: skip
+        ratios = np.log((counts[0] + 0.5) / (counts[1] + 0.5))
+
+        def score(outputs: Any) -> Floats:
+            keys = key(outputs)
+            places = np.minimum(np.searchsorted(known, keys), known.size - 1)
+            return np.where(known[places] == keys, ratios[places], 0.0)
+
+        return score
+
+    return learn
+
+
+def equal_to(row: int) -> Callable[[Floats], NDArray[np.int64]]:
+    """Number the pattern of cells that equal those of a given row, column by column."""
+
+    def key(outputs: Floats) -> NDArray[np.int64]:
+        same = outputs == outputs[:, [row]]
+        return _numbered(same.reshape(len(outputs), -1))
+
+    return key
+
+
+def sizes_by_rank(outputs: Floats) -> NDArray[np.int64]:
+    """Number the pattern of group sizes, column by column, from the lowest value up."""
+    ordered = np.sort(outputs, axis=1)
+    return _numbered((ordered[:, 1:] != ordered[:, :-1]).reshape(len(outputs), -1))
+
+
+def learned_projection(before: Floats, after: Floats) -> Score:
+    """Along the difference of the pilot's means, each cell in units of its deviation."""
+    return projection(_standardised(before, after)[0])
+
+
+def learned_likelihood_ratio(before: Floats, after: Floats) -> Score:
+    """Laplace log-likelihood ratio with the pilot's medians and mean absolute deviations."""
+    direction, spread = _standardised(before, after)
+    medians = np.median(before, axis=0), np.median(after, axis=0)
+    # A cell that does not tell the tables apart in the pilot would only add noise.
+    scale = np.where(direction != 0, spread, inf)
+    return likelihood_ratio(*medians, scale)
+
+
+def _standardised(before: Floats, after: Floats) -> tuple[Floats, Floats]:
+    difference = after.mean(axis=0) - before.mean(axis=0)
+    deviations = [
+        np.abs(part - np.median(part, axis=0)).mean(axis=0) for part in (before, after)
+    ]  # fmt: skip
+    spread = np.maximum((deviations[0] + deviations[1]) / 2, 1e-9)
+    direction = difference / spread
+    chance = 3 * np.sqrt(2 / len(before))
+    return np.where(np.abs(direction) > chance, direction, 0.0), spread
+
+
+def _starts(outputs: Floats) -> NDArray[np.bool_]:
+    """Where a new value begins, once the rows of each table are sorted by a fixed mixture.
+
+    Equal rows have equal mixtures; others collide with a probability that rounding decides.
+    """
+    weights: Floats = np.random.default_rng(1934).uniform(1, 2, (outputs.shape[2],))
+    mixed = np.zeros(outputs.shape[:2])
+    for column, weight in enumerate(weights):  # the rounding of a matrix product depends on place
+        mixed += weight * outputs[:, :, column]
+    mixed.sort(axis=1)
+    first = np.ones((len(outputs), 1), dtype=np.bool_)
+    return np.concatenate([first, mixed[:, 1:] != mixed[:, :-1]], axis=1)
+
+
+def _run_lengths(starts: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many rows each group has up to and with each place."""
+    places = np.arange(starts.shape[1])
+    begun = np.maximum.accumulate(np.where(starts, places, 0), axis=1)
+    return np.asarray(places - begun + 1, dtype=np.int64)
+
+
+def _numbered(pattern: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """One number for each row of a pattern; different ones collide by chance of 2^-64."""
+    weights = np.random.default_rng(1934).integers(-(2**62), 2**62, pattern.shape[1])
+    return np.asarray(pattern @ weights, dtype=np.int64)

@@ -1,0 +1,306 @@
+"""Learning from a release: prediction of held-out original rows, and the user's own regression.
+
+A model trained on the release is scored on original rows, against one trained on the original
+and against none at all. Needs the extra `sklearn`; regressions do not.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri, stdtrit
+
+from shoal.core import Estimate
+from shoal.errors import InputError
+from shoal.metrics import _sklearn
+from shoal.metrics.intervals import wilson
+from shoal.metrics.regression import features, logistic, standard
+
+Floats = NDArray[np.float64]
+
+
+class Task(StrEnum):
+    """What is predicted: a category, scored by accuracy, or a number, scored by R2."""
+
+    CLASSIFICATION = "classification"
+    REGRESSION = "regression"
+
+
+class Model(StrEnum):
+    """What is trained: gradient boosting, or a (generalised) linear model."""
+
+    BOOSTING = "boosting"
+    LINEAR = "linear"
+
+
+class Rows(NamedTuple):
+    """Rows to learn from or to be tested on.
+
+    Attributes:
+        X: records by columns; codes for categories, NaN for missing.
+        y: the target, a code or a number; rows without one are left out.
+        weights: persons each row stands for, 1 where none are given; rows without weight, or
+            with less, are left out.
+    """
+
+    X: Floats
+    y: Floats
+    weights: Floats | None = None
+
+
+class Learned(NamedTuple):
+    """Scores on held-out original rows: accuracy or R2.
+
+    Attributes:
+        released: of the model trained on the release.
+        original: of the model trained on the original.
+        baseline: of no model: the most frequent category, or the mean, of the original.
+        tested: held-out rows.
+    """
+
+    released: Estimate
+    original: Estimate
+    baseline: Estimate
+    tested: int
+
+
+def learn(
+    released: Rows,
+    original: Rows,
+    held_out: Rows,
+    *,
+    categorical: ArrayLike,
+    task: Task,
+    rng: np.random.Generator,
+    model: Model = Model.BOOSTING,
+    most: int = 200_000,
+    most_tested: int = 20_000,
+    confidence: float = 0.95,
+) -> Learned:
+    """Train on the release, test on held-out original rows.
+
+    Accuracy has Wilson's interval, R2 = 1 - SSE/SST the percentile interval of 1,000 bootstrap
+    samples of the tested rows. The intervals speak of the tested rows, not of other fits. Weights
+    count in training, not in testing.
+
+    The test is fair only where the release was made without the held-out rows. A release of the
+    whole original has seen them: its score is then what an analyst gets for people who are in
+    the table, and more than for others.
+
+    Args:
+        released: rows to learn from; a box stands for its centre (`Boxes.centres`).
+        original: rows of the original to learn from.
+        held_out: other rows of the original.
+        categorical: which columns are codes.
+        task: what is predicted.
+        rng: draws rows and seeds models.
+        model: what is trained.
+        most: rows to learn from at most; more are sampled.
+        most_tested: rows to be tested at most.
+        confidence: of the intervals.
+
+    Raises:
+        InputError: no row to learn from or to be tested, a target without spread in the tested
+            rows of a regression, or scikit-learn is missing.
+    """
+    tested = _usable(held_out, "held-out original", most_tested, rng)
+    truth = tested.y
+    if task is Task.REGRESSION and np.ptp(truth) == 0:
+        raise InputError("The target is constant in the held-out rows: R2 is not defined.")
+    sides = {
+        name: _usable(rows, name, most, rng)
+        for name, rows in (("released", released), ("original", original))
+    }
+    guesses = [
+        _predict(side, tested.X, categorical, task=task, model=model, rng=rng)
+        for side in sides.values()
+    ]
+    guesses.append(np.full(len(truth), _constant(sides["original"], task)))
+    if task is Task.CLASSIFICATION:
+        scores = [wilson(int((g == truth).sum()), len(truth), confidence) for g in guesses]
+    else:
+        scores = [_r2(truth, guess, rng, confidence) for guess in guesses]
+    return Learned(scores[0], scores[1], scores[2], len(truth))
+
+
+def _usable(rows: Rows, name: str, most: int, rng: np.random.Generator) -> Rows:
+    X, y = np.asarray(rows.X, dtype=np.float64), np.asarray(rows.y, dtype=np.float64)
+    given = np.ones(len(y)) if rows.weights is None else np.asarray(rows.weights, np.float64)
+    if X.ndim != 2 or y.shape != (len(X),) or given.shape != y.shape:
+        raise InputError(f"Expected for each {name} row one target and one weight.")
+    kept = np.flatnonzero(~np.isnan(y) & (given > 0))
+    if not kept.size:
+        raise InputError(f"There is no {name} row with a target: nothing can be learned.")
+    if len(kept) > most:
+        kept = rng.choice(kept, most, replace=False)
+    return Rows(X[kept], y[kept], given[kept])
+
+
+def _predict(
+    rows: Rows,
+    X: Floats,
+    categorical: ArrayLike,
+    *,
+    task: Task,
+    model: Model,
+    rng: np.random.Generator,
+) -> Floats:
+    if np.ptp(rows.y) == 0 or not X.shape[1]:
+        return np.full(len(X), _constant(rows, task))
+    classify = task is Task.CLASSIFICATION
+    machine: Any
+    if model is Model.BOOSTING:
+        train, test = _sklearn.without_empty_columns(rows.X), X
+        machine = _sklearn.boosting(train, categorical, classify=classify, rng=rng)
+    else:
+        machine = _sklearn.logistic_regression() if classify else _sklearn.linear_regression()
+        kinds = features(rows.X, categorical)
+        train, test = kinds.apply(rows.X), kinds.apply(X)
+        if not train.shape[1]:
+            return np.full(len(X), _constant(rows, task))
+    guessed = _sklearn.quietly(
+        lambda: machine.fit(train, rows.y, sample_weight=rows.weights).predict(test)
+    )
+    return np.asarray(guessed, dtype=np.float64)
+
+
+def _constant(rows: Rows, task: Task) -> float:
+    if task is Task.REGRESSION:
+        return float(np.average(rows.y, weights=rows.weights))
+    values, codes = np.unique(rows.y, return_inverse=True)
+    return float(values[np.bincount(codes.ravel(), weights=rows.weights).argmax()])
+
+
+def _r2(truth: Floats, guess: Floats, rng: np.random.Generator, confidence: float) -> Estimate:
+    n = len(truth)
+    errors, centred = (truth - guess) ** 2, truth - truth.mean()
+    sums = np.column_stack([errors, centred, centred**2])
+    value = 1 - float(errors.sum() / (centred**2).sum())
+    scores = []
+    for _ in range(1000):
+        lost, first, second = np.bincount(rng.integers(0, n, n), minlength=n) @ sums
+        spread = second - first**2 / n
+        if spread > 0:
+            scores.append(1 - lost / spread)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(scores, [tail, 1 - tail]) if scores else (value, value)
+    return Estimate(value, min(float(low), value), max(float(high), value), confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A regression, as its user reads it.
+
+    Attributes:
+        coefficients: the intercept, then one a column; NaN where it cannot be estimated.
+        lows: lower ends of the confidence intervals.
+        highs: upper ends.
+        rows: rows without a missing cell, on which it rests.
+    """
+
+    coefficients: Floats
+    lows: Floats
+    highs: Floats
+    rows: int
+
+
+class Overlaps(NamedTuple):
+    """Overlap of confidence intervals: 1 is the same interval, 0 none in common.
+
+    Attributes:
+        mean: over the coefficients that the original can estimate.
+        each: by coefficient, the intercept first; NaN where the original has none.
+    """
+
+    mean: float
+    each: tuple[float, ...]
+
+
+def regress(X: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, binary: bool = False) -> Fit:
+    """Least squares, or logistic regression for a target of 0 and 1, with intervals.
+
+    The intervals are the usual ones: Student's for least squares, with n - p degrees of freedom,
+    and Wald's for the logistic model. Rows with a missing cell are left out. A column that is
+    constant, or a sum of earlier ones, has coefficient NaN, and so have all where rows are too
+    few or the classes can be told apart without error. Cost O(n m^2).
+
+    The intervals take the release for a sample; they know nothing of the noise that protects it.
+    """
+    A, target = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if A.ndim != 2 or target.shape != (len(A),):
+        raise InputError("Expected records by columns, and one target a record.")
+    whole = ~(np.isnan(A).any(axis=1) | np.isnan(target))
+    if not whole.all():
+        A, target = A[whole], target[whole]
+    if binary and not np.isin(target, (0.0, 1.0)).all():
+        raise InputError("The target of a logistic regression must be 0 or 1.")
+    n, p = len(A), A.shape[1] + 1
+    none = Fit(np.full(p, np.nan), np.full(p, np.nan), np.full(p, np.nan), n)
+    if not n:
+        return none
+    Z, kept, centres, scales = standard(A)
+    free = n - 1 - Z.shape[1]
+    if binary:
+        fit = logistic(Z, target)
+        if not fit.converged:
+            return none
+        inner, covariance, quantile = fit.coefficients, fit.covariance, ndtri((1 + confidence) / 2)
+    else:
+        if free < 1:
+            return none
+        B = np.column_stack([np.ones(n), Z])
+        gram = np.linalg.inv(B.T @ B)
+        inner = gram @ (B.T @ target)
+        inner += gram @ (B.T @ (target - B @ inner))
+        covariance = gram * (((target - B @ inner) ** 2).sum() / free)
+        quantile = stdtrit(free, (1 + confidence) / 2)
+    # Back from standard scores to the columns' own units.
+    back = np.zeros((p, len(inner)))
+    back[0, 0] = 1.0
+    columns = np.flatnonzero(kept)
+    back[1 + columns, 1 + np.arange(len(columns))] = 1 / scales[columns]
+    back[0, 1:] = -centres[columns] / scales[columns]
+    coefficients = back @ inner
+    half = quantile * np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", back, covariance, back), 0.0))
+    gone = np.concatenate([[False], ~kept])
+    coefficients[gone] = half[gone] = np.nan
+    return Fit(coefficients, coefficients - half, coefficients + half, n)
+
+
+def interval_overlap(original: Fit, released: Fit) -> Overlaps:
+    """Mean overlap of the confidence intervals of two fits of one model.
+
+        J = 1/2 (common / original length + common / released length)
+
+    with common the length that both have in common, 0 where they do not touch. A coefficient
+    that the release cannot estimate has 0. An interval of length 0 counts 1 where the other
+    holds it.
+
+    References:
+        Karr, Kohnen, Oganian, Reiter and Sanil, "A framework for evaluating the utility of data
+        altered to protect confidentiality", The American Statistician 60 (2006).
+        doi:10.1198/000313006X124640
+    """
+    if original.coefficients.shape != released.coefficients.shape:
+        raise InputError("Both fits must be of one model, with the same coefficients.")
+    each = [
+        _overlap((a, b), (c, d))
+        for a, b, c, d in zip(
+            original.lows, original.highs, released.lows, released.highs, strict=True
+        )
+    ]
+    known = [share for share in each if not np.isnan(share)]
+    return Overlaps(float(np.mean(known)) if known else float("nan"), tuple(each))
+
+
+def _overlap(mine: Sequence[float], other: Sequence[float]) -> float:
+    if np.isnan(mine[0]):
+        return float("nan")
+    low, high = max(mine[0], other[0]), min(mine[1], other[1])
+    if np.isnan(other[0]) or low > high:
+        return 0.0
+    shares = [(high - low) / (end - start) if end > start else 1.0 for start, end in (mine, other)]
+    return float(np.mean(shares))

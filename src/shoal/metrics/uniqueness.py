@@ -1,0 +1,342 @@
+"""Records that are alone with their values: in the sample, and as far as can be told in public.
+
+A key is a combination of values of the attributes that an intruder may know. f is the number of
+records of the table with a record's key, F the number of people in the population with it. Missing
+is a value of its own.
+
+These are counts and model-based expectations for one table, and not attacks: no control can be
+given, and a record that is alone in the release is found by somebody only if its values are true.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import hyp2f1, ndtri
+
+from shoal.core import Estimate
+from shoal.errors import InputError
+from shoal.metrics.distinct_rows import row_keys, value_codes
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST_PATTERNS = 64
+"""Patterns of suppressed cells that records are matched by."""
+
+
+@dataclass(frozen=True)
+class Uniques:
+    """How records share their keys.
+
+    Attributes:
+        records: rows of the table.
+        keys: different keys.
+        uniques: records that are alone with their key.
+        pairs: records that share their key with one other.
+        smallest: the smallest class; the k of k-anonymity, and 0 for an empty table.
+    """
+
+    records: int
+    keys: int
+    uniques: int
+    pairs: int
+    smallest: int
+
+    @property
+    def share(self) -> float:
+        """Share of the records that are alone; 0 for an empty table."""
+        return self.uniques / self.records if self.records else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class IndividualRisk:
+    """Estimated chance, record by record, that an intruder's match on the key is right.
+
+    Attributes:
+        risks: one a record.
+        mean: the global risk, their mean. The interval is for the share of hits of an intruder
+            who tries every record once, if the risks are right: it does not cover their error.
+        expected: number of re-identifications to expect, the sum of the risks.
+        population_uniques: how many of the sample uniques are expected to be alone in the
+            population too: the sum of their 1 / weight.
+    """
+
+    risks: Floats
+    mean: Estimate
+    expected: float
+    population_uniques: float
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one attribute adds to a risk.
+
+    Attributes:
+        alone: the risk if the intruder knows this attribute only.
+        without: the risk if the intruder knows all the others.
+        added: the risk of all attributes minus `without`.
+    """
+
+    alone: float
+    without: float
+    added: float
+
+
+@dataclass(frozen=True)
+class PopulationMatch:
+    """A table against a table of the population (k-map).
+
+    Attributes:
+        k: the smallest number of people in the population behind a record's key, over the
+            records whose key the population has; 0 if there is none.
+        alone: records whose key is one person's in the population.
+        absent: records whose key nobody in the population has.
+        expected: re-identifications to expect of an intruder who picks one of the matching people
+            at random: the sum of 1 / F.
+    """
+
+    k: int
+    alone: int
+    absent: int
+    expected: float
+
+
+def uniques(columns: NDArray[np.generic], *, hidden: NDArray[np.bool_] | None = None) -> Uniques:
+    """Count the records that are alone with their values. Cost O(d n log n).
+
+    Args:
+        columns: records by attributes.
+        hidden: which cells are suppressed. Such a cell matches any, so that a record is alone if
+            no other agrees with it wherever both show a value; p patterns of hidden cells cost
+            p^2 times as much.
+
+    >>> uniques(np.array([[1, 0], [1, 0], [1, 2]])).uniques
+    1
+    """
+    codes, rows = value_codes(columns), len(columns)
+    if hidden is None or not hidden.any():
+        return _uniques(row_keys(codes, rows))
+    sizes = _matches(codes, rows, hidden, None)[0]
+    return Uniques(
+        records=rows,
+        keys=len(np.unique(row_keys(codes, rows))),
+        uniques=int((sizes == 1).sum()),
+        pairs=int((sizes == 2).sum()),
+        smallest=int(sizes.min()),
+    )
+
+
+def individual_risk(
+    columns: NDArray[np.generic],
+    weights: Floats | None = None,
+    *,
+    hidden: NDArray[np.bool_] | None = None,
+    confidence: float = 0.95,
+) -> IndividualRisk:
+    """The individual risk of Benedetti and Franconi.
+
+    With F estimated by the sum of the weights over the key's records, and p = f / F, the
+    population frequency given the sample's is taken as negative binomial with f successes at p,
+    and the risk is E(1 / F | f):
+
+        r = (p / f) 2F1(1, 1; f + 1; 1 - p)
+
+    which is p / (1 - p) log(1 / p) for a sample unique, and 1 / f where the table is the whole
+    population (p = 1, or no weights). sdcMicro's `indivRisk` has the same at f = 1 and 2 and
+    approximates p / (f - (1 - p)) beyond; its `measure_risk` also takes 0.0001 off p.
+
+    Args:
+        columns: records by attributes that an intruder may know.
+        weights: people that each record stands for; a weight below 1 counts as 1.
+        hidden: which cells are suppressed, and match any; see `uniques`.
+        confidence: of the interval.
+
+    References:
+        Benedetti and Franconi, "Statistical and technological solutions for controlled data
+        dissemination", New Techniques and Technologies for Statistics 1998.
+        Franconi and Polettini, "Individual risk estimation in mu-Argus: a review", Privacy in
+        Statistical Databases 2004, LNCS 3050, 262-272.
+        Templ, Kowarik and Meindl, "Statistical disclosure control for micro-data using the R
+        package sdcMicro", J. Stat. Software 67 (2015). doi:10.18637/jss.v067.i04
+
+    >>> individual_risk(np.array([[1], [2], [2]])).risks
+    array([1. , 0.5, 0.5])
+    """
+    codes, rows = value_codes(columns), len(columns)
+    if weights is not None:
+        weights = np.asarray(weights, dtype=np.float64)
+        if weights.shape != (rows,) or not np.isfinite(weights).all():
+            raise InputError(f"Expected a finite weight for each of {rows} records.")
+        weights = np.maximum(weights, 1.0)
+    frequencies = _matches(codes, rows, hidden, weights)
+    risks = _risks(*frequencies)
+    n = max(rows, 1)
+    mean = float(risks.sum()) / n
+    half = float(ndtri((1 + confidence) / 2)) * float(np.sqrt((risks * (1 - risks)).sum())) / n
+    alone = frequencies[0] == 1
+    return IndividualRisk(
+        risks=risks,
+        mean=Estimate(mean, max(0.0, mean - half), min(1.0, mean + half), confidence),
+        expected=float(risks.sum()),
+        population_uniques=float(alone.sum() if weights is None else (1 / weights[alone]).sum()),
+    )
+
+
+def contributions(
+    columns: NDArray[np.generic],
+    weights: Floats | None = None,
+    *,
+    hidden: NDArray[np.bool_] | None = None,
+) -> tuple[Contribution, ...]:
+    """How much each attribute adds to the mean individual risk. Cost O(d^2 n log n).
+
+    The parts do not sum to the whole: attributes that say the same add nothing each while the
+    other is there.
+    """
+    codes, rows = value_codes(columns), len(columns)
+    if weights is not None:
+        weights = np.maximum(np.asarray(weights, dtype=np.float64), 1.0)
+
+    def risk(chosen: list[int]) -> float:
+        part = None if hidden is None else hidden[:, chosen]
+        matches = _matches([codes[j] for j in chosen], rows, part, weights)
+        return float(_risks(*matches).sum()) / max(rows, 1)
+
+    every = list(range(len(codes)))
+    whole = risk(every)
+    parts = []
+    for j in every:
+        without = risk(every[:j] + every[j + 1 :])
+        parts.append(Contribution(risk([j]), without, whole - without))
+    return tuple(parts)
+
+
+def against_population(
+    columns: NDArray[np.generic], population: NDArray[np.generic]
+) -> PopulationMatch:
+    """Count the people of a population behind each record's key (k-map).
+
+    Args:
+        columns: records by attributes.
+        population: people by the same attributes, in the same codes.
+
+    References:
+        Sweeney, "Computational disclosure control: a primer on data privacy protection", PhD
+        thesis, MIT, 2001: k-map.
+
+    >>> against_population(np.array([[1], [2]]), np.array([[1], [2], [2]]))
+    PopulationMatch(k=1, alone=1, absent=0, expected=1.5)
+    """
+    table, public = np.asarray(columns), np.asarray(population)
+    if table.ndim != 2 or public.ndim != 2 or table.shape[1] != public.shape[1]:
+        raise InputError("The population needs the same attributes as the table.")
+    keys = row_keys(value_codes(np.vstack([table, public])), len(table) + len(public))
+    people = np.bincount(keys[len(table) :], minlength=int(keys.max(initial=0)) + 1)
+    matches = people[keys[: len(table)]]
+    found = matches[matches > 0]
+    return PopulationMatch(
+        k=int(found.min(initial=len(public))) if found.size else 0,
+        alone=int((matches == 1).sum()),
+        absent=int((matches == 0).sum()),
+        expected=float((1 / found).sum()),
+    )
+
+
+def minimal_uniques(columns: NDArray[np.generic], *, largest: int = 3) -> Ints:
+    """Count, for each record, the minimal sets of attributes in which it is alone.
+
+    A set is minimal if the record is alone in no part of it. The fewer attributes it takes, the
+    easier a record is to pick out: column s - 1 of the result counts the sets of size s, up to
+    `largest`. Cost O(C(d, largest) n log n).
+
+    References:
+        Elliot, Manning and Ford, "A computational algorithm for handling the special uniques
+        problem", Int. J. Uncertainty, Fuzziness and Knowledge-Based Systems 10 (2002): minimal
+        sample uniques.
+
+    >>> minimal_uniques(np.array([[1, 5], [1, 6], [2, 6]]), largest=2).tolist()
+    [[1, 0], [0, 1], [1, 0]]
+    """
+    codes, rows = value_codes(columns), len(columns)
+    found = np.zeros((rows, largest), dtype=np.int64)
+    alone: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+    for size in range(1, min(largest, len(codes)) + 1):
+        for chosen in combinations(range(len(codes)), size):
+            keys = row_keys([codes[j] for j in chosen], rows)
+            single = (np.bincount(keys) == 1)[keys] if rows else np.zeros(0, dtype=bool)
+            parts = [alone[chosen[:j] + chosen[j + 1 :]] for j in range(size)] if size > 1 else []
+            already = np.any(parts, axis=0) if parts else np.zeros(rows, dtype=bool)
+            found[:, size - 1] += single & ~already
+            alone[chosen] = single | already
+    return found
+
+
+def _uniques(keys: Ints) -> Uniques:
+    sizes = np.bincount(keys)
+    return Uniques(
+        records=len(keys),
+        keys=len(sizes),
+        uniques=int((sizes == 1).sum()),
+        pairs=2 * int((sizes == 2).sum()),
+        smallest=int(sizes.min()) if sizes.size else 0,
+    )
+
+
+def _matches(
+    codes: list[Ints], rows: int, hidden: NDArray[np.bool_] | None, weights: Floats | None
+) -> tuple[Floats, Floats]:
+    """For each record the records that match it, itself included, and the sum of their weights."""
+    heavy = np.ones(rows) if weights is None else weights
+    if hidden is None or not hidden.any():
+        keys = row_keys(codes, rows)
+        f = np.bincount(keys).astype(np.float64)
+        people = np.bincount(keys, heavy).astype(np.float64)
+        return f[keys], people[keys]
+    patterns, pattern = np.unique(hidden, axis=0, return_inverse=True)
+    if len(patterns) > MOST_PATTERNS:
+        raise InputError(
+            f"{len(patterns)} patterns of suppressed cells are too many to match records by; "
+            f"expected at most {MOST_PATTERNS}."
+        )
+    groups = [np.flatnonzero(pattern.ravel() == p) for p in range(len(patterns))]
+    found, mass = np.zeros(rows), np.zeros(rows)
+    for p, mine in enumerate(groups):
+        for q, theirs in enumerate(groups):
+            shown = np.flatnonzero(~(patterns[p] | patterns[q]))
+            both = np.concatenate([mine, theirs])
+            keys = row_keys([codes[j][both] for j in shown], len(both))
+            own, other = keys[: mine.size], keys[mine.size :]
+            width = int(keys.max(initial=0)) + 1
+            found[mine] += np.bincount(other, minlength=width)[own]
+            mass[mine] += np.bincount(other, heavy[theirs], minlength=width)[own]
+    return found, mass
+
+
+def _risks(f: Floats, people: Floats) -> Floats:
+    """E(1 / F | f) of each record."""
+    pairs, where = np.unique(np.column_stack([f, people]), axis=0, return_inverse=True)
+    many = pairs[:, 0]
+    p = np.minimum(many / np.maximum(pairs[:, 1], 1e-300), 1.0)
+    risk: Floats = (p / many * _gauss(many, 1 - p))[where.ravel()]
+    return risk
+
+
+def _gauss(f: Floats, q: Floats) -> Floats:
+    """2F1(1, 1; f + 1; q), that is the sum over j of q^j / C(f + j, j).
+
+    Euler's transformation of p^(f - 1) 2F1(f, f; f + 1; q), which overflows. From f = 20 on 64
+    terms of the sum are enough, since 1 / C(84, 20) < 1e-18; the library's function fails at
+    large f.
+    """
+    few = f < 20
+    result = np.ones(len(f))
+    result[few] = hyp2f1(1.0, 1.0, f[few] + 1, q[few])
+    many, rest = f[~few], q[~few]
+    term, total = np.ones(len(many)), np.ones(len(many))
+    for j in range(1, 65):
+        term = term * rest * j / (many + j)
+        total += term
+    result[~few] = total
+    return result

@@ -1,0 +1,437 @@
+"""t-closeness by bucketization: classes that hold every bucket in nearly its overall share."""
+
+import math
+import operator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from itertools import islice
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shoal.core import Partition, Progress, silent
+from shoal.errors import InputError
+from shoal.partition._exact_scale import centroids, squared_distances, unit_scaled
+from shoal.partition._input import Floats, Ints, group_size, matrix
+from shoal.partition.kernels.bucketization import Classes, Forest, extendable, fill
+from shoal.partition.kernels.mdav_tree import EMPTY, plant
+
+LEAF = 32
+"""Records in a leaf of a bucket's kd-tree."""
+REACH = 4096
+"""How far beyond k, or beyond the size of balanced classes, large ones may lie."""
+TRIES = 3 * REACH
+"""Pairs of a small and a large size that are looked at."""
+Number = Fraction | Decimal | int
+
+
+@dataclass(frozen=True, eq=False)
+class Bucketed:
+    """Classes, and how close their buckets are to the whole table's.
+
+    Attributes:
+        partition: the classes.
+        counts: records by class and bucket.
+        achieved: the largest ratio of a bucket's share in a class and in the table, either way;
+            exact.
+    """
+
+    partition: Partition
+    counts: Ints
+    achieved: Fraction
+
+    @property
+    def trivial(self) -> bool:
+        """One class is left: it is close to the table because it is the table."""
+        return len(self.partition) == 1
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many classes there will be, and of which sizes.
+
+    Attributes:
+        small: size of the smaller classes.
+        step: how much larger the others are.
+        smaller: number of the smaller classes.
+        larger: number of the larger ones.
+    """
+
+    small: int
+    step: int
+    smaller: int
+    larger: int
+
+    @property
+    def number(self) -> int:
+        """Number of classes."""
+        return self.smaller + self.larger
+
+
+def buckets(
+    X: ArrayLike, bucket: ArrayLike, k: int, t: Number, *, progress: Progress = silent
+) -> Bucketed:
+    """Form classes of k or more in which no bucket's share is off by more than a factor of t.
+
+    With N records, b_j of them in bucket j, a class of e records may hold c of bucket j if
+
+        ceil(e p_j / t) <= c <= floor(e p_j t),    p_j = b_j / N,
+
+    which is 1/t <= (c/e) / p_j <= t for whole c. Our copy of the paper reads ceil in both
+    conditions; a cap of ceil would be too high: e = 5, p = 1/3, t = 2 has 10/3, and 4 of 5
+    is 2.4 times 1/3.
+
+    1. `class_sizes` finds how many classes such counts exist for.
+    2. While classes remain to be formed, the seed is the record farthest from the mean of the
+       rest. Its class takes the nearest record, then the next one, passing over records of
+       a bucket that may give no more: beyond the cap, or because the other buckets or the
+       classes to come could then not be filled. Among all counts that leave the rest
+       feasible this has the least sum of squared distances to the seed. Smaller classes come
+       first; the last class is what remains.
+    3. The classes are verified in fractions, and one that failed would be merged with its nearest
+       (`merge_close`); by construction none does.
+
+    The table itself is t-close to itself, so that there is always an answer: one class in the
+    worst case, which `trivial` says. t = 1 wants shares that are equal exactly.
+
+    Distances are Euclidean: scale the columns first. Ties go to the lowest index. Cost: about
+    n^1.3 over kd-trees where few columns carry the spread, n^2 / e at worst, times the number
+    of buckets; memory O(n d).
+
+    Not promised: the largest possible number of classes, or the least sum of squares; that a
+    table with one record changed has similar classes; anything about values within a bucket.
+
+    Args:
+        X: records by columns, the quasi-identifiers; any finite numbers, not changed.
+        bucket: bucket of each record, from 0, none empty; see `rank_buckets`.
+        k: least class size, at least 2.
+        t: largest ratio, at least 1, exact: Fraction("1.5"), not the float 1.5.
+        progress: called now and then with the number of records in classes.
+
+    References:
+        Domingo-Ferrer and Soria-Comas, "From t-closeness to differential privacy and vice
+        versa in data anonymization", Knowledge-Based Systems 74 (2015), sections 6.2 and 6.3.
+
+    >>> found = buckets([[0], [1], [10], [11]], [0, 1, 0, 1], 2, 1)
+    >>> found.partition.labels, found.achieved
+    (array([0, 0, 1, 1]), Fraction(1, 1))
+    """
+    X = matrix(X)
+    k = group_size(k, len(X))
+    most = _ratio(t)
+    codes, totals = _counted(bucket, len(X))
+    sizes = class_sizes(totals, k, most)
+    labels = _filled(unit_scaled(X), codes, _classes(sizes, totals, most), progress)
+    return merge_close(X, labels, codes, most)
+
+
+def class_sizes(totals: ArrayLike, k: int, t: Number) -> Sizes:
+    """Find how many t-close classes of k or more there can be, and of which sizes.
+
+    There are at most two sizes. Three divisions of the N records are tried, and the one with most
+    classes is taken, the first of several:
+
+    1. multiples of u = N / gcd(b_1, b_2, ...), in which every share can be exact. They are always
+       feasible, and all that t = 1 allows: (N / u) // ceil(k / u) classes.
+    2. balanced sizes, which differ by at most 1, for as many classes as are feasible. That ends
+       at the latest with classes of N t / (b_min (t - 1)) records, since every fractional
+       count then has a whole one within the bounds above and below it.
+    3. small classes, of one of the three least sizes that can be t-close at all, and as few as
+       possible of one larger size that take up what is left: where a size such as 4 allows
+       equal shares and 5 does not.
+
+    Feasible means that whole counts within the bounds of `buckets` exist for all classes together:
+    a minimum cut, of which there are only eight candidates, because classes of one size can
+    be taken together.
+
+    Cost: at most the number of buckets times N / k or, if larger, a few times 10^4.
+
+    Not promised: that no division into more sizes has more classes.
+
+    Args:
+        totals: records in each bucket, all at least 1.
+        k: least class size, at most their sum.
+        t: largest ratio, at least 1.
+
+    >>> class_sizes([4, 4, 4], 4, Fraction(3, 2)).number
+    3
+    >>> class_sizes([501, 502], 3, Fraction("1.05"))
+    Sizes(small=4, step=19, smaller=245, larger=1)
+    """
+    most = _ratio(t)
+    whole = np.array(totals, np.int64)  # a copy: kernels would be compiled anew for read-only ones
+    if whole.ndim != 1 or not whole.size or whole.min() < 1:
+        raise InputError("totals must be whole numbers of at least 1, one a bucket.")
+    n = int(whole.sum())
+    k = group_size(k, n)
+    unit = n // math.gcd(*whole.tolist())
+    parts = n // unit
+    even = parts // -(-k // unit)
+    best = Sizes(parts // even * unit, unit, even - parts % even, parts % even)
+    if most > 1:
+        best = _balanced(whole, k, most, best.number) or best
+        best = _uneven(whole, k, most, best.number) or best
+    return best
+
+
+def count_bounds(e: int, totals: ArrayLike, t: Number) -> tuple[list[int], list[int]]:
+    """Least and largest number of records of each bucket in a t-close class of e records.
+
+        ceil(e p_j / t) <= c <= floor(e p_j t),    p_j = b_j / N
+
+    in whole numbers. A class cannot be t-close if a bound is above its counterpart.
+
+    >>> count_bounds(5, [5, 5, 5], 2)
+    ([1, 1, 1], [3, 3, 3])
+    """
+    whole = np.asarray(totals).tolist()
+    n = sum(whole)
+    up, down = _ratio(t).as_integer_ratio()
+    low = [-(-e * b * down // (n * up)) for b in whole]
+    high = [min(e * b * up // (n * down), e) for b in whole]
+    return low, high
+
+
+def merge_close(X: ArrayLike, labels: ArrayLike, bucket: ArrayLike, t: Number) -> Bucketed:
+    """Merge classes that are not t-close with their nearest ones, until all are.
+
+    A class that fails, the lowest first, joins the class whose mean is nearest to its own. The
+    union of t-close classes is t-close, and the whole table is: it ends. Ratios are compared as
+    fractions. Classes are numbered as before, a merged one by the lower number, without gaps.
+    Cost: the number of merges times the number of classes.
+
+    Args:
+        X: records by columns; not changed.
+        labels: class of each record, from 0 without gaps, made by any method.
+        bucket: bucket of each record, from 0, none empty.
+        t: largest ratio, at least 1.
+
+    >>> merge_close([[0], [1], [5], [6]], [0, 0, 1, 1], [0, 0, 1, 1], 2).partition.labels
+    array([0, 0, 0, 0])
+    """
+    X = matrix(X)
+    most = _ratio(t)
+    codes, totals = _counted(bucket, len(X))
+    partition = Partition(np.asarray(labels))
+    if len(partition.labels) != len(X):
+        raise InputError(
+            f"labels must name the class of each record; found {len(partition.labels)} for "
+            f"{len(X)} records."
+        )
+    g = len(partition)
+    counts = np.zeros((g, len(totals)), np.int64)
+    np.add.at(counts, (partition.labels, codes), 1)
+    reached = _reached(counts, totals)
+    failing = {i for i, ratio in enumerate(reached) if ratio is None or ratio > most}
+    into = np.arange(g)
+    if failing:
+        means = centroids(unit_scaled(X), partition.labels, g)
+    while failing:
+        one = min(failing)
+        far = squared_distances(means, means[one])
+        far[(into != np.arange(g)) | (np.arange(g) == one)] = np.inf
+        other = int(far.argmin())
+        low, high = min(one, other), max(one, other)
+        a, b = counts[low].sum(), counts[high].sum()
+        means[low] = (a * means[low] + b * means[high]) / (a + b)
+        counts[low] += counts[high]
+        into[into == high] = low
+        failing -= {low, high}
+        (reached[low],) = _reached(counts[low : low + 1], totals)
+        ratio = reached[low]
+        if ratio is None or ratio > most:
+            failing.add(low)
+    kept, new = np.unique(into, return_inverse=True)
+    worst = [reached[i] for i in kept.tolist()]
+    achieved = max(ratio for ratio in worst if ratio is not None)
+    return Bucketed(Partition(new.ravel()[partition.labels]), counts[kept], achieved)
+
+
+def _ratio(t: Number) -> Fraction:
+    if isinstance(t, float):
+        raise InputError('t must be exact: write Fraction("1.5") or Decimal("1.5"), not a float.')
+    most = Fraction(t)
+    if most < 1:
+        raise InputError(f"t must be at least 1, a ratio of shares; found {t}.")
+    return most
+
+
+def _counted(bucket: ArrayLike, n: int) -> tuple[Ints, Ints]:
+    """Check the buckets of the records, and count them."""
+    try:
+        found = Partition(np.asarray(bucket))
+    except InputError:
+        raise InputError("bucket must hold whole numbers from 0 without gaps.") from None
+    if len(found.labels) != n:
+        raise InputError(
+            f"bucket must name the bucket of each record; found {len(found.labels)} for {n} "
+            "records."
+        )
+    # A copy, because kernels would be compiled anew for read-only arrays.
+    return found.labels.copy(), found.sizes.copy()
+
+
+def _balanced(totals: Ints, k: int, t: Fraction, above: int) -> Sizes | None:
+    """Find the most classes of balanced sizes, if they are more than `above`."""
+    n = int(totals.sum())
+    possible: dict[int, bool] = {}
+    g = min(n // k, int(totals.min()))
+    while g > above:
+        sizes = Sizes(n // g, 1, g - n % g, n % g)
+        for e in (sizes.small, sizes.small + 1):
+            if e not in possible:
+                possible[e] = _alone(e, totals, t)
+        if not possible[sizes.small]:
+            g = n // (sizes.small + 1)  # the next number of classes that are all larger
+            continue
+        if (possible[sizes.small + 1] or not sizes.larger) and _feasible(sizes, totals, t):
+            return sizes
+        g -= 1
+    return None
+
+
+def _uneven(totals: Ints, k: int, t: Fraction, above: int) -> Sizes | None:
+    """Find many small classes and fewer large ones, if they are more than `above`.
+
+    For two sizes, the number of large classes goes up in steps. Large classes have room for what
+    the small ones leave over, so that the least feasible number is found by bisection.
+    """
+    n, most = int(totals.sum()), int(totals.min())
+    mean = n // above  # a size that is possible, where balanced classes were found
+    reach = sorted({*range(k, k + REACH), *range(mean, mean + min(k, REACH))})
+    reach = [e for e in reach if e <= n]
+    least = next((e for e in reach if _alone(e, totals, t)), n)
+    if above >= min(n // least, most):
+        return None
+    possible = [e for e in reach if _alone(e, totals, t)]
+    best = None
+    pairs = ((small, large) for small in possible[:3] for large in possible if large > small)
+    for small, large in islice(pairs, TRIES):
+        step = small // math.gcd(small, large)
+        few = next((y for y in range(min(step, n // large + 1)) if not (n - y * large) % small), -1)
+        if few < 0:
+            continue
+        fewest = Sizes(small, large - small, (n - few * large) // small, few)
+        lost = step * (large - small) // small  # classes, for every step
+        steps = min((fewest.number - above - 1) // lost, (n // large - few) // step)
+        if steps < 0 or not _feasible(_shifted(fewest, steps * step), totals, t):
+            continue
+        low, high = -1, steps
+        while high - low > 1:
+            middle = (low + high) // 2
+            feasible = _feasible(_shifted(fewest, middle * step), totals, t)
+            low, high = (low, middle) if feasible else (middle, high)
+        best = _shifted(fewest, high * step)
+        above = best.number
+    return best
+
+
+def _shifted(sizes: Sizes, more: int) -> Sizes:
+    """Have so many more large classes, and fewer small ones."""
+    large = sizes.small + sizes.step
+    return replace(
+        sizes,
+        smaller=sizes.smaller - more * large // sizes.small,
+        larger=sizes.larger + more,
+    )
+
+
+def _alone(e: int, totals: Ints, t: Fraction) -> bool:
+    """Whether there are counts for one class of e records, whatever the others hold."""
+    low, high = count_bounds(e, totals, t)
+    return all(map(operator.le, low, high)) and sum(low) <= e <= sum(high)
+
+
+def _feasible(sizes: Sizes, totals: Ints, t: Fraction) -> bool:
+    """Whether there are counts for all classes together."""
+    classes = _classes(sizes, totals, t)
+    number = classes.left[:, None]
+    supply = classes.left * classes.size
+    return extendable(supply, classes.low * number, classes.high * number, totals)
+
+
+def _classes(sizes: Sizes, totals: Ints, t: Fraction) -> Classes:
+    """The classes to be formed, with the bounds of their counts."""
+    size = (sizes.small, sizes.small + sizes.step)
+    bounds = [count_bounds(e, totals, t) for e in size]
+    return Classes(
+        np.array(size),
+        np.array((sizes.smaller, sizes.larger)),
+        np.array([low for low, _ in bounds]),
+        np.array([high for _, high in bounds]),
+        totals.copy(),
+    )
+
+
+def _filled(Z: Floats, bucket: Ints, classes: Classes, progress: Progress) -> Ints:
+    """Fill the classes; trees are planted anew whenever half of the records have left."""
+    n = len(Z)
+    labels = np.full(n, -1, np.int64)
+    rest = np.arange(n)
+    last = int(classes.left.sum()) - 1
+    g = 0
+    while g < last:
+        own = np.full(len(rest), -1, np.int64)
+        part, code = Z[rest], bucket[rest]
+        forest = _forest(part, code, len(classes.rest))
+        until = len(rest) // 2
+        while g < last and int(classes.rest.sum()) > until:
+            rounds = max(1, min(1024, until // int(classes.size[0])))
+            g = fill(part, code, forest, classes, own, g, rounds)
+            progress("filling classes", n - int(classes.rest.sum()), n)
+        labels[rest] = own
+        rest = rest[own < 0]
+    labels[rest] = g
+    progress("filling classes", n, n)
+    return labels
+
+
+def _forest(Z: Floats, bucket: Ints, number: int) -> Forest:
+    """Plant a tree for each bucket."""
+    d = Z.shape[1]
+    origin = Z.mean(axis=0)
+    where = np.empty(len(Z), np.int64)
+    trees, leaves, first = [], [0], [0]
+    for j in range(number):
+        members = np.flatnonzero(bucket == j)
+        tree = plant(Z[members], LEAF, origin)
+        where[members] = tree.where
+        lowest = tree.nodes[:, 2 * d + 1]
+        used = lowest[1:] < EMPTY  # node 0 does not exist
+        lowest[1:][used] = members[lowest[1:][used].astype(np.int64)]
+        leaves.append(leaves[-1] + len(tree.size))
+        first.append(first[-1] + len(tree.nodes))
+        trees.append(tree._replace(who=members[tree.who]))
+    return Forest(
+        np.concatenate([tree.points for tree in trees]),
+        np.concatenate([tree.who for tree in trees]),
+        np.concatenate([tree.size for tree in trees]),
+        where,
+        np.concatenate([tree.nodes for tree in trees]),
+        origin,
+        np.array(leaves),
+        np.array(first),
+    )
+
+
+def _reached(counts: Ints, totals: Ints) -> list[Fraction | None]:
+    """The largest ratio of shares of each class, either way; none where it lacks a bucket."""
+    n = int(totals.sum())
+    size = counts.sum(axis=1)
+    g, b = counts.shape
+    triples = np.column_stack((np.repeat(size, b), counts.ravel(), np.tile(totals, g)))
+    distinct, which = np.unique(triples, axis=0, return_inverse=True)
+    found = [_off(e, c, own, n) for e, c, own in distinct.tolist()]
+    order = sorted(range(len(found)), key=lambda one: (found[one] is None, found[one] or 0))
+    place = np.argsort(order)
+    worst = place[which.ravel()].reshape(g, b).max(axis=1)
+    return [found[order[at]] for at in worst.tolist()]
+
+
+def _off(e: int, c: int, own: int, n: int) -> Fraction | None:
+    """The ratio of c/e and own/n, or its inverse, whichever is larger."""
+    if c == 0:
+        return None
+    ratio = Fraction(c * n, e * own)
+    return max(ratio, 1 / ratio)

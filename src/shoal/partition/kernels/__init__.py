@@ -1,0 +1,1 @@
+"""Compiled loops of the partitioning algorithms."""

@@ -1,0 +1,57 @@
+"""Compiled ways of records down a tree of cuts, and counts of what lies in its nodes."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.jit import kernel
+from shoal.partition._input import Floats, Ints
+
+Counts = NDArray[np.int64]
+
+
+@kernel
+def descend(X: Floats, axis: Ints, cut: Floats, low: Ints, high: Ints, leaf: Ints) -> None:
+    """Send each record down: low where x < cut on the node's axis; write where it ends.
+
+    A child of -1 - a is the end a. Node 0 is the root.
+    """
+    for i in range(X.shape[0]):
+        node = 0
+        while node >= 0:
+            node = low[node] if X[i, axis[node]] < cut[node] else high[node]
+        leaf[i] = -1 - node
+
+
+@kernel
+def tally_grid(
+    X: Floats, slot: Ints, edges: Floats, first: Ints, ends: Floats, counts: Counts
+) -> None:
+    """Count the records of each slot by column and place among the edges of both.
+
+    Edges of slot s and column j are edges[first[s, j] : first[s, j + 1]], sorted, and their
+    counts begin at 2 first[s, j] + the number of pairs before: place 2 a is below edge a and above
+    the one before it, place 2 a + 1 is equal to edge a. `ends` takes in the least and the largest
+    value: two rows a slot.
+    """
+    d = X.shape[1]
+    for i in range(X.shape[0]):
+        s = slot[i]
+        if s < 0:
+            continue
+        for j in range(d):
+            x = X[i, j]
+            begin = first[s, j]
+            a = begin
+            b = first[s, j + 1]
+            while a < b:
+                middle = (a + b) // 2
+                if edges[middle] < x:
+                    a = middle + 1
+                else:
+                    b = middle
+            place = 2 * (a - begin)
+            if a < first[s, j + 1] and edges[a] == x:
+                place += 1
+            counts[2 * begin + s * d + j + place] += 1
+            ends[2 * s, j] = min(ends[2 * s, j], x)
+            ends[2 * s + 1, j] = max(ends[2 * s + 1, j], x)

@@ -1,0 +1,283 @@
+"""Compiled pieces that the exact searches share: distance, heap, centroid, shell.
+
+The arithmetic is that of `_scale`. Kernels take arrays and scalars only, by position.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.core.jit import kernel
+from shoal.partition._exact_scale import HALF_WORD
+from shoal.partition._input import Floats, Ints
+
+NOBODY = -1
+
+
+@kernel
+def number(value: int) -> int:
+    """Hide from numba that a number is a literal: it would compile callees once for each."""
+    return value + 0
+
+
+@kernel
+def distance(Z: Floats, i: int, q: Floats) -> float:
+    """Squared distance of record i to the point q, in column order."""
+    total = 0.0
+    for j in range(q.size):
+        t = Z[i, j] - q[j]
+        total += t * t
+    return total
+
+
+@kernel
+def gap(a: Floats, b: Floats) -> float:
+    """Squared distance between two points."""
+    total = 0.0
+    for j in range(a.size):
+        t = a[j] - b[j]
+        total += t * t
+    return total
+
+
+@kernel
+def push(far: Floats, who: Ints, size: int, room: int, distance: float, i: int) -> int:
+    """Keep the `room` smallest (distance, index) pairs in a max-heap; return its size."""
+    if size < room:
+        at = size
+        while at > 0:
+            above = (at - 1) >> 1
+            if far[above] > distance or (far[above] == distance and who[above] > i):
+                break
+            far[at] = far[above]
+            who[at] = who[above]
+            at = above
+        far[at] = distance
+        who[at] = i
+        return size + 1
+    if distance > far[0] or (distance == far[0] and i > who[0]):
+        return size
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= room:
+            break
+        other = child + 1
+        if other < room and (
+            far[other] > far[child] or (far[other] == far[child] and who[other] > who[child])
+        ):
+            child = other
+        if distance > far[child] or (distance == far[child] and i > who[child]):
+            break
+        far[at] = far[child]
+        who[at] = who[child]
+        at = child
+    far[at] = distance
+    who[at] = i
+    return size
+
+
+@kernel
+def total_live(Z: Floats, labels: Ints, high: Ints, low: Ints) -> int:
+    """Fill the fixed-point sums over the records without a label; return their number."""
+    high[:] = 0
+    low[:] = 0
+    m = 0
+    for i in range(Z.shape[0]):
+        if labels[i] < 0:
+            m += 1
+            count(Z, i, 1, high, low)
+    return m
+
+
+@kernel
+def count(Z: Floats, i: int, sign: int, high: Ints, low: Ints) -> None:
+    """Add record i to the fixed-point sums, or take it away (sign = -1)."""
+    for j in range(Z.shape[1]):
+        scaled = Z[i, j] * HALF_WORD
+        whole = np.floor(scaled)
+        high[j] += sign * np.int64(whole)
+        low[j] += sign * np.int64(np.floor((scaled - whole) * HALF_WORD))
+
+
+@kernel
+def centroid(high: Ints, low: Ints, m: int, c: Floats) -> None:
+    """Write the mean of m records, given their fixed-point sums, to c."""
+    for j in range(c.size):
+        c[j] = (np.float64(high[j]) + np.float64(low[j]) / HALF_WORD) / m / HALF_WORD
+
+
+@kernel
+def outer_shell(Z: Floats, labels: Ints, m: int, c: Floats) -> tuple[Floats, Ints, float]:
+    """List the live records farthest from c, outermost first.
+
+    At least 256 records or a twentieth of all m are listed. Returns their radii, their
+    indices, and a radius that nobody outside the list exceeds (-1 if all are listed). The
+    latter is at most 2047/2048 of the largest, so that the record farthest from c itself
+    is always found in the list.
+    """
+    radius = np.empty(m)
+    live = np.empty(m, np.int64)
+    top = 0.0
+    at = 0
+    for i in range(Z.shape[0]):
+        if labels[i] < 0:
+            live[at] = i
+            radius[at] = np.sqrt(distance(Z, i, c))
+            top = max(top, radius[at])
+            at += 1
+    bins = 2048
+    # Where all radii are next to nothing one bin holds them all.
+    per_bin = bins / top if top > 1e-150 else 0.0
+    histogram = np.zeros(bins + 2, np.int64)
+    for a in range(m):
+        histogram[int(radius[a] * per_bin)] += 1
+    want = max(256, m // 20)
+    edge = bins + 1
+    listed = 0
+    while edge > 0 and listed < want:
+        edge -= 1
+        listed += histogram[edge]
+    # One bin more keeps those outside the list clearly nearer to c than the outermost.
+    if edge > 0:
+        edge -= 1
+        listed += histogram[edge]
+    radii = np.empty(listed)
+    who = np.empty(listed, np.int64)
+    inner = -1.0
+    at = 0
+    for a in range(m):
+        if int(radius[a] * per_bin) >= edge:
+            radii[at] = radius[a]
+            who[at] = live[a]
+            at += 1
+        else:
+            inner = max(inner, radius[a])
+    sort_outermost_first(radii, who)
+    return radii, who, inner
+
+
+@kernel
+def sort_outermost_first(radii: Floats, who: Ints) -> None:
+    """Heapsort, largest radius first; numba's argsort takes seconds to compile."""
+    size = radii.size
+    for built in range(size // 2 - 1, -1, -1):
+        sift(radii, who, built, size)
+    for end in range(size - 1, 0, -1):
+        radii[0], radii[end] = radii[end], radii[0]
+        who[0], who[end] = who[end], who[0]
+        sift(radii, who, number(0), end)
+
+
+@kernel
+def sift(radii: Floats, who: Ints, at: int, size: int) -> None:
+    """Let the entry at `at` sink in a heap with the smallest radius on top."""
+    radius = radii[at]
+    i = who[at]
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and radii[child + 1] < radii[child]:
+            child += 1
+        if radii[child] >= radius:
+            break
+        radii[at] = radii[child]
+        who[at] = who[child]
+        at = child
+    radii[at] = radius
+    who[at] = i
+
+
+@kernel
+def farthest_in_shell(
+    Z: Floats,
+    labels: Ints,
+    radii: Floats,
+    who: Ints,
+    inner: float,
+    head: int,
+    moved: float,
+    q: Floats,
+) -> tuple[int, int]:
+    """Find the live record farthest from q, which lies `moved` from the shell's centre.
+
+    A record at radius v is at most v + moved from q, so that a short scan from the outer
+    end decides. Returns the record, or NOBODY where the list ended too soon, and the
+    number of places read.
+    """
+    # Radii, `moved` and the root below carry rounding errors of about one unit in the last
+    # place for each column, which stay below this relative margin, and lose squares
+    # below the least float, which stay below this absolute one.
+    margin = (q.size + 4096) * 2.0**-52
+    moved = moved * (1.0 + margin) + 1e-150
+    best = -1.0
+    safe = -1.0
+    found = NOBODY
+    at = head
+    while at < who.size:
+        if radii[at] * (1.0 + margin) + moved < safe:
+            return found, at - head
+        i = who[at]
+        if labels[i] < 0:
+            far = distance(Z, i, q)
+            if far > best or (far == best and i < found):
+                best = far
+                found = i
+                safe = np.sqrt(far) * (1.0 - margin)
+        at += 1
+    if inner >= 0.0 and inner * (1.0 + margin) + moved >= safe:
+        return NOBODY, at - head
+    return found, at - head
+
+
+class Shell(NamedTuple):
+    """The live records that lay farthest from some centroid, and what later searches found there.
+
+    Attributes:
+        radii: from the largest on.
+        who: their records.
+        inner: a radius that nobody else exceeds.
+        centre: from which radii were taken.
+        head: place of the first who may still be live.
+        read: places that were read since.
+        helps: whether a shell is worth its list.
+    """
+
+    radii: Floats
+    who: Ints
+    inner: float
+    centre: Floats
+    head: int
+    read: int
+    helps: bool
+
+
+@kernel
+def no_shell(m: int, d: int) -> Shell:
+    """Begin without a list: the first search makes one."""
+    return Shell(np.empty(0), np.empty(0, np.int64), np.inf, np.zeros(d), number(0), m, m >= 0)
+
+
+@kernel
+def farthest_out(Z: Floats, labels: Ints, m: int, c: Floats, shell: Shell) -> tuple[int, Shell]:
+    """Find the live record farthest from the centroid c of all m, and the shell for the next.
+
+    Once more places were read than records are live, the list is made anew. The record is NOBODY
+    where many are about as far out as the farthest: a shell is no help from then on.
+    """
+    radii, who, inner, centre, head, read, helps = shell
+    r = NOBODY
+    if helps and read < m:
+        while head < who.size and labels[who[head]] >= 0:
+            head += 1
+        moved = np.sqrt(gap(c, centre))
+        r, places = farthest_in_shell(Z, labels, radii, who, inner, head, moved, c)
+        read += places
+    if helps and r == NOBODY:
+        radii, who, inner = outer_shell(Z, labels, m, c)
+        centre = c.copy()
+        head = number(0)
+        r, read = farthest_in_shell(Z, labels, radii, who, inner, head, 0.0, c)
+        helps = read <= 64 + m // 16
+    return r, Shell(radii, who, inner, centre, head, read, helps)

@@ -1,0 +1,178 @@
+"""Compiled loops of the methods with groups of variable size: V-MDAV and mu-Approx."""
+
+import numpy as np
+
+from shoal.core.jit import kernel
+from shoal.partition._input import Floats, Ints
+from shoal.partition.kernels.mdav_tree import Tree, leave, nearest, shrink
+from shoal.partition.kernels.shared import NOBODY, number
+
+
+@kernel
+def variable_groups(
+    Z: Floats, k: int, square: float, order: Ints, tree: Tree, labels: Ints
+) -> tuple[int, int]:
+    """Form V-MDAV's groups around the records in `order`; `square` is gamma squared.
+
+    Returns the number of groups and of records left over, fewer than k.
+    """
+    capacity = tree.who.shape[1]
+    near = np.empty(max(k, 2))
+    found = np.empty(max(k, 2), np.int64)
+    block = np.empty(capacity)
+    bounds = np.empty(128)
+    nodes = np.empty(128, np.int64)
+    noted = np.zeros(tree.size.size, np.bool_)
+    changed = np.empty(k, np.int64)
+    members = np.empty(2 * k, np.int64)
+    closest = np.empty(2 * k)
+    neighbour = np.empty(2 * k, np.int64)
+    live = Z.shape[0]
+    g = 0
+    for e in order:
+        if labels[e] >= 0:
+            continue
+        if live < k:
+            break
+        changes = leave(tree, e, noted, changed, number(0))
+        home = tree.where[e] // capacity
+        nearest(tree, Z[e], home, k - 1, near, found, block, bounds, nodes)
+        members[0] = e
+        labels[e] = g
+        for a in range(k - 1):
+            members[a + 1] = found[a]
+            labels[found[a]] = g
+            changes = leave(tree, found[a], noted, changed, changes)
+        shrink(tree, noted, changed, changes)
+        size = k
+        live -= k
+        neighbour[:k] = NOBODY
+        # A group may grow while the others keep enough to form one more, or once what
+        # is left cannot form one; the latter finds room in this group at least.
+        while square > 0.0 and size < 2 * k - 1 and live >= 2 and live != k:
+            best = 0
+            for a in range(size):
+                if neighbour[a] == NOBODY:
+                    i = members[a]
+                    home = tree.where[i] // capacity
+                    nearest(tree, Z[i], home, number(1), near, found, block, bounds, nodes)
+                    closest[a] = near[0]
+                    neighbour[a] = found[0]
+                if closest[a] < closest[best] or (
+                    closest[a] == closest[best] and neighbour[a] < neighbour[best]
+                ):
+                    best = a
+            candidate = neighbour[best]
+            # The candidate is one of its own two nearest, so the farther one is not it.
+            home = tree.where[candidate] // capacity
+            nearest(tree, Z[candidate], home, number(2), near, found, block, bounds, nodes)
+            if closest[best] >= square * near[0]:
+                break
+            labels[candidate] = g
+            shrink(tree, noted, changed, leave(tree, candidate, noted, changed, number(0)))
+            members[size] = candidate
+            neighbour[size] = NOBODY
+            for a in range(size):
+                if neighbour[a] == candidate:
+                    neighbour[a] = NOBODY
+            size += 1
+            live -= 1
+        g += 1
+    return g, live
+
+
+@kernel
+def grow_forest(Z: Floats, k: int, tree: Tree, onto: Ints, length: Floats) -> None:
+    """Link records to near ones until every component has at least k of them.
+
+    A component's root is its one record without an outgoing edge. While a component is
+    smaller than k, its root is linked to the nearest record outside it, which is one of
+    the root's k - 1 nearest. Writes each record's target (NOBODY for roots) and the
+    squared length of the edge.
+    """
+    n = Z.shape[0]
+    capacity = tree.who.shape[1]
+    near = np.empty(k)
+    found = np.empty(k, np.int64)
+    block = np.empty(capacity)
+    bounds = np.empty(128)
+    nodes = np.empty(128, np.int64)
+    size = np.ones(n, np.int64)
+    above = np.arange(n)
+    onto[:] = NOBODY
+    for i in range(n):
+        root = root_of(above, i)
+        while size[root] < k:
+            home = tree.where[root] // capacity
+            nearest(tree, Z[root], home, k, near, found, block, bounds, nodes)
+            target = NOBODY
+            best = np.inf
+            for a in range(k):
+                j = found[a]
+                closer = near[a] < best or (near[a] == best and j < target)
+                if closer and root_of(above, j) != root:
+                    best = near[a]
+                    target = j
+            onto[root] = target
+            length[root] = best
+            other = root_of(above, target)
+            above[root] = other
+            size[other] += size[root]
+            root = other
+
+
+@kernel
+def root_of(above: Ints, i: int) -> int:
+    """Follow the links to the root, halving the path on the way."""
+    while above[i] != i:
+        above[i] = above[above[i]]
+        i = above[i]
+    return i
+
+
+@kernel
+def cut_forest(k: int, onto: Ints, children: Ints, start: Ints, deepest: Ints, labels: Ints) -> int:
+    """Cut every tree into pieces of k to 2k - 2 records; return the number of pieces.
+
+    Records are taken from the leaves of the trees upwards. Each gathers what its children
+    left, in the given order, and cuts a piece off whenever k records are together. What a
+    root is left with, fewer than k, keeps the label NOBODY.
+    """
+    n = onto.size
+    following = np.full(n, NOBODY, np.int64)
+    first = np.full(n, NOBODY, np.int64)
+    last = np.full(n, NOBODY, np.int64)
+    size = np.zeros(n, np.int64)
+    labels[:] = NOBODY
+    g = 0
+    for v in deepest:
+        head = NOBODY
+        tail = NOBODY
+        held = 0
+        for a in range(start[v], start[v + 1] + 1):
+            # The record itself comes last, after its children.
+            own = a == start[v + 1]
+            c = v if own else children[a]
+            if own:
+                first[c] = last[c] = c
+                size[c] = 1
+            if size[c] == 0:
+                continue
+            if held == 0:
+                head = first[c]
+            else:
+                following[tail] = first[c]
+            tail = last[c]
+            held += size[c]
+            if held >= k:
+                at = head
+                while at != tail:
+                    labels[at] = g
+                    at = following[at]
+                labels[tail] = g
+                g += 1
+                held = 0
+        first[v] = head
+        last[v] = tail
+        size[v] = held
+    return g

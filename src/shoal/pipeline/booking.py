@@ -1,0 +1,212 @@
+"""Everything that a run says to the budget file: granting, booking, and recording inspections.
+
+The file itself, and the rule by which entries add up, live in `shoal.hazmat`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from shoal.budget import budget_file
+from shoal.core import Claim, Neighbours, Policy
+from shoal.core.serialise import plain
+from shoal.errors import InputError
+from shoal.io import text_files
+from shoal.methods import find
+from shoal.pipeline.planning import Plan, price
+
+NOT_CHOSEN = "method and parameters were not chosen from this table"
+"""What an epsilon assumes once the confidential table was inspected."""
+
+
+def open_budget(path: Path, source: str, epsilon: str) -> str:
+    """Grant a population a budget in a budget file, which is made if need be."""
+    return str(budget_file.init(path, source, text_files.parse_epsilon(epsilon)))
+
+
+def show_budget(path: Path) -> str:
+    """Say what was granted, spent and left for each population of a budget file."""
+    return "\n\n".join(str(account) for account in budget_file.show(path))
+
+
+def budget_facts(path: Path) -> list[dict[str, Any]]:
+    """The same as plain values, one for each population."""
+    return [
+        {
+            **plain(account),
+            "spent": plain(account.spent),
+            "remaining": plain(account.remaining),
+            "cumulative": plain(account.cumulative),
+            "scope": account.scope,
+            "reasons": list(account.reasons),
+            "warnings": list(account.warnings),
+        }
+        for account in budget_file.show(path)
+    ]
+
+
+def with_ledger(policy: Policy, file: Path | None, source: str | None) -> Policy:
+    """The policy with another budget file or population, as the command line may state them."""
+    if file is None and source is None:
+        return policy
+    stated = {**policy.ledger, **({"file": str(file)} if file else {})}
+    stated |= {"source": source} if source else {}
+    for key, option in (("file", "--ledger"), ("source", "--source")):
+        if key not in stated:
+            raise InputError(f"Expected {option}, or '{key}' under [ledger] in the policy.")
+    return replace(policy, ledger=stated)
+
+
+def looked(policy: Policy) -> bool:
+    """Whether the budget file knows of an inspection of the table itself."""
+    if not policy.ledger:
+        return False
+    return budget_file.account(Path(policy.ledger["file"]), policy.ledger["source"]).looked
+
+
+def looking_costs(policy: Policy, *, sample: bool) -> tuple[str, ...]:
+    """What a comparison of methods will cost, in sentences; nothing is recorded by asking."""
+    if sample:
+        known = "Nothing of the confidential table is looked at, so that the choice costs nothing."
+        return (known,)
+    known = (
+        "Choosing by looking costs privacy: from now on an epsilon of this source holds only "
+        f"if {NOT_CHOSEN}. Use --on-sample or --private-epsilon to keep epsilon proved."
+    )
+    return (known,) if policy.ledger else (known, _NOT_RECORDED)
+
+
+_NOT_RECORDED = (
+    "The policy names no [ledger], so this inspection cannot be recorded: no later release will "
+    "know of it, and you must see to it yourself."
+)
+
+
+def record_comparison(policy: Policy, *, sample: bool, note: str = "") -> tuple[str, ...]:
+    """Record a comparison of methods under the policy's source, before it starts.
+
+    Args:
+        policy: whose `[ledger]` names the source; without one nothing can be recorded.
+        sample: the comparison looks at public data only.
+        note: public words.
+
+    Returns:
+        What the steward should know before the run, in sentences.
+    """
+    known = looking_costs(policy, sample=sample)
+    if not policy.ledger:
+        return known
+    kind = budget_file.Look.SAMPLE if sample else budget_file.Look.TABLE
+    account = _recorded(policy, kind, budget_file.What.COMPARE, note)
+    if sample and account.looked:
+        undone = "that this comparison looks at public data only does not undo it."
+        known = (f"The table of source '{account.source}' was inspected before; {undone}",)
+    return (*known, f"Recorded under source '{account.source}' in the budget file.")
+
+
+def record_inspection(policy: Policy, *, what: str, note: str = "") -> tuple[str, ...]:
+    """Record that somebody is about to read figures of the confidential table.
+
+    Every later epsilon of the source is conditional from then on, and no earlier one is: a release
+    whose own figures are read was set up before them.
+
+    Args:
+        policy: whose `[ledger]` names the source; without one nothing can be recorded, which is
+            said where the policy's method has a price.
+        what: the command, such as "measure".
+        note: public words.
+
+    Returns:
+        What the steward should know, in sentences; nothing if the table was inspected before.
+    """
+    if not policy.ledger:
+        return (_NOT_RECORDED,) if find(policy.method).noisy else ()
+    known = looked(policy)
+    account = _recorded(policy, budget_file.Look.TABLE, budget_file.What(what), note)
+    if known:
+        return ()
+    avoid = ", and use --no-measure before" if what == budget_file.What.PROTECT else ""
+    sentence = (
+        f"These figures are an inspection of the table, recorded under source '{account.source}' "
+        f"in the budget file: every later epsilon of the source holds only if {NOT_CHOSEN}. To "
+        f"keep later ones proved, measure after the last release{avoid}."
+    )
+    return (sentence,)
+
+
+def _recorded(
+    policy: Policy, kind: budget_file.Look, what: budget_file.What, note: str
+) -> budget_file.Account:
+    """The account with an inspection; doing the same again is no further one."""
+    path, source = Path(policy.ledger["file"]), policy.ledger["source"]
+    account = budget_file.account(path, source)
+    if any((one.kind, one.what, one.policy, one.note) == (kind, what, policy.digest, note)
+           for one in account.looks):  # fmt: skip
+        return account
+    return budget_file.look(path, source, kind, what=what, policy=policy.digest, note=note)
+
+
+def charge_selection(policy: Policy, epsilon: Fraction, *, note: str = "") -> tuple[Path, int]:
+    """Book a private selection of a method before its first draw, and record it as a look.
+
+    Returns:
+        The budget file and the entry, for `settle_selection`.
+    """
+    if not policy.ledger:
+        raise InputError(
+            "A private selection is paid for: expected a budget file and a source, under [ledger] "
+            "in the policy."
+        )
+    path, source = Path(policy.ledger["file"]), policy.ledger["source"]
+    booked = budget_file.spend(
+        path,
+        source,
+        epsilon=epsilon,
+        facts=_facts(policy, Neighbours.CHANGE_ONE),
+        policy=policy.digest,
+        method="private-selection",
+        note=note,
+    )
+    budget_file.look(path, source, budget_file.Look.SELECTION, policy=policy.digest, note=note)
+    return path, booked.id
+
+
+def settle_selection(booking: tuple[Path, int]) -> None:
+    """Mark the entry of a private selection as done."""
+    budget_file.settle(*booking)
+
+
+def book(planned: Plan, claims: Iterable[Claim], note: str) -> budget_file.Reservation | None:
+    """Charge the budget of the population: epsilon where it is proved, and else no bound."""
+    policy = planned.policy
+    if not policy.ledger:
+        return None
+    least = price(policy, claims)
+    return budget_file.spend(
+        Path(policy.ledger["file"]),
+        policy.ledger["source"],
+        epsilon=None if least is None else least.epsilon,
+        facts=_facts(policy, Neighbours.CHANGE_ONE if least is None else least.neighbours),
+        policy=policy.digest,
+        method=planned.method.name,
+        note=note,
+    )
+
+
+def _facts(policy: Policy, neighbours: Neighbours) -> budget_file.Facts:
+    """What the policy declares of a release: nothing of what its table holds."""
+    persons, released = policy.schema.persons, policy.schema.released
+    number = "rows" if persons is None or persons.exact else "persons"
+    return budget_file.Facts(
+        neighbours=neighbours,
+        unit="" if persons is None else persons.column,
+        contributions=1 if persons is None else persons.most,
+        cut=persons is not None and persons.dropped,
+        public_number=number if neighbours is Neighbours.CHANGE_ONE else "",
+        public_columns=tuple(name for name in released if policy.schema[name].public),
+        extract=policy.ledger.get("extract", ""),
+        extract_by=policy.ledger.get("extract_by"),
+        max_contributions=policy.ledger.get("max_contributions"),
+    )

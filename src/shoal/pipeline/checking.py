@@ -1,0 +1,344 @@
+"""Recompute promises on a finished table, whoever made it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal import io
+from shoal import policy as policies
+from shoal.core import (
+    Check,
+    Decomposition,
+    DifferentialPrivacy,
+    Distance,
+    KAnonymity,
+    LDiversity,
+    Policy,
+    Role,
+    Schema,
+    TCloseness,
+    Testable,
+)
+from shoal.errors import ClaimViolationError, InputError, did_you_mean, quotable, unlike
+from shoal.io import decomposition_table
+from shoal.io.validate import composed, spelled
+from shoal.pipeline.planning import required
+from shoal.privacy_models import Counts, decided, k_when_missing_matches, verdict
+
+WITNESS_ROWS = 5
+"""How many rows of a witness group are named."""
+
+MOST_MATCHES = 4_000_000
+"""Patterns of missing cells, squared, times classes: above this, matches are not counted."""
+
+Integers = NDArray[np.int64]
+
+
+def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tuple[Check, ...]:
+    """Recompute what a policy requires on any released table, whoever made it.
+
+    Cells are compared as they are released: intervals, ancestors and stars are values. Where
+    the policy requires nothing, the k of its quasi-identifiers is reported against k = 2. If
+    the table holds the policy's `unit` column, persons are counted, and rows otherwise, which a
+    remark then says. Texts that differ in how accents are composed are equal. A table
+    of boxes with counts, a release of the form `tree`, is known by its columns: each box is a
+    class.
+
+    Args:
+        released: a pandas, Polars or PyArrow table.
+        policy: a path to a policy file, the same content as a mapping, or a `Policy`.
+
+    Raises:
+        InputError: the table has columns that the policy does not name, or lacks one that
+            the guarantee is about.
+        ClaimViolationError: an identifier column is present.
+    """
+    policy = policies.load(policy)
+    frame = io.from_native(released).frame
+    schema = policy.schema
+    present = [name for name in schema.with_role(Role.IDENTIFIER) if name in frame.columns]
+    if present:
+        raise ClaimViolationError(
+            f"The released table holds the identifier column '{present[0]}'; expected none."
+        )
+    boxes = (
+        decomposition_table.from_frame(frame, schema)
+        if decomposition_table.is_tree(frame, schema)
+        else None
+    )
+    strange = [name for name in frame.columns if name not in schema.names]
+    if boxes is None and strange:
+        name = strange[0]
+        shown = f"'{name}' " if quotable(name) else f"({1 + frame.columns.index(name)}) "
+        raise InputError(
+            unlike("The table", frame.columns, schema.released)
+            or f"The table has a column {shown}that the policy lacks."
+            f"{did_you_mean(name, schema.names)}"
+        )
+    if policy.required.keys() == {DifferentialPrivacy.name}:
+        raise InputError(
+            "The policy requires differential privacy alone, which is a promise about how a table "
+            "was made; no table can be checked for it."
+        )
+    keys = schema.with_role(Role.QUASI_IDENTIFIER)
+    wanted = [g for g in required(policy) if isinstance(g, Testable)] or [KAnonymity(2, keys)]
+    for guarantee in wanted:
+        _check_columns(
+            frame.columns if boxes is None else (*boxes.columns, boxes.column), guarantee
+        )
+    if boxes is not None:
+        return tuple(check_leaves(boxes, guarantee, schema) for guarantee in wanted)
+    if frame.height == 0:
+        raise InputError("The table has no rows; there is nothing to check.")
+    texts = frame.select(pl.col(pl.String, pl.Categorical, pl.Enum)).cast(pl.String)
+    frame = frame.with_columns(composed(series) for series in texts)
+    unit = schema.flagged("unit")
+    rows = unit is not None and unit not in frame.columns
+    more = {"counted": f"rows; '{unit}', which numbers the persons, is not in the table"}
+    return tuple(
+        replace(found, remarks={**found.remarks, **more}) if rows else found
+        for found in (check_frame(frame, guarantee, schema) for guarantee in wanted)
+    )
+
+
+def check_frame(
+    frame: pl.DataFrame, guarantee: Testable, schema: Schema, *, units: Integers | None = None
+) -> Check:
+    """Recompute a guarantee on a frame, cells compared as they are.
+
+    Args:
+        frame: the released rows.
+        guarantee: what every class must keep.
+        schema: of the policy.
+        units: whose row each is, where that is known and some persons have several; by default
+            the frame's own column is asked, if the policy names one and it is there.
+    """
+    units = _units(frame, schema) if units is None else units
+    if isinstance(guarantee, LDiversity | TCloseness):
+        return _check_counts(frame, guarantee, schema, units)
+    keys = list(guarantee.columns)
+    if len(keys) == 1 and frame.schema[keys[0]].is_float() and units is None:
+        # One numeric column, as individual ranking promises: counting it alone is quicker.
+        quick = _check_column(frame[keys[0]], guarantee)
+        if quick.holds:
+            return quick
+    source = frame if units is None else frame.with_columns(pl.Series("\0unit", units))
+    counted = pl.len() if units is None else pl.col("\0unit").n_unique()
+    classes = source.group_by(keys).agg(counted.alias("\0persons"))
+    sizes = classes["\0persons"].cast(pl.Int64).to_numpy()
+    achieved = int(sizes.min())
+    smallest = classes.filter(pl.col("\0persons") == achieved).sort(keys, nulls_last=True)[:1]
+    rows = (
+        frame.select(keys)
+        .with_row_index("\0row", offset=1)
+        .join(smallest, on=keys, how="semi", nulls_equal=True)["\0row"]
+    )
+    remarks: dict[str, Any] = {"classes": classes.height, **_persons(units)}
+    if sum(frame.select(keys).null_count().row(0)):
+        codes = np.column_stack([_dense(classes[name]) for name in keys])
+        patterns = len(np.unique(codes >= 0, axis=0))
+        if patterns**2 * len(codes) <= MOST_MATCHES:
+            remarks["k_if_missing_matches_anything"] = k_when_missing_matches(codes, sizes)
+        else:
+            remarks["patterns_of_missing_cells"] = patterns
+    return Check(
+        guarantee,
+        holds=achieved >= guarantee.k,
+        achieved=achieved,
+        witness={"size": achieved, "rows": rows.head(WITNESS_ROWS).to_list()},
+        remarks=remarks,
+    )
+
+
+def check_leaves(boxes: Decomposition, guarantee: Testable, schema: Schema) -> Check:
+    """Recompute a guarantee on boxes with exact counts: each box is a class.
+
+    Boxes without a record are no classes. If the guarantee is about fewer columns than the boxes
+    have, its classes are unions of boxes and no worse: what is achieved is then a bound. Rows of
+    the witness are boxes, numbered from 1.
+
+    Raises:
+        InputError: the guarantee is about another column than the counted one, or counts are
+            noisy, since it cannot be told then what the table has.
+    """
+    columns = guarantee.columns
+    if isinstance(guarantee, LDiversity | TCloseness) and columns != (boxes.column,):
+        raise InputError(
+            f"{guarantee.name} of {', '.join(columns)} cannot be checked on boxes that count "
+            f"{boxes.column or 'records alone'}."
+        )
+    if (boxes.counts != np.rint(boxes.counts)).any() or (boxes.counts < 0).any():
+        raise InputError(
+            f"{guarantee.name} cannot be checked on boxes whose counts are negative or fractions: "
+            "they are noisy, and the true ones are not known."
+        )
+    held = boxes.counts.astype(np.int64)
+    sizes = held.sum(axis=1)
+    filled = int((sizes > 0).sum())
+    if not filled:
+        raise InputError("The boxes hold no records; there is nothing to check.")
+    if isinstance(guarantee, KAnonymity):
+        achieved = int(sizes[sizes > 0].min())
+        rows = np.flatnonzero(sizes == achieved) + 1
+        witness = {"size": achieved, "rows": rows[:WITNESS_ROWS].tolist()}
+        return Check(guarantee, achieved >= guarantee.k, achieved, witness, {"classes": filled})
+    counts = _leaf_counts(boxes, held, schema)
+    edges = taxonomy_edges(guarantee, schema, counts.width)
+    found = verdict(counts, guarantee, edges=edges)
+    return Check(
+        guarantee,
+        holds=found.holds,
+        achieved=found.achieved,
+        witness={"size": int(sizes[found.witness]), "rows": [int(found.witness) + 1]},
+        remarks={
+            "classes": filled,
+            "failing_classes": len(found.failing),
+            "homogeneous_classes": len(counts.homogeneous),
+        },
+    )
+
+
+def _leaf_counts(boxes: Decomposition, held: Integers, schema: Schema) -> Counts:
+    """Number the values of boxes as `value_codes` numbers those of rows, and count."""
+    used = np.flatnonzero(held.any(axis=0))
+    texts = pl.Series(str(boxes.column), [boxes.values[v] or None for v in used], dtype=pl.String)
+    codes, width = value_codes(texts.to_frame(), [str(boxes.column)], schema)
+    together = np.zeros((len(held), width), dtype=np.int64)
+    for place, code in zip(used, codes, strict=True):
+        together[:, code] += held[:, place]
+    box, value = np.nonzero(together)
+    return Counts(box, value, together[box, value], together.sum(axis=1), width)
+
+
+def class_labels(frame: pl.DataFrame, keys: Sequence[str]) -> Integers:
+    """Number the equivalence classes of some columns from 0; missing is a value."""
+    labels = np.zeros(frame.height, dtype=np.int64)
+    for name in keys:
+        codes = _dense(frame[name]) + 1
+        labels = np.unique(labels * (int(codes.max()) + 1) + codes, return_inverse=True)[1].ravel()
+    return labels
+
+
+def value_codes(
+    frame: pl.DataFrame, columns: Sequence[str], schema: Schema
+) -> tuple[Integers, int]:
+    """Number the confidential values from 0, one code a combination; and how many there are.
+
+    One column keeps its order: that of its declared categories, or of its numbers. A missing
+    cell comes last.
+    """
+    if len(columns) > 1:
+        joint = class_labels(frame, columns)
+        return joint, int(joint.max(initial=0)) + 1
+    series, levels = frame[columns[0]], schema[columns[0]].levels
+    text = series.cast(pl.String)
+    if levels is not None and text.drop_nulls().is_in(levels).all():
+        codes = text.cast(pl.Enum(levels)).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+        width = len(levels)
+    else:
+        cells = series if series.dtype.is_numeric() else text
+        numbers = cells.cast(pl.Float64, strict=False)
+        ordered = numbers if numbers.null_count() == series.null_count() else text
+        codes = _dense(ordered)
+        width = int(codes.max(initial=-1)) + 1
+    gone = codes < 0
+    return np.where(gone, width, codes), width + int(gone.any())
+
+
+def _check_counts(
+    frame: pl.DataFrame,
+    guarantee: LDiversity | TCloseness,
+    schema: Schema,
+    units: Integers | None,
+) -> Check:
+    labels = class_labels(frame, guarantee.keys)
+    codes, width = value_codes(frame, guarantee.columns, schema)
+    edges = taxonomy_edges(guarantee, schema, width)
+    found, counts = decided(labels, codes, guarantee, units=units, width=width, edges=edges)
+    rows = np.flatnonzero(labels == found.witness) + 1
+    return Check(
+        guarantee,
+        holds=found.holds,
+        achieved=found.achieved,
+        witness={
+            "size": int(counts.persons[found.witness]),
+            "rows": rows[:WITNESS_ROWS].tolist(),
+        },
+        remarks={
+            "classes": len(counts.persons),
+            "failing_classes": len(found.failing),
+            "homogeneous_classes": len(counts.homogeneous),
+            **_persons(units),
+        },
+    )
+
+
+def _persons(units: Integers | None) -> dict[str, Any]:
+    """Say that persons were counted, where some have several rows."""
+    return {} if units is None else {"counted": "persons"}
+
+
+def taxonomy_edges(
+    guarantee: LDiversity | TCloseness, schema: Schema, width: int
+) -> Integers | None:
+    """Edges that a hierarchical distance goes by, one of its own for missing cells; else none."""
+    if not isinstance(guarantee, TCloseness) or guarantee.distance is not Distance.HIERARCHICAL:
+        return None
+    taxonomy = schema[guarantee.columns[0]].taxonomy
+    if len(guarantee.columns) > 1 or taxonomy is None:
+        raise InputError(
+            f"{guarantee.name} with distance hierarchical needs one column with a taxonomy; found "
+            f"{', '.join(guarantee.columns)}."
+        )
+    edges = taxonomy.edges()
+    if width > len(edges) + 1:
+        raise InputError(
+            f"Column '{guarantee.columns[0]}' has values that its taxonomy lacks, so that their "
+            "distance is not known."
+        )
+    if width == len(edges) + 1:
+        own = np.full((1, edges.shape[1]), -1, dtype=np.int64)
+        own[0, 0] = edges.max() + 1
+        edges = np.vstack([edges, own])
+    return edges
+
+
+def _check_columns(present: Collection[str | None], guarantee: Testable) -> None:
+    keys = guarantee.columns if isinstance(guarantee, KAnonymity) else guarantee.keys
+    if not keys:
+        raise InputError("The policy names no quasi-identifier, so that there are no classes.")
+    for name in dict.fromkeys((*keys, *guarantee.columns)):
+        if name not in present:
+            raise InputError(
+                f"The table lacks the column '{name}', which {guarantee.name} is about. If it was "
+                "dropped on purpose, take it out of the policy."
+            )
+
+
+def _units(frame: pl.DataFrame, schema: Schema) -> Integers | None:
+    """The persons of the rows, where the table says them and some have several rows."""
+    name = schema.flagged("unit")
+    if name is None or name not in frame.columns:
+        return None
+    codes = _dense(spelled(frame[name], schema[name]))
+    return codes if np.unique(codes).size < codes.size else None
+
+
+def _check_column(series: pl.Series, guarantee: KAnonymity) -> Check:
+    """Recompute k of one column of floats; without naming the rows of the smallest class."""
+    present = series.drop_nulls()
+    gone = series.null_count()
+    rarest = cast("int", present.unique_counts().min()) if present.len() else gone
+    achieved = min(rarest, gone) if gone else rarest
+    remarks = {"k_if_missing_matches_anything": min(rarest + gone, series.len())} if gone else {}
+    return Check(guarantee, achieved >= guarantee.k, achieved, {"size": achieved}, remarks)
+
+
+def _dense(series: pl.Series) -> Integers:
+    """Number the distinct values of a column from 0, -1 where missing."""
+    return (series.rank("dense").cast(pl.Int64) - 1).fill_null(-1).to_numpy()

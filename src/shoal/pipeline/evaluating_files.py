@@ -1,0 +1,217 @@
+"""Measure and compare from files: all of it confidential."""
+
+import filecmp
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from shoal import io
+from shoal.core import Policy, Progress, silent
+from shoal.core.serialise import plain
+from shoal.errors import InputError
+from shoal.evaluation import evaluate
+from shoal.evaluation.comparison import compare as comparison
+from shoal.evaluation.comparison import grid
+from shoal.evaluation.comparison.compare import Comparison, Selection
+from shoal.io import folders, text_files
+from shoal.io.folders import check_text, prepare, write_text
+from shoal.metrics.attacks.result import DIFFERENCE
+from shoal.pipeline import booking
+from shoal.policy.load import load
+from shoal.report import html
+
+KEPT = "results"
+"""Folder of a comparison that keeps what is done."""
+_COMPARED = {KEPT, "comparison.json", "comparison.parquet", "report.html", "selection.json"}
+
+
+def measure(
+    original: Path,
+    released: Path,
+    policy: Policy | Path,
+    *,
+    control: Path | None = None,
+    out: Path | None = None,
+    force: bool = False,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    ledger: Path | None = None,
+    source: str | None = None,
+    progress: Progress = silent,
+    **options: Any,
+) -> evaluate.Measurement:
+    """Measure a release against its original, from files; all of it is confidential.
+
+    Args:
+        original: the confidential table.
+        released: its release, by any tool.
+        policy: the policy file, or what was read from it.
+        control: people of the same population who are not in the original.
+        out: where to write a report page.
+        force: replace an existing page.
+        delimiter: of a CSV file, where it cannot be found out.
+        encoding: of a CSV file, where it cannot be found out.
+        ledger: the budget file, instead of the policy's.
+        source: the population in the budget file, instead of the policy's.
+        progress: called with the stage and how far it is.
+        options: of `shoal.measure`.
+    """
+    check_text(out, force=force)
+    text_files.check_options(seed=options.get("seed"))
+    stated = booking.with_ledger(load(policy), ledger, source)
+    progress("reading the files", 0, 1)
+    marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
+    before = io.read(original, **marks).frame
+    after = io.read(released, **io.marks_of_other(released, marks | {"encoding": encoding})).frame
+    others = None if control is None else io.read(control, **marks).frame
+    found = evaluate.measure(before, after, stated, control=others, progress=progress, **options)
+    if out is not None:
+        page = html.measure_report(found.facts(), found.plots(), DIFFERENCE)
+        write_text(out, page, force=force, confidential=True)
+    return found
+
+
+def compare(
+    data: Path,
+    policy: Policy | Path,
+    out: Path,
+    *,
+    candidates: Path | None = None,
+    on_sample: Path | None = None,
+    jobs: int | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    ledger: Path | None = None,
+    source: str | None = None,
+    tell: Callable[[str], None],
+    progress: Progress = silent,
+    **options: Any,
+) -> Comparison:
+    """Compare methods on a file, and write what was found: all of it confidential.
+
+    Args:
+        data: the confidential table; where there is a sample, it is not read, but for being sure
+            that the sample is another file.
+        policy: the policy file, or what was read from it.
+        out: the folder to write, mode 0700; results are kept in it, so that a second run costs
+            nothing and an interrupted one goes on.
+        candidates: a grid file.
+        on_sample: a file of people who may be looked at.
+        jobs: processes at a time; by default one for each core.
+        delimiter: of a CSV file, where it cannot be found out.
+        encoding: of a CSV file, where it cannot be found out.
+        ledger: the budget file, instead of the policy's.
+        source: the population in the budget file, instead of the policy's.
+        tell: called before the run with what looking costs.
+        progress: called with the time left and how much is done.
+        options: of `shoal.compare`.
+    """
+    _check_compared(out)
+    listed = None if candidates is None else grid.read(candidates)
+    asked = {name: value for name, value in options.items() if name in text_files.RANGES}
+    text_files.check_options(jobs=jobs, **asked)
+    stated = booking.with_ledger(load(policy), ledger, source)
+    for path in filter(None, (data, on_sample)):
+        text_files.refuse_special(path)
+    if on_sample is not None and _same(data, on_sample):
+        raise InputError(comparison.SAME_TABLE)
+    progress("reading the file", 0, 1)
+    marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
+    frame = io.read(data if on_sample is None else on_sample, **marks).frame
+    with folders.workplace(out) as place, folders.refusing(out):
+        prepare(out)
+        out.chmod(0o700)
+        found = comparison.compare(
+            None if on_sample is not None else frame,
+            stated,
+            candidates=listed,
+            on_sample=None if on_sample is None else frame,
+            folder=out / KEPT,
+            jobs=_cores() if jobs is None else jobs,
+            note=out.name,
+            tell=tell,
+            progress=progress,
+            **options,
+        )
+        progress("writing", 0, 1)
+        page = html.comparison_report(found.facts(), found.plots())
+        folder = folders.new_folder(place)
+        (folder / "comparison.json").write_text(found.to_json() + "\n", encoding="utf-8")
+        found.to_frame().write_parquet(
+            folder / "comparison.parquet", metadata={"confidential": html.CONFIDENTIAL}
+        )
+        (folder / "report.html").write_text(page, encoding="utf-8")
+        folders.replace_files(folder, out)
+    return found
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, or to files of the same bytes."""
+    try:
+        return one.samefile(other) or filecmp.cmp(one, other, shallow=False)
+    except OSError:
+        return False  # Whoever reads them says why.
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def select(
+    data: Path,
+    policy: Policy | Path,
+    out: Path,
+    *,
+    epsilon: str,
+    candidates: Path | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    ledger: Path | None = None,
+    source: str | None = None,
+    tell: Callable[[str], None],
+    progress: Progress = silent,
+) -> Selection:
+    """Choose one method privately on a file, pay for it, and write the choice to `selection.json`.
+
+    The arguments are those of `compare`; epsilon is a number as text, so that it is exact.
+    """
+    _check_compared(out)
+    stated = booking.with_ledger(load(policy), ledger, source)
+    price = text_files.parse_epsilon(epsilon)
+    listed = None if candidates is None else grid.read(candidates)
+    progress("reading the file", 0, 1)
+    marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
+    frame = io.read(data, **marks, alone=True).frame
+    with folders.workplace(out):
+        prepare(out)
+        out.chmod(0o700)
+        chosen = comparison.select(
+            frame,
+            stated,
+            epsilon=price,
+            candidates=listed,
+            note=out.name,
+            tell=tell,
+            progress=progress,
+        )
+        facts = {
+            "chosen": chosen.candidate.label,
+            "epsilon": plain(chosen.epsilon),
+            "tried_with_epsilon": plain(chosen.each),
+            "among": [one.label for one in chosen.among],
+            "left_out": {one.label: reason for one, reason in chosen.left_out},
+        }
+        write_text(out / "selection.json", json.dumps(facts, indent=2) + "\n", force=True)
+    return chosen
+
+
+def _check_compared(out: Path) -> None:
+    """Refuse a folder that holds anything but a comparison."""
+    if not out.name:
+        raise InputError(f"Expected a folder for --out, found '{out}'.")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"Cannot write the folder '{out}': a file of that name exists.")
+    if out.is_dir() and not {path.name for path in out.iterdir()} <= _COMPARED:
+        raise InputError(f"'{out}' holds other things than a comparison; choose another --out.")

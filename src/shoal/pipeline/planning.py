@@ -1,0 +1,549 @@
+"""Settle everything that can be settled without the data.
+
+The method, its parameters, what it will promise in which release form, and whether that covers what
+the policy requires. A requirement that cannot be met stops here, before any data is read.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from shoal import policy as policies
+from shoal.core import (
+    Claim,
+    DifferentialPrivacy,
+    Guarantee,
+    KAnonymity,
+    Kind,
+    LDiversity,
+    Neighbours,
+    Policy,
+    ReleaseForm,
+    Role,
+    Status,
+    TCloseness,
+    shown,
+)
+from shoal.errors import ClaimViolationError, InputError, did_you_mean
+from shoal.io import clamp
+from shoal.methods import REGISTRY, Method, Setting, find
+from shoal.methods._shared import contributions
+from shoal.methods.method import Several
+from shoal.pipeline import audiences
+from shoal.policy.spec import sentence
+
+NO_PERSON = "Rows were drawn from a noisy model: no row is a person."
+"""What the manifest, and the file itself where its format has room, say of drawn rows."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done, and what it will promise, settled before any data is read.
+
+    Attributes:
+        notes: what the policy says and this method does not use, in sentences.
+        spread: whether it will run on blocks of records, on Spark.
+    """
+
+    policy: Policy
+    method: Method[Any]
+    setting: Setting[Any]
+    claims: tuple[Claim, ...]
+    required: tuple[Guarantee, ...]
+    not_claimed: tuple[str, ...]
+    notes: tuple[str, ...]
+    spread: bool = False
+
+
+def plan(
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    keep_order: bool = False,
+    spread: bool = False,
+    audience: str | None = None,
+) -> Plan:
+    """Settle method, parameters and promises, and stop if a required promise is not among them.
+
+    Args:
+        policy: a path to a policy file, the same content as a mapping, or a `Policy`.
+        keep_order: release row i in place of row i.
+        spread: the rows lie in blocks on Spark, where only some methods run.
+        audience: who will get the release, instead of the policy's: open, partner or internal.
+
+    Raises:
+        InputError: something does not fit, or the claims will not do for the audience.
+        ClaimViolationError: a required promise cannot be had.
+    """
+    policy = policies.load(policy)
+    if audience is not None:
+        policy = replace(policy, audience=audiences.named(audience))
+    method = find(policy.method)
+    columns = policy.columns or method.default_columns(policy.schema)
+    if not columns:
+        raise InputError(
+            f"Method '{method.name}' finds no column to protect in the policy. Give a column the "
+            "role quasi-identifier, or list columns under [protect]."
+        )
+    parameters = _parameters(method, policy.parameters)
+    setting = Setting(
+        schema=policy.schema,
+        columns=columns,
+        parameters=parameters,
+        release_form=_form(method, policy, parameters, keep_order=keep_order),
+        required=required(policy),
+    )
+    _several(method, setting)
+    for name in method.clamps(setting):
+        clamp.refuse_alike(policy.schema[name])
+    method.refuse(setting)
+    if spread:
+        _refuse_spread(method, setting)
+    planned = Plan(
+        policy=policy,
+        method=method,
+        setting=setting,
+        claims=_claims(method, setting, spread=spread),
+        required=required(policy),
+        not_claimed=method.not_claimed(setting),
+        notes=(
+            *_notes(policy, method, setting),
+            *([method.approximate] if spread and method.approximate else []),
+        ),
+        spread=spread,
+    )
+    for guarantee in planned.required:
+        # A method that does not look at confidential values may still reach what it cannot
+        # promise about them: that is checked on the finished table.
+        if not isinstance(guarantee, KAnonymity | DifferentialPrivacy):
+            continue
+        if not any(covers(claim, guarantee) for claim in planned.claims):
+            raise ClaimViolationError(_cannot(planned, guarantee))
+    audiences.refuse(policy, planned.claims)
+    return planned
+
+
+def _several(method: Method[Any], setting: Setting[Any]) -> None:
+    """Refuse several rows a person where a method has no proof for them."""
+    stated = setting.schema.persons
+    if stated is None or not method.noisy or method.several is Several.ANY:
+        return  # without noise groups are made of persons
+    if stated.most == 1:
+        if stated.dropped and method.noisy:
+            contributions.refuse_shown(setting, method.clamps(setting), method.name)
+        return
+    where = f"Column '{stated.column}': a person may have {stated.most:,} rows"
+    if method.several is Several.NONE:
+        able = [name for name, other in REGISTRY.items() if other.several is not Several.NONE]
+        raise InputError(
+            f"{where}, and the promise of '{method.name}' is about single rows. Bring the table to "
+            f"one row a person, or use one of {', '.join(able)}."
+        )
+    if contributions.adds(setting) or not stated.exact:
+        raise InputError(
+            f"{where}, and '{method.name}' releases a row for each row: their number would tell. "
+            "State exact_rows in place of max_rows, or use auto."
+        )
+
+
+def _claims(method: Method[Any], setting: Setting[Any], *, spread: bool) -> tuple[Claim, ...]:
+    """What the method promises; no epsilon where the result depends on blocks of the data.
+
+    On blocks an exact method gives what it gives on one machine, and keeps its claims. Of an
+    approximate one the blocks follow the data, and a changed record may move them: its proof
+    is about other groups. Groups of k stay groups of k.
+    """
+    claims = method.claims(setting)
+    if not (spread and method.approximate):
+        return claims
+    return tuple(
+        replace(
+            claim,
+            status=Status.UNPROVEN,
+            basis="on Spark groups form in blocks that follow the data: no proof is about those",
+        )
+        if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED
+        else claim
+        for claim in claims
+    )
+
+
+def _refuse_spread(method: Method[Any], setting: Setting[Any]) -> None:
+    """Refuse a method that does not run on Spark, or not with these parameters."""
+    if method.spread is None:
+        able = ", ".join(one.name for one in REGISTRY.values() if one.spread is not None)
+        raise InputError(f"Method '{method.name}' does not run on Spark; those that do are {able}.")
+    method.refuse_spread(setting)
+
+
+def with_rows(planned: Plan, rows: int | None) -> Plan:
+    """The plan once the number of rows is known: claims may depend on it where it is public.
+
+    Args:
+        planned: the plan.
+        rows: their number, or none where it is not public.
+    """
+    if rows is None or not contributions.rows_are_public(planned.setting):
+        return planned
+    k = getattr(planned.setting.parameters, "k", None) or 1
+    if rows < k:
+        raise InputError(f"Cannot form one group of k={k:,} from {rows:,} rows. Lower k.")
+    setting = replace(planned.setting, rows=rows)
+    planned.method.refuse(setting)
+    claims = _claims(planned.method, setting, spread=planned.spread)
+    return replace(planned, setting=setting, claims=claims)
+
+
+def covers(claim: Claim, guarantee: Guarantee) -> bool:
+    """Whether a claim implies a guarantee: as strong, and of at least these columns.
+
+    One that is conditional on one row per person alone does: what is required carries the same
+    condition, which the release states.
+    """
+    claimed = claim.guarantee
+    if not claim.stands or not set(claimed.columns) >= set(guarantee.columns):
+        return False
+    if isinstance(claimed, KAnonymity) and isinstance(guarantee, KAnonymity):
+        return claimed.k >= guarantee.k
+    if isinstance(claimed, DifferentialPrivacy) and isinstance(guarantee, DifferentialPrivacy):
+        # Changing a record is removing one and adding one.
+        steps = 2 if claimed.neighbours is Neighbours.ADD_REMOVE else 1
+        if guarantee.neighbours is Neighbours.ADD_REMOVE:
+            return steps == 2 and claimed.epsilon <= guarantee.epsilon
+        return steps * claimed.epsilon <= guarantee.epsilon
+    return False
+
+
+def price(policy: Policy, claims: Iterable[Claim]) -> DifferentialPrivacy | None:
+    """What a budget file is charged: the least epsilon that is proved for all released columns.
+
+    Columns that leave without noise are bounded by no epsilon, unless everybody knows them.
+    """
+    told = {name for name in policy.schema.released if not policy.schema[name].public}
+    proved = [
+        claim.guarantee
+        for claim in claims
+        if isinstance(claim.guarantee, DifferentialPrivacy)
+        and claim.status is Status.PROVED
+        and told <= set(claim.guarantee.protects)
+    ]
+    return min(proved, key=lambda guarantee: guarantee.epsilon, default=None)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a method would promise for the columns of a policy, and at which price.
+
+    Attributes:
+        parameters: as `[protect]` would state them.
+        release_form: where one must be stated.
+        plan: where unmet, without what policy and audience require; where refused, none.
+        proved: a proved claim covers all quasi-identifiers together, public ones aside.
+        refused: why it cannot be used as set up, or nothing.
+        unmet: why it does not keep what policy and audience require, or nothing.
+        cost: what it takes of the budget, in a sentence.
+    """
+
+    method: Method[Any]
+    parameters: Mapping[str, Any]
+    release_form: ReleaseForm | None
+    plan: Plan | None = None
+    proved: bool = False
+    refused: str = ""
+    unmet: str = ""
+    cost: str = ""
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What would be promised; nothing where it is refused."""
+        return () if self.plan is None else self.plan.claims
+
+    @property
+    def not_claimed(self) -> tuple[str, ...]:
+        """What would not be promised, in sentences."""
+        return () if self.plan is None else self.plan.not_claimed
+
+
+def offers(policy: Policy) -> tuple[Offer, ...]:
+    """Every method with what it would promise for this policy's columns; see `offer`."""
+    return tuple(offer(policy, method) for method in REGISTRY.values())
+
+
+def suggested(method: Method[Any], policy: Policy) -> dict[str, Any]:
+    """Parameters to start a method with: its example, fitted to the columns of a policy."""
+    example = dict(method.example)
+    confidential = policy.schema.with_role(Role.CONFIDENTIAL)
+    if method.noisy and "count" in method.parameters.model_fields and len(confidential) > 1:
+        # A tree counts one of them; the one that attacks try to guess, as measures choose it.
+        with_levels = [name for name in confidential if policy.schema[name].levels]
+        example["count"] = policy.measure.get("secret") or (with_levels or confidential)[0]
+    return example
+
+
+def offer(policy: Policy, method: Method[Any]) -> Offer:
+    """What a method would promise for this policy's columns; no data is read.
+
+    The policy's own method is taken as it is set up. Others take over parameters that they
+    share with it, and what else they need is as in their examples.
+    """
+    form = method.forms[0] if method.must_choose_form else None
+    stated, columns = suggested(method, policy), None
+    if method.name == policy.method:
+        stated, columns, form = dict(policy.parameters), policy.columns, policy.release_form
+    else:
+        shared = {"k", "epsilon"} & stated.keys() & policy.parameters.keys()
+        stated |= {name: policy.parameters[name] for name in shared}
+    bare = replace(
+        policy, method=method.name, parameters=stated, columns=columns, release_form=form
+    )
+    unmet = ""
+    try:
+        planned = plan(bare)
+    except (InputError, ClaimViolationError) as error:
+        unmet = str(error)
+        try:
+            planned = plan(replace(bare, required={}, audience=None))
+        except (InputError, ClaimViolationError) as reason:
+            return Offer(method, stated, form, refused=str(reason))
+    return Offer(
+        method,
+        stated,
+        form,
+        planned,
+        audiences.claimed_together(policy, planned.claims, {Status.PROVED}),
+        unmet=unmet,
+        cost=cost(policy, planned.claims),
+    )
+
+
+UNBOUNDED = (
+    "Has no epsilon for all released columns: a budget file notes it as a release without bound."
+)
+
+
+def cost(policy: Policy, claims: Iterable[Claim]) -> str:
+    """What a release takes of the population's budget, in a sentence."""
+    spent = price(policy, claims)
+    return UNBOUNDED if spent is None else f"Costs epsilon {shown(spent.epsilon)}."
+
+
+def check_parameters(policy: Policy) -> None:
+    """Refuse a method that is not there, or parameters that it does not take.
+
+    Raises:
+        InputError: with what was expected. Whether the method fits the columns is left to `plan`.
+    """
+    _parameters(find(policy.method), policy.parameters)
+
+
+def _parameters(method: Method[Any], given: Mapping[str, Any]) -> Any:
+    known = list(method.parameters.model_fields)
+    for name in given:
+        if name not in known:
+            guess = did_you_mean(name, known)
+            raise InputError(
+                f"Method '{method.name}' has no parameter '{name}'.{guess} It takes: "
+                f"{', '.join(known)}."
+            )
+    try:
+        return method.parameters.model_validate(dict(given))
+    except ValidationError as error:
+        raise InputError(sentence(error, "[protect]")) from None
+
+
+def _form(method: Method[Any], policy: Policy, parameters: Any, *, keep_order: bool) -> ReleaseForm:
+    asked = ReleaseForm.ROW_ALIGNED if keep_order else policy.release_form
+    known = ", ".join(method.forms)
+    implied = method.form_of(parameters)
+    if implied is not None:
+        if asked not in {None, implied}:
+            raise InputError(
+                f"Method '{method.name}' with these parameters has the release form '{implied}', "
+                f"and the policy asks for '{asked}'."
+            )
+        return implied
+    if asked is None and method.must_choose_form:
+        raise InputError(
+            f"Method '{method.name}' promises other things in other release forms; choose one "
+            f"under [protect] with release_form: {known}."
+        )
+    if asked is not None and asked not in method.forms:
+        raise InputError(f"Method '{method.name}' has no release form '{asked}'. It has: {known}.")
+    return asked or method.forms[0]
+
+
+def required(policy: Policy) -> tuple[Guarantee, ...]:
+    """The guarantees that a policy requires."""
+    keys = policy.schema.with_role(Role.QUASI_IDENTIFIER)
+    wanted: list[Guarantee] = []
+    if k := policy.required.get(KAnonymity.name):
+        wanted.append(KAnonymity(k, keys))
+    for spec in policy.required.get(LDiversity.name, ()):
+        c = None if spec.c is None else Fraction(spec.c)
+        wanted.append(LDiversity(Fraction(spec.l), spec.kind, tuple(spec.column), keys, c))
+    wanted += [
+        TCloseness(Fraction(spec.t), spec.distance, tuple(spec.column), keys)
+        for spec in policy.required.get(TCloseness.name, ())
+    ]
+    if epsilon := policy.required.get(DifferentialPrivacy.name):
+        columns = tuple(name for name in policy.schema.released if not policy.schema[name].public)
+        wanted.append(
+            DifferentialPrivacy(
+                Fraction(epsilon),
+                Neighbours.CHANGE_ONE,
+                columns,
+                rows=contributions.most(policy.schema),
+            )
+        )
+    return tuple(wanted)
+
+
+def _cannot(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> str:
+    """Say why a requirement stops the plan, and name the nearest that meets it."""
+    unprotected = [name for name in guarantee.columns if name not in planned.setting.columns]
+    wide = [
+        claim
+        for claim in planned.claims
+        if set(claim.guarantee.columns) >= set(guarantee.columns)
+        and isinstance(claim.guarantee, type(guarantee))
+    ]
+    fixable = True
+    if unprotected:
+        why = f"[protect] columns leaves out {', '.join(unprotected)}; add what is missing"
+    elif wide and wide[0].stands:
+        move = f"raise its k to {guarantee.k}" if isinstance(guarantee, KAnonymity) else ""
+        if isinstance(guarantee, DifferentialPrivacy):
+            claimed = wide[0].guarantee
+            adds = getattr(claimed, "neighbours", None) is Neighbours.ADD_REMOVE
+            steps = 2 if adds and guarantee.neighbours is Neighbours.CHANGE_ONE else 1
+            why_half = ", since a change is a removal and an addition" if steps == 2 else ""
+            move = f"lower its epsilon to {shown(guarantee.epsilon / steps)}{why_half}"
+        why = f"it promises {wide[0].guarantee}; {move}"
+    elif wide:
+        fixable = False
+        reason = (
+            wide[0].basis
+            if wide[0].status is Status.REFUTED
+            else (f"it holds only if {'; '.join(wide[0].assumes)}")
+        )
+        why = f"as {planned.setting.release_form} the claim is {wide[0].status}: {reason}"
+    else:
+        fixable = False
+        why = " ".join(planned.not_claimed).rstrip(".") or "it makes no such promise"
+    able = [] if fixable else _able(planned, guarantee)
+    offer = f" Nearest that can: {', '.join(able)}." if able else ""
+    return (
+        f"The policy requires {guarantee}, and method '{planned.method.name}' as set up cannot "
+        f"promise it: {why}.{offer} Nothing was read or written."
+    )
+
+
+def _able(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> list[str]:
+    """Methods and forms that would meet a requirement, this method's other forms first."""
+    able = []
+    first = planned.method
+    for method in (first, *(other for other in REGISTRY.values() if other is not first)):
+        given = {**method.example, **planned.policy.parameters}
+        known = {name: given[name] for name in given if name in method.parameters.model_fields}
+        if isinstance(guarantee, KAnonymity):
+            known["k"] = guarantee.k
+        try:
+            parameters = method.parameters.model_validate(known)
+        except ValidationError:
+            continue
+        for form in method.forms:
+            setting = Setting(planned.policy.schema, guarantee.columns, parameters, form)
+            try:
+                _several(method, setting)
+                method.refuse(setting)
+            except InputError:
+                continue
+            if any(covers(claim, guarantee) for claim in method.claims(setting)):
+                able.append(f"{method.name} ({form})" if method.must_choose_form else method.name)
+                break
+    return able
+
+
+def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[str, ...]:
+    """Say which keys of the policy this method carries along without using them."""
+    schema = policy.schema
+    notes = []
+    weight = schema.flagged("weight")
+    boxes = setting.release_form is ReleaseForm.TREE
+    if weight in schema.released and weight not in setting.columns and not boxes:
+        notes.append(f"Weight '{weight}' is released as it is; group centres are unweighted.")
+    stratum = schema.flagged("stratum")
+    if stratum:
+        notes.append(f"Stratum '{stratum}' is carried along; groups may span strata.")
+    household = schema.flagged("household")
+    if household:
+        notes.append(
+            f"Household '{household}': a group of k records may hold several members of one."
+        )
+    observed = [column.name for column in schema.columns if column.observed]
+    if observed:
+        notes.append(
+            f"Categories of {', '.join(observed)} were copied from the data and are not "
+            "confirmed as public."
+        )
+    if setting.release_form is ReleaseForm.SYNTHETIC:
+        notes.append(NO_PERSON)
+    if boxes:
+        notes.append("A row is a box of the quasi-identifiers' space, with counts.")
+    if method.noisy:
+        persons_note = _persons_note(setting)
+        return (*notes, *persons_note, *_clamping_notes(setting, method))
+    public = [column.name for column in schema.columns if column.public]
+    if public:
+        notes.append(f"Declared public: {', '.join(public)}; this method does not use it.")
+    untouched = [
+        column.name
+        for column in schema.columns
+        if column.role is Role.OTHER and column.name not in setting.columns
+    ]
+    if untouched and not boxes:
+        notes.append(f"Released as it is, by role 'other': {', '.join(untouched)}.")
+    return tuple(notes)
+
+
+def _persons_note(setting: Setting[Any]) -> tuple[str, ...]:
+    """Say how many rows of a person count, where it is not one."""
+    stated = setting.schema.persons
+    if stated is None or not stated.dropped:
+        return ()
+    left = "rows of a person beyond" if stated.most > 1 else "further rows of a person than"
+    text = f"By '{stated.column}', {left} {stated.most:,} are left out; epsilon is a person's."
+    return (text,)
+
+
+def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
+    """Say what happens in silence to cells outside their public domains."""
+    columns, scaled = method.clamps(setting), method.scaled
+    notes = ["Cells outside their bounds are clamped, record by record and in silence."]
+    for name in columns:
+        column = setting.schema[name]
+        if method.gaps and column.keep_missing:
+            unknown = ""
+            if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+                first = column.other or (column.levels or ("",))[0]
+                unknown = f" unknown values count as '{first}',"
+            notes.append(f"'{name}':{unknown} missing is a value of its own.")
+            continue
+        if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+            other = column.other or (column.levels or ("",))[0]
+            missing = other if column.missing_as is None else column.missing_as
+            notes.append(f"'{name}': unknown values count as '{other}', missing as '{missing}'.")
+        else:
+            notes.append(f"'{name}': missing cells count as {clamp.constant(column)}.")
+    unused = [name for name in columns if setting.schema[name].transform and not scaled]
+    if unused:
+        notes.append(f"The transform of {', '.join(unused)} is not used by this method.")
+    if setting.release_form is ReleaseForm.MARGINALS:
+        notes.append(
+            "Columns are permuted independently: the table holds no joint information, and no "
+            "row is a person."
+        )
+    return notes

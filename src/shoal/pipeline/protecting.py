@@ -1,0 +1,404 @@
+"""The pipeline: plan, run, check, release. The only room that attaches claims.
+
+`planning.plan` has settled what will be promised. `run` protects a table, recomputes every
+promise on the result, and derives the price again from the ledger; what fails stops the release.
+"""
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shoal import engine, io
+from shoal.budget import budget_file
+from shoal.core import (
+    Check,
+    Claim,
+    Confidential,
+    DifferentialPrivacy,
+    Guarantee,
+    LDiversity,
+    Noise,
+    Policy,
+    Progress,
+    Release,
+    Role,
+    Spending,
+    Status,
+    TCloseness,
+    Testable,
+    figure,
+    shown,
+    silent,
+)
+from shoal.core.serialise import plain
+from shoal.engine import Outcome, Source
+from shoal.errors import ClaimViolationError, InternalError, ShoalError
+from shoal.hazmat import accounting
+from shoal.hazmat.noise import OpenDPNoise
+from shoal.methods import Tools
+from shoal.pipeline import audiences, booking
+from shoal.pipeline.booking import NOT_CHOSEN
+from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed
+from shoal.pipeline.planning import Plan, covers, plan, with_rows
+
+
+@dataclass(frozen=True)
+class Run:
+    """A release, and what only the steward may see of it.
+
+    Attributes:
+        evidence: the original beside the release, for the confidential folder: `engine.Evidence`.
+        account: what the budget file says of it: source, epsilon, what remains, warnings.
+        booking: the budget file and the entry that `settle` closes once the release is out.
+    """
+
+    release: Release
+    evidence: Confidential[Any]
+    account: Mapping[str, Any] | None = None
+    booking: tuple[Path, int] | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the budget file had to say."""
+        return () if self.account is None else tuple(self.account["warnings"])
+
+    def close(self) -> None:
+        """Let go of the original."""
+        self.evidence.map(lambda found: found.close())
+
+
+def protect(
+    data: Any,
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    keep_order: bool = False,
+    audience: str | None = None,
+    progress: Progress = silent,
+    noise: Noise | None = None,
+) -> Release:
+    """Protect a table as its policy says.
+
+    Args:
+        data: a pandas, Polars or PyArrow table, or a Spark DataFrame; one row a person.
+        policy: a path to a policy file, the same content as a mapping, or a `Policy`.
+        keep_order: release row i in place of row i. By default rows are shuffled, since
+            their order can identify.
+        audience: who will get the release, instead of the policy's: open, partner or internal;
+            see `shoal.pipeline.audiences`.
+        progress: called with the stage and how far it is.
+        noise: another source of noise, for experiments: a release made with one carries no claim
+            of differential privacy, whatever it is.
+
+    Returns:
+        The release; `data` in it has the type that was handed in.
+
+    Raises:
+        InputError: the table or the policy cannot be used as it is, or the claims will not do
+            for the audience.
+        ClaimViolationError: a required promise cannot be kept; nothing is released.
+    """
+    planned = plan(policy, keep_order=keep_order, spread=engine.is_spread(data), audience=audience)
+    source = engine.source(data, alone=planned.method.noisy)
+    done = run(planned, source, progress=progress, noise=noise)
+    settle(done)
+    done.close()
+    return done.release
+
+
+def run(
+    planned: Plan,
+    raw: io.Raw | Source,
+    *,
+    progress: Progress = silent,
+    noise: Noise | None = None,
+    note: str = "",
+) -> Run:
+    """Protect a table by a plan and recompute every promise on the result.
+
+    The budget file, if the policy names one, is charged before the first draw: a run that
+    crashes later counts as spent.
+
+    Returns:
+        The release, and the original beside it, which nothing but a confidential folder takes.
+    """
+    progress("reading columns", 0, 1)
+    ours = noise is None
+    noise = OpenDPNoise() if noise is None else noise
+    rng = getattr(noise, "rng", None) or np.random.default_rng()
+    source = engine.source(raw)
+    rows = source.adopt(
+        planned.policy.schema,
+        clamped=planned.method.clamps(planned.setting) if planned.method.noisy else None,
+        decimal=planned.policy.reading.get("decimal"),
+        gaps=planned.method.gaps,
+        key=0 if planned.policy.schema.persons is None else int(rng.integers(1 << 63)),
+    )
+    planned = with_rows(planned, rows.public_rows(planned.setting))
+    claims = tuple(c for c in planned.claims if ours or isinstance(c.guarantee, Testable))
+    _still_covered(planned, claims)
+    _not_looked_at(planned, claims, looked=booking.looked(planned.policy))
+    booked = booking.book(planned, claims, note)
+    with _counting_as_spent(booked):
+        if booked is not None and booked.looked:
+            _not_looked_at(planned, claims, looked=True)  # Somebody may have looked just now.
+            claims = tuple(map(_if_not_chosen_from_it, claims))
+        outcome = rows.run(planned.method, planned.setting, Tools(noise, progress, rng))
+        progress("checking promises", 0, 1)
+        drawn = getattr(noise, "drawn", {})
+        _verify(claims, outcome.spendings, drawn)
+        checks = _checked(planned, claims, outcome)
+        release = Release(
+            data=outcome.data,
+            claims=claims,
+            checks=checks,
+            spendings=outcome.spendings,
+            manifest=_manifest(planned, claims, checks, outcome, drawn),
+            labels=_released_labels(planned, source.labels, outcome.columns),
+            extras=outcome.extras,
+        )
+    if booked is None:
+        return Run(release, outcome.evidence)
+    account = {
+        "source": planned.policy.ledger["source"],
+        "epsilon": booked.epsilon,
+        "remaining": booked.remaining,
+        "warnings": booked.warnings,
+    }
+    entry = (Path(planned.policy.ledger["file"]), booked.id)
+    return Run(release, outcome.evidence, plain(account), entry)
+
+
+@contextmanager
+def _counting_as_spent(booked: budget_file.Reservation | None) -> Iterator[None]:
+    """Say in every error after the booking that it stays."""
+    try:
+        yield
+    except ShoalError as error:
+        if booked is None or booked.epsilon is None:
+            raise
+        spent = f"Epsilon {shown(booked.epsilon)} counts as spent all the same."
+        raise type(error)(f"{error} {spent}") from None
+
+
+def settle(done: Run) -> None:
+    """Mark the budget's entry of a run as released."""
+    if done.booking is not None:
+        budget_file.settle(*done.booking)
+
+
+def settle_entry(file: Path, entry: int) -> None:
+    """Mark an entry of a budget file as released, if it is not yet."""
+    if any(one.id == entry and one.status == "reserved"
+           for account in budget_file.show(file) for one in account.entries):  # fmt: skip
+        budget_file.settle(file, entry)
+
+
+def secure_noise() -> Noise:
+    """The noise that releases are made with: no seed, entropy of the operating system."""
+    return OpenDPNoise()
+
+
+def _still_covered(planned: Plan, claims: tuple[Claim, ...]) -> None:
+    """Stop where what is required fell with the number of rows or with the noise."""
+    for guarantee in planned.required:
+        tested_later = isinstance(guarantee, LDiversity | TCloseness)
+        if not tested_later and not any(covers(claim, guarantee) for claim in claims):
+            raise ClaimViolationError(
+                f"The policy requires {guarantee}, and this run cannot promise it: with these "
+                "rows and this source of noise no proved claim is left. Nothing was written."
+            )
+    audiences.refuse(planned.policy, claims, why="with these rows and this source of noise")
+
+
+def foreseen(policy: Policy) -> Plan:
+    """Plan a release with all that is known before its table is read; nothing is recorded.
+
+    To `plan` it adds what `run` finds in the budget file: after an inspection of the table itself
+    an epsilon is conditional.
+
+    Raises:
+        InputError: something does not fit, or the claims will not do for the audience.
+        ClaimViolationError: a required promise cannot be had.
+    """
+    planned = plan(policy)
+    if not booking.looked(policy):
+        return planned
+    _not_looked_at(planned, planned.claims, looked=True)
+    return replace(planned, claims=tuple(map(_if_not_chosen_from_it, planned.claims)))
+
+
+def _not_looked_at(planned: Plan, claims: Iterable[Claim], *, looked: bool) -> None:
+    """Stop where an epsilon is required, and the choice of the method may have cost more."""
+    if looked:
+        left = map(_if_not_chosen_from_it, claims)
+        audiences.refuse(planned.policy, left, why="after an inspection of the table itself")
+    for guarantee in planned.required:
+        if looked and isinstance(guarantee, DifferentialPrivacy):
+            raise ClaimViolationError(
+                f"The policy requires {guarantee}, and the table of source "
+                f"'{planned.policy.ledger['source']}' was inspected: from then on an epsilon holds "
+                f"only if {NOT_CHOSEN}. An inspection cannot be taken back. Take the requirement "
+                "out and publish with a conditional claim, or protect a table of people who were "
+                "not inspected, choose for it with `shoal compare --on-sample` or "
+                "`--private-epsilon`, and use --no-measure. Nothing was written."
+            )
+
+
+def _if_not_chosen_from_it(claim: Claim) -> Claim:
+    """Make a proved epsilon conditional on how its method was chosen.
+
+    A method that was chosen by looking at a table is a function of the table, and its
+    price does not cover the choice.
+    """
+    private = isinstance(claim.guarantee, DifferentialPrivacy)
+    if not private or claim.status not in {Status.PROVED, Status.CONDITIONAL}:
+        return claim
+    return replace(claim, status=Status.CONDITIONAL, assumes=(*claim.assumes, NOT_CHOSEN))
+
+
+def _verify(
+    claims: Iterable[Claim],
+    spendings: tuple[Spending, ...],
+    drawn: Mapping[tuple[str, Fraction], int],
+) -> None:
+    """Derive the price of what was drawn again, and compare it with every claim.
+
+    Args:
+        claims: of the release.
+        spendings: what the method says that it drew.
+        drawn: what the noise says that it drew.
+    """
+    for claim in claims:
+        guarantee = claim.guarantee
+        if isinstance(guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED:
+            accounting.verify(
+                spendings, guarantee.epsilon, neighbours=guarantee.neighbours, drawn=drawn
+            )
+
+
+def accounting_faults(
+    spendings: Iterable[Spending],
+    priced: Iterable[DifferentialPrivacy],
+    drawn: Mapping[tuple[str, Fraction], int],
+) -> tuple[str, ...]:
+    """Derive the price of a published release's entries again; what does not fit, in sentences.
+
+    Args:
+        spendings: the entries of its manifest.
+        priced: the guarantees that the entries must add up to.
+        drawn: the draws of its manifest, by mechanism and scale.
+    """
+    entries, found = tuple(spendings), []
+    for guarantee in priced:
+        try:
+            accounting.verify(
+                entries, guarantee.epsilon, neighbours=guarantee.neighbours, drawn=drawn
+            )
+        except InternalError as error:
+            found.append(str(error))
+    return tuple(dict.fromkeys(found))
+
+
+def published_forms(claim: Claim) -> tuple[Claim, ...]:
+    """The claims that a manifest may state where its plan has this one: as strong, or weaker."""
+    return (claim, _if_not_chosen_from_it(claim))
+
+
+def testable(planned: Plan, claims: Iterable[Claim]) -> list[Testable]:
+    """What is checked on a finished table: all that is required or promised, each once."""
+    wanted = (*planned.required, *_promised(claims))
+    return list(dict.fromkeys(one for one in wanted if isinstance(one, Testable)))
+
+
+def _promised(claims: Iterable[Claim]) -> list[Guarantee]:
+    return [claim.guarantee for claim in claims if claim.status is not Status.REFUTED]
+
+
+def _checked(planned: Plan, claims: Iterable[Claim], outcome: Outcome) -> tuple[Check, ...]:
+    """Recompute every promise that a table can be tested for, once; stop if one fails."""
+    promised = _promised(claims)
+    checks = outcome.checks(testable(planned, claims), planned.policy.schema)
+    noisy = any(isinstance(claim.guarantee, DifferentialPrivacy) for claim in claims)
+    for check in checks:
+        if check.holds:
+            continue
+        found = f"{check.guarantee} does not hold (achieved {figure(check.achieved)})"
+        again = " Each further try draws new noise and costs epsilon again." if noisy else ""
+        if check.guarantee in promised:
+            raise InternalError(
+                f"The release was stopped: {found}, and it is promised. This is a bug of Shoal; "
+                "please report it."
+            )
+        raise ClaimViolationError(
+            f"The policy requires a promise that the release of '{planned.method.name}' does not "
+            f"keep: {found}. Nothing was written.{again}"
+        )
+    return checks
+
+
+def _manifest(
+    planned: Plan,
+    claims: Iterable[Claim],
+    checks: Iterable[Check],
+    outcome: Outcome,
+    drawn: Mapping[tuple[str, Fraction], int],
+) -> dict[str, Any]:
+    return {
+        "shoal_version": version("shoal"),
+        "versions": installed(PUBLIC_VERSIONS),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        **settled(planned),
+        "rows": outcome.rows,
+        "suppressed": outcome.suppressed,
+        "columns": dict(outcome.columns),
+        "claims": [plain(claim) for claim in claims],
+        "notes": [*planned.notes, *outcome.notes],
+        "checks": [plain(check) for check in checks],
+        "spendings": [plain(spending) for spending in outcome.spendings],
+        "draws": [
+            {"mechanism": mechanism, "scale": plain(scale), "count": count}
+            for (mechanism, scale), count in sorted(drawn.items())
+        ],
+    }
+
+
+def settled(planned: Plan) -> dict[str, Any]:
+    """The fields of a manifest that follow from its policy, whatever the table holds."""
+    return {
+        "method": planned.method.name,
+        "reference": planned.method.reference,
+        "parameters": plain(planned.setting.parameters.model_dump()),
+        "protected_columns": list(planned.setting.columns),
+        "release_form": planned.setting.release_form.value,
+        "audience": plain(planned.policy.audience),
+        "policy": dict(planned.policy.document),
+        "taxonomies": {
+            column.name: [list(path) for path in column.taxonomy.paths]
+            for column in planned.policy.schema.columns
+            if column.taxonomy and column.role is not Role.IDENTIFIER
+        },
+        "policy_digest": planned.policy.digest,
+        "not_claimed": list(planned.not_claimed),
+    }
+
+
+def _released_labels(
+    planned: Plan, labels: Mapping[str, Any], columns: Container[str]
+) -> dict[str, Any]:
+    """Labels of the released columns; beside noise, only of values that the policy declares."""
+    kept: dict[str, dict[str, Any]] = {
+        sort: {name: label for name, label in labels.get(sort, {}).items() if name in columns}
+        for sort in ("columns", "values")
+    }
+    if planned.method.noisy:
+        for name, values in kept["values"].items():
+            declared = planned.policy.schema[name].levels or ()
+            kept["values"][name] = {v: label for v, label in values.items() if v in declared}
+    return kept if any(kept.values()) else {}

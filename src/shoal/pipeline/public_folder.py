@@ -1,0 +1,126 @@
+"""Write the public folder, from what is released and from nothing else.
+
+An import contract keeps everything out of this file that could hold the original: of a release
+it sees the `Release`, which never does.
+"""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from shoal import io
+from shoal.core import Release
+from shoal.core.serialise import parsed, plain
+from shoal.errors import InputError
+from shoal.io.folders import digest
+from shoal.io.text_files import read_bytes
+from shoal.pipeline.manifest import MANIFEST, SIGNATURE
+from shoal.pipeline.planning import NO_PERSON
+from shoal.report import html
+from shoal.report.html import REPORT
+
+EXTRAS = ("measurements.parquet",)
+"""Tables that methods publish beside the rows."""
+LABELS = "labels.json"
+"""Labels of columns and values beside a CSV file, which has no room for them."""
+_TABLES = tuple(f"release.{form}" for form in io.FORMATS)
+_FIGURES = "figures.json"
+
+
+def write(
+    release: Release, folder: Path, *, form: str, guard_formulas: bool, spread: bool
+) -> dict[str, Any]:
+    """Write table, manifest and report into an empty folder.
+
+    Args:
+        release: what is published.
+        folder: where.
+        form: parquet, csv, sav or dta.
+        guard_formulas: put an apostrophe before CSV text that a spreadsheet would run.
+        spread: the table lies on Spark, whose workers write it.
+
+    Returns:
+        The manifest as it was written.
+    """
+    written = _tables(release, folder, form, guard_formulas=guard_formulas, spread=spread)
+    files = {path.relative_to(folder).as_posix(): _facts(path) for path in written}
+    # Said whenever it is done: whether a cell needed it would tell of the cells.
+    notes = [*release.manifest["notes"], *([io.GUARDED] if guard_formulas else [])]
+    stated = {"notes": notes, "guard_formulas": guard_formulas, "files": files}
+    manifest: dict[str, Any] = plain({**release.manifest, **stated})
+    page = folder / REPORT
+    page.write_text(html.public_report(manifest), encoding="utf-8")
+    manifest["files"][REPORT] = _facts(page)
+    dump(folder / MANIFEST, manifest)
+    return manifest
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """What a manifest says of a file."""
+    return {"sha256": digest(path), "bytes": path.stat().st_size}
+
+
+def _tables(
+    release: Release, folder: Path, form: str, *, guard_formulas: bool, spread: bool
+) -> list[Path]:
+    """Write the table and what goes beside it; the files."""
+    table = folder / f"release.{form}"
+    about = NO_PERSON if NO_PERSON in release.manifest["notes"] else None
+    if spread:
+        from shoal.engine.spark import files  # noqa: PLC0415 (optional)
+
+        written = files.write(release.data, table, rows=release.manifest["rows"], about=about)
+        extras = {name: files.fetched(extra) for name, extra in release.extras.items()}
+    else:
+        io.write(
+            release.data, table, labels=release.labels, about=about, guard_formulas=guard_formulas
+        )
+        written, extras = [table], dict(release.extras)
+        if form == "csv" and release.labels:
+            written.append(folder / LABELS)
+            dump(written[-1], release.labels)
+    for name, extra in extras.items():
+        written.append(folder / f"{name}.parquet")
+        io.write(extra, written[-1], labels={})
+    return written
+
+
+def dump(path: Path, value: Any) -> None:
+    """Write a value as JSON. Infinite numbers, which it lacks, become texts."""
+    text = json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def refuse_place(folder: Path, *, force: bool) -> None:
+    """Refuse a place for a folder before the work for it is done.
+
+    Raises:
+        InputError: it lies inside a release, or is there already and may not be replaced.
+    """
+    for above in folder.absolute().parents:
+        if _is_ours(above):
+            raise InputError(f"'{folder}' lies inside the release '{above}'; choose another place.")
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if not folder.is_dir() or folder.is_symlink():
+        raise InputError(f"Cannot write the folder '{folder}': a file of that name exists.")
+    if not any(folder.iterdir()):
+        return
+    if not force:
+        raise InputError(
+            f"'{folder}' exists already. Choose another --out, or add --force to replace it."
+        )
+    names = {path.name for path in folder.iterdir()}
+    known = {MANIFEST, SIGNATURE, _FIGURES, REPORT, LABELS, *_TABLES, *EXTRAS}
+    if not names <= known or not _is_ours(folder):
+        raise InputError(f"'{folder}' is not a Shoal release; --force will not replace it.")
+
+
+def _is_ours(folder: Path) -> bool:
+    for name, key in ((MANIFEST, "shoal_version"), (_FIGURES, "confidential")):
+        with suppress(InputError, ValueError):
+            found = parsed(read_bytes(folder / name, name))
+            if isinstance(found, dict) and key in found:
+                return True
+    return False

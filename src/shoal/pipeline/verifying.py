@@ -1,0 +1,574 @@
+"""Verify a release that somebody else made: without the original, and without the policy file.
+
+Everything that a manifest says and that follows from something else is derived again: digests from
+the files, figures of checks from the table, claims from the policy, the price from the entries of
+the ledger, the report from the manifest. What differs is named.
+
+Not promised: that the table was made as the manifest says. Whoever has the folder can make another
+that is as consistent; only a signature says whose folder it is.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from jinja2 import TemplateError
+from polars.exceptions import PanicException, PolarsError
+
+from shoal import io
+from shoal import policy as policies
+from shoal.core import (
+    Check,
+    Claim,
+    DifferentialPrivacy,
+    Distance,
+    Neighbours,
+    ReleaseForm,
+    Schema,
+    Spending,
+    Status,
+    TCloseness,
+    Testable,
+)
+from shoal.core.serialise import plain
+from shoal.errors import ClaimViolationError, InputError, ShoalError
+from shoal.io import decomposition_table, folders
+from shoal.pipeline import checking, manifest, planning, protecting
+from shoal.pipeline.manifest import MANIFEST, PUBLIC_VERSIONS, SIGNATURE, Manifest, Recorded
+from shoal.pipeline.planning import Plan
+from shoal.report import html
+
+SHOWN = 5
+"""How many differences of a part are named."""
+_PARTS = "release.parquet/"
+"""Where the files of a release lie that Spark wrote."""
+_ODD = (ShoalError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
+"""What values that nobody checked can do to code that expects our own."""
+
+
+class PartStatus(StrEnum):
+    """How a part of a release stands."""
+
+    VERIFIED = "verified"
+    FAILS = "does not hold"
+    OPEN = "not compared"
+
+
+@dataclass(frozen=True)
+class VerifiedPart:
+    """One part of a release, and what was found.
+
+    Attributes:
+        sentences: what does not hold, or what was compared.
+    """
+
+    name: str
+    status: PartStatus
+    sentences: tuple[str, ...]
+
+    def __str__(self) -> str:
+        told = self.sentences[:SHOWN]
+        more = len(self.sentences) - len(told)
+        rest = f" And {more:,} more." if more else ""
+        return f"{self.name:<11} {self.status}: {' '.join(told)}{rest}"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found in the folder of a release.
+
+    Attributes:
+        folder: the release.
+        parts: each with its status.
+    """
+
+    folder: Path
+    parts: tuple[VerifiedPart, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing that was compared differs."""
+        return all(part.status is not PartStatus.FAILS for part in self.parts)
+
+    def __getitem__(self, name: str) -> VerifiedPart:
+        return next(part for part in self.parts if part.name == name)
+
+    def __str__(self) -> str:
+        last = (
+            "Verified: all that could be derived again agrees with the manifest."
+            if self.holds
+            else "NOT VERIFIED: the folder is not as it was released."
+        )
+        return "\n".join([*map(str, self.parts), last])
+
+    def facts(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return {"holds": self.holds, "parts": [plain(part) for part in self.parts]}
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A release as it was read, and what follows from its policy.
+
+    Attributes:
+        frame: the table, or none where it cannot be read.
+        planned: none where the policy cannot be planned.
+        faults: why not, in sentences.
+        exact: the file keeps the types of cells.
+    """
+
+    path: Path
+    recorded: Recorded
+    frame: pl.DataFrame | None
+    planned: Plan | None
+    faults: tuple[str, ...]
+    exact: bool
+
+    @property
+    def fields(self) -> Manifest:
+        return self.recorded.fields
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What the policy lets it claim; less where the noise carried no claim."""
+        claims = () if self.planned is None else self.planned.claims
+        if _claims_epsilon(self.fields):
+            return claims
+        return tuple(one for one in claims if isinstance(one.guarantee, Testable))
+
+
+def verify(folder: str | Path, *, key: str | Path | None = None) -> Verification:
+    """Verify the folder of a release; neither the original nor the policy file is needed.
+
+    Args:
+        folder: the public folder, as `shoal protect` wrote it.
+        key: the public key of whoever signed it, a PEM file. Without it no signature is verified.
+
+    Returns:
+        What was found. Look at its `holds`: a folder that was changed is not an error.
+
+    Raises:
+        InputError: it is not a release, or the key cannot be used.
+    """
+    path = Path(folder)
+    recorded = manifest.read(path)
+    opened = _opened(path, recorded)
+    parts = (_files, _settled, _claims, _checks, _accounting, _report, _versions)
+    return Verification(path, (*(part(opened) for part in parts), _signature(opened, key)))
+
+
+def sign(
+    folder: Path, key: Path, *, passphrase: Path | None = None, force: bool = False
+) -> Verification:
+    """Sign the manifest of a release, which covers all its files, once the release verifies.
+
+    Args:
+        folder: the public folder.
+        key: the private key, a PEM file.
+        passphrase: a file; its first line opens the key.
+        force: replace a signature.
+
+    Raises:
+        ClaimViolationError: something in the folder does not hold.
+    """
+    place = folder / SIGNATURE
+    folders.check_text(place, force=force)
+    found = verify(folder)
+    if not found.holds:
+        raise ClaimViolationError(f"'{folder}' does not verify, and was not signed.\n{found}")
+    content = signing().sign(manifest.read(folder).raw, key, passphrase=passphrase)
+    folders.write_bytes(place, content, force=force)
+    return found
+
+
+def signing() -> Any:
+    """The room that knows of signatures, where its library is installed."""
+    try:
+        from shoal.pipeline import signing as room  # noqa: PLC0415 (optional)
+    except ModuleNotFoundError:
+        raise InputError("Signatures need the extra 'sign': pip install 'shoal[sign]'.") from None
+    return room
+
+
+def _part(
+    name: str, faults: Sequence[str], compared: str, left: Sequence[str] = ()
+) -> VerifiedPart:
+    """A part that fails, or of which something is left, or that is verified as a whole."""
+    if faults:
+        return VerifiedPart(name, PartStatus.FAILS, tuple(faults))
+    if left:
+        return VerifiedPart(name, PartStatus.OPEN, (*left, f"The rest is verified: {compared}"))
+    return VerifiedPart(name, PartStatus.VERIFIED, (compared,))
+
+
+def _opened(path: Path, recorded: Recorded) -> _Folder:
+    """Read the table, and plan what the recorded policy says."""
+    fields, faults = recorded.fields, []
+    frame, planned = None, None
+    exact = "release.parquet" in fields.files
+    try:
+        frame = _table(path, fields)
+    except InputError as error:
+        faults.append(str(error))
+    try:
+        planned = _planned(fields, frame)
+    except _ODD as error:
+        why = str(error) if isinstance(error, ShoalError) else "its values are not those of one."
+        faults.append(f"The recorded policy cannot be planned: {why}")
+    return _Folder(path, recorded, frame, planned, tuple(faults), exact)
+
+
+def _table(path: Path, fields: Manifest) -> pl.DataFrame:
+    """Read the released table, with the types of numbers that the manifest records."""
+    single = [name for form in io.FORMATS if (name := f"release.{form}") in fields.files]
+    parts = sorted(name for name in fields.files if name.startswith(_PARTS))
+    names = single or parts
+    if len(single) > 1 or not names:
+        raise InputError(f"{MANIFEST}, files: expected one table, found {len(single)}.")
+    for name in names:
+        if not _is_inside(path, name):
+            raise InputError(f"{name}: the file is missing.")
+    if names == ["release.csv"]:
+        frame = _read_csv(path / "release.csv", guarded=fields.guard_formulas)
+    else:
+        frames = [io.read(path / name).frame for name in names]
+        try:
+            frame = pl.concat(frames)
+        except (PolarsError, PanicException):
+            raise InputError("release.parquet: its files have different columns.") from None
+    return frame if "release.parquet" in names else _with_numbers(frame, fields.columns)
+
+
+def _with_numbers(frame: pl.DataFrame, types: Mapping[str, str]) -> pl.DataFrame:
+    """Numbers in the types that the manifest records, where a file keeps no types."""
+    for name in frame.columns:
+        dtype = _NUMBERS.get(types.get(name, ""))
+        typed = None if dtype is None else frame[name].cast(dtype, strict=False)
+        if typed is not None and typed.null_count() == frame[name].null_count():
+            frame = frame.with_columns(typed)
+    return frame
+
+
+_NUMBERS = {
+    str(dtype): dtype
+    for dtype in (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64,
+                  pl.Float32, pl.Float64)
+}  # fmt: skip
+
+
+_GUARD = "^'('*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20])"
+"""An apostrophe that disarms a formula; see `shoal.io.files.write`."""
+
+
+def _read_csv(path: Path, *, guarded: bool) -> pl.DataFrame:
+    """Read a CSV file as `io.write` writes it, whatever its columns are called."""
+    try:
+        frame = pl.read_csv(path, infer_schema=False, glob=False)
+    except (OSError, PolarsError, PanicException, UnicodeError):
+        raise InputError(f"{path.name}: it cannot be read as CSV.") from None
+    if not guarded:
+        return frame
+    plain_names = {name: re.sub(_GUARD, r"\1", name) for name in frame.columns}
+    return frame.with_columns(pl.all().str.replace(_GUARD, "${1}")).rename(plain_names)
+
+
+def _planned(fields: Manifest, frame: pl.DataFrame | None) -> Plan:
+    """Plan the release again from what the manifest records."""
+    seen = {} if frame is None else {
+        name: frame[name].drop_nulls().cast(pl.String).unique().sort().to_list()
+        for name, column in fields.policy.get("columns", {}).items()
+        if name in frame.columns and isinstance(column, dict) and column.get("observed")
+    }  # fmt: skip
+    policy = policies.restored(fields.policy, fields.taxonomies, seen=seen)
+    planned = planning.plan(
+        policy,
+        keep_order=fields.release_form is ReleaseForm.ROW_ALIGNED,
+        spread=any(name.startswith(_PARTS) for name in fields.files),
+        audience=fields.audience,
+    )
+    if planned.setting.release_form in {ReleaseForm.TREE, ReleaseForm.SYNTHETIC}:
+        return planned  # its rows are not those of the original
+    return planning.with_rows(planned, fields.rows + fields.suppressed)
+
+
+def _is_inside(path: Path, name: str) -> bool:
+    """Whether a release has a file of this name, and neither a link nor a way out of the folder."""
+    parts = Path(name).parts
+    if not parts or Path(name).is_absolute() or ".." in parts:
+        return False
+    places = [path.joinpath(*parts[: depth + 1]) for depth in range(len(parts))]
+    try:
+        return places[-1].is_file() and not any(place.is_symlink() for place in places)
+    except OSError:  # such as a name that is too long
+        return False
+
+
+def _files(opened: _Folder) -> VerifiedPart:
+    """Every file that is listed has its size and digest, and no other file is there."""
+    path, listed = opened.path, opened.fields.files
+    faults = []
+    for name, facts in listed.items():
+        told = ascii(name)[1:-1]
+        if not _is_inside(path, name):
+            faults.append(f"{told}: the file is missing.")
+        elif (size := (path / name).stat().st_size) != facts.bytes:
+            faults.append(f"{told}: {size:,} bytes, and the manifest records {facts.bytes:,}.")
+        elif folders.digest(path / name) != facts.sha256:
+            faults.append(f"{told}: its SHA-256 is not the recorded one.")
+    if html.REPORT not in listed:
+        faults.append(f"{html.REPORT}: the manifest does not list it.")
+    known = {MANIFEST, SIGNATURE, *listed, *(p.as_posix() for n in listed for p in Path(n).parents)}
+    for place in sorted(path.rglob("*")):
+        name = place.relative_to(path).as_posix()
+        if name not in known:
+            faults.append(f"{ascii(name)[1:-1]}: the manifest does not list this file.")
+    are = "file has its" if len(listed) == 1 else "files have their"
+    compared = f"{len(listed)} {are} recorded size and SHA-256, and there is no other."
+    return _part("files", faults, compared)
+
+
+def _settled(opened: _Folder) -> VerifiedPart:
+    """Rows and columns are those of the table, and what follows from the policy follows from it."""
+    fields, faults = opened.fields, list(opened.faults)
+    if opened.frame is not None:
+        if opened.frame.height != fields.rows:
+            faults.append(f"rows: {fields.rows:,} recorded, {opened.frame.height:,} in the table.")
+        types = {name: str(dtype) for name, dtype in opened.frame.schema.items()}
+        columns = types if opened.exact else dict.fromkeys(types, "")
+        stated = fields.columns if opened.exact else dict.fromkeys(fields.columns, "")
+        faults += _differences(stated, columns, "columns")
+        if list(stated) != list(columns):
+            faults.append("columns: the table has them in another order.")
+    if opened.planned is not None:
+        derived = {**protecting.settled(opened.planned)}
+        for name, value in derived.items():
+            faults += _differences(opened.recorded.values[name], _as_read(value), name)
+        notes = list(opened.planned.notes)
+        faults += _differences(fields.notes[: len(notes)], notes, "notes")
+    compared = "rows and columns are the table's, and the rest follows from the policy."
+    return _part("manifest", faults, compared)
+
+
+def _claims(opened: _Folder) -> VerifiedPart:
+    """Each claim is what the policy lets the method claim, or less."""
+    if opened.planned is None:
+        fault = "they cannot be derived without a policy that can be planned."
+        return _part("claims", [fault], "")
+    stated, derived = opened.recorded.values["claims"], opened.claims
+    faults = []
+    if len(stated) != len(derived):
+        faults.append(f"claims: {len(stated)} recorded, {len(derived)} derived from the policy.")
+    for number, (one, claim) in enumerate(zip(stated, derived, strict=False)):
+        forms = [_as_read(plain(form)) for form in protecting.published_forms(claim)]
+        if one not in forms:
+            nearest = min(forms, key=lambda form: len(list(_differences(one, form, ""))))
+            faults += _differences(one, nearest, f"claims.{number}")
+    less = len(opened.planned.claims) - len(derived)
+    more = " It claims no epsilon, as one made with a fake noise." if less else ""
+    return _part("claims", faults, f"{len(stated)} derived again from the policy.{more}")
+
+
+def _checks(opened: _Folder) -> VerifiedPart:
+    """Each check, recomputed on the table, has the recorded figures."""
+    if opened.planned is None or opened.frame is None:
+        fault = "they cannot be recomputed without the table and a policy that can be planned."
+        return _part("checks", [fault], "")
+    stated = opened.recorded.values["checks"]
+    wanted = protecting.testable(opened.planned, opened.claims)
+    faults, left = [], []
+    if len(stated) != len(wanted):
+        faults.append(f"checks: {len(stated)} recorded, {len(wanted)} derived from the policy.")
+    for number, (one, guarantee) in enumerate(zip(stated, wanted, strict=False)):
+        if why := _not_shown(opened, guarantee, one):
+            left.append(f"checks.{number}: {why}")
+            continue
+        try:
+            check = _recomputed(opened.frame, guarantee, opened.planned)
+        except _ODD as error:
+            why = f" {error}" if isinstance(error, ShoalError) else ""
+            faults.append(f"checks.{number}: {guarantee} cannot be recomputed.{why}")
+            continue
+        pair = (one, _as_read(plain(check)))
+        pair = pair if opened.exact else _without_order(*pair)
+        faults += _differences(*pair, f"checks.{number}")
+        if not check.holds:
+            faults.append(f"checks.{number}: {guarantee} does not hold.")
+    return _part("checks", faults, f"{len(stated) - len(left)} recomputed on the table.", left)
+
+
+def _not_shown(opened: _Folder, guarantee: Testable, stated: Mapping[str, Any]) -> str:
+    """Why a check cannot be recomputed from what is public, or nothing."""
+    schema = opened.planned.policy.schema if opened.planned else Schema(())
+    ordered = isinstance(guarantee, TCloseness) and guarantee.distance is Distance.ORDERED
+    if ordered and any(schema[name].observed for name in guarantee.columns):
+        return f"{guarantee} follows an order of categories that is not published."
+    unit = schema.flagged("unit")
+    hidden = unit is not None and opened.frame is not None and unit not in opened.frame.columns
+    if hidden and stated["remarks"].get("counted") == "persons":
+        return f"{guarantee} counts persons, and the table does not say whose rows they are."
+    return ""
+
+
+def _recomputed(frame: pl.DataFrame, guarantee: Testable, planned: Plan) -> Check:
+    schema = planned.policy.schema
+    if planned.setting.release_form is ReleaseForm.TREE:
+        return checking.check_leaves(
+            decomposition_table.from_frame(frame, schema), guarantee, schema
+        )
+    return checking.check_frame(frame, guarantee, schema)
+
+
+def _without_order(one: Any, other: Any) -> tuple[Any, Any]:
+    """Two checks without what follows the order of cells that a file does not keep."""
+    both = []
+    for check in (one, other):
+        witness = {name: value for name, value in check["witness"].items() if name != "rows"}
+        remarks = {
+            name: value for name, value in check["remarks"].items() if name in one["remarks"]
+        }
+        both.append({**check, "witness": witness, "remarks": remarks})
+    return both[0], both[1]
+
+
+def _accounting(opened: _Folder) -> VerifiedPart:
+    """The recorded entries add up to each claim of an epsilon, and account for every draw."""
+    fields, faults = opened.fields, []
+    entries: list[Spending] = []
+    for number, record in enumerate(fields.spendings):
+        try:
+            entries.append(Spending(**{name: getattr(record, name) for name in _SPENDING}))
+        except ShoalError as error:
+            faults.append(f"spendings.{number}: {error}")
+    drawn: Counter[tuple[str, Fraction]] = Counter()
+    for draw in fields.draws:
+        drawn[draw.mechanism, draw.scale] += draw.count
+    if not _claims_epsilon(fields):  # a fake noise, which need not count
+        drawn = Counter()
+        for entry in entries:
+            drawn[entry.mechanism, entry.scale] += entry.draws
+    if not faults:
+        faults += protecting.accounting_faults(entries, _priced(opened), drawn)
+    if not fields.spendings:
+        return _part("accounting", faults, "nothing was spent.")
+    adds = "1 spending adds" if len(entries) == 1 else f"{len(entries)} spendings add"
+    return _part("accounting", faults, f"{adds} up to the epsilon, and account for every draw.")
+
+
+def _claims_epsilon(fields: Manifest) -> bool:
+    return any(one.guarantee.get("name") == DifferentialPrivacy.name for one in fields.claims)
+
+
+_SPENDING = tuple(Spending.__dataclass_fields__)
+
+
+def _priced(opened: _Folder) -> list[DifferentialPrivacy]:
+    """The epsilons that must be accounted for: derived from the policy, and recorded."""
+    derived = () if opened.planned is None else opened.planned.claims
+    found = [
+        claim.guarantee
+        for claim in derived
+        if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED
+    ]
+    for record in opened.fields.claims:
+        stated = record.guarantee
+        if stated.get("name") != DifferentialPrivacy.name or record.status is Status.REFUTED:
+            continue
+        try:
+            epsilon = Fraction(str(stated["epsilon"]))
+            neighbours = Neighbours(stated["neighbours"])
+        except _ODD:
+            continue  # named among the claims
+        found.append(DifferentialPrivacy(epsilon, neighbours, ()))
+    return [replace(one, protects=(), invariants=()) for one in found]
+
+
+def _report(opened: _Folder) -> VerifiedPart:
+    """The report is what this manifest renders to, if this Shoal renders as the other did."""
+    ours = manifest.installed(PUBLIC_VERSIONS)["shoal"]
+    if opened.fields.versions.get("shoal") != ours:
+        words = "another version of Shoal rendered it; its digest stands under files."
+        return VerifiedPart("report", PartStatus.OPEN, (words,))
+    faults = []
+    try:
+        page = html.public_report(opened.recorded.values).encode()
+    except (*_ODD, TemplateError):
+        page = None
+    if not _is_inside(opened.path, html.REPORT):
+        faults.append(f"{html.REPORT}: the file is missing.")
+    elif (opened.path / html.REPORT).read_bytes() != page:
+        faults.append(f"{html.REPORT}: it is not the report of this manifest.")
+    return _part("report", faults, f"{html.REPORT} is what the manifest renders to.")
+
+
+def _versions(opened: _Folder) -> VerifiedPart:
+    """Which versions made it; others may be installed here."""
+    stated = opened.fields.versions
+    if stated.get("shoal") != opened.fields.shoal_version:
+        fault = "shoal_version and versions name different versions of Shoal."
+        return VerifiedPart("versions", PartStatus.FAILS, (fault,))
+    here = manifest.installed(PUBLIC_VERSIONS)
+    other = [
+        f"{_shown(name)[1:-1]} {_shown(stated.get(name, 'none'))[1:-1]}, here "
+        f"{here.get(name, 'none')}."
+        for name in dict.fromkeys([*here, *stated])
+        if stated.get(name) != here.get(name)
+    ]
+    if other:
+        return VerifiedPart("versions", PartStatus.OPEN, ("made by", *other))
+    made = ", ".join(f"{name} {number}" for name, number in here.items())
+    return VerifiedPart("versions", PartStatus.VERIFIED, (f"made by {made}, as here.",))
+
+
+def _signature(opened: _Folder, key: str | Path | None) -> VerifiedPart:
+    """The signature is that of the manifest's bytes by the key that was given."""
+    there = _is_inside(opened.path, SIGNATURE)
+    if key is None:
+        words = (
+            "signed; give the public key to verify it." if there else "the release is not signed."
+        )
+        return VerifiedPart("signature", PartStatus.OPEN, (words,))
+    room, faults = signing(), []
+    if not there:
+        room.is_signed(b"", b"", Path(key))  # a key that is none is an error here too
+        faults.append(f"{SIGNATURE}: a key was given, and the release is not signed.")
+    elif not room.is_signed(opened.recorded.raw, (opened.path / SIGNATURE).read_bytes(), Path(key)):
+        faults.append(
+            f"{SIGNATURE}: it is not this key's signature of {MANIFEST}. The manifest was changed, "
+            "or another key signed it."
+        )
+    return _part("signature", faults, f"this key signed {MANIFEST}, which covers every file.")
+
+
+def _as_read(value: Any) -> Any:
+    """A plain value as it comes back from a JSON file."""
+    return json.loads(json.dumps(plain(value)))
+
+
+def _differences(stated: Any, derived: Any, place: str) -> Iterator[str]:
+    """Where two plain values differ, each difference a sentence."""
+    if isinstance(stated, Mapping) and isinstance(derived, Mapping):
+        for name in dict.fromkeys([*derived, *stated]):
+            inner = f"{place}.{ascii(name)[1:-1]}"
+            if name not in stated:
+                yield f"{inner}: expected {_shown(derived[name])}, and nothing is recorded."
+            elif name not in derived:
+                yield f"{inner}: {_shown(stated[name])} recorded, expected nothing."
+            else:
+                yield from _differences(stated[name], derived[name], inner)
+    elif isinstance(stated, list) and isinstance(derived, list) and len(stated) == len(derived):
+        for number, (one, other) in enumerate(zip(stated, derived, strict=True)):
+            yield from _differences(one, other, f"{place}.{number}")
+    elif stated != derived or isinstance(stated, bool) is not isinstance(derived, bool):
+        yield f"{place}: {_shown(stated)} recorded, {_shown(derived)} derived."
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

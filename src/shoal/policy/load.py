@@ -1,0 +1,263 @@
+"""The policy file: TOML in, a frozen `Policy` out.
+
+The shape, the columns, their roles and kinds are checked here, by the models of
+`shoal.policy.spec`. Methods and their parameters are checked by `shoal.pipeline.planning.plan`,
+still before any data is read. Numbers with a point are read as decimals, so that 0.1 means one
+tenth.
+"""
+
+import csv
+import hashlib
+import io
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from shoal.core import Column, Kind, Policy, Schema, Taxonomy
+from shoal.errors import InputError
+from shoal.io import text_files
+from shoal.policy.spec import ColumnSpec, PolicySpec, RequireSpec, sentence
+
+
+def load(source: Policy | Mapping[str, Any] | str | Path) -> Policy:
+    """Read and check a policy.
+
+    Args:
+        source: a path to a TOML file, the same content as a mapping, or a `Policy`, which is
+            returned as it is. Files that the policy names are looked for beside the policy
+            file; for a mapping, in the working folder.
+    """
+    if isinstance(source, Policy):
+        return source
+    if isinstance(source, Mapping):
+        content = _decimals(source)
+        text_files.refuse_absurd(content, "policy")
+        return _build(content, _Files(Path()), where="policy")
+    if not isinstance(source, str | Path):
+        raise InputError(
+            f"Expected a policy as a path, a mapping or a Policy, found {type(source).__name__}."
+        )
+    path = Path(source)
+    text = text_files.read_text(path, f"the policy '{path}'")
+    return loads(text, folder=path.parent, where=path.name)
+
+
+def loads(text: str, *, folder: Path = Path(), where: str = "policy") -> Policy:
+    """Read and check a policy given as TOML text; see `load`."""
+    return _build(text_files.parse_toml(text, where), _Files(folder), where=where)
+
+
+def restored(
+    document: Mapping[str, Any],
+    taxonomies: Mapping[str, list[list[str]]],
+    *,
+    seen: Mapping[str, Iterable[str]],
+) -> Policy:
+    """Build a policy again from what a manifest holds of it, without the files that it names.
+
+    What the manifest leaves out is not there: the budget file, the context, pairs of a recoding.
+
+    Args:
+        document: as `Policy.document`.
+        taxonomies: the rows of each column's taxonomy.
+        seen: the values of columns in the released table. They stand for categories that were
+            only observed, which a manifest does not show; their order says nothing.
+
+    Raises:
+        InputError: it is no policy.
+    """
+    stated = dict(document)
+    files = stated.pop("files", {})
+    columns = stated.get("columns")
+    if not isinstance(columns, Mapping) or not isinstance(files, Mapping):
+        raise InputError("manifest.json, policy: expected its columns, found none.")
+    stated["columns"] = {
+        name: _published(column, seen.get(name, ())) if isinstance(column, Mapping) else column
+        for name, column in columns.items()
+    }
+    kept = _Files(Path(), dict(files), taxonomies)
+    return _build(_decimals(stated), kept, where="manifest.json, policy")
+
+
+def _published(column: Mapping[str, Any], seen: Iterable[str]) -> dict[str, Any]:
+    """A column as a policy file states it: dates as dates, and some categories where it had any."""
+    stated = dict(column)
+    if stated.get("kind") == Kind.DATE:
+        for key in ("top", "bottom", "missing_as"):
+            if key in stated:
+                stated[key] = _day(stated[key])
+        if isinstance(stated.get("bounds"), list):
+            stated["bounds"] = [_day(end) for end in stated["bounds"]]
+    if stated.get("observed") is True:
+        named = [stated.get(key) for key in ("bottom", "top", "other", "missing_as")]
+        known = dict.fromkeys([*(one for one in named if isinstance(one, str)), *seen])
+        stated["categories"] = [*known, *(word for word in ("?", "??") if word not in known)]
+    return stated
+
+
+def _day(value: Any) -> Any:
+    try:
+        return date.fromisoformat(value)
+    except (TypeError, ValueError):
+        return value
+
+
+def json_schema() -> dict[str, Any]:
+    """Describe the policy file as a JSON schema, for editors that complete and check TOML."""
+    schema = PolicySpec.model_json_schema(mode="validation", by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files that a policy names: in a folder, or as far as a manifest keeps them.
+
+    Attributes:
+        digests: by name, of those that were read; of a manifest's, all.
+        kept: the rows of each column's taxonomy, if they are not to be read.
+    """
+
+    folder: Path
+    digests: dict[str, str] = field(default_factory=dict)
+    kept: Mapping[str, list[list[str]]] | None = None
+
+    def rows(self, name: str, column: str, key: str) -> list[list[str]]:
+        if self.kept is None:
+            return _read_rows(self.folder, name, self.digests)
+        # A manifest keeps neither pairs of a recoding nor the taxonomy of an identifier.
+        return self.kept.get(column, [["?", "??"]]) if key == "taxonomy" else []
+
+
+def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
+    try:
+        spec = PolicySpec.model_validate(content)
+    except ValidationError as error:
+        raise InputError(sentence(error, where)) from None
+    columns = tuple(_column(name, c, files) for name, c in spec.columns.items())
+    document = _document(spec, files.digests)
+    text = json.dumps(document, sort_keys=True, ensure_ascii=False)
+    protect = spec.protect
+    return Policy(
+        schema=Schema(columns, spec.one_row_per_person),
+        method=protect.method,
+        parameters=dict(protect.model_extra or {}),
+        columns=tuple(protect.columns) if protect.columns else None,
+        release_form=protect.release_form,
+        required={
+            field.alias or name: value
+            for name, field in RequireSpec.model_fields.items()
+            if (value := getattr(spec.require, name)) is not None
+        },
+        reading=spec.reading.model_dump(exclude_none=True),
+        ledger=_ledger(spec, files.folder),
+        context=spec.context.model_dump(exclude_none=True),
+        measure=_measure(spec, files.folder),
+        document=document,
+        digest=hashlib.sha256(text.encode()).hexdigest(),
+        audience=spec.release.audience,
+    )
+
+
+def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
+    """Write the policy as plain values that may be published.
+
+    The context is for the officer. Categories that were only observed are read off the
+    data, so that they stay out too.
+    """
+    hidden = {"context", "ledger", "measure"}
+    plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude=hidden)
+    for name, column in spec.columns.items():
+        if column.observed:
+            del plain["columns"][name]["categories"]
+    document: dict[str, Any] = shown(plain)
+    return {**document, "files": dict(files)} if files else document
+
+
+def _measure(spec: PolicySpec, folder: Path) -> dict[str, Any]:
+    stated = spec.measure.model_dump(exclude_none=True)
+    if spec.measure.queries:
+        stated["queries"] = str(folder / spec.measure.queries)
+    return stated
+
+
+def _ledger(spec: PolicySpec, folder: Path) -> dict[str, Any]:
+    if spec.ledger is None:
+        return {}
+    stated = spec.ledger.model_dump(exclude_none=True)
+    return {**stated, "file": str(folder / spec.ledger.file)}
+
+
+def _column(name: str, spec: ColumnSpec, files: _Files) -> Column:
+    """Read the files that a column names."""
+    values = {field: getattr(spec, field) for field in type(spec).model_fields}
+    values["date_format"] = values.pop("format")
+    values["missing"] = tuple(spec.missing)
+    if spec.categories:
+        values["categories"] = tuple(spec.categories)
+    if spec.taxonomy:
+        rows = files.rows(spec.taxonomy, name, "taxonomy")
+        try:
+            values["taxonomy"] = Taxonomy(tuple(map(tuple, rows)))
+        except InputError as error:
+            raise InputError(f"Column '{name}', taxonomy '{spec.taxonomy}': {error}") from None
+        for key in ("other", "missing_as"):
+            value = values[key]
+            if value is not None and str(value) not in values["taxonomy"].leaves:
+                raise InputError(
+                    f"Column '{name}': expected '{key}' to be a leaf of its taxonomy, found "
+                    f"'{value}'."
+                )
+    if spec.recode:
+        pairs = files.rows(spec.recode, name, "recode")
+        if any(len(pair) != 2 for pair in pairs) or len({p[0] for p in pairs}) < len(pairs):
+            raise InputError(
+                f"Column '{name}', recode '{spec.recode}': expected two cells a row, a value and "
+                "its new value, each value once."
+            )
+        values["recode"] = dict(pairs)
+    return Column(name=name, **values)
+
+
+def _read_rows(folder: Path, name: str, files: dict[str, str]) -> list[list[str]]:
+    raw = text_files.read_bytes(folder / name, f"'{name}', named by the policy")
+    try:
+        text = raw.decode("utf-8-sig")
+        delimiter = ";" if ";" in text.partition("\n")[0] else ","
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except (ValueError, csv.Error):
+        raise InputError(f"'{name}', named by the policy, must be CSV in UTF-8.") from None
+    files[name] = hashlib.sha256(raw).hexdigest()
+    texts = [[unicodedata.normalize("NFC", cell.strip()) for cell in row] for row in rows]
+    return [cells for cells in texts if any(cells)]
+
+
+def _decimals(value: Any) -> Any:
+    """Read a mapping's floats as the decimals that they print as, as for TOML."""
+    if isinstance(value, float):
+        return Decimal(repr(value))
+    if isinstance(value, Mapping):
+        return {key: _decimals(item) for key, item in value.items()}
+    return [_decimals(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def shown(value: Any) -> Any:
+    """Write values of a policy as JSON can hold them, numbers as they were written."""
+    if isinstance(value, Mapping):
+        return {key: shown(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [shown(item) for item in value]
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            return str(value)
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, StrEnum):
+        return value.value
+    return value if isinstance(value, str | int | float | None) else str(value)

@@ -1,0 +1,115 @@
+"""Privacy models as properties of class counts, each with the group that decides.
+
+An equivalence class is a set of records that agree in all quasi-identifiers. A missing cell
+is a value of its own: two missing cells are equal, and a missing cell never equals a present
+one. Counts, not records, come in, so that they may come from anywhere: `Counts` says how many
+persons of each class hold each confidential value, and two of them can be added.
+
+Where persons have several records, a model is decided twice (`decided`): counted in records, which
+is what a reader of the table sees, and in persons, each once for each value that she holds in the
+class. Both must hold. With one record per person they are the same.
+
+Every model has one number a class, for which a threshold is set, and every such threshold is
+decided exactly (`exact.py`).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shoal.core import KAnonymity, LDiversity, TCloseness
+from shoal.privacy_models.class_counts import Counts, Ints, k_when_missing_matches
+from shoal.privacy_models.exact_comparison import Verdict
+from shoal.privacy_models.k_and_l import k_anonymity, l_diversity
+from shoal.privacy_models.stochastic_t_closeness import (
+    epsilon_for_t,
+    epsilon_from_t,
+    t_from_epsilon,
+)
+from shoal.privacy_models.t_closeness import t_closeness
+
+__all__ = [
+    "Counts",
+    "Verdict",
+    "decided",
+    "epsilon_for_t",
+    "epsilon_from_t",
+    "k_anonymity",
+    "k_when_missing_matches",
+    "l_diversity",
+    "t_closeness",
+    "t_from_epsilon",
+    "verdict",
+]
+
+
+def verdict(
+    counts: Counts,
+    guarantee: KAnonymity | LDiversity | TCloseness,
+    *,
+    edges: Ints | None = None,
+    whole: Ints | None = None,
+) -> Verdict:
+    """Decide whether a table keeps a guarantee, from its counts alone.
+
+    Args:
+        counts: over the classes and the confidential values that the guarantee names; of
+            several columns together, one code a combination.
+        guarantee: as a policy requires it.
+        edges: the taxonomy of a hierarchical distance, see `t_closeness`.
+        whole: persons by value to compare with, see `t_closeness`.
+    """
+    if isinstance(guarantee, KAnonymity):
+        return k_anonymity(counts.persons, guarantee.k)
+    if isinstance(guarantee, LDiversity):
+        return l_diversity(counts, guarantee.l, kind=guarantee.kind, c=guarantee.c)
+    return t_closeness(counts, guarantee.t, distance=guarantee.distance, edges=edges, whole=whole)
+
+
+def decided(
+    labels: ArrayLike,
+    codes: ArrayLike,
+    guarantee: KAnonymity | LDiversity | TCloseness,
+    *,
+    units: ArrayLike | None = None,
+    width: int | None = None,
+    edges: Ints | None = None,
+) -> tuple[Verdict, Counts]:
+    """Decide whether records keep a guarantee, counted in records and in persons.
+
+    A person counts once in a class, and once for each value that she holds there; in the whole
+    table, which t-closeness compares with, once for each value that she holds anywhere.
+
+    What that promises, for who knows that a person has a record in a class and takes each of its
+    persons for equally likely. k: at least k of them. l, frequency: the person holds any one
+    value there with a chance of at most 1/l. l, distinct: l of them hold l different values. t: a
+    draw of a person together with a value that she holds, all such pairs being equally likely, is
+    within t of the same draw from the whole table.
+
+    Merging classes never lowers k. It may worsen l and t in persons: who is in both counts once in
+    the union. So a partition is judged by the classes that are released.
+
+    Args:
+        labels: class of each record, from 0.
+        codes: confidential value of each record, from 0, missing having its own code.
+        guarantee: what every class must keep.
+        units: person of each record, as whole numbers; None where each record is one.
+        width: number of values, at least all that occur.
+        edges: the taxonomy of a hierarchical distance, see `t_closeness`.
+
+    Returns:
+        The verdict, the worse of the two, and the counts, of persons where units are given.
+    """
+    rows = Counts.of(labels, codes, width=width)
+    found = verdict(rows, guarantee, edges=edges)
+    if units is None:
+        return found, rows
+    persons = Counts.of(labels, codes, units=units, width=width)
+    whole = Counts.of(np.zeros_like(labels), codes, units=units, width=width).totals
+    own = verdict(persons, guarantee, edges=edges, whole=whole)
+    most = isinstance(guarantee, TCloseness)
+    by_rows = found.achieved > own.achieved if most else found.achieved < own.achieved
+    worse = found if by_rows else own
+    failing = np.union1d(own.failing, found.failing)
+    return replace(worse, holds=own.holds and found.holds, failing=failing), persons

@@ -1,0 +1,297 @@
+"""The policy as text and as fields, each made from the other.
+
+TOML text is the one truth. Fields are read from it; a changed field is written as new text, with
+`shoal.policy.load` as the judge of both. Comments do not survive a change of fields.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from shoal import policy
+from shoal.core import Policy
+from shoal.errors import InputError, visible
+from shoal.io import text_files
+from shoal.io.text_files import quoted
+
+FILES = ("taxonomy", "recode")
+"""Column keys that name a file."""
+LIMITS = ("bounds", "top", "bottom", "missing_as")
+"""Column keys that hold days in a column of dates."""
+SECTIONS = ("columns", "protect", "require", "release", "reading", "measure", "context", "ledger")
+"""Parts of a policy, in the order in which they are written."""
+ABSENT = "not stated"
+"""How a difference shows a key that one of two policies lacks."""
+LONGEST = 20
+"""Digits from which on a number is written with an exponent."""
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """Read TOML text into plain values; numbers with a point become decimals.
+
+    Raises:
+        InputError: it is not valid TOML.
+    """
+    return text_files.parse_toml(text, "The policy")
+
+
+def judged(text: str, *, folder: Path) -> Policy:
+    """Check a policy and read it.
+
+    Args:
+        text: TOML.
+        folder: of the files that it names. Only names in this folder are read: a page must not
+            make the server open any other file.
+
+    Raises:
+        InputError: it cannot be used as it is, in one sentence.
+    """
+    for name in _named_files(parsed(text)):
+        if not isinstance(name, str) or Path(name).name != name or name in {"", ".", ".."}:
+            raise InputError(
+                "Expected the plain name of a file of this workspace, without folders, under "
+                "taxonomy, recode and queries."
+            )
+    return policy.loads(text, folder=folder, where="The policy")
+
+
+def check_ledger(policy: Policy, *, home: Path) -> None:
+    """Refuse a budget file outside the studio's folder, links followed.
+
+    Args:
+        policy: whose `[ledger]` may name one.
+        home: the studio's folder.
+
+    Raises:
+        InputError: it does.
+    """
+    stated = policy.ledger.get("file")
+    if stated is None:
+        return
+    try:
+        inside = Path(stated).resolve().is_relative_to(home.resolve())
+    except (OSError, ValueError, RuntimeError):  # no path, or links that go round in circles
+        inside = False
+    if not inside:
+        raise InputError(
+            "The policy, ledger.file: expected a budget file in the studio's own folder. Take "
+            "[ledger] out, and name the population on the page Release."
+        )
+
+
+def with_fields(text: str, changes: Mapping[str, Any]) -> str:
+    """Change sections of a policy, and write it again.
+
+    Args:
+        text: TOML, the policy so far.
+        changes: by section; under `columns` by column, where each named column is replaced; any
+            other section is replaced whole, and taken out where it is none. JSON values will do:
+            days may be texts.
+    """
+    document = parsed(text)
+    for section, stated in changes.items():
+        if stated is None:
+            document.pop(section, None)
+        elif section == "columns":
+            columns = {**document.get("columns", {})}
+            for name, column in stated.items():
+                columns[name] = _column(column)
+            document["columns"] = columns
+        else:
+            document[section] = _exact(stated)
+    return written(document)
+
+
+def column_of(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A column's fields, its role too where the policy states nothing else."""
+    stated = document["columns"][name]
+    return {"role": stated} if isinstance(stated, str) else dict(stated)
+
+
+def observed(text: str, *, before: Collection[str], public: Collection[str]) -> tuple[str, ...]:
+    """The columns whose categories count as copied from the data.
+
+    Args:
+        text: TOML, the policy as it is to be.
+        before: the columns whose categories count as copied so far.
+        public: columns whose categories somebody has just called public knowledge.
+
+    Raises:
+        InputError: a column of them has categories without the mark, and nobody has said so.
+    """
+    columns = {
+        name: stated if isinstance(stated, Mapping) else {}
+        for name, stated in parsed(text)["columns"].items()
+    }
+    marked = [name for name, stated in columns.items() if stated.get("observed")]
+    left = [name for name in before if name not in (*public, *marked)]
+    for name in left:
+        if "categories" in columns.get(name, {}):
+            raise InputError(
+                f"The policy, columns.{name}.categories: these were copied from the data, so "
+                "'observed = true' stays beside them. If they are public knowledge, say so by the "
+                "tick on the column's card."
+            )
+    return (*marked, *left)
+
+
+def differences(before: str, after: str) -> list[tuple[str, str, str]]:
+    """The keys that two policies state otherwise: each with its old and its new value.
+
+    Args:
+        before: TOML.
+        after: TOML.
+    """
+    old, new = _flat(parsed(before)), _flat(parsed(after))
+    return [
+        (key, old.get(key, ABSENT), new.get(key, ABSENT))
+        for key in dict.fromkeys((*old, *new))
+        if old.get(key) != new.get(key)
+    ]
+
+
+def _flat(document: Mapping[str, Any]) -> dict[str, str]:
+    """Values by dotted key, as TOML writes them; a column is a role where it states no more."""
+    found: dict[str, str] = {}
+    for section, content in document.items():
+        for key, value in content.items() if isinstance(content, Mapping) else [("", content)]:
+            path = ".".join(filter(None, (section, key)))
+            if section == "columns":
+                stated = {"role": value} if isinstance(value, str) else value
+                found |= {f"{path}.{name}": as_toml(one) for name, one in stated.items()}
+            else:
+                found[path] = as_toml(value)
+    return found
+
+
+def without_observed(text: str) -> str:
+    """Take categories out that were only observed."""
+    document = parsed(text)
+    for column in document["columns"].values():
+        if isinstance(column, dict) and column.pop("observed", False):
+            column.pop("categories", None)
+    return written(document)
+
+
+def written(document: Mapping[str, Any], notes: Mapping[str, str] | None = None) -> str:
+    """Write a policy as TOML text that reads back as the same values.
+
+    Args:
+        document: plain values, decimals and days.
+        notes: for columns, a comment above each.
+    """
+    lines = [f"version = {as_toml(document.get('version', 1))}"]
+    known = [name for name in SECTIONS if name in document]
+    others = [name for name in document if name not in (*SECTIONS, "version")]
+    lines += [
+        f"{bare(name)} = {as_toml(document[name])}"
+        for name in others
+        if not isinstance(document[name], Mapping)
+    ]
+    for section in (*known, *(name for name in others if isinstance(document[name], Mapping))):
+        content = document[section]
+        if not isinstance(content, Mapping):
+            raise InputError(f"The policy, {section}: expected a table of keys.")
+        lines += ["", f"[{bare(section)}]"]
+        for key, value in content.items():
+            if notes and section == "columns" and key in notes:
+                lines.append(f"# {visible(notes[key])}")
+            lines.append(f"{bare(key)} = {as_toml(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _column(stated: Any) -> Any:
+    if not isinstance(stated, Mapping):
+        return stated
+    fields = {key: value for key, value in stated.items() if value is not None}
+    if fields.get("kind") == "date":
+        for key in LIMITS:
+            if key in fields:
+                fields[key] = _days(fields[key])
+    return _exact(fields)
+
+
+def _days(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_days(item) for item in value]
+    if isinstance(value, str):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            return value
+    return value
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, float):
+        return Decimal(repr(value))
+    if isinstance(value, Mapping):
+        return {key: _exact(item) for key, item in value.items() if item is not None}
+    return [_exact(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _named_files(document: Mapping[str, Any]) -> Iterator[Any]:
+    columns = document.get("columns")
+    for column in columns.values() if isinstance(columns, Mapping) else ():
+        if isinstance(column, Mapping):
+            yield from (column[key] for key in FILES if key in column)
+    measure = document.get("measure")
+    if isinstance(measure, Mapping) and "queries" in measure:
+        yield measure["queries"]
+
+
+def bare(name: str) -> str:
+    """Write a key as TOML does, quoted where it must be.
+
+    >>> bare("k-anonymity"), bare("date of birth")
+    ('k-anonymity', '"date of birth"')
+    """
+    plain = name and all(c.isascii() and (c.isalnum() or c in "-_") for c in name)
+    return name if plain else quoted(name)
+
+
+def as_toml(value: Any) -> str:  # noqa: PLR0911 (one line a type)
+    """Write a value as TOML does, on one line.
+
+    >>> as_toml({"role": "other", "bounds": [0, Decimal("1.5")], "unit": True})
+    '{ role = "other", bounds = [0, 1.5], unit = true }'
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return quoted(str(value))
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return as_toml(Decimal(repr(value)))
+    if isinstance(value, Decimal):
+        return _decimal(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{bare(key)} = {as_toml(item)}" for key, item in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(as_toml, value))}]"
+    raise InputError(f"A policy holds no {type(value).__name__}.")
+
+
+def _decimal(value: Decimal) -> str:
+    if value.is_nan():
+        return "nan"
+    if value.is_infinite():
+        return "-inf" if value < 0 else "inf"
+    plain = abs(value.adjusted()) < LONGEST
+    return format(value, "f") if plain else str(value).lower()
+
+
+def grid(content: Mapping[str, Any]) -> str:
+    """Write a grid of candidates as TOML text, for `shoal.evaluation.comparison.grid.read`."""
+    rows = content.get("candidate", [])
+    lines: list[str] = []
+    for row in rows:
+        lines.append("[[candidate]]")
+        lines += [f"{bare(key)} = {as_toml(_exact(value))}" for key, value in row.items()]
+    return "\n".join(lines) + "\n"

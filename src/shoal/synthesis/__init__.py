@@ -1,0 +1,1 @@
+"""Noisy models of whole tables, and rows drawn from them."""

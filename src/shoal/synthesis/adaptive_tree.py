@@ -1,0 +1,347 @@
+"""A private tree of boxes: which are split is decided with noise, where they are halved is not.
+
+A node is a box of places. It is split in two where its count, less a penalty that grows with its
+depth, exceeds a threshold after noise. Where a box is halved follows from what is public or
+published (`Space`). `privtree` draws rows from the leaves of such a tree, `mass_tree` too;
+`marginal` makes a histogram of one.
+
+On whole numbers. Counts are multiplied by a public q, so that the penalty is a whole number of
+units without much rounding. With c a node's count, i its depth, Z discrete Laplace of scale
+s = q lam (P(Z = z) ~ a^|z|, a = exp(-1/s)), T = q theta and D >= s ln 2 whole, a node is
+split if b + Z > T for b = max(q c - i D, T - D). We need lam >= 1 / ln 2; then D >= q.
+
+Theorem (ours, unreviewed; after Zhang, Xiao and Xie, Section 3, who have continuous noise and 3
+where we have 2.607). Let E = sum_{k >= 1} 1 / (2^k - 1) = 1.60669.. . The law of the tree, as the
+set of its nodes, changes by a factor of at most
+
+    exp((1 + E) / lam)   and no less than   exp(-1 / lam)    if one record is added,
+    exp((2 + E) / lam)                                       if one record is changed.
+
+Proof. A record is added: only the counts on its path change, by +1 each. Let y = q c - i D before,
+so that b goes from max(y, T - D) to max(y + q, T - D), and let S(b) = P(b + Z > T).
+S does not decrease, so that split nodes contribute factors >= 1, and the path's last node, if it
+could have been split, contributes (1 - S(b')) / (1 - S(b)) in [exp(-q/s), 1]. That is the
+lower bound. For the upper bound only split nodes matter. A node costs ln S(b') - ln S(b).
+
+(1) It costs at most (b' - b) / s <= q / s = 1 / lam, as for any event of discrete Laplace noise.
+
+(2) If y >= T, it costs at most h(a^(y - T)) / lam with h(x) = x / (2 - x). For S(T + u) =
+    1 - a^u / (1 + a) if u >= 0. Let x = a^u, L = 1 / s. One unit more costs
+    ln(1 + a - a x) - ln(1 + a - x), and F(L) = L h(x) - that has F(0) = 0 and
+        F'(L) = x / (2 - x) - a x (2 - x) / ((1 + a - a x) (1 + a - x)) >= 0,
+    because (1 + a - a x)(1 + a - x) - a (2 - x)^2 = (1 - x)(1 - a)^2 >= 0. So one unit costs
+    at most h(x) / s, and q units cost at most q h(x) / s, because h increases and x falls.
+
+A child's count is at most its parent's, so that y grows by at least D from a node to its parent.
+Nodes with y <= T - D - q do not change. At most one has T - D - q < y < T - D, since D >= q.
+
+    If one has: let f = (y + q - T + D) / q, in (0, 1). By (1) it costs at most f / lam. Its parent
+    has y >= T - (1 - f) q and costs at most 1 / lam. The r-th ancestor, r >= 2, has
+    y >= T - (1 - f) q + (r - 1) D >= T, and by (2) costs at most h(2^(1 - f - (r - 1))) / lam,
+    because exp(q / s) = exp(1 / lam) <= 2 and exp(-D / s) <= 1/2. Together, in units of
+    1 / lam: f + 1 + sum_{j >= 1} h(2^(1 - f - j)). That is convex in f (h is convex and
+    increasing), so largest at f = 0 or f = 1, and at both ends it is 1 + E, because
+    h(2^-k) = 1 / (2^(k+1) - 1).
+    If none has: the deepest node that changes has y >= T - D and costs at most 1 / lam; its r-th
+    ancestor has y >= T + (r - 1) D, and costs at most h(2^-(r-1)) / lam: again 1 + E.
+
+A record changes: it is removed and another is added. From the common part, the one costs at most
+(1 + E) / lam and the other at most 1 / lam, in either direction: (2 + E) / lam.    QED
+
+The noise is drawn at the least float >= s. D is computed from an upper bound of ln 2 that leaves
+room for it.
+
+Given the tree, a changed record leaves one leaf and enters another: leaf counts move by at most 2
+in all. The price is for change-one neighbours; n is public.
+
+References:
+    Zhang, Xiao, Xie, "PrivTree: a differentially private algorithm for hierarchical
+    decompositions", SIGMOD 2016. doi:10.1145/2882903.2882928
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from math import ceil
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import LAPLACE, Kind, Neighbours, Noise, Progress, Spending, silent
+from shoal.errors import InputError
+from shoal.mechanism.consistent_counts import apportion, project
+from shoal.mechanism.noisy_answers import noisy_answers
+from shoal.mechanism.records import Columns, Walk
+from shoal.synthesis.domain import Attribute
+from shoal.synthesis.kernels.adaptive_tree import descend
+
+Integers = NDArray[np.int64]
+
+PATH = Fraction(3607, 1000)
+"""An upper bound of 2 + E: what a changed record costs, in units of 1 / lam."""
+UNITS = 64
+"""q: units that a record counts. The penalty is rounded up by less than 1/64 of a record."""
+_LN2 = Fraction(693_147_181, 1_000_000_000)  # above ln 2 by 4e-10
+SHALLOWEST = Fraction(1_442_695_041, 1_000_000_000)  # above 1 / ln 2 by 1e-10
+
+
+class Space(Protocol):
+    """Axes of places that a tree is about; all of it follows from what is public or published."""
+
+    @property
+    def sizes(self) -> Integers:
+        """How many places each axis has."""
+
+    def start(self, columns: Sequence[Integers]) -> "Descent":
+        """Put the records of a block on their places, at the root."""
+
+    def halve(self, lower: Integers, upper: Integers, split: Integers) -> tuple[Integers, Integers]:
+        """Axis and cut of each node that is split; zero for the others.
+
+        Args:
+            lower: first place of each node, a column an axis.
+            upper: one past its last.
+            split: which nodes are split; each has an axis of two places or more.
+        """
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The public domain of columns, where boxes are halved in the middle of their widest side.
+
+    Sides are measured in proportion to the domain, and ties go to the first column.
+
+    Attributes:
+        attributes: the columns' public descriptions.
+        members: which of the records' columns they are; by default the first ones.
+    """
+
+    attributes: tuple[Attribute, ...]
+    members: tuple[int, ...] | None = None
+
+    @property
+    def sizes(self) -> Integers:
+        """How many codes each column has."""
+        return np.array([attribute.size for attribute in self.attributes], dtype=np.int64)
+
+    def start(self, columns: Sequence[Integers]) -> "Descent":
+        """Put records at their codes' public places."""
+        members = range(len(self.attributes)) if self.members is None else self.members
+        own = [columns[j] for j in members]
+        places = [_places(*pair) for pair in zip(own, self.attributes, strict=True)]
+        return Descent(own, np.vstack(places))
+
+    def halve(self, lower: Integers, upper: Integers, split: Integers) -> tuple[Integers, Integers]:
+        """Axis and cut of each node that is split; zero for the others."""
+        axis = np.zeros(len(lower), dtype=np.int64)
+        cut = np.zeros(len(lower), dtype=np.int64)
+        width = upper[split] - lower[split]
+        axis[split] = np.argmax(np.where(width > 1, width / self.sizes, 0.0), axis=1)
+        for j, attribute in enumerate(self.attributes):
+            nodes = split[axis[split] == j]
+            cut[nodes] = _cuts(lower[nodes, j], upper[nodes, j], attribute)
+        return axis, cut
+
+
+def _places(column: Integers, attribute: Attribute) -> NDArray[np.int32]:
+    positions = attribute.positions
+    return (column if positions is None else positions[column]).astype(np.int32)
+
+
+def _cuts(low: Integers, high: Integers, attribute: Attribute) -> Integers:
+    """Where the runs of places are halved: `Attribute.cut` of all of them."""
+    if attribute.joins is None:
+        middle = low + (high - low) // 2
+        return np.where(attribute.gap & (high == attribute.size), high - 1, middle)
+    ends, back = np.unique(np.column_stack([low, high]), axis=0, return_inverse=True)
+    cuts = np.array([attribute.cut(int(a), int(b)) for a, b in ends], dtype=np.int64)
+    return cuts[back.ravel()]
+
+
+class Descent:
+    """Records of a block on their way down the tree. What blocks say adds up.
+
+    Args:
+        columns: codes of the columns that the tree is about.
+        places: where the codes stand on the axes that are cut, a line a column.
+    """
+
+    def __init__(self, columns: Sequence[Integers], places: NDArray[np.int32]) -> None:
+        self.columns = columns
+        self._places = places
+        self._labels = np.zeros(places.shape[1], dtype=np.int32)
+
+    @property
+    def labels(self) -> Integers:
+        """The leaf of each record that has arrived."""
+        return -1 - self._labels.astype(np.int64)
+
+    def descend(self, axis: Integers, cut: Integers, child: Integers, nodes: int) -> Integers:
+        """Move the records a level down, and count them there."""
+        return descend(self._places, self._labels, axis, cut, child, nodes)
+
+    def leaves(self, size: int) -> Integers:
+        """Count the records that each leaf has."""
+        return np.bincount(self.labels, minlength=size).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Leaves as boxes lower <= place < upper, and the records, which know their leaves.
+
+    `walk` has the original records and never leaves the mechanism.
+    """
+
+    lower: Integers
+    upper: Integers
+    walk: Walk
+    spending: Spending
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+
+def grow(
+    columns: Columns,
+    space: Space,
+    *,
+    epsilon: Fraction,
+    noise: Noise,
+    theta: int = 0,
+    target: str = "the tree",
+    progress: Progress = silent,
+) -> Tree:
+    """Grow the tree level by level; the theorem above is its price.
+
+    The spending's sensitivity is PATH in the units of a count: the noise of a split has scale lam,
+    and all splits together cost PATH / lam. A node of a single code has no split and no draw.
+
+    Args:
+        columns: the records.
+        space: what the tree is about, and where its boxes are halved.
+        epsilon: the price.
+        noise: where draws come from.
+        theta: a node is split where its noisy penalised count exceeds so many records.
+        target: for the ledger.
+        progress: called with each level.
+
+    Raises:
+        InputError: if epsilon is too large for the proof, above 2.5.
+    """
+    lam = PATH / epsilon
+    if lam < SHALLOWEST:
+        raise InputError(
+            f"A private tree takes epsilon of at most {float(PATH / SHALLOWEST):.4g} for its "
+            f"splits; got {float(epsilon):.4g}."
+        )
+    scale, threshold = UNITS * lam, UNITS * theta
+    penalty = ceil(scale * _LN2)
+    sizes = space.sizes
+    walk = columns.walk(space.start)
+    lower, upper = np.zeros((1, len(sizes)), dtype=np.int64), sizes[None, :].copy()
+    counts = np.array([len(columns)], dtype=np.int64)
+    leaves: list[tuple[Integers, Integers]] = []
+    found, draws, depth = 0, 0, 0
+    while counts.size:
+        progress("splitting nodes", found, found + counts.size)
+        can = np.flatnonzero(((upper - lower) > 1).any(axis=1))
+        biased = np.maximum(UNITS * counts[can] - depth * penalty, threshold - penalty)
+        split = can[noise.discrete_laplace(biased, scale=scale) > threshold]
+        draws += can.size
+        child = np.full(counts.size, -1, dtype=np.int64)
+        child[split] = 2 * np.arange(split.size)
+        closed = np.flatnonzero(child < 0)
+        child[closed] = -1 - found - np.arange(closed.size)
+        leaves.append((lower[closed], upper[closed]))
+        found += closed.size
+        axis, cut = space.halve(lower, upper, split)
+        counts = walk.step(
+            partial(Descent.descend, axis=axis, cut=cut, child=child, nodes=2 * split.size)
+        )
+        left, right = upper[split].copy(), lower[split].copy()
+        left[np.arange(split.size), axis[split]] = cut[split]
+        right[np.arange(split.size), axis[split]] = cut[split]
+        lower = np.stack([lower[split], right], axis=1).reshape(-1, len(sizes))
+        upper = np.stack([left, upper[split]], axis=1).reshape(-1, len(sizes))
+        depth += 1
+    spending = Spending(
+        mechanism=LAPLACE,
+        target=target,
+        sensitivity=UNITS * PATH,
+        scale=scale,
+        epsilon=epsilon,
+        neighbours=Neighbours.CHANGE_ONE,
+        draws=draws,
+    )
+    return Tree(
+        lower=np.concatenate([low for low, _ in leaves]),
+        upper=np.concatenate([high for _, high in leaves]),
+        walk=walk,
+        spending=spending,
+    )
+
+
+def leaf_counts(
+    tree: Tree, *, epsilon: Fraction, noise: Noise, target: str = "counts of its leaves"
+) -> tuple[Integers, Spending]:
+    """Count the leaves with noise; a changed record moves the counts by at most 2 in all."""
+    counts = tree.walk.ask(partial(Descent.leaves, size=len(tree)))
+    return noisy_answers(counts, sensitivity=2, epsilon=epsilon, target=target, noise=noise)
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """One numeric column as a private histogram over leaves of its own tree, in order.
+
+    Attributes:
+        edges: first code of each leaf, and the size of the domain at the end.
+        counts: with noise.
+        projected: non-negative whole numbers with sum n, nearest to them.
+        scale: of the counts' noise.
+    """
+
+    edges: Integers
+    counts: Integers
+    projected: Integers
+    scale: Fraction
+    spendings: tuple[Spending, ...]
+
+
+def marginal(
+    columns: Columns, member: int, attribute: Attribute, *, epsilon: Fraction, noise: Noise
+) -> Marginal:
+    """The histogram of one ordered column by a tree of its own, half of epsilon for either part.
+
+    Args:
+        columns: the records.
+        member: which of their columns it is.
+        attribute: its public description.
+        epsilon: the price.
+        noise: where draws come from.
+    """
+    structure = min(epsilon / 2, PATH / SHALLOWEST)
+    line = Attribute(attribute.name, Kind.NUMERIC, attribute.size, gap=attribute.gap)
+    tree = grow(
+        columns,
+        Domain((line,), (member,)),
+        epsilon=structure,
+        noise=noise,
+        target=f"{attribute.name}: its tree",
+    )
+    counts, counted = leaf_counts(
+        tree,
+        epsilon=epsilon - structure,
+        noise=noise,
+        target=f"{attribute.name}: counts of its leaves",
+    )
+    order = np.argsort(tree.lower[:, 0])
+    n = len(columns)
+    return Marginal(
+        edges=np.append(tree.lower[order, 0], attribute.size),
+        counts=counts[order],
+        projected=apportion(project(counts[order], n), n),
+        scale=counted.scale,
+        spendings=(tree.spending, counted),
+    )

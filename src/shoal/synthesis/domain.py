@@ -1,0 +1,176 @@
+"""What a mechanism that draws whole rows may know of a column, and what it gives back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Kind, Spending
+from shoal.errors import InputError, InternalError
+from shoal.mechanism.records import Columns, Held
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_MOST_CODES = 1 << 31
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A column by public facts alone; its cells are codes 0 to size - 1.
+
+    A number's codes are cells of a public grid at the column's public resolution, in order of value
+    (`shoal.mechanism.fixed_point`, whose units run from 0 to `steps`: size = steps + 1). Every code
+    of the public domain counts, whether or not a record has it.
+
+    Attributes:
+        name: for the ledger.
+        kind: numeric, ordinal or nominal; a day is numeric.
+        size: how many codes there are.
+        order: for a nominal, its codes in a public order in which siblings of the taxonomy stand
+            side by side; by default as they are.
+        joins: for a taxonomy, how deep the common ancestor of each two neighbours of the order
+            lies, 0 being the root; by default 0 throughout, which is a flat nominal.
+        gap: the last code stands for a missing cell. It is cut off before the others are halved.
+
+    >>> Attribute("colour", Kind.NOMINAL, 4, joins=(1, 0, 1)).cut(0, 4)
+    2
+    """
+
+    name: str
+    kind: Kind
+    size: int
+    order: tuple[int, ...] | None = None
+    joins: tuple[int, ...] | None = None
+    gap: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in {Kind.NUMERIC, Kind.ORDINAL, Kind.NOMINAL} or self.size < 1:
+            raise InputError(
+                f"Column '{self.name}': expected a numeric, ordinal or nominal column of at least "
+                f"one code, found {self.kind} of {self.size}."
+            )
+        if self.size > _MOST_CODES:
+            raise InputError(
+                f"Column '{self.name}': expected at most 2^31 codes, found {self.size}. Use a "
+                "coarser grid."
+            )
+        if self.order is not None and sorted(self.order) != list(range(self.size)):
+            raise InputError(f"Column '{self.name}': expected an order with each code once.")
+        if self.joins is not None and len(self.joins) != self.size - 1:
+            raise InputError(f"Column '{self.name}': expected {self.size - 1} joins.")
+
+    @property
+    def numeric(self) -> bool:
+        """Whether codes may be averaged."""
+        return self.kind is Kind.NUMERIC
+
+    @cached_property
+    def positions(self) -> Integers | None:
+        """The place of each code in the public order, if there is one."""
+        if self.order is None:
+            return None
+        return np.argsort(np.array(self.order, dtype=np.int64)).astype(np.int64)
+
+    def cut(self, low: int, high: int) -> int:
+        """Where the places low <= x < high are halved: the first place of the upper half.
+
+        Between categories of a taxonomy, at a boundary of the highest level that the range
+        has, and of these at the one nearest the middle, the lower of two. So a taxonomy's
+        nodes come apart before their members do, by halves, whatever their fan-out.
+        """
+        if self.gap and high == self.size:
+            return high - 1
+        middle = low + (high - low) // 2
+        if self.joins is None:
+            return middle
+        inner = self.joins[low : high - 1]
+        top = min(inner)
+        places = [low + 1 + i for i, depth in enumerate(inner) if depth == top]
+        return min(places, key=lambda place: (abs(2 * place - low - high), place))
+
+
+class Sort(StrEnum):
+    """What noisy answers are about; see `Measurement`."""
+
+    TABLE = "table"
+    TREE = "tree"
+    BLOCKS = "blocks"
+    CONCORDANCES = "concordances"
+    LOSS = "loss"
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Counts of a public or already published division of the records, with noise.
+
+    Attributes:
+        columns: which columns it counts, by index.
+        groups: what it counts of them. A table: for each column the group of each code, or for
+            ordered codes the first code of each bin and the number of codes at the end. A tree: the
+            lower and upper ends of its leaves, as places in the public orders. Blocks by rank:
+            their first ranks, and n. Concordances of every two columns, and what groups lose (of
+            no column in particular): nothing.
+        counts: the noisy answers; a table has one axis a column. They may be negative.
+        scale: of the discrete Laplace noise that they have.
+        sort: which of these it is.
+    """
+
+    columns: tuple[int, ...]
+    groups: tuple[Integers, ...]
+    counts: Integers
+    scale: Fraction
+    sort: Sort = Sort.TABLE
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Rows that stand for nobody, what they were drawn from, and what that cost.
+
+    Attributes:
+        rows: one array a column; codes, or for a numeric column numbers between 0 and size - 1
+            that need not be whole.
+        facts: plain values for the report, such as the plan or the number of leaves. They
+            follow from the public inputs and the noisy answers.
+    """
+
+    rows: tuple[Integers | Floats, ...]
+    spendings: tuple[Spending, ...]
+    measurements: tuple[Measurement, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def checked(
+    codes: Sequence[NDArray[Any]] | NDArray[Any], attributes: Sequence[Attribute]
+) -> list[Integers]:
+    """The columns as whole numbers within their domains.
+
+    Raises:
+        InternalError: if a cell lies outside its domain; the caller clamps cells first. The
+            error shows no cell.
+    """
+    if len(codes) != len(attributes) or not attributes:
+        raise InternalError(f"Expected {len(attributes)} columns of codes; got {len(codes)}.")
+    columns = []
+    for column, attribute in zip(codes, attributes, strict=True):
+        array = np.asarray(column)
+        if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) != len(codes[0]):
+            raise InternalError(f"Column '{attribute.name}' is not a column of whole codes.")
+        if array.size and (array.min() < 0 or array.max() >= attribute.size):
+            raise InternalError(f"Column '{attribute.name}' has a code outside its domain.")
+        columns.append(array.astype(np.int64, copy=False))
+    if not columns[0].size:
+        raise InputError("Expected at least one record, found none.")
+    return columns
+
+
+def records(codes: Sequence[NDArray[Any]] | Columns, attributes: Sequence[Attribute]) -> Columns:
+    """The columns as records that answer; arrays are checked, see `checked`."""
+    if isinstance(codes, Sequence | np.ndarray):
+        return Held(checked(codes, attributes))
+    return codes

@@ -1,0 +1,37 @@
+"""Kernels of `boxes`: one pass over the records a level."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.jit import kernel
+
+Integers = NDArray[np.int64]
+
+
+@kernel
+def descend(
+    places: NDArray[np.int32],
+    labels: NDArray[np.int32],
+    axis: Integers,
+    cut: Integers,
+    child: Integers,
+    nodes: int,
+) -> Integers:
+    """Move each record of a level to its place on the next one, and count it there.
+
+    A label is a node of the level, or -1 - leaf for records that have arrived. `child` is the first
+    of a node's two children, or -1 - leaf for a node that is a leaf from now on. The counts of
+    blocks of records add up to those of all records.
+    """
+    counts = np.zeros(nodes, dtype=np.int64)
+    for record in range(labels.size):
+        node = labels[record]
+        if node < 0:
+            continue
+        place = child[node]
+        if place >= 0:
+            if places[axis[node], record] >= cut[node]:
+                place += 1
+            counts[place] += 1
+        labels[record] = place
+    return counts

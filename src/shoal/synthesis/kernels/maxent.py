@@ -1,0 +1,143 @@
+"""Kernels of `fit`: energies and marginals of weighted particles, and Gibbs sweeps."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.jit import kernel
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Cells = NDArray[np.int32]
+
+
+@kernel
+def energies(cells: Cells, starts: Integers, theta: Floats, out: Floats) -> None:
+    """Add to each particle's energy the parameters of the cells it lies in, one a table."""
+    for table in range(cells.shape[0]):
+        start = starts[table]
+        for particle in range(cells.shape[1]):
+            out[particle] += theta[start + cells[table, particle]]
+
+
+@kernel
+def marginals(cells: Cells, starts: Integers, weights: Floats, out: Floats) -> None:
+    """Add each particle's weight to the cells it lies in, one a table.
+
+    Particles are sorted, so that neighbours lie in one cell and each addition would wait for the
+    one before. Four quarters with sums of their own do not.
+    """
+    count = cells.shape[1]
+    quarter = count // 4
+    for table in range(cells.shape[0]):
+        start = starts[table]
+        size = starts[table + 1] - start
+        sums = np.zeros((4, size))
+        for particle in range(quarter):
+            for part in range(4):
+                place = part * quarter + particle
+                sums[part, cells[table, place]] += weights[place]
+        for place in range(4 * quarter, count):
+            sums[0, cells[table, place]] += weights[place]
+        for cell in range(size):
+            out[start + cell] += sums[0, cell] + sums[1, cell] + sums[2, cell] + sums[3, cell]
+
+
+@kernel
+def gibbs(
+    groups: NDArray[np.uint8],
+    sizes: Integers,
+    single: Floats,
+    pairs: Floats,
+    triples: Integers,
+    strides: Integers,
+    starts: Integers,
+    theta: Floats,
+    uniforms: Floats,
+) -> None:
+    """Redraw each column of each particle given its other columns, once, in place.
+
+    P(column j of the particle = v) ~ exp(single[j, v] + sum_k pairs[j, k, x_k, v] + sum_t theta_t),
+    theta_t being the parameter of the cell of table t, of three columns, that the particle would
+    then lie in: starts[t] + the sum over the three of strides[t, axis, group].
+    """
+    count, columns = groups.shape
+    energy = np.empty(single.shape[1])
+    for particle in range(count):
+        for j in range(columns):
+            size = sizes[j]
+            for v in range(size):
+                energy[v] = single[j, v]
+            for k in range(columns):
+                if k != j:
+                    x = groups[particle, k]
+                    for v in range(size):
+                        energy[v] += pairs[j, k, x, v]
+            for t in range(triples.shape[0]):
+                own = -1
+                start = starts[t]
+                for axis in range(3):
+                    k = triples[t, axis]
+                    if k == j:
+                        own = axis
+                    else:
+                        start += strides[t, axis, groups[particle, k]]
+                if own >= 0:
+                    for v in range(size):
+                        energy[v] += theta[start + strides[t, own, v]]
+            top = energy[0]
+            for v in range(1, size):
+                top = max(top, energy[v])
+            total = 0.0
+            for v in range(size):
+                energy[v] = np.exp(energy[v] - top)
+                total += energy[v]
+            left = uniforms[particle, j] * total
+            chosen = 0
+            while chosen < size - 1:
+                left -= energy[chosen]
+                if left < 0.0:
+                    break
+                chosen += 1
+            groups[particle, j] = chosen
+
+
+@kernel
+def direction(gradient: Floats, steps: Floats, changes: Floats, newest: int, kept: int) -> Floats:
+    """Minus the inverse Hessian of the last steps, times the gradient: two loops (L-BFGS).
+
+    Rows of `steps` and `changes` are a ring; `newest` is its latest row and `kept` how many count.
+    """
+    memory, size = steps.shape
+    along = gradient.copy()
+    factors = np.zeros(memory)
+    for back in range(kept):
+        row = (newest - back) % memory
+        curvature = 0.0
+        product = 0.0
+        for i in range(size):
+            curvature += steps[row, i] * changes[row, i]
+            product += steps[row, i] * along[i]
+        factors[row] = product / curvature
+        for i in range(size):
+            along[i] -= factors[row] * changes[row, i]
+    if kept:
+        curvature = 0.0
+        length = 0.0
+        for i in range(size):
+            curvature += steps[newest, i] * changes[newest, i]
+            length += changes[newest, i] * changes[newest, i]
+        for i in range(size):
+            along[i] *= curvature / length
+    for back in range(kept - 1, -1, -1):
+        row = (newest - back) % memory
+        curvature = 0.0
+        product = 0.0
+        for i in range(size):
+            curvature += steps[row, i] * changes[row, i]
+            product += changes[row, i] * along[i]
+        factor = factors[row] - product / curvature
+        for i in range(size):
+            along[i] += factor * steps[row, i]
+    for i in range(size):
+        along[i] = -along[i]
+    return along

@@ -1,0 +1,1 @@
+"""Rows from noisy marginals, by the distribution of greatest entropy near them."""

@@ -1,0 +1,516 @@
+"""The distribution of greatest entropy near noisy tables.
+
+Over the cells x of a grid of groups, with a prior p0 and tables k, M_k p being table k of p and
+y_k its noisy answer, both as shares of 1,
+
+    minimise over p    KL(p || p0) + sum_k (W_k / 2) ||M_k p - y_k||^2.
+
+Dual, with one parameter a table cell (theta free, smooth, convex):
+
+    minimise    log Z(theta) - theta . y + sum theta^2 / (2 W),
+    p(x) = p0(x) exp(sum_k theta_k[cell of x in k]) / Z;
+
+its gradient is M p - y + theta / W. p is never negative, so that no clipping brings a bias. The
+weights W decide how far the noise is believed: W_k = (n / sd_k)^2 / tau, with tau well above 1.
+With tau = 1 the fit follows the noise, and still looks converged.
+
+All of it is post-processing: noisy answers, n, and fresh randomness.
+
+References:
+    McKenna, Sheldon, Miklau, "Graphical-model based estimation and inference for differential
+    privacy", ICML 2019. arXiv:1901.09136. Ours is the dense and particle solver.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Progress, silent
+from shoal.errors import InternalError
+from shoal.mechanism.systematic_sampling import systematic
+from shoal.synthesis.kernels.maxent import energies, gibbs, marginals
+from shoal.synthesis.maxent.lbfgs import minimise
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+DENSE = 300_000
+"""Most cells for which every cell has a number of its own."""
+_STAGES, _ATTEMPTS = 24, 3
+_BURST, _LAST = 60, 120  # iterations between two resamplings, and once tau is its own
+_THIN = 0.01  # share of an even one below which a cell's curvature is not believed
+_LEAST_SPREAD, _SETTLED, _TOLERABLE = 0.1, 0.9, 0.5
+_ANNEAL = 256.0
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A noisy table over groups.
+
+    Attributes:
+        columns: which columns, by index, in increasing order.
+        shares: the noisy counts divided by n, flat, last column fastest.
+        weight: (n / sd)^2, before tau.
+        joined: for each of the columns the place that each of its groups has in the table, where
+            a table joins groups; by default each has its own.
+    """
+
+    columns: tuple[int, ...]
+    shares: Floats
+    weight: float
+    joined: tuple[Integers, ...] | None = None
+
+    def places(self, sizes: Sequence[int]) -> list[Integers]:
+        """The place in the table of each group, column by column."""
+        if self.joined is None:
+            return [np.arange(sizes[j]) for j in self.columns]
+        return list(self.joined)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Where the fit ended: cells with their probabilities, in lexicographic order.
+
+    Attributes:
+        groups: one row a cell or particle.
+        weights: with sum 1.
+        spread: effective sample size of the particles, as a share of them; 1 for a dense fit.
+        stages: how many times particles were fitted; 1 for a dense fit.
+        tau: as asked for, or larger where particles did not settle with it.
+        dense: whether every cell has a number of its own.
+        theta: the parameters of all tables, one after the other.
+    """
+
+    groups: NDArray[np.uint8]
+    weights: Floats
+    spread: float
+    stages: int
+    tau: float
+    dense: bool
+    theta: Floats
+
+
+def fit(
+    sizes: Sequence[int],
+    priors: Sequence[Floats],
+    targets: Sequence[Target],
+    *,
+    tau: float,
+    particles: int,
+    rng: np.random.Generator,
+    start: Fitted | None = None,
+    progress: Progress = silent,
+) -> Fitted:
+    """Fit on all cells if there are few, else on particles.
+
+    Epsilon is spent by now, so that particles that do not settle are given a second and a third
+    chance with a tau four times larger, which believes the tables less. If they began where an
+    earlier fit ended and still do not settle, that one is the answer.
+
+    Args:
+        sizes: groups of each column.
+        priors: probabilities of each column's groups; p0 is their product.
+        targets: the noisy tables. A fit on particles takes tables of one to three columns.
+        tau: how many times the noise's variance is overstated.
+        particles: how many, where they are needed.
+        rng: for particles.
+        start: where a fit to the first of these tables ended, which is nearer than the prior is.
+        progress: called with each stage.
+
+    Raises:
+        InternalError: if particles do not settle at all, and there is no earlier fit.
+    """
+    if prod(sizes) <= DENSE:
+        progress("fitting a distribution", 0, 1)
+        weights, theta = _fit_cells(sizes, priors, targets, tau=tau, start=start)
+        order = _lexicographic(sizes)
+        cells = np.indices([sizes[j] for j in order]).reshape(len(sizes), -1)
+        groups = np.empty((weights.size, len(sizes)), dtype=np.uint8)
+        groups[:, order] = cells.T
+        flat = np.transpose(weights, order).ravel()
+        return Fitted(groups, flat, spread=1.0, stages=1, tau=tau, dense=True, theta=theta)
+    for _ in range(_ATTEMPTS):
+        found = _fit_particles(
+            sizes,
+            priors,
+            targets,
+            tau=tau,
+            particles=particles,
+            rng=rng,
+            start=start,
+            progress=progress,
+        )
+        if found is not None:
+            return found
+        tau *= 4
+    if start is not None:
+        return start
+    raise InternalError("The fit of the noisy tables did not settle; nothing was drawn.")
+
+
+def fit_dense(
+    sizes: Sequence[int], priors: Sequence[Floats], targets: Sequence[Target], *, tau: float
+) -> Floats:
+    """The probabilities of all cells, one axis a column. L-BFGS on the dual."""
+    return _fit_cells(sizes, priors, targets, tau=tau, start=None)[0]
+
+
+def _fit_cells(
+    sizes: Sequence[int],
+    priors: Sequence[Floats],
+    targets: Sequence[Target],
+    *,
+    tau: float,
+    start: Fitted | None,
+) -> tuple[Floats, Floats]:
+    """The probabilities of all cells, one axis a column, and the parameters."""
+    tables = _Grid(sizes, targets)
+    base = np.zeros(tuple(sizes))
+    for j, prior in enumerate(priors):
+        base += np.log(prior).reshape([-1 if k == j else 1 for k in range(len(sizes))])
+    begin = None if start is None else _continued(start.theta, tables)
+    theta = _solve(tables, base.ravel(), targets, tau=tau, start=begin, iterations=300)
+    weights, _ = _softmax(tables.energies(theta) + base.ravel())
+    return weights.reshape(tuple(sizes)), theta
+
+
+def _continued(theta: Floats, tables: "_Tables") -> Floats:
+    """Parameters of the first tables, and zeros for those that have come since."""
+    return np.concatenate([theta, np.zeros(int(tables.starts[-1]) - theta.size)])
+
+
+class _Tables(Protocol):
+    """Cells that have energies and marginals."""
+
+    starts: Integers
+
+    def energies(self, theta: Floats) -> Floats: ...
+
+    def marginals(self, weights: Floats) -> Floats: ...
+
+
+def _solve(
+    tables: _Tables,
+    base: Floats,
+    targets: Sequence[Target],
+    *,
+    tau: float,
+    start: Floats | None,
+    iterations: int,
+) -> Floats:
+    """The dual's minimum.
+
+    Parameters are scaled by the root of their curvature at the target, which is about the cell's
+    share + 1 / W: cells of all sizes then converge alike, in a third of the iterations.
+    """
+    shares = np.concatenate([target.shares for target in targets])
+    slack = np.concatenate([np.full(t.shares.size, tau / t.weight) for t in targets])
+    least = np.concatenate([np.full(t.shares.size, _THIN / t.shares.size) for t in targets])
+    unit = 1 / np.sqrt(np.maximum(shares, least) + slack)
+
+    def dual(scaled: Floats) -> tuple[float, Floats]:
+        theta = scaled * unit
+        weights, total = _softmax(tables.energies(theta) + base)
+        pull = slack * theta
+        value = total + float((theta * (pull / 2 - shares)).sum())
+        return value, (tables.marginals(weights) - shares + pull) * unit
+
+    begin = np.zeros(shares.size) if start is None else start / unit
+    found: Floats = minimise(dual, begin, iterations=iterations) * unit
+    return found
+
+
+def _softmax(energy: Floats) -> tuple[Floats, float]:
+    """Normalised exponentials, and the logarithm of what they were divided by."""
+    top = float(energy.max())
+    weights = np.exp(energy - top)
+    total = float(weights.sum())
+    weights /= total
+    return weights, top + float(np.log(total))
+
+
+class _Grid:
+    """All cells of a grid; sums are shared between tables.
+
+    Each table is summed from the smallest table that holds it. `_route` adds the tables in between
+    that make that cheap: of all terms without the last axis, one sum over that axis; of those
+    left without the one before, and so on. Energies go the same way back.
+    """
+
+    def __init__(self, sizes: Sequence[int], targets: Sequence[Target]) -> None:
+        self.sizes = tuple(sizes)
+        self.tables = [target.columns for target in targets]
+        self.cells = [_cells(target, sizes) for target in targets]
+        self.starts = _starts(targets)
+        self.steps: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+        _route(tuple(range(len(sizes))), frozenset(self.tables), self.steps)
+
+    def energies(self, theta: Floats) -> Floats:
+        """Sum of the parameters that each cell has, flat."""
+        sums: dict[tuple[int, ...], Floats] = {}
+        for number, table in enumerate(self.tables):
+            part = theta[self.starts[number] : self.starts[number + 1]]
+            if (cells := self.cells[number]) is not None:
+                part = part[cells]
+            part = part.reshape(self._shape(table))
+            sums[table] = sums[table] + part if table in sums else part
+        for parent, child in reversed(self.steps):
+            if child in sums:
+                away = tuple(place for place, j in enumerate(parent) if j not in child)
+                wide = np.expand_dims(sums[child], away)
+                sums[parent] = sums[parent] + wide if parent in sums else wide
+        everything = tuple(range(len(self.sizes)))
+        return np.broadcast_to(sums[everything], self.sizes).ravel()
+
+    def marginals(self, weights: Floats) -> Floats:
+        """All tables of a distribution, one after the other."""
+        sums = {tuple(range(len(self.sizes))): weights.reshape(self.sizes)}
+        for parent, child in self.steps:
+            away = tuple(place for place, j in enumerate(parent) if j not in child)
+            sums[child] = sums[parent].sum(axis=away)
+        return np.concatenate(
+            [
+                sums[table].ravel() if cells is None else np.bincount(cells, sums[table].ravel())
+                for table, cells in zip(self.tables, self.cells, strict=True)
+            ]
+        )
+
+    def _shape(self, table: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(self.sizes[j] for j in table)
+
+
+def _route(
+    axes: tuple[int, ...],
+    wanted: frozenset[tuple[int, ...]],
+    steps: list[tuple[tuple[int, ...], tuple[int, ...]]],
+) -> None:
+    """Append the sums that lead from one table to the wanted ones, parents first."""
+    left = wanted - {axes}
+    for axis in reversed(axes):
+        without = frozenset(table for table in left if axis not in table)
+        if without:
+            child = tuple(j for j in axes if j != axis)
+            steps.append((axes, child))
+            _route(child, without, steps)
+            left -= without
+
+
+class _Particles:
+    """Weighted rows that stand for the cells they lie in."""
+
+    def __init__(
+        self,
+        groups: NDArray[np.uint8],
+        sizes: Sequence[int],
+        targets: Sequence[Target],
+    ) -> None:
+        self.starts = _starts(targets)
+        self.cells = np.empty((len(targets), len(groups)), dtype=np.int32)
+        for number, target in enumerate(targets):
+            cell = np.zeros(len(groups), dtype=np.int32)
+            for j, places in zip(target.columns, target.places(sizes), strict=True):
+                count = np.int32(places.max() + 1)
+                cell = cell * count + places.astype(np.int32)[groups[:, j]]
+            self.cells[number] = cell
+
+    def energies(self, theta: Floats) -> Floats:
+        out = np.zeros(self.cells.shape[1])
+        energies(self.cells, self.starts, theta, out)
+        return out
+
+    def marginals(self, weights: Floats) -> Floats:
+        out = np.zeros(int(self.starts[-1]))
+        marginals(self.cells, self.starts, weights, out)
+        return out
+
+
+def _fit_particles(
+    sizes: Sequence[int],
+    priors: Sequence[Floats],
+    targets: Sequence[Target],
+    *,
+    tau: float,
+    particles: int,
+    rng: np.random.Generator,
+    start: Fitted | None,
+    progress: Progress,
+) -> Fitted | None:
+    """Fit on a sample of the cells that is moved along with the distribution.
+
+    Particles are rows of the model with the parameters so far, theta_0. On them, the model with
+    parameters theta has weights exp((theta - theta_0) . cells). Stage by stage:
+
+    1. L-BFGS for theta, with tau first 256 times larger, then 64 times, and so on to 1.
+    2. The step is halved until the effective sample size, 1 / sum of squared weights, is at
+       least a tenth of the particles: further than that they cannot carry the distribution,
+       and the fit collapses on a few of them.
+    3. Unless nine tenths of the sample are then effective, or half and no more than a stage
+       before, resample systematically in lexicographic order, which adds far less noise than
+       independent draws, and redraw each row by two Gibbs sweeps of the model.
+
+    From where an earlier fit ended its particles and its parameters are taken, and tau is its own
+    from the first stage on.
+
+    Returns:
+        Nothing if after the last stage less than half of the sample is effective, or if the fit is
+        no fit (`_improves`): particles that have all become one have equal weights too.
+    """
+    order = _lexicographic(sizes)
+    theta: Floats | None = None
+    anneal = _ANNEAL
+    if start is None:
+        groups = np.empty((particles, len(sizes)), dtype=np.uint8)
+        for j, prior in enumerate(priors):
+            column = np.repeat(np.arange(sizes[j]), systematic(prior, particles, rng))
+            groups[:, j] = rng.permutation(column)
+    else:
+        groups = np.repeat(start.groups, systematic(start.weights, particles, rng), axis=0)
+        theta, anneal = start.theta, 1.0
+    last = 0.0
+    for stage in range(_STAGES):
+        progress("fitting a distribution", stage, _STAGES)
+        groups = groups[np.argsort(_keys(groups, sizes, order), kind="stable")]
+        tables = _Particles(groups, sizes, targets)
+        old = _continued(np.zeros(0) if theta is None else theta, tables)
+        base = -tables.energies(old)
+        heat = max(1.0, anneal / 4.0**stage)
+        iterations = _BURST if heat > 1.0 else _LAST
+        theta = _solve(tables, base, targets, tau=tau * heat, start=old, iterations=iterations)
+        step = 1.0
+        weights, _ = _softmax(tables.energies(theta - old))
+        while (spread := 1 / float((weights**2).sum()) / particles) < _LEAST_SPREAD:
+            step /= 2
+            weights, _ = _softmax(tables.energies(step * (theta - old)))
+        theta = old + step * (theta - old)
+        cool = heat <= 1.0 and step >= 1.0
+        # With many parameters a particle, the spread levels off below what is wanted.
+        level = spread >= _TOLERABLE and spread < last + 0.01
+        last = spread if cool else 0.0
+        if cool and (spread > _SETTLED or level):
+            found = Fitted(groups, weights, spread, stage + 1, tau, dense=False, theta=theta)
+            better = _improves(tables.marginals(weights), priors, targets, start)
+            return found if better else None
+        groups = np.repeat(groups, systematic(weights, particles, rng), axis=0)
+        _sweep(groups, sizes, priors, targets, theta=theta, rng=rng)
+    return None
+
+
+def _improves(
+    fitted: Floats, priors: Sequence[Floats], targets: Sequence[Target], start: Fitted | None
+) -> bool:
+    """Whether tables are nearer to the noisy ones than those of the prior are.
+
+    The minimum of KL(p || p0) + misfit(p) is at most misfit(p0), and KL is not negative: what is
+    farther than the prior is not the minimum. And of tables that have come since an earlier fit
+    ended the misfit must not grow, because that fit was the minimum for all others.
+    """
+    sizes = [each.size for each in priors]
+    alone = []
+    for target in targets:
+        prior = np.ones(1)
+        for j, places in zip(target.columns, target.places(sizes), strict=True):
+            prior = np.multiply.outer(prior, np.bincount(places, priors[j])).ravel()
+        alone.append(prior)
+    if _misfit(fitted, targets) > _misfit(np.concatenate(alone), targets):
+        return False
+    if start is None:
+        return True
+    seen = start.theta.size
+    begins = _starts(targets)[:-1]
+    added = [target for target, begin in zip(targets, begins, strict=True) if begin >= seen]
+    before = _Particles(start.groups, sizes, added).marginals(start.weights)
+    return _misfit(fitted[seen:], added) <= _misfit(before, added)
+
+
+def _misfit(shares: Floats, targets: Sequence[Target]) -> float:
+    """Squared distance from the noisy tables, by their weights."""
+    weights = np.repeat([t.weight for t in targets], [t.shares.size for t in targets])
+    return float((weights * (shares - np.concatenate([t.shares for t in targets])) ** 2).sum())
+
+
+def _sweep(
+    groups: NDArray[np.uint8],
+    sizes: Sequence[int],
+    priors: Sequence[Floats],
+    targets: Sequence[Target],
+    *,
+    theta: Floats,
+    rng: np.random.Generator,
+) -> None:
+    """Two Gibbs sweeps with the parameters of tables of one, two and three columns."""
+    widest = max(sizes)
+    single = np.zeros((len(sizes), widest))
+    pairs = np.zeros((len(sizes), len(sizes), widest, widest))
+    for j, prior in enumerate(priors):
+        single[j, : sizes[j]] = np.log(prior)
+    triples = [number for number, target in enumerate(targets) if len(target.columns) == 3]
+    starts = _starts(targets)
+    members = np.array([targets[number].columns for number in triples], dtype=np.int64)
+    strides = np.zeros((len(triples), 3, widest), dtype=np.int64)
+    for row, number in enumerate(triples):
+        stride = 1
+        for axis, places in reversed(list(enumerate(targets[number].places(sizes)))):
+            strides[row, axis, : places.size] = places * stride
+            stride *= int(places.max()) + 1
+    for number, target in enumerate(targets):
+        part = theta[starts[number] : starts[number + 1]]
+        if len(target.columns) < 3 and (cells := _cells(target, sizes)) is not None:
+            part = part[cells]
+        if len(target.columns) == 1:
+            single[target.columns[0], : part.size] += part
+        elif len(target.columns) == 2:
+            a, b = target.columns
+            both = part.reshape(sizes[a], sizes[b])
+            pairs[a, b, : sizes[b], : sizes[a]] += both.T
+            pairs[b, a, : sizes[a], : sizes[b]] += both
+        elif len(target.columns) != 3:
+            raise InternalError("Particles take tables of one to three columns.")
+    for _ in range(2):
+        gibbs(
+            groups,
+            np.array(sizes),
+            single,
+            pairs,
+            members.reshape(-1, 3),
+            strides,
+            starts[triples],
+            theta,
+            rng.random(groups.shape),
+        )
+
+
+def _starts(targets: Sequence[Target]) -> Integers:
+    """Where the parameters of each table begin, and the end of all."""
+    counts = [target.shares.size for target in targets]
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _cells(target: Target, sizes: Sequence[int]) -> Integers | None:
+    """The place in a table that joins groups of each cell over groups, flat; or nothing."""
+    if target.joined is None:
+        return None
+    cell = np.zeros(1, dtype=np.int64)
+    for places in target.places(sizes):
+        cell = np.add.outer(cell * (int(places.max()) + 1), places).ravel()
+    return cell
+
+
+def _lexicographic(sizes: Sequence[int]) -> list[int]:
+    """Columns with most groups first: the leading ones come out most exactly."""
+    return sorted(range(len(sizes)), key=lambda j: (-sizes[j], j))
+
+
+def _keys(groups: NDArray[np.uint8], sizes: Sequence[int], order: Sequence[int]) -> Integers:
+    """A number a row that sorts rows lexicographically; columns beyond 63 bits do not count."""
+    keys = np.zeros(len(groups), dtype=np.int64)
+    room = 1 << 62
+    for j in order:
+        room //= sizes[j]
+        if not room:
+            break
+        keys = keys * sizes[j] + groups[:, j]
+    return keys

@@ -1,0 +1,203 @@
+"""A private tree over all columns that is halved by mass, where noisy single columns are known.
+
+`privtree` halves boxes in the middle of their public sides. Here every column has been counted
+with noise already, so that a box is cut where half of a column's own mass lies on either side, and
+rows inside a leaf follow the single columns instead of being even. So levels are not wasted on
+empty space, and a leaf says only what single columns do not: how columns go together.
+
+Theorem (ours, unreviewed): the price is that of `boxes`. Proof. Where a node is halved follows
+from counts of single columns that are published already, and the theorem of `boxes` holds for
+any halves that do not depend on the records otherwise (adaptive composition). Given the tree, a
+changed record moves its leaves' counts by at most 2 in all. Filling leaves sees noisy counts and
+fresh randomness. QED
+
+Leaves' counts are drawn towards what independent columns would have, as far as their noise asks
+(`projection.shrink`). Fitting the drawn rows to the single columns afterwards was no better: what
+the leaves know of a column is as good (docs/research.md).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Noise, Progress, Spending, silent
+from shoal.mechanism.consistent_counts import apportion, shrink
+from shoal.mechanism.records import Columns
+from shoal.mechanism.systematic_sampling import strewn
+from shoal.synthesis.adaptive_tree import PATH, SHALLOWEST, Descent, grow, leaf_counts
+from shoal.synthesis.domain import Attribute, Measurement, Sort
+from shoal.synthesis.maxent.one_way import Single
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+STRUCTURE = Fraction(2, 5)
+"""Share for the tree; the rest is for the counts of its leaves."""
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """A column as the tree cuts it: bins in a public order, with their mass.
+
+    Attributes:
+        single: what is published of the column.
+        order: bins by place; the codes' public order, or as they are.
+        mass: cumulated over places from 0 to 1, strictly increasing.
+    """
+
+    single: Single
+    order: Integers
+    mass: Floats
+
+    @classmethod
+    def of(cls, single: Single, attribute: Attribute) -> Self:
+        """The axis of a column; bins that are believed empty keep a trace of mass."""
+        order = np.arange(single.members.size)
+        if not single.line and attribute.order is not None:
+            order = np.array(attribute.order, dtype=np.int64)
+        weights = single.projected[order] + 1e-9 * single.projected.sum()
+        mass = np.concatenate([[0.0], np.cumsum(weights / weights.sum())])
+        return cls(single, order, mass)
+
+    @property
+    def edges(self) -> Integers:
+        """First code of each place, and the number of codes at the end; of a nominal, places."""
+        return self.single.edges
+
+    def places(self, column: Integers) -> NDArray[np.int32]:
+        """Where records stand."""
+        return np.argsort(self.order)[self.single.bins(column)].astype(np.int32)
+
+    def middle(self, first: Integers, last: Integers) -> Integers:
+        """The edge nearest to half of the mass between two places, never one of these."""
+        half = (self.mass[first] + self.mass[last]) / 2
+        above = np.clip(np.searchsorted(self.mass, half), first + 1, last - 1)
+        below = np.maximum(above - 1, first + 1)
+        nearer = half - self.mass[below] <= self.mass[above] - half
+        edge: Integers = np.where(nearer, below, above)
+        return edge
+
+    def codes(self, quantiles: Floats, low: Integers, high: Integers) -> Integers:
+        """Codes at these quantiles of the mass, each between its own two places."""
+        place = np.searchsorted(self.mass, quantiles, side="right") - 1
+        place = np.clip(place, low, high - 1)
+        if not self.single.line:
+            return self.order[place]
+        inside = (quantiles - self.mass[place]) / (self.mass[place + 1] - self.mass[place])
+        width = self.edges[place + 1] - self.edges[place]
+        steps = np.clip(np.floor(inside * width).astype(np.int64), 0, width - 1)
+        found: Integers = self.edges[place] + steps
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Masses:
+    """Columns whose boxes are halved by mass, as `boxes.Space` asks.
+
+    A box is cut across the column of which its side has the most mass, at the bin's edge
+    nearest to half of it; ties go to the first.
+    """
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def sizes(self) -> Integers:
+        """How many bins each column has."""
+        return np.array([axis.order.size for axis in self.axes], dtype=np.int64)
+
+    def start(self, columns: Sequence[Integers]) -> Descent:
+        """Put records at the places of their bins."""
+        places = [axis.places(column) for axis, column in zip(self.axes, columns, strict=True)]
+        return Descent(columns, np.vstack(places))
+
+    def halve(self, lower: Integers, upper: Integers, split: Integers) -> tuple[Integers, Integers]:
+        """Axis and cut of each node that is split; zero for the others."""
+        axis = np.zeros(len(lower), dtype=np.int64)
+        cut = np.zeros(len(lower), dtype=np.int64)
+        sides = self.sides(lower[split], upper[split])
+        axis[split] = np.argmax(np.where(upper[split] - lower[split] > 1, sides, -1.0), axis=1)
+        for j, each in enumerate(self.axes):
+            nodes = split[axis[split] == j]
+            cut[nodes] = each.middle(lower[nodes, j], upper[nodes, j])
+        return axis, cut
+
+    def sides(self, lower: Integers, upper: Integers) -> Floats:
+        """The mass of each side of boxes, a column an axis."""
+        masses = [axis.mass for axis in self.axes]
+        return np.column_stack([m[upper[:, j]] - m[lower[:, j]] for j, m in enumerate(masses)])
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """Rows of codes, what they were drawn from, and what that cost."""
+
+    rows: tuple[Integers, ...]
+    measurement: Measurement
+    spendings: tuple[Spending, ...]
+
+
+def mass_tree(
+    columns: Columns,
+    attributes: Sequence[Attribute],
+    singles: Sequence[Single],
+    *,
+    epsilon: Fraction,
+    noise: Noise,
+    rng: np.random.Generator,
+    progress: Progress = silent,
+) -> Grown:
+    """Draw as many rows as there are records from the leaves of a tree that is halved by mass.
+
+    Cost: O(m) a record and level.
+
+    Args:
+        columns: the records.
+        attributes: their public descriptions.
+        singles: what is published of every column.
+        epsilon: for tree and leaves; change-one neighbours, n public.
+        noise: where draws come from.
+        rng: for rows inside leaves.
+        progress: called with each level.
+    """
+    n = len(columns)
+    axes = tuple(Axis.of(*pair) for pair in zip(singles, attributes, strict=True))
+    space = Masses(axes)
+    structure = min(STRUCTURE * epsilon, PATH / SHALLOWEST)
+    tree = grow(columns, space, epsilon=structure, noise=noise, progress=progress)
+    progress("counting leaves", 0, 1)
+    counts, counted = leaf_counts(tree, epsilon=epsilon - structure, noise=noise)
+    alone = space.sides(tree.lower, tree.upper).prod(axis=1)
+    believed = shrink(counts, n, float(2 * counted.scale**2), towards=alone)
+    rows = _rows(axes, tree.lower, tree.upper, apportion(believed, n), rng)
+    ends = tuple(
+        np.column_stack([axis.edges[end[:, j]] for j, axis in enumerate(axes)])
+        for end in (tree.lower, tree.upper)
+    )
+    every = tuple(range(len(axes)))
+    measurement = Measurement(every, ends, counts, counted.scale, sort=Sort.TREE)
+    return Grown(rows, measurement, (tree.spending, counted))
+
+
+def _rows(
+    axes: Sequence[Axis],
+    lower: Integers,
+    upper: Integers,
+    sizes: Integers,
+    rng: np.random.Generator,
+) -> tuple[Integers, ...]:
+    """Codes of the rows in random order: in a leaf by the mass of each side, sides unrelated.
+
+    A Latin hypercube of each leaf, in quantiles: see `strewn`.
+    """
+    leaf = np.repeat(np.arange(len(sizes)), sizes)
+    shuffled = rng.permutation(leaf.size)
+    rows = []
+    for j, axis in enumerate(axes):
+        low, high = lower[leaf, j], upper[leaf, j]
+        quantiles = axis.mass[low] + strewn(sizes, rng) * (axis.mass[high] - axis.mass[low])
+        rows.append(axis.codes(quantiles, low, high)[shuffled])
+    return tuple(rows)

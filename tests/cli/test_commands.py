@@ -1,0 +1,146 @@
+import json
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from shoal import sample
+from shoal.cli.commands import app
+
+
+def shoal(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_help_loads_nothing_heavy():
+    heavy = ["numpy", "polars", "numba", "scipy", "pydantic", "opendp", "jinja2", "narwhals"]
+    program = f"import sys, shoal.cli.commands; print([m for m in {heavy!r} if m in sys.modules])"
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+    assert done.stdout.strip() == b"[]"
+
+
+def test_the_module_runs_as_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "shoal", "--help"], capture_output=True, check=True
+    )
+
+    assert b"protect" in done.stdout
+
+
+def test_the_demo_tells_the_commands_and_can_be_run_twice(tmp_path):
+    for _ in range(2):
+        done = shoal("demo", "--out", tmp_path / "demo")
+
+        assert done.exit_code == 0, done.output
+        assert "$ shoal protect" in done.output
+        assert "$ shoal check" in done.output
+        assert "proved" in done.output
+    assert (tmp_path / "demo" / "release" / "report.html").exists()
+
+
+def test_protect_then_check_agree_and_check_speaks_json(tmp_path):
+    policy = sample.folder() / "people.toml"
+    data = sample.folder() / "people.parquet"
+
+    done = shoal("protect", data, "--policy", policy, "--out", tmp_path / "r", "--format", "csv")
+    checked = shoal("check", tmp_path / "r" / "release.csv", "--policy", policy, "--json")
+
+    assert done.exit_code == 0, done.output
+    assert checked.exit_code == 0, checked.output
+    verdict = json.loads(checked.stdout)
+    assert verdict["holds"]
+    assert verdict["checks"][0]["guarantee"]["name"] == "k-anonymity"
+
+
+def test_check_exits_with_3_where_a_promise_fails(tmp_path):
+    policy = sample.folder() / "people.toml"
+    raw = sample.load().drop("name", "person", "household")
+    raw.write_parquet(tmp_path / "raw.parquet")
+
+    done = shoal("check", tmp_path / "raw.parquet", "--policy", policy)
+
+    assert done.exit_code == 3
+    assert "FAILS" in done.output
+    assert "smallest group: 1 record, for example rows" in done.output
+
+
+def test_a_requirement_that_cannot_be_kept_exits_with_3_and_writes_nothing(tmp_path, people):
+    people.write_csv(tmp_path / "people.csv")
+    (tmp_path / "p.toml").write_text(
+        "version = 1\n[columns]\nname = 'identifier'\n"
+        "age = { role = 'quasi-identifier', kind = 'numeric' }\n"
+        "region = { role = 'quasi-identifier', kind = 'nominal' }\n"
+        "income = { role = 'confidential', kind = 'numeric' }\n"
+        "[protect]\nmethod = 'individual-ranking'\nk = 3\n[require]\nk-anonymity = 3\n"
+    )
+
+    done = shoal("protect", tmp_path / "people.csv", "--policy", tmp_path / "p.toml",
+                 "--out", tmp_path / "out")  # fmt: skip
+
+    assert done.exit_code == 3
+    assert "Nothing was read or written" in done.output
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.toml", "people.csv"]
+
+
+def test_a_bug_of_ours_exits_with_70_and_withholds_the_message():
+    @app.command("explode", hidden=True)
+    def explode():
+        from shoal.cli.commands import _door  # noqa: PLC0415
+
+        with _door():
+            raise ValueError("CANARY CELL")
+
+    try:
+        done = shoal("explode")
+    finally:
+        app.registered_commands.pop()
+
+    assert done.exit_code == 70
+    assert "CANARY" not in done.output
+    assert "ValueError" in done.output
+
+
+def test_methods_lists_every_method_with_what_it_promises():
+    done = shoal("methods")
+
+    for words in ("mdav", "individual-ranking", "5-anonymity of a + b (proved)", "reference:"):
+        assert words in done.output
+
+
+def test_schema_prints_json_that_knows_every_column_key():
+    spec = json.loads(shoal("schema").output)
+
+    keys = spec["$defs"]["ColumnSpec"]["properties"]
+    for key in ("role", "kind", "bounds", "taxonomy", "public", "unit", "household", "weight",
+                "stratum", "transform", "step", "missing", "top", "bottom", "recode"):  # fmt: skip
+        assert key in keys
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
+def test_init_writes_a_policy_that_protect_takes(tmp_path, suffix):
+    data = tmp_path / f"people.{suffix}"
+    frame = sample.load().head(300)
+    {"csv": frame.write_csv, "parquet": frame.write_parquet, "arrow": frame.write_ipc}[suffix](data)
+
+    made = shoal("init", data, "--out", tmp_path / "policy.toml")
+    done = shoal("protect", data, "--policy", tmp_path / "policy.toml", "--out", tmp_path / "out")
+
+    assert made.exit_code == 0, made.output
+    assert done.exit_code == 0, done.output
+    released = pl.read_parquet(tmp_path / "out" / "release.parquet")
+    assert not {"name", "person", "household"} & set(released.columns)
+
+
+def test_init_does_not_overwrite_without_force(tmp_path):
+    data = sample.folder() / "people.parquet"
+    (tmp_path / "policy.toml").write_text("mine")
+
+    done = shoal("init", data, "--out", tmp_path / "policy.toml")
+
+    assert done.exit_code == 2
+    assert (tmp_path / "policy.toml").read_text() == "mine"
+    assert shoal("init", data, "--out", tmp_path / "policy.toml", "--force").exit_code == 0

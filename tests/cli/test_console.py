@@ -1,0 +1,207 @@
+"""Between a command and the terminal: interrupts, lost output, words that are no text."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from shoal.errors import InputError
+from shoal.pipeline import publishing
+
+MOMENTS = int(os.environ.get("SHOAL_INTERRUPTS", "6"))
+"""How many moments of a run are interrupted; more on a quiet evening."""
+DATA = "name,age,income\n" + "".join(f"p{i},{20 + i},{100 * i}\n" for i in range(60))
+POLICY = """version = 1
+[columns]
+name = "identifier"
+age = { role = "quasi-identifier", kind = "numeric" }
+income = { role = "confidential", kind = "numeric" }
+[protect]
+method = "individual-ranking"
+k = 3
+"""
+GRID = '[[candidate]]\nmethod = "mdav"\nk = [3, 4, 5, 6]\n'
+PROTECT = ("protect", "people.csv", "--policy", "policy.toml", "--no-measure", "--out", "out")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "people.csv").write_text(DATA)
+    (tmp_path / "policy.toml").write_text(POLICY)
+    (tmp_path / "grid.toml").write_text(GRID)
+    return tmp_path
+
+
+def start(folder, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "shoal", *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def ours(process):
+    """Wait until our first line has run: before it Python takes interrupts in its own way.
+
+    Python catches the signal as soon as it starts, and `shoal.__main__` uncatches it first of all.
+    """
+    caught = False
+    while process.poll() is None:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        mask = int(status.partition("SigCgt:")[2].split()[0], 16)
+        if caught and not mask >> (signal.SIGINT - 1) & 1:
+            return
+        caught = caught or bool(mask >> (signal.SIGINT - 1) & 1)
+        time.sleep(0.001)
+
+
+def quiet(text):
+    return "Traceback" not in text and "Exception ignored" not in text
+
+
+linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+
+
+@linux
+def test_an_interrupt_at_any_moment_shows_no_traceback_and_never_exits_with_0(folder):
+    whole = start(folder, *PROTECT)
+    ours(whole)
+    began = time.monotonic()
+    whole.communicate()
+    took = time.monotonic() - began
+    assert whole.returncode == 0
+    for moment in range(MOMENTS):
+        out = f"out{moment}"
+        process = start(folder, *PROTECT[:-1], out)
+        ours(process)
+        time.sleep(took * moment / MOMENTS)
+        running = process.poll() is None
+        os.killpg(process.pid, signal.SIGINT) if running else None
+        _, said = process.communicate(timeout=120)
+
+        assert quiet(said), (moment, said)
+        if running:
+            assert process.returncode in {130, -signal.SIGINT}, (moment, said)
+        left = {path.name for path in folder.iterdir()}
+        assert (out in left) == (f"{out}.internal" in left)
+        assert not [name for name in left if name.startswith(f".{out}")] or process.returncode < 0
+
+
+@linux
+def test_an_interrupt_while_workers_start_shows_no_traceback(folder):
+    process = start(folder, "compare", "people.csv", "--policy", "policy.toml", "--grid",
+                    "grid.toml", "--out", "out", "--jobs", "2", "--repeats", "1")  # fmt: skip
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while process.poll() is None and len(children.read_text().split()) < 2:
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+
+    assert process.returncode == 130
+    assert quiet(said), said
+    assert "what is done is kept in out" in said
+
+
+PROGRAM = """
+import signal, sys, typer
+from shoal.cli.console import door
+app = typer.Typer()
+
+class Last:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+@app.command()
+def work():
+    with door():
+        {body}
+
+app()
+"""
+SWALLOWED = "try: signal.raise_signal(signal.SIGINT)\n        except BaseException: pass"
+FINALISER = "Last()\n        while True: pass"
+RAISED = "signal.raise_signal(signal.SIGINT)"
+CONVERTED = (
+    "try: signal.raise_signal(signal.SIGINT)\n"
+    "        except BaseException: raise ValueError('CANARY') from None"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (RAISED, "shoal: interrupted; no part of a release was left behind."),
+        (CONVERTED, "shoal: interrupted; no part of a release was left behind."),
+        (FINALISER, "shoal: interrupted; no part of a release was left behind."),
+        (SWALLOWED, "shoal: interrupted, but by then the work was done"),
+    ],
+)
+def test_an_interrupt_is_told_whatever_a_library_makes_of_it(body, sentence):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(body=body)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 130
+    assert done.stderr.startswith(sentence)
+    assert done.stderr.count("\n") == 1
+    assert not done.stdout
+
+
+def test_who_stops_reading_the_output_sees_no_error():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "shoal", "methods"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+
+    assert process.wait() == 141
+    assert not said
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written_is_a_sentence():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "shoal", "schema"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+
+    assert done.returncode == 2
+    assert done.stderr == "shoal: Cannot write the output: no space left on device.\n"
+
+
+@pytest.mark.parametrize("place", [1, 3, 6])
+def test_a_path_that_is_no_text_is_refused_by_the_command(folder, place):
+    words = [word.encode() for word in PROTECT]
+    words[place] = b"caf\xe9.csv"
+    (folder / os.fsdecode(b"caf\xe9.csv")).write_text(DATA)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "shoal", *words], cwd=folder, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "shoal: Expected UTF-8 text on the command line, found 'caf\\xe9.csv'. Rename the file.\n"
+    )
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_path_that_is_no_text_is_refused_by_the_library(folder, place):
+    paths = [folder / "people.csv", folder / "policy.toml", folder / "out"]
+    paths[place] = folder / os.fsdecode(b"caf\xe9")
+    before = sorted(folder.iterdir())
+
+    with pytest.raises(InputError, match=r"Expected a path in UTF-8, found '.*caf\\xe9'"):
+        publishing.protect(*paths)
+    assert sorted(folder.iterdir()) == before

@@ -1,0 +1,167 @@
+"""Checks and measures that are added up over blocks, on blocks in memory: those of one machine."""
+
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytest.importorskip("pyspark", reason="needs pyspark, the extra 'spark'")
+
+from tests.engine import memory
+
+from shoal.core import (
+    Distance,
+    Diversity,
+    KAnonymity,
+    LDiversity,
+    ReleaseForm,
+    TCloseness,
+)
+from shoal.core.exits import for_method
+from shoal.engine import local, losses
+from shoal.engine.spark import checks_and_metrics
+from shoal.engine.spark import outcome as outcomes
+from shoal.engine.spark.source import ordered
+from shoal.hazmat.fakes import SeededNoise
+from shoal.io import validate
+from shoal.methods import Tools
+from shoal.metrics import information_loss
+from shoal.metrics.boxes import Boxes
+from shoal.metrics.distributions import box_total_variations
+from shoal.pipeline.checking import check_frame
+from shoal.pipeline.planning import plan
+
+KEYS = ("größe", "income", "age", "region")
+COLUMNS = {
+    "größe": {"role": "quasi-identifier", "kind": "numeric"},
+    "income": {"role": "quasi-identifier", "kind": "numeric"},
+    "age": {"role": "quasi-identifier", "kind": "numeric"},
+    "region": {"role": "quasi-identifier", "kind": "nominal"},
+    "born": {"role": "other", "kind": "date"},
+    "ill": {"role": "confidential", "kind": "nominal", "categories": ["no", "flu", "ill", "rare"]},
+}
+
+
+def people(rows: int, seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    age = pl.Series(rng.integers(18, 90, rows))
+    return pl.DataFrame({
+        "größe": np.round(170 + 10 * rng.normal(size=rows), 1),
+        "income": np.exp(rng.normal(size=rows)),
+        "age": age.set(pl.Series(rng.random(rows) < 0.03), None),
+        "region": pl.Series(rng.choice(["Åland", "Köln", "Łódź"], rows)).set(
+            pl.Series(rng.random(rows) < 0.02), None
+        ),
+        "born": pl.Series(rng.integers(0, 20_000, rows)).cast(pl.Int32).cast(pl.Date),
+        "ill": rng.choice(["no", "flu", "ill", "rare"], rows, p=[0.5, 0.3, 0.15, 0.05]),
+    })  # fmt: skip
+
+
+def planned(method: str, **parameters):
+    stated = {"version": 1, "columns": COLUMNS, "protect": {"method": method, "k": 5, **parameters}}
+    return plan(stated, spread=True)
+
+
+def in_blocks(frame: pl.DataFrame, rng, size: int = 170) -> memory.MemoryBlocks:
+    return memory.MemoryBlocks(list(enumerate(frame.iter_slices(size))), rng)
+
+
+WANTED = [
+    KAnonymity(5, KEYS),
+    KAnonymity(2, ("region",)),
+    *(LDiversity(Fraction(2), kind, ("ill",), KEYS) for kind in Diversity if kind != "recursive"),
+    LDiversity(Fraction(2), Diversity.RECURSIVE, ("ill",), KEYS, Fraction(3)),
+    LDiversity(Fraction(3), Diversity.DISTINCT, ("ill", "age"), ("region",)),
+    TCloseness(Fraction(1, 5), Distance.EQUAL, ("ill",), KEYS),
+    TCloseness(Fraction(1, 5), Distance.ORDERED, ("ill",), ("region",)),
+    TCloseness(Fraction(1, 5), Distance.ORDERED, ("age",), ("region",)),
+    TCloseness(Fraction(3), Distance.RATIO, ("ill",), ("region", "age")),
+]
+
+
+def test_counts_of_classes_in_parts_give_the_checks_of_a_whole_frame():
+    frame = people(1_500).with_columns(
+        (pl.col("größe") / 10).round() * 10, pl.col("age") // 20, income=pl.lit(1.0)
+    )
+    schema = planned("mdav").policy.schema
+    blocks = in_blocks(frame, np.random.default_rng(1))
+
+    together = checks_and_metrics.checks(blocks, WANTED, schema, tasks=3)
+
+    for guarantee, here in zip(WANTED, together, strict=True):
+        there = check_frame(frame, guarantee, schema)
+        assert (here.guarantee, here.holds, here.achieved) == (
+            guarantee, there.holds, there.achieved
+        )  # fmt: skip
+        assert here.remarks == {name: there.remarks[name] for name in here.remarks}
+        assert checks_and_metrics.checks(blocks, [guarantee], schema, tasks=3) == (here,)
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [("mdav", {}), ("mondrian", {}), ("mondrian", {"output": "centroids"})],
+)
+def test_figures_of_blocks_are_those_of_one_machine(method, parameters):
+    own = planned(method, **parameters)
+    table = validate.adopt(people(2_000, seed=3), own.policy.schema)
+    tools = Tools(SeededNoise(0))
+    one = local.run(table, own.method, own.setting, tools)
+    rows = ordered(memory.typed(table, 300, np.random.default_rng(2), [400, 401, 1_500]), None)
+    rows.store.block_rows = 100_000 if method == "mdav" else 300
+    kept = outcomes.protected(rows, own.method.spread(rows, own.setting, tools).changes)
+    form = ReleaseForm.LINKED_SHUFFLED
+
+    one = for_method(one.evidence)
+    mine = losses.compare(
+        one.original, one.protected, own.setting.columns, form=form, raw=one.raw.frame
+    )
+    theirs = checks_and_metrics.compare(
+        rows, kept, own.setting.columns, form, rng=np.random.default_rng(0)
+    )
+
+    for key in ("rows", "unique_on_quasi_identifiers", "homogeneous"):
+        assert theirs[key] == mine[key]
+    for here, there in zip(theirs["columns"], mine["columns"], strict=True):
+        assert {**here, "loss": None} == {**there, "loss": None}
+        assert here["loss"] == pytest.approx(there["loss"], rel=1e-9)
+    if method == "mdav":
+        names = ["größe", "income", "age", "born"]
+        X, Y = (
+            np.column_stack([part.numbers(name) for name in names])
+            for part in (one.original, one.protected)
+        )
+        measures = theirs["measures"]
+        assert measures["SSE"] == pytest.approx(information_loss.sse(X, Y), rel=1e-9)
+        assert measures["SAE"] == pytest.approx(information_loss.sae(X, Y), rel=1e-9)
+        assert measures["IL1s"] == pytest.approx(information_loss.il1s(X, Y), rel=1e-9)
+
+
+def test_marginals_and_queries_of_blocks_are_those_of_all_rows():
+    own = planned("mdav")
+    table = validate.adopt(people(1_200, seed=4), own.policy.schema)
+    rows = ordered(memory.typed(table, 250, np.random.default_rng(5), [300, 900]), None)
+    rows.store.block_rows = 100_000
+    tools = Tools(SeededNoise(0))
+    kept = outcomes.protected(rows, own.method.spread(rows, own.setting, tools).changes)
+    facts = checks_and_metrics.facts_of(rows, rng=np.random.default_rng(6), queries=50)
+
+    added = checks_and_metrics.measure(rows, kept, facts)
+
+    joined = pl.concat(checks_and_metrics.pairs(rows, kept).frames())
+    whole = checks_and_metrics.measured(joined, facts)
+    assert added.rows == whole.rows == 1_200
+    np.testing.assert_allclose(added.counts, whole.counts)
+    for one, other in zip(added.marginals, whole.marginals, strict=True):
+        assert one.columns == other.columns
+        assert one.distance == pytest.approx(other.distance, abs=1e-12)
+    points = [facts.names.index(name) for name in ("größe", "income")]
+    X = joined.select("\0was:größe", "\0was:income").to_numpy()
+    Y = joined.select("größe", "income").to_numpy()
+    low, high = (np.array([facts.scales[j].domain[side] for j in points]) for side in (0, 1))
+    boxes = [Boxes.points(Z, discrete=(False, False), domain=(low, high)) for Z in (X, Y)]
+    expected = box_total_variations(*boxes, [facts.edges[j] for j in points])
+    found = {one.columns: one.distance for one in added.marginals}
+    for one in expected:
+        there = tuple(sorted(points[j] for j in one.columns))
+        assert found[there] == pytest.approx(one.distance, abs=1e-12)

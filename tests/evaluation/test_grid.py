@@ -1,0 +1,91 @@
+"""Grids: the default for a schema, and those from a file."""
+
+from decimal import Decimal
+
+import pytest
+
+from shoal import policy as policies
+from shoal.core import ReleaseForm
+from shoal.errors import InputError
+from shoal.evaluation.comparison import grid
+from shoal.evaluation.comparison.grid import Candidate
+from shoal.methods import REGISTRY
+
+
+def test_the_default_grid_starts_with_the_policy_and_has_every_method(policy):
+    stated = policies.load(policy)
+
+    found = grid.default(stated)
+
+    assert found[0] == Candidate("mdav", {"k": 3})
+    assert {candidate.method for candidate in found} == set(REGISTRY)
+    assert len({candidate.label for candidate in found}) == len(found)
+
+
+def test_alternatives_are_combined_and_a_list_is_always_alternatives():
+    found = grid.of(
+        {
+            "candidate": [
+                {"method": "mdav", "k": [3, 5], "columns": [["age"], ["age", "income"]]},
+                {"method": "laplace", "epsilon": [Decimal("0.5"), 1]},
+            ]
+        }
+    )
+
+    assert [candidate.label for candidate in found] == [
+        "mdav k=3 columns=age",
+        "mdav k=3 columns=age+income",
+        "mdav k=5 columns=age",
+        "mdav k=5 columns=age+income",
+        "laplace epsilon=0.5",
+        "laplace epsilon=1",
+    ]
+
+
+def test_a_candidate_replaces_protect_and_drops_the_budget_file(policy):
+    stated = policies.load({**policy, "ledger": {"file": "budget.sqlite", "source": "people"}})
+    candidate = Candidate("ir-laplace", {"epsilon": 1, "k": 5}, ("age",), ReleaseForm.MARGINALS)
+
+    applied = candidate.applied(stated)
+
+    assert applied.ledger == {}
+    assert applied.document["protect"] == {
+        "method": "ir-laplace",
+        "columns": ["age"],
+        "release_form": "marginals",
+        "epsilon": 1,
+        "k": 5,
+    }
+    assert applied.digest != stated.digest
+    assert Candidate("mdav", {"k": 3}).applied(stated).digest == stated.digest
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("k = 3", "expected a list of"),
+        ("[[candidate]]\nk = 3", "candidate 1: expected a method by its name"),
+        ('[[candidate]]\nmethod = "mdaw"', "Did you mean 'mdav'"),
+        ('[[candidate]]\nmethod = "mdav"\nk = []', "at least one alternative"),
+        ('[[candidate]]\nmethod = "mdav"\ncolumns = ["age"]', "a list is a list of alternatives"),
+        ('[[candidate]]\nmethod = "mdav"\nrelease_form = "tidy"', "no release form 'tidy'"),
+        ("[[candidate", "not valid TOML"),
+    ],
+)
+def test_a_grid_of_another_shape_is_refused_with_its_place(tmp_path, text, message):
+    path = tmp_path / "grid.toml"
+    path.write_text(text)
+
+    with pytest.raises(InputError, match=message):
+        grid.read(path)
+
+
+def test_the_default_grid_of_two_secrets_tells_trees_which_one_to_count(policy):
+    columns = {**policy["columns"], "ill": {"role": "confidential", "kind": "nominal",
+                                            "categories": ["yes", "no"]}}  # fmt: skip
+    stated = policies.load({**policy, "columns": columns})
+
+    trees = [one for one in grid.default(stated) if one.method == "dp-quadtree"]
+
+    assert trees
+    assert all(tree.parameters["count"] == "ill" for tree in trees)

@@ -1,0 +1,80 @@
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.errors import InputError, InternalError
+from shoal.mechanism.fixed_point import Grid
+
+number = st.floats(-1e9, 1e9)
+
+
+@st.composite
+def grids(draw):
+    low = draw(st.decimals(-(10**6), 10**6, places=2))
+    width = draw(st.decimals("0.01", 10**6, places=2))
+    return Grid(low, low + width, draw(st.integers(1, 30)))
+
+
+@given(grids(), st.lists(st.floats(allow_nan=False), max_size=20))
+def test_units_lie_within_the_width_whatever_comes_in(grid, values):
+    units = grid.encode(np.array(values, float))
+
+    assert units.dtype == np.int64
+    assert ((units >= 0) & (units <= grid.steps)).all()
+
+
+@given(grids(), st.lists(number, min_size=1, max_size=20), number, st.data())
+def test_changing_one_record_changes_its_own_unit_alone(grid, values, other, data):
+    record = data.draw(st.integers(0, len(values) - 1))
+    changed = [*values]
+    changed[record] = other
+
+    before, after = grid.encode(np.array(values)), grid.encode(np.array(changed))
+
+    moved = np.flatnonzero(before != after)
+    assert set(moved) <= {record}
+    assert abs(int(before.sum()) - int(after.sum())) <= grid.steps
+
+
+@given(grids(), st.lists(number, max_size=20))
+def test_a_number_comes_back_within_half_a_step(grid, values):
+    low, high = float(grid.low), float(grid.high)
+
+    back = grid.decode(grid.encode(np.array(values, float)))
+
+    slack = 1e-12 * max(abs(low), abs(high), 1)
+    assert (np.abs(back - np.clip(values, low, high)) <= float(grid.step) / 2 + slack).all()
+
+
+@given(grids(), st.lists(number, min_size=2, max_size=20))
+def test_the_grid_keeps_the_order(grid, values):
+    assert (np.diff(grid.encode(np.sort(values))) >= 0).all()
+
+
+def test_bounds_are_the_first_and_the_last_unit():
+    grid = Grid(Decimal("-0.1"), Decimal("0.3"))
+
+    assert grid.encode(np.array([-np.inf, -0.1, 0.1, 0.3, np.inf])).tolist() == [
+        0,
+        0,
+        2**19,
+        2**20,
+        2**20,
+    ]
+    assert grid.step == Fraction(4, 10) / 2**20
+    assert grid.decode(np.array([0, 2**20])) == pytest.approx([-0.1, 0.3], abs=1e-15)
+
+
+def test_a_missing_cell_has_no_place_on_the_grid():
+    with pytest.raises(InternalError, match="missing"):
+        Grid(0, 1).encode(np.array([0.5, np.nan]))
+
+
+@pytest.mark.parametrize(("low", "high", "bits"), [(1, 1, 20), (2, 1, 20), (0, 1, 0), (0, 1, 41)])
+def test_impossible_grids_are_refused(low, high, bits):
+    with pytest.raises(InputError, match=r"bounds must be|bits must lie"):
+        Grid(low, high, bits)

@@ -1,0 +1,512 @@
+"""The noisy methods against exact fakes: scales, sharing, splitting, proofs and counterexamples."""
+
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shoal
+from shoal.core import DifferentialPrivacy, Status
+from shoal.errors import ClaimViolationError, InputError
+from shoal.hazmat.fakes import RecordingNoise, SeededNoise
+from shoal.io import clamp
+from shoal.mechanism.fixed_point import Grid
+from shoal.mechanism.microaggregate_noise import isotonic
+from shoal.methods import REGISTRY, insensitive_laplace, ir_laplace, ir_mdav_laplace, mdav_laplace
+from shoal.methods._shared.noisy_microaggregation import fixed_blocks
+from shoal.partition import individual_ranking, insensitive, mdav, noise_aware
+
+STEPS = Grid(0, 1).steps
+
+
+def policy(method, columns=("a", "b"), widths=None, **protect):
+    bounds = widths or {}
+    return {
+        "version": 1,
+        "columns": {
+            name: {
+                "role": "quasi-identifier",
+                "kind": "numeric",
+                "bounds": bounds.get(name, [0, 1]),
+            }
+            for name in columns
+        },
+        "protect": {"method": method, "epsilon": 1, **protect},
+    }
+
+
+def frame(X, columns=("a", "b")):
+    return pl.DataFrame(np.asarray(X), schema=list(columns), orient="row")
+
+
+def release(X, method, *, added=0, columns=("a", "b"), widths=None, **protect):
+    noise = RecordingNoise(added)
+    rules = policy(method, columns, widths, **protect)
+    done = shoal.protect(frame(X, columns), rules, noise=noise)
+    return done, [call.scale for call in noise.calls]
+
+
+RAMP = np.column_stack([np.linspace(0, 1, 12), np.linspace(1, 0, 12)])
+
+
+@pytest.mark.parametrize(
+    ("method", "protect", "scales"),
+    [
+        ("laplace", {}, [2, 2]),
+        ("ir-laplace", {"k": 3, "release_form": "row-aligned"}, [2, 2]),
+        ("mdav-laplace", {"k": 3}, [2, 2]),
+        ("ir-mdav-laplace", {"k": 3, "release_form": "row-aligned"}, [2, 2]),
+        ("insensitive-laplace", {"k": 3}, [8, 8]),
+        ("insensitive-laplace", {"k": 3, "order": "lexicographic"}, [2, 8]),
+        ("stable-laplace", {"k": 3}, [2, 2]),
+        ("stable-laplace", {"k": 3, "sensitivity": "summed"}, [4, 4]),
+    ],
+)
+def test_sums_get_noise_of_the_published_scale_times_the_group_size(method, protect, scales):
+    """In units of the width over epsilon = 1, for two columns and four groups of three."""
+    _, drawn = release(RAMP, method, **protect)
+
+    assert drawn == [Fraction(STEPS * scale) for scale in scales]
+
+
+@pytest.mark.parametrize(("split", "shares"), [("equal", [4, 4]), ("proportional", [8, 4])])
+def test_epsilon_is_split_in_equal_parts_or_by_width(split, shares):
+    """Widths 1 and 3 at epsilon 1/2: equal parts are 1/4 each, by width 1/8 and 3/8."""
+    X = RAMP * [1, 3]
+
+    done, drawn = release(X, "ir-mdav-laplace", k=3, epsilon=0.5, split=split,
+                          release_form="marginals", widths={"b": [0, 3]})  # fmt: skip
+
+    assert drawn[0] == STEPS * shares[0]
+    assert sum(spending.epsilon for spending in done.spendings) == Fraction(1, 2)
+
+
+def test_one_draw_is_shared_by_a_group_and_scaled_to_its_own_size():
+    """Seven records at k=3: groups of 3 and 4. Noise of 12 % of the width on each sum."""
+    X = np.array([0.1] * 3 + [0.6] * 4)[:, None]
+
+    done, _ = release(X, "ir-laplace", added=int(0.12 * STEPS), columns=("a",), k=3,
+                      release_form="row-aligned")  # fmt: skip
+
+    assert done.data["a"].to_list() == pytest.approx([0.14] * 3 + [0.63] * 4, abs=1e-5)
+
+
+def test_noisy_means_are_clamped_to_the_public_bounds():
+    done, _ = release(RAMP, "mdav-laplace", added=100 * STEPS, k=3)
+
+    assert done.data["a"].unique().to_list() == [1.0]
+
+
+def test_isotonic_regression_orders_the_blocks_again():
+    noisy = np.array([0.3, 0.1, 0.6])
+
+    fitted = isotonic(noisy, np.array([1, 3, 2]))
+
+    assert fitted.tolist() == pytest.approx([0.15, 0.15, 0.6])
+
+
+def test_algorithm_2_groups_sets_of_columns_at_their_own_price():
+    X = np.column_stack([RAMP, RAMP[:, 0]])
+    given = {"k": 3, "groups": [["a", "b"], ["c"]], "epsilons": [0.25, 0.75]}
+
+    done, drawn = release(X, "mdav-laplace", columns=("a", "b", "c"), **given)
+
+    assert drawn == [8 * STEPS, 8 * STEPS, Fraction(4, 3) * STEPS]
+    assert [s.epsilon for s in done.spendings] == [Fraction(1, 8), Fraction(1, 8), Fraction(3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"k": 3, "groups": [["a"]]}, "every protected column in exactly one set"),
+        ({"k": 3, "groups": [["a"], ["b"]], "epsilons": [1]}, "one for each set"),
+        ({"k": 3, "groups": [["a"], ["b"]], "epsilons": [0.5, 0.4]}, "expected a sum of 1"),
+        ({"k": 3, "epsilons": [1]}, "expected 'groups' beside it"),
+        ({}, "either k or adaptive"),
+        ({"k": 3, "adaptive": True}, "either k or adaptive"),
+    ],
+)
+def test_wrong_sets_of_columns_are_told_at_planning(given, sentence):
+    with pytest.raises(InputError, match=sentence):
+        shoal.plan(policy("mdav-laplace", **given))
+
+
+def test_without_a_minimum_size_groups_grow_with_the_noise():
+    X = np.random.default_rng(3).random((400, 2))
+
+    many, few = (
+        release(X, "mdav-laplace", adaptive=True, epsilon=epsilon)[0].spendings[0].draws
+        for epsilon in (100, 1)
+    )
+
+    assert many > 4 * few
+
+
+@given(st.integers(1, 40), st.floats(0, 10))
+def test_noise_aware_groups_hold_every_record_once(n, noise):
+    X = np.random.default_rng(n).random((n, 2))
+
+    partition = noise_aware(X, noise)
+
+    assert partition.sizes.sum() == n
+    if noise == 0:
+        assert len(partition) == n
+
+
+# Proofs, as properties of exact sums on the grid.
+
+units = st.lists(st.integers(0, 100), min_size=4, max_size=40)
+
+
+def block_sums(x, k):
+    partition = individual_ranking(x, k)
+    sums = np.bincount(partition.labels, x)
+    means = sums / partition.sizes
+    return sums[np.argsort(means, kind="stable")]
+
+
+@given(units, st.integers(2, 4), st.data())
+def test_block_sums_by_rank_move_by_at_most_the_change_of_one_value(values, k, data):
+    """Lemma 1 of sanchez2014, for sums."""
+    x = np.array(values, dtype=float)
+    y = x.copy()
+    place = data.draw(st.integers(0, len(x) - 1))
+    y[place] = data.draw(st.integers(0, 100))
+
+    moved = np.abs(block_sums(x, k) - block_sums(y, k)).sum()
+
+    assert moved <= abs(x[place] - y[place])
+
+
+@given(st.integers(4, 40), st.integers(2, 4), st.integers(0, 9999),
+       st.sampled_from(["reference", "lexicographic", "hilbert"]))  # fmt: skip
+def test_sums_of_insensitive_groups_move_by_at_most_a_width_each(n, k, seed, order):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2)).round(1)
+    Y = X.copy()
+    Y[rng.integers(n)] = rng.random(2).round(1)
+
+    def sums(Z):
+        # As in a release: rows in canonical order, so that ties go by value.
+        Z = Z[np.lexsort(Z.T[::-1])]
+        partition = insensitive(Z, k, order=order)
+        return np.column_stack([np.bincount(partition.labels, z) for z in Z.T])
+
+    moved = np.abs(sums(X) - sums(Y))
+
+    assert (moved <= 1 + 1e-9).all()
+    if order == "lexicographic":
+        assert moved[:, 0].sum() <= 1 + 1e-9
+
+
+@given(st.integers(2, 5), st.integers(4, 60), st.integers(0, 999))
+@settings(max_examples=60)
+def test_mdav_on_one_column_cuts_at_fixed_ranks_where_we_say_so(k, n, seed):
+    if n < k or not fixed_blocks(n, k):
+        return
+    rng = np.random.default_rng(seed)
+
+    def sizes_by_rank(x):
+        partition = mdav(x[:, None], k)
+        order = np.argsort(np.bincount(partition.labels, x) / partition.sizes, kind="stable")
+        return partition.sizes[order].tolist()
+
+    one, other = (np.sort(rng.exponential(size=n) ** p) for p in (1, 3))
+    assert sizes_by_rank(one) == sizes_by_rank(other)
+
+
+@given(st.integers(0, 999))
+@settings(max_examples=30)
+def test_changing_one_record_changes_no_other_place_in_the_public_box(seed):
+    rng = np.random.default_rng(seed)
+    rules = shoal.plan(policy("mdav-laplace", k=3))
+    X = rng.random((9, 2))
+    Y = X.copy()
+    Y[4] = [5.0, np.nan]  # outside and missing
+
+    def places(Z):
+        schema = rules.policy.schema
+        table, _ = clamp.adopt(frame(Z), schema, columns=("a", "b"))
+        return table.unit_matrix(["a", "b"])
+
+    assert set(np.flatnonzero((places(X) != places(Y)).any(axis=1))) <= {4}
+
+
+# Counterexamples, run.
+
+
+def differ_in_one(pair):
+    return len(np.flatnonzero((pair.before != pair.after).any(axis=1))) == 1
+
+
+@pytest.mark.parametrize("name", sorted(n for n, m in REGISTRY.items() if m.counterexample))
+def test_a_counterexample_is_a_pair_of_neighbours_in_the_unit_box(name):
+    pair = REGISTRY[name].counterexample(20)
+
+    assert differ_in_one(pair)
+    assert pair.before.min() >= 0 <= pair.after.min()
+    assert pair.before.max() <= 1 >= pair.after.max()
+
+
+def test_ir_laplace_shows_who_shares_a_block():
+    pair = ir_laplace.counterexample(5)
+
+    before, after = (
+        release(X, "ir-laplace", k=5, release_form="row-aligned")[0].data
+        for X in (pair.before, pair.after)
+    )
+
+    assert before["a"][0] == before["a"][1]
+    assert after["a"][0] != after["a"][1]
+    assert (before.n_unique(), after.n_unique()) == (2, 4)
+
+
+def test_mdav_centroids_move_as_far_as_the_square_is_wide():
+    k = 20
+    pair = mdav_laplace.counterexample(k)
+
+    def centroids(X):
+        partition = mdav(X, k)
+        return np.array([X[partition.labels == i].mean(axis=0) for i in range(len(partition))])
+
+    before, after = centroids(pair.before), centroids(pair.after)
+    moved = min(np.abs(before - order).sum() for order in (after, after[::-1]))
+    assert moved > 1.9
+    assert moved > 9 * (2 / k)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 7])
+def test_mdav_on_one_column_moves_its_larger_group_with_the_data(k):
+    pair = ir_mdav_laplace.counterexample(k)
+
+    def sums(X):
+        partition = mdav(X, k)
+        found = zip(partition.sizes, np.bincount(partition.labels, X[:, 0]), strict=True)
+        return sorted((int(size), int(total)) for size, total in found)
+
+    assert sums(pair.before) == [(k, 0), (k, k), (k, k), (k + 1, 0)]
+    assert sums(pair.after) == [(k, 0), (k, 0), (k, k), (k + 1, k + 1)]
+    assert not fixed_blocks(len(pair.before), k)
+
+
+def test_a_scale_from_the_data_breaks_the_bound_of_insensitive_groups():
+    pair = insensitive_laplace.counterexample(40)
+
+    def sums(X, scale):
+        done, _ = release(X, "insensitive-laplace", k=40, scale=scale)
+        groups = done.data.group_by("a", "b", maintain_order=True).len()
+        return (groups.select("a", "b") * groups["len"]).to_numpy()
+
+    def moved(scale):
+        return np.abs(sums(pair.before, scale) - sums(pair.after, scale)).sum() / (2 * 2)
+
+    assert moved("public") <= 1
+    assert moved("from-data") > 1.5
+
+
+def test_bounds_from_the_data_are_seen_in_the_release():
+    X = np.array([[0.2]] * 5 + [[0.8]])
+    lowered = np.array([[0.2]] * 6)
+
+    far, near = (
+        release(Z, "laplace", added=50 * STEPS, columns=("a",), bounds="from-data")[0].data["a"]
+        for Z in (X, lowered)
+    )
+
+    assert far.max() == pytest.approx(1.2)
+    assert near.max() == pytest.approx(0.3)
+
+
+# Claims and requirements.
+
+
+def statuses(rules, rows=None):
+    planned = shoal.plan(rules)
+    setting = planned.setting if rows is None else replace_rows(planned.setting, rows)
+    claims = planned.method.claims(setting)
+    return [c.status.value for c in claims if isinstance(c.guarantee, DifferentialPrivacy)]
+
+
+def replace_rows(setting, rows):
+    return type(setting)(
+        setting.schema, setting.columns, setting.parameters, setting.release_form, rows
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "form", "expected"),
+    [
+        ("laplace", "row-aligned", ["proved"]),
+        ("laplace", "linked-shuffled", ["proved"]),
+        ("ir-laplace", "marginals", ["proved"]),
+        ("ir-laplace", "linked-shuffled", ["refuted"]),
+        ("ir-laplace", "row-aligned", ["refuted"]),
+        ("mdav-laplace", "linked-shuffled", ["conditional", "refuted"]),
+        ("mdav-laplace", "row-aligned", ["conditional", "refuted"]),
+        ("ir-mdav-laplace", "marginals", ["conditional"]),
+        ("ir-mdav-laplace", "linked-shuffled", ["conditional", "refuted"]),
+        ("stable-laplace", "linked-shuffled", ["conditional", "refuted"]),
+        ("insensitive-laplace", "canonical", ["proved"]),
+        ("insensitive-laplace", "linked-shuffled", ["proved"]),
+        ("insensitive-laplace", "row-aligned", ["refuted"]),
+    ],
+)
+def test_each_form_carries_the_claim_that_could_be_proved(method, form, expected):
+    more = {} if method == "laplace" else {"k": 3}
+
+    assert statuses(policy(method, release_form=form, **more)) == expected
+
+
+def test_one_shuffled_column_of_ir_laplace_is_a_list_and_proved():
+    rules = policy("ir-laplace", columns=("a",), k=3, release_form="linked-shuffled")
+
+    assert statuses(rules) == ["proved"]
+
+
+@pytest.mark.parametrize("method", ["mdav-laplace", "stable-laplace", "ir-mdav-laplace"])
+@pytest.mark.parametrize(("rows", "status"), [(18, "refuted"), (20, "proved")])
+def test_one_shuffled_column_is_a_list_whose_blocks_may_be_fixed(method, rows, status):
+    rules = policy(method, columns=("a",), k=4, release_form="linked-shuffled")
+
+    assert statuses(rules, rows) == [status]
+
+
+def test_a_scale_from_the_data_is_harmless_where_it_changes_no_order():
+    one = policy("insensitive-laplace", columns=("a",), k=3, scale="from-data")
+    sorted_first = policy("insensitive-laplace", k=3, scale="from-data", order="lexicographic")
+
+    assert statuses(one) == statuses(sorted_first) == ["proved"]
+
+
+def test_bounds_from_the_data_matter_only_where_there_are_bounds():
+    rules = policy("laplace", bounds="from-data")
+    for name in ("a", "b"):
+        rules["columns"][name] = {
+            "role": "quasi-identifier", "kind": "nominal", "categories": ["x", "y"],
+        }  # fmt: skip
+
+    assert statuses(rules) == ["proved"]
+
+
+@pytest.mark.parametrize(("rows", "status"), [(18, "refuted"), (20, "proved"), (22, "proved")])
+def test_ir_mdav_is_proved_or_refuted_once_the_number_of_rows_is_known(rows, status):
+    rules = policy("ir-mdav-laplace", k=4, release_form="marginals")
+
+    assert statuses(rules, rows) == [status]
+
+
+def test_insensitive_with_a_scale_from_the_data_is_refuted():
+    assert statuses(policy("insensitive-laplace", k=3, scale="from-data")) == ["refuted"]
+
+
+@pytest.mark.parametrize("method", ["ir-laplace", "ir-mdav-laplace"])
+def test_a_method_with_one_proved_form_makes_the_steward_choose(method):
+    with pytest.raises(
+        InputError, match=r"choose one under \[protect\] with release_form: marginals"
+    ):
+        shoal.plan(policy(method, k=3))
+
+
+def test_a_required_epsilon_names_the_nearest_that_can_give_it():
+    rules = policy("mdav-laplace", k=3) | {"require": {"differential-privacy": 1.0}}
+
+    with pytest.raises(ClaimViolationError) as stopped:
+        shoal.plan(rules)
+
+    assert "the claim is conditional" in str(stopped.value)
+    assert "Nearest that can: laplace, ir-laplace (marginals)" in str(stopped.value)
+
+    other_form = policy("ir-laplace", k=3, release_form="row-aligned")
+    with pytest.raises(ClaimViolationError, match=r"Nearest that can: ir-laplace \(marginals\)"):
+        shoal.plan(other_form | {"require": {"differential-privacy": 1.0}})
+
+    enough = policy("laplace") | {"require": {"differential-privacy": 1.0}}
+    assert shoal.plan(enough).claims[0].status is Status.PROVED
+    with pytest.raises(ClaimViolationError, match="it promises 1-differential privacy"):
+        shoal.plan(enough | {"require": {"differential-privacy": 0.5}})
+
+
+def test_public_columns_beside_groups_are_refused_but_by_public_laplace():
+    rules = policy("mdav-laplace", k=3)
+    rules["columns"]["c"] = {"role": "other", "kind": "numeric", "public": True}
+
+    with pytest.raises(InputError, match="'c' is public"):
+        shoal.plan(rules)
+
+    rules["protect"]["method"] = "public-laplace"
+    claim = shoal.plan(rules).claims[0]
+    assert claim.status is Status.PROVED
+    assert "who is in the table" in claim.guarantee.invariants
+    assert claim.guarantee.protects == ("a", "b")
+
+
+def test_public_groups_do_not_look_at_protected_columns_even_to_break_ties():
+    """All public cells are equal, so that ties decide; a protected cell changes."""
+    rules = policy("public-laplace", k=3)
+    rules["columns"]["c"] = {"role": "other", "kind": "numeric", "public": True}
+    X = np.column_stack([RAMP, np.ones(12)])
+    Y = X.copy()
+    Y[5, :2] = [0.0, 0.0]
+
+    one, other = (
+        shoal.protect(frame(Z, ("a", "b", "c")), rules, noise=RecordingNoise()).data for Z in (X, Y)
+    )
+
+    changed = (one.to_numpy() != other.to_numpy()).any(axis=1)
+    assert 1 <= changed.sum() <= 5  # one group of three to five
+
+
+def test_marginals_say_that_no_row_is_a_person():
+    done, _ = release(RAMP, "ir-laplace", k=3, release_form="marginals")
+
+    assert any("no joint information" in note for note in done.manifest["notes"])
+
+
+@pytest.mark.parametrize("method", ["mdav-laplace", "stable-laplace"])
+def test_one_nominal_column_has_no_block_means_and_so_no_proof(method):
+    """Tables aabbbbbcc and aabbbbbbc at k=3 and epsilon 2 differ by 3.1 in log probability."""
+    rules = policy(method, columns=("a",), k=3, release_form="linked-shuffled")
+    rules["columns"]["a"] = {
+        "role": "quasi-identifier", "kind": "nominal", "categories": ["a", "b", "c"],
+    }  # fmt: skip
+
+    assert statuses(rules, 9) == ["conditional", "refuted"]
+
+
+@pytest.mark.parametrize("method", ["ir-laplace", "mdav-laplace", "stable-laplace"])
+def test_one_column_in_the_order_of_the_file_is_no_list(method):
+    """Which rows are equal shows who shares a block."""
+    rules = policy(method, columns=("a",), k=4, release_form="row-aligned")
+
+    assert "proved" not in statuses(rules, 20)
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "nominal"])
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        (name, form)
+        for name in ("laplace", "ir-laplace", "mdav-laplace", "ir-mdav-laplace",
+                     "insensitive-laplace", "stable-laplace")
+        for form in REGISTRY[name].forms
+    ],
+)  # fmt: skip
+def test_a_column_of_one_declared_category_is_released_as_that(name, form, kind):
+    """The grid of one category is as wide as that of two, and noise can reach its other end."""
+    rules = {
+        "version": 1,
+        "columns": {
+            "a": {"role": "quasi-identifier", "kind": kind, "categories": ["x"]},
+            "b": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 10]},
+        },
+        "protect": {"method": name, **REGISTRY[name].example, "release_form": form.value},
+    }
+    frame = pl.DataFrame({"a": ["x"] * 40, "b": [i % 10 for i in range(40)]})
+
+    for seed in range(3):
+        assert (
+            shoal.protect(frame, rules, noise=SeededNoise(seed)).data["a"].to_list() == ["x"] * 40
+        )

@@ -1,0 +1,127 @@
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.core import Partition, Taxonomy
+from shoal.methods._shared import recode
+
+TREE = Taxonomy(
+    (("a", "p", "all"), ("b", "p", "all"), ("c", "q", "all"), ("d", "q", "all"), ("e", "all"))
+)
+
+
+@st.composite
+def grouped(draw, values):
+    n = draw(st.integers(1, 30))
+    labels = draw(st.lists(st.integers(0, 4), min_size=n, max_size=n))
+    labels = np.unique(labels, return_inverse=True)[1]
+    cells = draw(st.lists(values, min_size=n, max_size=n))
+    return Partition(labels), np.array(cells, dtype=np.float64)
+
+
+numbers = grouped(st.integers(-4, 4) | st.just(np.nan))
+codes = grouped(st.integers(-1, 4))
+
+
+def members(partition, cells, group):
+    cells = cells[partition.labels == group]
+    return cells[~np.isnan(cells)], cells.size
+
+
+@given(numbers)
+def test_means_are_of_the_present_half_or_missing(case):
+    partition, cells = case
+
+    for group, mean in enumerate(recode.means(cells, partition)):
+        present, size = members(partition, cells, group)
+        if 2 * present.size > size:
+            assert np.isclose(mean, present.mean())
+        else:
+            assert np.isnan(mean)
+
+
+@given(numbers)
+def test_medians_equal_numpys(case):
+    partition, cells = case
+
+    exact = recode.medians(cells, partition)
+    lower = recode.medians(cells, partition, lower=True)
+
+    for group in range(len(partition)):
+        present, size = members(partition, cells, group)
+        if 2 * present.size > size:
+            assert exact[group] == np.median(present)
+            assert lower[group] == np.sort(present)[(present.size - 1) // 2]
+        else:
+            assert np.isnan(exact[group])
+            assert np.isnan(lower[group])
+
+
+@given(numbers)
+def test_modes_are_most_frequent_and_smallest_of_several(case):
+    partition, cells = case
+
+    for group, mode in enumerate(recode.modes(cells, partition)):
+        present, size = members(partition, cells, group)
+        if 2 * present.size > size:
+            counts = Counter(present.tolist())
+            assert mode == min(v for v, c in counts.items() if c == max(counts.values()))
+        else:
+            assert np.isnan(mode)
+
+
+def path(s, t):
+    ups = [TREE.paths[s], TREE.paths[t]]
+    shared = set(ups[0]) & set(ups[1])
+    return sum(len([node for node in up if node not in shared]) for up in ups)
+
+
+@given(codes)
+def test_a_nominals_centre_has_least_total_path_length_among_its_members(case):
+    partition, cells = case
+    cells = cells.astype(np.int64)
+
+    centre = recode.central_category(cells, partition, TREE.edges())
+
+    for group, chosen in enumerate(centre):
+        held = cells[partition.labels == group]
+        present = held[held >= 0]
+        if 2 * present.size <= held.size:
+            assert chosen == -1
+            continue
+        totals = {s: sum(path(s, t) for t in present) for s in sorted(set(present.tolist()))}
+        assert chosen == min(totals, key=totals.__getitem__)
+
+
+@given(codes)
+def test_without_a_taxonomy_the_centre_is_the_most_frequent_category(case):
+    partition, cells = case
+    cells = cells.astype(np.int64)
+
+    centre = recode.central_category(cells, partition, None)
+    floats = np.where(cells < 0, np.nan, cells)
+    modes = recode.modes(floats, partition)
+
+    assert np.array_equal(np.where(np.isnan(modes), -1, modes), centre)
+
+
+@given(grouped(st.integers(-4, 4)))
+def test_the_medoid_is_a_member_with_least_total_squared_distance(case):
+    partition, cells = case
+    X = np.column_stack([cells, cells**2])
+
+    for group, chosen in enumerate(recode.medoids(X, partition)):
+        inside = np.flatnonzero(partition.labels == group)
+        totals = [((X[inside] - X[i]) ** 2).sum() for i in inside]
+        assert chosen in inside
+        assert np.isclose(((X[inside] - X[chosen]) ** 2).sum(), min(totals))
+
+
+def test_a_published_number_never_comes_from_one_person_alone():
+    cells = np.array([5.0, np.nan, np.nan, 7.0])
+
+    mean = recode.means(cells, Partition(np.array([0, 0, 1, 1])))
+
+    assert np.isnan(mean).all()

@@ -1,0 +1,259 @@
+import hashlib
+import json
+import os
+import stat
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+
+from shoal import io
+from shoal.errors import InputError
+from shoal.io import folders
+from shoal.pipeline import evaluating_files, publishing
+
+POLICY = """
+version = 1
+[columns]
+name = "identifier"
+age = { role = "quasi-identifier", kind = "numeric" }
+region = { role = "quasi-identifier", kind = "nominal" }
+income = { role = "confidential", kind = "numeric" }
+[protect]
+method = "mdav"
+k = 3
+[context]
+approver = "Officer Canary"
+"""
+
+
+@pytest.fixture
+def files(tmp_path, people):
+    people.write_csv(tmp_path / "people.csv")
+    (tmp_path / "policy.toml").write_text(POLICY)
+    return tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "out"
+
+
+def listing(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_two_folders_are_written_and_nothing_else(files, tmp_path):
+    published = publishing.protect(*files)
+
+    assert listing(published.folder) == ["manifest.json", "release.parquet", "report.html"]
+    assert listing(published.internal) == ["figures.json", "report.html"]
+    assert listing(tmp_path) == ["out", "out.internal", "people.csv", "policy.toml"]
+    assert stat.S_IMODE(published.internal.stat().st_mode) == 0o700
+    assert stat.S_IMODE(published.folder.stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "sav", "dta"])
+def test_the_manifest_has_the_digest_of_the_release(files, form):
+    published = publishing.protect(*files, form=form)
+
+    manifest = json.loads((published.folder / "manifest.json").read_text())
+
+    content = (published.folder / f"release.{form}").read_bytes()
+    facts = manifest["files"][f"release.{form}"]
+    assert facts == {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+
+
+def test_what_compares_with_the_original_stays_out_of_the_public_folder(files):
+    published = publishing.protect(*files, form="csv")
+
+    public = "".join(path.read_text() for path in published.folder.iterdir())
+    internal = (published.internal / "report.html").read_text()
+
+    for secret in ("person 1", "Officer Canary", "SSE", "unique_on_quasi_identifiers"):
+        assert secret not in public
+    assert "CONFIDENTIAL" in internal
+    assert "Officer Canary" in internal
+    assert (
+        "CONFIDENTIAL"
+        in json.loads((published.internal / "figures.json").read_text())["confidential"]
+    )
+
+
+def test_an_existing_release_is_replaced_only_by_force(files):
+    published = publishing.protect(*files)
+    first = (published.folder / "manifest.json").read_bytes()
+
+    with pytest.raises(InputError, match="--force"):
+        publishing.protect(*files)
+    assert (published.folder / "manifest.json").read_bytes() == first
+
+    publishing.protect(*files, form="csv", force=True)
+    assert listing(published.folder) == ["manifest.json", "release.csv", "report.html"]
+
+
+def test_force_never_replaces_a_folder_that_is_no_release(files):
+    out = files[2]
+    out.mkdir()
+    (out / "thesis.txt").write_text("years of work")
+
+    with pytest.raises(InputError, match="is not a Shoal release"):
+        publishing.protect(*files, force=True)
+
+    assert listing(out) == ["thesis.txt"]
+
+
+def test_a_plan_that_cannot_be_kept_stops_before_the_data_is_read(files):
+    files[0].unlink()
+    files[1].write_text(POLICY.replace("k = 3", "k = 3\n[require]\nk-anonymity = 4"))
+
+    with pytest.raises(Exception, match="4-anonymity") as stopped:
+        publishing.protect(*files)
+
+    assert stopped.type.__name__ == "ClaimViolationError"
+
+
+def test_a_full_disk_leaves_nothing_behind(files, tmp_path):
+    """The limit on file size stands in for a full disk: writing fails in the middle."""
+    program = (
+        "import resource, signal, sys\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "from shoal.cli.commands import app\n"
+        "from shoal import publish\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "sys.argv[0] = 'shoal'\n"
+        "app()\n"
+    )
+    data, policy, out = map(str, files)
+    done = subprocess.run(
+        [sys.executable, "-c", program, "protect", data, "--policy", policy, "--out", out],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+    )
+
+    assert done.returncode == 2, done.stderr
+    assert "Cannot write" in done.stderr
+    assert "Nothing was written" in done.stderr
+    assert listing(tmp_path) == ["people.csv", "policy.toml"]
+
+
+@pytest.mark.parametrize("wanted", [None, True, False])
+def test_csv_cells_that_a_spreadsheet_would_run_are_guarded_unless_told(files, wanted):
+    data, policy, out = files
+    frame = pl.read_csv(data).with_columns(region=pl.lit("=1+1"))
+    frame.write_csv(data)
+
+    published = publishing.protect(data, policy, out, form="csv", guard_formulas=wanted)
+
+    released = pl.read_csv(published.folder / "release.csv")
+    manifest = json.loads((published.folder / "manifest.json").read_text())
+    assert released["region"].unique().to_list() == ["=1+1" if wanted is False else "'=1+1"]
+    assert manifest["guard_formulas"] is (wanted is not False)
+    assert (io.GUARDED in manifest["notes"]) is (wanted is not False)
+    assert ("= + - @" in (published.folder / "report.html").read_text()) is (wanted is not False)
+    again = io.read(published.folder / "release.csv").frame
+    assert again["region"].unique().to_list() == ["=1+1"]  # so checks and measures see the values
+    officer = json.loads((published.internal / "figures.json").read_text())["again"]["command"]
+    assert ("--no-guard-formulas" in officer) is (wanted is False)
+
+
+def test_the_note_on_formulas_does_not_tell_whether_there_were_any(files):
+    data, policy, out = files
+    plain = publishing.protect(data, policy, out, form="csv")
+    parquet = publishing.protect(data, policy, out.with_name("other"))
+
+    assert io.GUARDED in plain.notes
+    assert io.GUARDED not in parquet.notes
+
+
+def test_homogeneous_groups_are_told_to_the_officer_alone(files):
+    data, policy, out = files
+    pl.read_csv(data).with_columns(income=pl.lit(7)).write_csv(data)
+
+    published = publishing.protect(data, policy, out)
+
+    figures = json.loads((published.internal / "figures.json").read_text())
+    assert figures["homogeneous"]["income"]["rows"] == 12
+    assert "gives its members away" in (published.internal / "report.html").read_text()
+    assert "gives its members away" not in (published.folder / "report.html").read_text()
+
+
+def test_force_spares_a_folder_that_only_looks_like_a_release(files):
+    out = files[2]
+    out.mkdir()
+    (out / "manifest.json").write_text("{}")
+    (out / "thesis.txt").write_text("years of work")
+
+    with pytest.raises(InputError, match="is not a Shoal release"):
+        publishing.protect(*files, force=True)
+
+    assert listing(out) == ["manifest.json", "thesis.txt"]
+
+
+def test_a_release_is_never_written_inside_another(files):
+    published = publishing.protect(*files)
+
+    with pytest.raises(InputError, match="lies inside the release"):
+        publishing.protect(files[0], files[1], published.folder / "sub")
+
+    assert listing(published.folder) == ["manifest.json", "release.parquet", "report.html"]
+
+
+def test_two_runs_do_not_write_one_release(files):
+    with folders.workplace(files[2]), pytest.raises(InputError, match="Another run is writing"):
+        publishing.protect(*files)
+
+    assert not files[2].exists()
+    publishing.protect(*files)
+
+
+def test_no_canary_of_the_original_reaches_the_public_folder(tmp_path):
+    """Values that only few have, in every role, and all that is measured."""
+    rows = 60
+    frame = pl.DataFrame(
+        {
+            "name": [f"canary-name-{i}" for i in range(rows)],
+            "age": [20.123457 + 89 * (0.618034 * i % 1) for i in range(rows)],
+            "region": ["canary-isle" if i == 7 else f"r{i % 3}" for i in range(rows)],
+            "ill": [f"v{i % 4}" for i in range(rows)],
+        }
+    )
+    frame.write_csv(tmp_path / "canary-file.csv")
+    (tmp_path / "policy.toml").write_text(
+        "version = 1\n[columns]\nname = 'identifier'\n"
+        "age = { role = 'quasi-identifier', kind = 'numeric', bounds = [0, 110] }\n"
+        "region = { role = 'quasi-identifier', kind = 'nominal', "
+        "categories = ['r0', 'r1', 'r2', 'canary-isle'], observed = true }\n"
+        "ill = { role = 'confidential', kind = 'nominal' }\n"
+        "[protect]\nmethod = 'mdav'\nk = 5\n[measure]\ngroups = 'ill'\nrules = ['age <= 10']\n"
+        "[context]\npurpose = 'canary-purpose'\n"
+    )
+
+    done = publishing.protect(
+        tmp_path / "canary-file.csv", tmp_path / "policy.toml", tmp_path / "out", form="csv"
+    )
+
+    public = "".join(path.read_text() for path in done.folder.iterdir())
+    figures = json.loads((done.internal / "figures.json").read_text())
+    assert "canary" not in public
+    assert not any(str(age) in public for age in frame["age"])
+    assert "age &lt;= 10" not in public
+    for row in figures["measured"]["figures"]:
+        assert row["sentence"] not in public
+    assert "canary-purpose" in (done.internal / "report.html").read_text()
+    assert "canary-name" not in (done.internal / "report.html").read_text()
+
+
+def test_files_are_measured_as_the_policy_says_they_are_written(tmp_path, people):
+    # A colon is not among the delimiters that are found out.
+    people.write_csv(tmp_path / "people.csv", separator=":")
+    (tmp_path / "policy.toml").write_text(POLICY + '[reading]\ndelimiter = ":"\n')
+    page = tmp_path / "measure.html"
+    files = tmp_path / "people.csv", tmp_path / "people.csv", tmp_path / "policy.toml"
+
+    found = evaluating_files.measure(*files, out=page, only="utility")
+
+    assert found.figures
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    with pytest.raises(InputError, match="exists already"):
+        evaluating_files.measure(*files, out=page, only="utility")
+    with pytest.raises(InputError):
+        evaluating_files.measure(*files, delimiter=";", only="utility")

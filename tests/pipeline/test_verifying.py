@@ -1,0 +1,520 @@
+"""A release is verified by its public folder alone, and every kind of tampering is named."""
+
+import hashlib
+import json
+import random
+import shutil
+import socket
+from copy import deepcopy
+from datetime import date, timedelta
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.methods import test_contract as contract
+from typer.testing import CliRunner
+
+import shoal
+from shoal import policy
+from shoal.cli.commands import app
+from shoal.core import ReleaseForm
+from shoal.errors import InputError
+from shoal.hazmat.fakes import SeededNoise
+from shoal.io.files import FORMATS, write
+from shoal.methods import REGISTRY
+from shoal.pipeline import finishing, public_folder, publishing
+from shoal.pipeline.verifying import PartStatus, verify
+
+N = 30
+
+
+def people():
+    rng = random.Random(1)  # noqa: S311 (invented people)
+
+    def drawn(values):
+        return [rng.choice(values) for _ in range(N)]
+
+    return pl.DataFrame(
+        {
+            "name": [f"p{i}" for i in range(N)],
+            "number": drawn(range(-3, 4)),
+            "rank": drawn("abcd"),
+            "tree": drawn("abcd"),
+            "flat": drawn("abcd"),
+            "day": drawn([date(1970, 1, 1) + timedelta(d) for d in range(10)]),
+            "secret": drawn("abcd"),
+            "batch": drawn([0, 1]),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("desk")
+    people().write_parquet(folder / "people.parquet")
+    (folder / "tree.csv").write_text("\n".join(contract.TAXONOMY))
+    return folder
+
+
+def released(desk, out, name, *, form=None, more=None, **options):
+    protect = {} if form is None else contract.formed(form)
+    stated = contract.policy(name, desk / "tree.csv", **protect) | (more or {})
+    given = {"force": True, "measure": False} | options
+    return publishing.protect(desk / "people.parquet", policy.load(stated), out, **given).folder
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_an_untouched_release_verifies_for_every_method_form_format_and_noise(desk, tmp_path, name):
+    method = REGISTRY[name]
+    cases = [{"form": form} for form in method.forms]
+    cases += [{"form": method.forms[0], "file": file} for file in FORMATS[1:]]
+    cases += [{"form": form, "noise": SeededNoise(1)} for form in method.forms if method.noisy]
+
+    for case in cases:
+        file, noise = case.get("file", "parquet"), case.get("noise")
+        folder = publishing.protect(
+            desk / "people.parquet",
+            policy.load(contract.policy(name, desk / "tree.csv", **contract.formed(case["form"]))),
+            tmp_path / "out",
+            form=file,
+            force=True,
+            measure=False,
+            noise=noise,
+        ).folder
+
+        found = verify(folder)
+
+        assert found.holds, f"{case}: {found}"
+        for part in ("files", "manifest", "claims", "checks", "accounting", "report", "versions"):
+            assert found[part].status is PartStatus.VERIFIED, found
+
+
+def test_there_are_releases_of_boxes_and_of_measurements_among_them():
+    forms = {form for method in REGISTRY.values() for form in method.forms}
+
+    assert ReleaseForm.TREE in forms
+    assert public_folder.EXTRAS == ("measurements.parquet",)
+
+
+REQUIRED = {
+    "require": {
+        "k-anonymity": 2,
+        "l-diversity": {"l": 1, "column": "secret"},
+        "t-closeness": [
+            {"t": 1, "column": "secret", "distance": "variation"},
+            {"t": 1, "column": "secret", "distance": "ordered"},
+        ],
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("output", "file"),  # SPSS and Stata take no column named "secret=a"
+    [*(("intervals", file) for file in FORMATS), ("tree", "parquet"), ("tree", "csv")],
+)
+def test_required_diversity_and_closeness_are_recomputed(desk, tmp_path, file, output):
+    stated = contract.policy("mondrian", desk / "tree.csv", output=output) | REQUIRED
+    if output == "tree":
+        stated["protect"]["count"] = "secret"
+    data, out = desk / "people.parquet", tmp_path / "out"
+
+    publishing.protect(data, policy.load(stated), out, form=file, measure=False)
+
+    found = verify(out)
+    assert found.holds, found
+    assert found["checks"].status is PartStatus.VERIFIED
+    assert len(json.loads((out / "manifest.json").read_text("utf-8"))["checks"]) >= 4
+
+
+def test_categories_that_were_only_observed_need_not_be_published(desk, tmp_path):
+    column = {"role": "confidential", "kind": "ordinal", "categories": list("dcba")}
+    stated = contract.policy("mdav", desk / "tree.csv", changed={"secret": column}) | REQUIRED
+    stated["columns"]["secret"]["observed"] = True
+
+    publishing.protect(
+        desk / "people.parquet", policy.load(stated), tmp_path / "out", measure=False
+    )
+
+    found = verify(tmp_path / "out")
+    assert found.holds, found
+    assert found["checks"].status is PartStatus.OPEN
+    assert "order of categories that is not published" in str(found["checks"])
+
+
+def test_dates_fractions_coding_and_an_audience_of_the_command_line_come_back(desk, tmp_path):
+    changed = {
+        "number": {"role": "quasi-identifier", "kind": "numeric", "bounds": [-3.5, 3.25],
+                   "top": 2.5, "bottom": -2.5, "step": 0.1},
+        "day": {"role": "quasi-identifier", "kind": "date",
+                "bounds": [date(1969, 12, 31), date(1970, 2, 1)], "top": date(1970, 1, 9),
+                "missing_as": date(1970, 1, 5)},
+    }  # fmt: skip
+    stated = contract.policy("laplace", desk / "tree.csv", changed=changed, epsilon=0.3)
+    (tmp_path / "pairs.csv").write_text("a,b\n")
+    stated["columns"]["flat"] |= {"recode": str(tmp_path / "pairs.csv"), "other": "d"}
+
+    data, out = desk / "people.parquet", tmp_path / "out"
+
+    publishing.protect(data, policy.load(stated), out, audience="internal", measure=False)
+
+    found = verify(tmp_path / "out")
+    assert found.holds, found
+
+
+def test_a_release_with_disarmed_formulas_verifies(tmp_path):
+    frame = pl.DataFrame({"word": ["=1", "+2", "-x", "@a", "b", None] * 2, "x": range(12)})
+    frame.write_csv(tmp_path / "d.csv")
+    stated = {
+        "version": 1,
+        "columns": {
+            "word": {"role": "quasi-identifier", "kind": "nominal"},
+            "x": {"role": "confidential", "kind": "numeric"},
+        },
+        "protect": {"method": "mdav", "k": 2},
+    }
+
+    publishing.protect(
+        tmp_path / "d.csv",
+        policy.load(stated),
+        tmp_path / "out",
+        form="csv",
+        guard_formulas=True,
+        measure=False,
+    )
+
+    assert "'=1" in (tmp_path / "out" / "release.csv").read_text()
+    assert verify(tmp_path / "out").holds
+
+
+def test_labels_beside_a_csv_release_are_covered_by_the_manifest(tmp_path):
+    frame = pl.DataFrame({"age": [1, 1, 2, 2], "ill": [1, 2, 1, 2]})
+    write(frame, tmp_path / "d.sav", labels={"columns": {"age": "Age"}, "values": {}})
+    stated = {
+        "version": 1,
+        "columns": {
+            "age": {"role": "quasi-identifier", "kind": "numeric"},
+            "ill": {"role": "confidential", "kind": "numeric"},
+        },
+        "protect": {"method": "mdav", "k": 2},
+    }
+    out = tmp_path / "out"
+
+    publishing.protect(tmp_path / "d.sav", policy.load(stated), out, form="csv", measure=False)
+
+    assert json.loads((out / "labels.json").read_text("utf-8"))["columns"] == {"age": "Age"}
+    assert verify(out).holds
+    (out / "labels.json").write_text("{}")
+    assert "labels.json" in failing(verify(out))["files"]
+
+
+@pytest.fixture(scope="module")
+def grouped(desk, tmp_path_factory):
+    return released(desk, tmp_path_factory.mktemp("grouped") / "out", "mdav", more=REQUIRED)
+
+
+@pytest.fixture(scope="module")
+def noisy(desk, tmp_path_factory):
+    return released(desk, tmp_path_factory.mktemp("noisy") / "out", "laplace")
+
+
+def copied(folder, tmp_path):
+    return shutil.copytree(folder, tmp_path / "copy")
+
+
+def edit(folder, change):
+    """Change the manifest, and its report with it: a careful forger."""
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text("utf-8"))
+    change(manifest)
+    path.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def failing(found):
+    return {part.name: str(part) for part in found.parts if part.status is PartStatus.FAILS}
+
+
+def test_one_changed_byte_of_the_table_is_named(grouped, tmp_path):
+    folder = copied(grouped, tmp_path)
+    table = folder / "release.parquet"
+    content = bytearray(table.read_bytes())
+    content[len(content) // 2] ^= 1
+    table.write_bytes(content)
+
+    found = failing(verify(folder))
+
+    assert "release.parquet: its SHA-256 is not the recorded one." in found["files"]
+
+
+def test_a_table_that_was_exchanged_with_its_digest_is_found_by_rows_and_checks(grouped, tmp_path):
+    folder = copied(grouped, tmp_path)
+    table = folder / "release.parquet"
+    pl.read_parquet(table)[1:].write_parquet(table)
+    content = table.read_bytes()
+    facts = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    edit(folder, lambda manifest: manifest["files"].update({"release.parquet": facts}))
+
+    found = failing(verify(folder))
+
+    assert "files" not in found
+    assert f"rows: {N} recorded, {N - 1} in the table." in found["manifest"]
+    assert "checks.0" in found["checks"]
+
+
+def test_an_extra_and_a_missing_file_and_a_link_are_named(grouped, tmp_path):
+    folder = copied(grouped, tmp_path)
+    (folder / "more").mkdir()
+    (folder / "more" / "note.txt").write_text("x")
+    (folder / "report.html").rename(tmp_path / "report.html")
+    (folder / "report.html").symlink_to(tmp_path / "report.html")
+
+    found = failing(verify(folder))
+
+    assert "more/note.txt: the manifest does not list this file." in found["files"]
+    assert "report.html: the file is missing." in found["files"]
+    assert "report.html: the file is missing." in found["report"]
+
+
+def test_an_edited_report_is_named(grouped, tmp_path):
+    folder = copied(grouped, tmp_path)
+    page = folder / "report.html"
+    page.write_text(page.read_text("utf-8").replace("How not to use it", "How to use it", 1))
+
+    found = failing(verify(folder))
+
+    assert found.keys() == {"files", "report"}
+    assert "report.html: it is not the report of this manifest." in found["report"]
+
+
+def claim(manifest, name):
+    return next(one for one in manifest["claims"] if one["guarantee"]["name"] == name)
+
+
+def stronger(manifest):
+    claim(manifest, "differential-privacy")["guarantee"]["epsilon"] = 0.01
+
+
+def halved(manifest):
+    manifest["spendings"][0]["scale"] /= 2
+
+
+EDITS = [
+    ("grouped", lambda m: m.update(rows=29), "manifest", "rows: 29 recorded, 30 in the table."),
+    ("grouped", lambda m: m["columns"].update(number="Int8"), "manifest", "columns.number"),
+    ("grouped", lambda m: m["columns"].update(new="Int8"), "manifest", "columns.new"),
+    ("grouped", lambda m: m.update(policy_digest="0" * 64), "manifest", "policy_digest"),
+    ("grouped", lambda m: m["policy"]["protect"].update(k=4), "manifest", "policy_digest"),
+    ("grouped", lambda m: m["not_claimed"].pop(), "manifest", "not_claimed"),
+    ("grouped", lambda m: m["notes"].insert(0, "Good."), "manifest", "notes"),
+    ("grouped", lambda m: m["taxonomies"].clear(), "manifest", "taxonomies"),
+    ("grouped", lambda m: m["checks"][0].update(achieved=9), "checks", "achieved: 9 recorded, 5"),
+    ("grouped", lambda m: m["checks"][0]["witness"].update(rows=[1]), "checks", "witness.rows"),
+    ("grouped", lambda m: m["checks"].pop(), "checks", "4 recorded, 5 derived"),
+    ("grouped", lambda m: m["claims"][0]["guarantee"].update(k=9), "claims", "guarantee.k: 9"),
+    ("grouped", lambda m: m["claims"][0].update(assumes=[]), "claims", "claims.0.assumes"),
+    ("grouped", lambda m: m["claims"].clear(), "claims", "claims: 0 recorded, 1 derived"),
+    ("noisy", lambda m: m["claims"][0].update(status="refuted"), "claims", 'status: "refuted"'),
+    ("noisy", stronger, "claims", "epsilon: 0.01 recorded, 1 derived."),
+    ("noisy", stronger, "accounting", "derives epsilon 1; the claim says 1/100"),
+    ("noisy", halved, "accounting", "spendings.0: A spending states less epsilon"),
+    ("noisy", lambda m: m["spendings"][0].update(sensitivity=1), "report", "not the report"),
+    ("grouped", lambda m: m.update(audience="open"), "report", "not the report"),
+    ("noisy", lambda m: m["spendings"].pop(), "accounting", "The ledger derives epsilon"),
+    ("noisy", lambda m: m["spendings"][0].update(epsilon=1), "accounting", "derives epsilon"),
+    ("noisy", lambda m: m["spendings"][0].update(mechanism="x"), "accounting", "no proof"),
+    ("noisy", lambda m: m.update(shoal_version="9"), "versions", "different versions of Shoal"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("which", "change", "part", "words"), EDITS)
+def test_an_edited_field_of_the_manifest_is_named(
+    which, change, part, words, grouped, noisy, tmp_path
+):
+    folder = copied({"grouped": grouped, "noisy": noisy}[which], tmp_path)
+    edit(folder, change)
+
+    found = failing(verify(folder))
+
+    assert words in found[part]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m["spendings"][0].update(scale=m["spendings"][0]["scale"] * 2),
+        lambda m: m["spendings"][0].update(draws=0),
+        lambda m: m["draws"].clear(),
+        lambda m: m["draws"][0].update(count=1),
+        lambda m: m["draws"][0].update(mechanism="permute-and-flip"),
+    ],
+)
+def test_draws_of_the_noise_are_compared_with_the_spendings(noisy, tmp_path, change):
+    folder = copied(noisy, tmp_path)
+    edit(folder, change)
+
+    found = failing(verify(folder))
+
+    assert "The ledger accounts for" in found["accounting"]
+    assert "at scale" in found["accounting"]
+
+
+def test_a_manifest_without_its_draws_is_refused(noisy, tmp_path):
+    folder = copied(noisy, tmp_path)
+    edit(folder, lambda m: m.pop("draws"))
+
+    with pytest.raises(InputError, match="'draws': expected this field, found none"):
+        verify(folder)
+
+
+def test_a_release_of_other_versions_is_reported_and_not_failed(grouped, tmp_path):
+    folder = copied(grouped, tmp_path)
+    edit(folder, lambda m: m["versions"].update(shoal="0.0.9", polars="1") or m.update(
+        shoal_version="0.0.9"))  # fmt: skip
+
+    found = verify(folder)
+
+    assert found.holds
+    assert found["report"].status is PartStatus.OPEN
+    assert "shoal 0.0.9, here" in str(found["versions"])
+
+
+def test_the_table_is_not_read_through_a_name_that_leads_out_of_the_folder(grouped, tmp_path):
+    folder = copied(grouped, tmp_path)
+    shutil.copy(folder / "release.parquet", tmp_path / "release.parquet")
+    edit(
+        folder,
+        lambda m: m["files"].update({"../release.parquet": m["files"].pop("release.parquet")}),
+    )
+
+    found = failing(verify(folder))
+
+    assert "../release.parquet: the file is missing." in found["files"]
+    assert "release.parquet: the manifest does not list this file." in found["files"]
+
+
+SMALL = {
+    "version": 1,
+    "columns": {"x": {"role": "quasi-identifier", "kind": "numeric"}},
+    "protect": {"method": "mdav", "k": 2},
+}
+NESTED = b'{"shoal_version":' * 100_000
+BROKEN = [
+    b"", b"[]", b"null", b"{}", b'{"shoal_version": "1"}', b"\xff\xfe", NESTED, b"[" * 5000,
+    b'{"a":' * 500 + b"1" + b"}" * 500, b'{"rows": 1, "rows": 2}', b'{"rows": NaN}',
+    b'{"rows": 1e999}', b'{"a": "\\ud800"}', b'{"rows": ' + b"9" * 5000 + b"}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", BROKEN)
+def test_a_damaged_or_nested_manifest_is_exit_2_with_a_sentence(grouped, tmp_path, content):
+    folder = copied(grouped, tmp_path)
+    (folder / "manifest.json").write_bytes(content)
+
+    done = CliRunner().invoke(app, ["verify", str(folder)])
+
+    assert done.exit_code == 2
+    assert "is not a Shoal release" in done.output
+    assert len(done.output) < 400
+
+
+@pytest.mark.parametrize("content", BROKEN)
+def test_force_and_comparison_refuse_a_damaged_or_nested_file(desk, grouped, tmp_path, content):
+    folder = copied(grouped, tmp_path)
+    (folder / "manifest.json").write_bytes(content)
+    (tmp_path / "comparison.json").write_bytes(content)
+
+    with pytest.raises(InputError, match="is not a Shoal release"):
+        finishing.report(folder, desk / "people.parquet", policy.load(SMALL))
+    for options in ({"out": folder}, {"comparison": tmp_path / "comparison.json"}):
+        given = {"out": tmp_path / "new"} | options
+        if content == b'{"shoal_version": "1"}' and "comparison" not in given:
+            continue  # as far as names go, that is one of ours
+        with pytest.raises(InputError):
+            released(desk, given.pop("out"), "mdav", **given)
+
+
+def test_what_is_no_folder_of_a_release_is_refused(tmp_path):
+    for path in (tmp_path, tmp_path / "none", tmp_path / "file"):
+        (tmp_path / "file").touch()
+        with pytest.raises(InputError, match="is not a Shoal release"):
+            verify(path)
+
+
+def places(value, path=()):
+    yield path
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(inner, dict | list):
+            yield from places(inner, (*path, key))
+        else:
+            yield (*path, key)
+
+
+def at(value, path):
+    for key in path:
+        value = value[key]
+    return value
+
+
+words = st.text(max_size=5) | st.sampled_from(["proved", "1/0", "../x", "Int64", "date"])
+numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+odd = st.recursive(
+    st.none() | st.booleans() | numbers | words,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(words, inner, max_size=2),
+    max_leaves=3,
+)
+
+
+@settings(max_examples=60)
+@given(data=st.data(), value=odd)
+def test_no_change_of_the_manifest_is_an_error_of_ours_or_goes_unnoticed(noisy, data, value):
+    """Any value anywhere is refused, or named, or the same as before."""
+    path = noisy / "manifest.json"
+    before = path.read_bytes()
+    manifest = json.loads(before)
+    where = data.draw(st.sampled_from(sorted((one for one in places(manifest) if one), key=str)))
+    changed = deepcopy(manifest)
+    at(changed, where[:-1])[where[-1]] = value
+    try:
+        path.write_text(json.dumps(changed), encoding="utf-8")
+        found = verify(noisy)
+        assert changed == manifest or not found.holds, where
+    except InputError as error:
+        assert "is not a Shoal release" in str(error)  # noqa: PT017 (either is right)
+    finally:
+        path.write_bytes(before)
+
+
+def run(*words):
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    return done.exit_code, done.output
+
+
+def test_the_command_prints_a_line_for_each_part_or_json(grouped):
+    code, told = run("verify", grouped)
+    found = json.loads(run("verify", grouped, "--json")[1])
+
+    assert code == 0
+    assert len(told.splitlines()) == 9
+    assert found["holds"] is True
+    assert [part["name"] for part in found["parts"]] == [
+        "files", "manifest", "claims", "checks", "accounting", "report", "versions", "signature",
+    ]  # fmt: skip
+
+
+def test_the_library_has_the_same_door_and_touches_no_network(grouped, monkeypatch):
+    def refuse(*_arguments, **_options):
+        raise AssertionError("a request to a network")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+
+    assert shoal.verify(grouped).holds
+    with pytest.raises(InputError):
+        shoal.verify(grouped / "none")
+
+
+def test_the_schema_of_a_manifest_is_printed_and_knows_every_field(noisy):
+    schema = json.loads(run("schema", "--manifest")[1])
+    manifest = json.loads((noisy / "manifest.json").read_text("utf-8"))
+
+    assert manifest.keys() <= schema["properties"].keys()
+    assert set(schema["required"]) <= manifest.keys()

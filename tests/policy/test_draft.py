@@ -1,0 +1,285 @@
+"""Drafted policies: they load, they run, and they copy no identifier."""
+
+import csv
+import json
+import re
+import tomllib
+from datetime import date, datetime, time, timedelta
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from shoal import policy, sample
+from shoal.cli.commands import app
+from shoal.core import Kind, Role
+from shoal.errors import InputError
+from shoal.io.files import Raw
+from shoal.policy import draft
+
+ROWS = 30
+
+
+def drafted(frame):
+    text = draft.draft(Raw(frame), source="people.csv")
+    return text, policy.loads(text).schema
+
+
+def people():
+    return pl.DataFrame(
+        {
+            "Full Name": [f"Wilhelmina {i}" for i in range(ROWS)],
+            "person_nr": range(1000, 1000 + ROWS),
+            "who": [f"Atlantis {i}" for i in range(ROWS)],
+            "age": [20 + i % 7 for i in range(ROWS)],
+            "sex": ["male", "female"] * 15,
+            "income": [None, *range(1, ROWS)],
+            "born": [date(1990, 1, 1 + i) for i in range(ROWS)],
+            "design_weight": [1.5] * ROWS,
+            "fnlwgt": [2.5] * ROWS,
+            "shoe": ["small", "large", None] * 10,
+        }
+    )
+
+
+def init_and_protect(tmp_path, data, *options):
+    """Type the two commands, and give the drafted policy and the released table."""
+    rules, out = tmp_path / "policy.toml", tmp_path / "release"
+    made = CliRunner().invoke(app, ["init", str(data), "--out", str(rules), *options])
+    assert made.exit_code == 0, made.output
+    done = CliRunner().invoke(
+        app, ["protect", str(data), "--policy", str(rules), "--out", str(out), *options]
+    )
+    assert done.exit_code == 0, done.output
+    return rules.read_text(encoding="utf-8"), pl.read_parquet(out / "release.parquet")
+
+
+# Guesses
+
+
+def test_roles_and_kinds_are_guessed_from_names_and_values():
+    _, schema = drafted(people())
+
+    guessed = {column.name: (column.role, column.kind) for column in schema.columns}
+    assert guessed == {
+        "Full Name": (Role.IDENTIFIER, None),
+        "person_nr": (Role.IDENTIFIER, None),
+        "who": (Role.IDENTIFIER, None),
+        "age": (Role.QUASI_IDENTIFIER, Kind.NUMERIC),
+        "sex": (Role.QUASI_IDENTIFIER, Kind.NOMINAL),
+        "income": (Role.CONFIDENTIAL, Kind.NUMERIC),
+        "born": (Role.QUASI_IDENTIFIER, Kind.DATE),
+        "design_weight": (Role.OTHER, Kind.NUMERIC),
+        "fnlwgt": (Role.OTHER, Kind.NUMERIC),
+        "shoe": (Role.QUASI_IDENTIFIER, Kind.NOMINAL),
+    }
+
+
+def test_one_column_at_most_is_flagged_as_the_weight():
+    _, schema = drafted(people())
+
+    assert schema.flagged("weight") == "design_weight"
+    assert not schema["fnlwgt"].weight
+
+
+def test_counts_and_reasons_stand_in_comments():
+    text, _ = drafted(people())
+
+    assert text.startswith("# Drafted by `shoal init` from people.csv: 30 rows.")
+    assert "# income: 1 missing, 29 distinct; its name reads confidential." in text
+    assert "# who: 0 missing, 30 distinct; nearly every value occurs once." in text
+
+
+def test_bounds_are_left_to_the_steward_and_categories_are_marked_as_observed():
+    text, schema = drafted(people())
+
+    assert all(column.bounds is None for column in schema.columns)
+    assert text.count("State its public limits: bounds = [low, high]") == 5
+    assert schema["sex"].categories == ("female", "male")
+    assert schema["sex"].observed
+    assert schema["shoe"].categories == ("large", "small")
+
+
+def test_no_cell_of_an_identifier_is_copied():
+    text, _ = drafted(people())
+
+    assert "Wilhelmina" not in text
+    assert "Atlantis" not in text
+    assert "1007" not in text
+
+
+def test_no_cell_of_a_small_table_of_names_is_copied():
+    text, _ = drafted(people()[:10])
+
+    assert "Atlantis" not in text
+
+
+def test_many_categories_are_not_copied():
+    codes = [f"code {i % 60}" for i in range(600)]
+
+    text, schema = drafted(pl.DataFrame({"job": codes}))
+
+    assert schema["job"].categories is None
+    assert "code 1" not in text
+    assert "name a taxonomy or the categories" in text
+
+
+def test_text_is_looked_into():
+    frame = pl.DataFrame(
+        {
+            "a": ["1", "2.5"] * 15,
+            "b": ["1,5", "2"] * 15,
+            "c": ["2020-01-31", "1999-12-01"] * 15,
+            "d": ["1", "x"] * 15,
+            "e": pl.Series([None] * ROWS, dtype=pl.String),
+        }
+    )
+
+    _, schema = drafted(frame)
+
+    assert [column.kind for column in schema.columns] == [
+        Kind.NUMERIC, Kind.NUMERIC, Kind.DATE, Kind.NOMINAL, Kind.NOMINAL,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "role", "kind"),
+    [
+        (True, pl.Boolean, Role.QUASI_IDENTIFIER, Kind.NOMINAL),
+        ("a", pl.Categorical, Role.QUASI_IDENTIFIER, Kind.NOMINAL),
+        ("a", pl.Enum(["a", "b"]), Role.QUASI_IDENTIFIER, Kind.NOMINAL),
+        (1, pl.Int128, Role.QUASI_IDENTIFIER, Kind.NUMERIC),
+        (None, pl.Null, Role.QUASI_IDENTIFIER, Kind.NOMINAL),
+        (time(1), pl.Time, Role.QUASI_IDENTIFIER, Kind.NOMINAL),
+        (datetime(2020, 1, 1), pl.Datetime("us"), Role.QUASI_IDENTIFIER, Kind.DATE),  # noqa: DTZ001
+        (timedelta(1), pl.Duration, Role.IDENTIFIER, None),
+        ([1], pl.List(pl.Int64), Role.IDENTIFIER, None),
+        ({"a": 1}, pl.Struct({"a": pl.Int64}), Role.IDENTIFIER, None),
+        (b"a", pl.Binary, Role.IDENTIFIER, None),
+    ],
+)
+def test_columns_of_every_type_get_a_line(value, dtype, role, kind):
+    _, schema = drafted(pl.DataFrame({"x": pl.Series([value] * 3, dtype=dtype)}))
+
+    assert (schema["x"].role, schema["x"].kind) == (role, kind)
+
+
+def test_a_table_without_rows_is_refused():
+    with pytest.raises(InputError, match="has a header but no rows"):
+        drafted(people().clear())
+
+
+# Names
+
+
+HOSTILE = [
+    'a "quoted" word', "back\\slash", "new\nline", "tab\t", "[table]", "a.b.c", "# comment",
+    "key = 1", "'single'", '"""', "naïve 日本 \U0001f41f", "\x7f\x01", " ", "{x}", "null\0null",
+]  # fmt: skip
+
+
+def test_hostile_names_survive():
+    _, schema = drafted(pl.DataFrame({name: ["u", "v"] * 5 for name in HOSTILE}))
+
+    assert list(schema.names) == HOSTILE
+
+
+@given(
+    st.lists(st.text(st.characters(codec="utf-8")), min_size=1, max_size=4, unique=True), st.text()
+)
+@settings(max_examples=60)
+def test_any_names_any_cells_and_any_file_name_make_a_policy(names, source):
+    text = draft.draft(Raw(pl.DataFrame({name: [name, "x"] for name in names})), source=source)
+
+    assert list(tomllib.loads(text)["columns"]) == names
+
+
+def test_hostile_names_run_from_file_to_release(tmp_path):
+    data = tmp_path / "hostile.csv"
+    names = [name for name in HOSTILE if "\0" not in name]
+    with data.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows([names, *[["u"] * len(names)] * 6])
+
+    _, released = init_and_protect(tmp_path, data)
+
+    assert released.columns == names
+
+
+# Runs
+
+
+def test_a_draft_runs_as_it_is(tmp_path):
+    people().write_csv(tmp_path / "people.csv")
+
+    text, released = init_and_protect(tmp_path, tmp_path / "people.csv")
+
+    assert "Wilhelmina" not in text
+    assert released.columns == people().columns[3:]
+    manifest = json.loads((tmp_path / "release" / "manifest.json").read_text(encoding="utf-8"))
+    assert "small" not in json.dumps(manifest["policy"])
+
+
+def test_a_draft_of_the_sample_runs_as_it_is(tmp_path):
+    sample.load()[:500].write_parquet(tmp_path / "people.parquet")
+
+    text, released = init_and_protect(tmp_path, tmp_path / "people.parquet")
+
+    names = sample.load()["name"][:500].to_list()
+    assert not [name for name in names if re.search(rf"\b{re.escape(name)}\b", text)]
+    assert released.height == 500
+    assert not {"name", "person", "household"}.intersection(released.columns)
+
+
+def test_a_draft_of_a_file_with_decimal_commas_runs(tmp_path):
+    data = tmp_path / "people.csv"
+    rows = "".join(f"{20 + i},5;{i}00,25;n\xf6rth\n" for i in range(12))
+    data.write_bytes(("age;income;region\n" + rows).encode("cp1252"))
+
+    text, released = init_and_protect(tmp_path, data)
+
+    assert "nörth" in text
+    assert released.schema == {"age": pl.Float64, "income": pl.Float64, "region": pl.String}
+    assert sorted(released["income"])[1] == 100.25
+
+
+def test_a_stated_delimiter_and_encoding_are_used(tmp_path):
+    data = tmp_path / "people.csv"
+    data.write_bytes(("age:region\n" + "30:Łódź\n40:Lyon\n" * 5).encode("iso8859-2"))
+
+    text, released = init_and_protect(tmp_path, data, "--delimiter", ":", "--encoding", "latin2")
+
+    assert 'categories = ["Lyon", "Łódź"]' in text
+    assert released.columns == ["age", "region"]
+
+
+@pytest.mark.data
+def test_a_draft_of_the_adult_table_runs(tmp_path, reference):
+    reference("adult")[:1000].write_csv(tmp_path / "adult.csv")
+
+    text, released = init_and_protect(tmp_path, tmp_path / "adult.csv")
+
+    schema = policy.loads(text).schema
+    assert schema["income"].role is Role.CONFIDENTIAL
+    assert schema["fnlwgt"].weight
+    assert schema["education-num"].kind is Kind.NUMERIC
+    assert released.height == 1000
+    assert released.width == 15
+
+
+def test_a_draft_says_that_whose_rows_they_are_is_not_known():
+    text, schema = drafted(people())
+
+    assert "# one_row_per_person = true" in text.splitlines()
+    assert not schema.one_row_per_person
+    assert schema.persons is None
+
+
+def test_categories_that_look_the_same_are_drafted_once_and_stay_observed():
+    frame = pl.DataFrame({"town": ["e\u0301"] * 10 + ["\u00e9"] * 10 + ["a "] * 10})
+
+    _, schema = drafted(frame)
+
+    assert schema["town"].categories == ("a ", "\u00e9")
+    assert schema["town"].observed

@@ -1,0 +1,143 @@
+"""The policy as text and as fields."""
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal import policy, sample
+from shoal.errors import InputError
+from shoal.studio import policy_document
+
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+numbers = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**9), max_value=10**9)
+leaves = st.one_of(
+    texts,
+    st.booleans(),
+    st.integers(-(2**62), 2**62),
+    numbers,
+    st.dates(min_value=date(1000, 1, 1)),
+)
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=8,
+)
+sections = st.dictionaries(names, values, max_size=4)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"version": st.just(1)}, optional=dict.fromkeys(policy_document.SECTIONS, sections)
+    )
+)
+def test_what_is_written_reads_back_as_the_same_values(content):
+    assert policy_document.parsed(policy_document.written(content)) == content
+
+
+@given(st.dictionaries(names, st.just("identifier"), min_size=1, max_size=5))
+def test_any_column_name_survives_the_way_from_text_to_fields_and_back(columns):
+    content = {"version": 1, "columns": columns}
+    again = policy_document.with_fields(policy_document.written(content), {"columns": columns})
+
+    assert policy_document.parsed(again)["columns"] == columns
+
+
+def test_the_sample_policy_means_the_same_after_a_change_of_fields_and_back():
+    text = (sample.folder() / "people.toml").read_text("utf-8")
+    before = policy_document.judged(text, folder=sample.folder())
+    changed = policy_document.with_fields(text, {"protect": {"method": "mdav", "k": 7}})
+    back = policy_document.with_fields(changed, {"protect": {"method": "mdav", "k": 5}})
+
+    assert policy_document.judged(changed, folder=sample.folder()).digest != before.digest
+    assert policy_document.judged(back, folder=sample.folder()).digest == before.digest
+
+
+def test_json_values_become_exact_numbers_and_days():
+    text = policy_document.written({"version": 1, "columns": {}})
+    changed = policy_document.with_fields(
+        text,
+        {
+            "columns": {
+                "income": {"role": "confidential", "kind": "numeric", "bounds": [0, 0.1]},
+                "born": {"role": "other", "kind": "date", "bounds": ["1900-01-01", "2020-12-31"]},
+            }
+        },
+    )
+    columns = policy_document.parsed(changed)["columns"]
+
+    assert columns["income"]["bounds"] == [0, Decimal("0.1")]
+    assert columns["born"]["bounds"] == [date(1900, 1, 1), date(2020, 12, 31)]
+    assert policy.loads(changed + '\n[protect]\nmethod = "mdav"\nk = 2\n').schema["born"].bounds
+
+
+def test_a_field_that_is_none_goes_and_a_section_too():
+    text = (
+        '[columns]\na = { role = "other", kind = "numeric", bounds = [0, 1] }\n'
+        "[require]\nk-anonymity = 3\n"
+    )
+    changed = policy_document.with_fields(
+        text,
+        {"columns": {"a": {"role": "other", "kind": "numeric", "bounds": None}}, "require": None},
+    )
+
+    assert policy_document.parsed(changed) == {
+        "version": 1, "columns": {"a": {"role": "other", "kind": "numeric"}}
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['taxonomy = "/etc/passwd"', 'taxonomy = "../region.csv"', 'recode = "a/b.csv"', "taxonomy = 3",
+     'taxonomy = ".."', 'taxonomy = ""'],
+)  # fmt: skip
+def test_a_policy_may_name_files_of_its_workspace_alone(tmp_path, line):
+    text = f"""
+[columns]
+a = {{ role = "quasi-identifier", kind = "nominal", {line} }}
+[protect]
+method = "mdav"
+k = 2
+"""
+    with pytest.raises(InputError, match="plain name of a file"):
+        policy_document.judged(text, folder=tmp_path)
+
+
+def test_queries_may_not_name_a_file_elsewhere(tmp_path):
+    text = (
+        '[columns]\na = "other"\n[protect]\nmethod = "mdav"\n[measure]\nqueries = "/etc/passwd"\n'
+    )
+
+    with pytest.raises(InputError, match="plain name of a file"):
+        policy_document.judged(text, folder=tmp_path)
+
+
+def test_text_that_is_no_toml_is_refused_in_a_sentence():
+    with pytest.raises(InputError, match="not valid TOML"):
+        policy_document.parsed("a = = b")
+    with pytest.raises(InputError, match="not valid TOML"):
+        policy_document.parsed("a = " + "[" * 5000)
+
+
+def test_observed_categories_are_taken_out_and_stated_ones_stay():
+    text = (
+        '[columns]\na = { role = "other", kind = "nominal", categories = ["x"], observed = true }\n'
+        'b = { role = "other", kind = "nominal", categories = ["y"] }\n'
+    )
+    columns = policy_document.parsed(policy_document.without_observed(text))["columns"]
+
+    assert "categories" not in columns["a"]
+    assert columns["b"]["categories"] == ["y"]
+
+
+def test_a_section_that_is_none_goes_be_it_the_columns(tmp_path):
+    text = 'version = 1\n[columns]\na = "other"\n[protect]\nmethod = "mdav"\nk = 5\n'
+
+    changed = policy_document.with_fields(text, {"columns": None})
+
+    assert "columns" not in policy_document.parsed(changed)
+    with pytest.raises(InputError, match="expected a value for 'columns'"):
+        policy_document.judged(changed, folder=tmp_path)

@@ -1,0 +1,465 @@
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoal.core import Kind, Neighbours
+from shoal.errors import InputError, InternalError
+from shoal.hazmat import accounting
+from shoal.hazmat.fakes import RecordingNoise, SeededNoise
+from shoal.mechanism.noisy_answers import table_counts
+from shoal.synthesis.domain import Attribute, Sort
+from shoal.synthesis.maxent import generate as module
+from shoal.synthesis.maxent.fit import Target, fit
+from shoal.synthesis.maxent.generate import GROWN, Plan, Tables, maxent, pairs_of, plan
+from shoal.synthesis.maxent.pair_covers import Cover, cover
+
+MIXED = (
+    Attribute("number", Kind.NUMERIC, 1000),
+    Attribute("grade", Kind.ORDINAL, 7),
+    Attribute("town", Kind.NOMINAL, 12),
+    Attribute("year", Kind.ORDINAL, 300),
+)
+CATEGORIES = (*MIXED[1:3], Attribute("sex", Kind.NOMINAL, 2))
+WIDE = (MIXED[2], Attribute("month", Kind.ORDINAL, 12), Attribute("job", Kind.NOMINAL, 12))
+BLOCKS = (*WIDE, CATEGORIES[2])
+
+
+def records(seed, n, attributes):
+    rng = np.random.default_rng(seed)
+    hidden = rng.random(n)
+    return [
+        np.clip((hidden + rng.normal(0, 0.2, n)) * a.size, 0, a.size - 1).astype(np.int64)
+        for a in attributes
+    ]
+
+
+def run(seed, n, attributes, epsilon, noise=None):
+    noise = noise or SeededNoise(seed)
+    rng = np.random.default_rng(seed)
+    codes = records(seed, n, attributes)
+    return maxent(codes, attributes, epsilon=Fraction(epsilon), noise=noise, rng=rng), noise
+
+
+@settings(max_examples=30)
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 400),
+    st.sampled_from(["0.01", "1", "20"]),
+    st.sampled_from([MIXED, CATEGORIES, MIXED[:2], (MIXED[0], MIXED[3], MIXED[0])]),
+)
+def test_rows_lie_in_their_domains_and_the_ledger_adds_up(seed, n, epsilon, attributes):
+    drawn, noise = run(seed, n, attributes, epsilon)
+
+    for row, attribute in zip(drawn.rows, attributes, strict=True):
+        assert row.shape == (n,)
+        assert row.dtype == np.int64
+        assert row.min() >= 0
+        assert row.max() < attribute.size
+    accounting.verify(
+        drawn.spendings, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "attributes", "tables"),
+    [
+        (300, "0.1", CATEGORIES, Tables.FULL),
+        (10_000, "1", BLOCKS, Tables.BLOCKS),
+        (20_000, "1", WIDE, Tables.PAIRS),
+        (90_000, "1", (*WIDE, *WIDE), Tables.PAIRS),
+        (6000, "10", CATEGORIES, Tables.TRIPLES),
+        (6000, "10", MIXED, Tables.TRIPLES),
+    ],
+)
+def test_every_plan_draws_rows_and_accounts_for_every_draw(n, epsilon, attributes, tables):
+    drawn, noise = run(0, n, attributes, epsilon)
+
+    assert drawn.facts["tables"] == tables.value
+    assert len(drawn.rows[0]) == n
+    asked = "groups lose" in drawn.facts
+    threes = len(drawn.facts.get("tables of three columns", ()))
+    assert threes == plan(attributes, n=n, epsilon=Fraction(epsilon)).threes
+    tables = drawn.facts["number of tables"] + threes
+    assert len(drawn.measurements) == len(attributes) + asked + tables
+    accounting.verify(
+        drawn.spendings, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+    )
+
+
+def test_what_groups_lose_is_asked_where_it_is_cheap_and_may_matter():
+    def asked(m, n, epsilon, size=15):
+        columns = tuple(Attribute(str(j), Kind.ORDINAL, size) for j in range(m))
+        return plan(columns, n=n, epsilon=Fraction(epsilon)).question
+
+    assert asked(5, 6000, "1") == Fraction(60, 6000)
+    assert asked(5, 30162, "0.1") == Fraction(600, 30162)
+    assert asked(3, 500, "1") == 0  # more than a tenth of epsilon
+    assert asked(8, 10_000, "0.1") == 0  # r below 50
+    assert asked(2, 6000, "1") == 0
+    assert asked(5, 6000, "1", size=2) == 0  # no code shares its group
+    assert asked(4, 30162, "10") == 0  # triples
+    assert plan((MIXED[0],) * 3, n=6000, epsilon=Fraction(1)).question == Fraction(1, 100)
+
+
+def test_pairs_say_how_far_they_are_believed_where_little_is_there_for_each():
+    def learns(m, n, epsilon):
+        columns = tuple(Attribute(str(j), Kind.ORDINAL, 15) for j in range(m))
+        return plan(columns, n=n, epsilon=Fraction(epsilon)).learns
+
+    assert learns(8, 5000, "0.1")  # r = 18
+    assert not learns(8, 30162, "0.1")  # r = 108, and all cells can be held
+    assert learns(12, 30162, "1")  # r = 457, and they cannot
+    assert not learns(12, 60000, "1")  # r = 909
+
+
+def test_unrelated_columns_stay_so_where_hardly_anything_is_there_for_each_pair():
+    rng = np.random.default_rng(3)
+    attributes = tuple(Attribute(str(j), Kind.NOMINAL, 16) for j in range(8))
+    skewed = 0.6 ** np.arange(16)
+    columns = [rng.choice(16, 8000, p=skewed / skewed.sum()) for _ in attributes]
+    chosen = plan(attributes, n=8000, epsilon=Fraction(1, 10))
+    assert chosen.learns
+
+    def dependence(rows):
+        tables = [table_counts(pair, [16, 16]) / 8000 for pair in combinations(rows, 2)]
+        return np.mean([np.abs(t - np.outer(t.sum(1), t.sum(0))).sum() / 2 for t in tables])
+
+    def shown(tables, seed):
+        drawn = maxent(columns, attributes, epsilon=Fraction(1, 10), noise=SeededNoise(seed),
+                       rng=np.random.default_rng(seed), tables=tables)  # fmt: skip
+        assert ("tau of pairs" in drawn.facts) is tables.learns
+        return dependence(drawn.rows)
+
+    learnt, public = (
+        np.mean([shown(replace(chosen, learns=learns), seed) for seed in range(4)])
+        for learns in (True, False)
+    )
+
+    # Rows drawn at random show some by chance.
+    chance = dependence(columns)
+    assert learnt - chance < 0.5 * (public - chance)
+
+
+def tied(seed, n, m=5, size=16):
+    """Columns that follow from the first, all but a tenth of their cells."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, size, n)
+    columns = [first]
+    for _ in range(m - 1):
+        follows = rng.permutation(size)[first]
+        columns.append(np.where(rng.random(n) < 0.1, rng.integers(0, size, n), follows))
+    return columns, tuple(Attribute(str(j), Kind.NOMINAL, size) for j in range(m))
+
+
+def pair_distance(columns, rows, size=16):
+    pairs = [
+        np.abs(table_counts([columns[a], columns[b]], [size] * 2)
+               - table_counts([rows[a], rows[b]], [size] * 2)).sum() / 2 / len(rows[0])
+        for a, b in combinations(range(len(columns)), 2)
+    ]  # fmt: skip
+    return np.mean(pairs)
+
+
+def test_columns_that_nearly_determine_each_other_get_a_tree_which_is_nearer():
+    columns, attributes = tied(4, 4000)
+    price = Fraction(1)
+    chosen = plan(attributes, n=4000, epsilon=price)
+
+    def drawn(tables, noise):
+        return maxent(columns, attributes, epsilon=price, noise=noise, tables=tables,
+                      rng=np.random.default_rng(0))  # fmt: skip
+
+    noise = SeededNoise(5)
+    tree = drawn(chosen, noise)
+    tables = drawn(replace(chosen, question=Fraction(0)), SeededNoise(5))
+
+    assert tree.facts["tables"] == GROWN
+    assert tree.facts["groups lose"] > 0.25
+    assert tables.facts["tables"] == "blocks"
+    assert pair_distance(columns, tree.rows) < 0.8 * pair_distance(columns, tables.rows)
+    accounting.verify(tree.spendings, price, neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn)
+
+
+def test_independent_columns_get_tables():
+    rng = np.random.default_rng(0)
+    _, attributes = tied(0, 10)
+    columns = [rng.integers(0, 16, 4000) for _ in attributes]
+
+    drawn = maxent(columns, attributes, epsilon=Fraction(1), noise=SeededNoise(1), rng=rng)
+
+    assert drawn.facts["groups lose"] < 0.25
+    assert drawn.facts["tables"] == "blocks"
+
+
+def test_tables_of_three_columns_are_paid_for_where_much_is_there():
+    def threes(m, n, epsilon, size=15):
+        columns = tuple(Attribute(str(j), Kind.ORDINAL, size) for j in range(m))
+        chosen = plan(columns, n=n, epsilon=Fraction(epsilon))
+        assert (chosen.further > 0) == (chosen.threes > 0)
+        if chosen.threes:
+            assert chosen.further == (1 - chosen.singles) / 10
+        return chosen.threes
+
+    assert threes(8, 12_000, "10") == 4
+    assert threes(8, 30_162, "10") == 8  # no more than columns
+    assert threes(8, 10_000, "10") == 3
+    assert threes(8, 30_162, "1") == 0  # room for one
+    assert threes(14, 86_000, "1") == 0  # r = 945
+    assert threes(15, 110_000, "1") == 3  # r = 1,048
+    assert threes(4, 59_000, "1") == 0
+    assert threes(6, 90_000, "1") == 3
+    assert threes(2, 10**6, "10") == 0
+    assert threes(4, 30_162, "10") == 0  # all of them are counted
+    assert threes(8, 10**6, "10", size=2) == 0  # one table of all columns
+    assert threes(17, 10**7, "10") == 0  # too many to look at
+
+
+def test_rows_follow_the_first_fit_where_the_second_does_not_settle(monkeypatch):
+    def stubborn(*args, start=None, **terms):
+        return start or fit(*args, **terms)
+
+    columns = tuple(Attribute(name, Kind.ORDINAL, 9) for name in "abcdef")
+    chosen = plan(columns, n=9000, epsilon=Fraction(10))
+    alone = replace(chosen, threes=0, further=Fraction(0))
+    codes = records(3, 9000, columns)
+    monkeypatch.setattr(module, "fit", stubborn)
+
+    noise = RecordingNoise()
+    drawn, without = (
+        maxent(codes, columns, epsilon=Fraction(10), noise=noise, rng=np.random.default_rng(0),
+               tables=tables) for tables in (chosen, alone)
+    )  # fmt: skip
+
+    assert chosen.threes == 3
+    assert "did not settle" in drawn.facts["fit of three columns"]
+    assert "fit of three columns" not in without.facts
+    for a, b in combinations(range(6), 2):
+        one, other = (table_counts([d.rows[a], d.rows[b]], [9, 9]) for d in (drawn, without))
+        assert np.abs(one - other).sum() / 2 / 9000 < 0.06
+
+
+def test_a_plan_that_pays_for_no_tables_of_three_columns_is_refused():
+    two, four = (plan(columns, n=500, epsilon=Fraction(1)) for columns in (MIXED[:2], MIXED))
+
+    for chosen, change in (
+        (two, {"threes": 1, "further": Fraction(1, 10)}),
+        (four, {"threes": 5, "further": Fraction(1, 10)}),
+        (four, {"threes": 1}),
+        (four, {"further": Fraction(1, 10)}),
+        (four, {"threes": -1, "further": Fraction(1, 10)}),
+    ):
+        with pytest.raises(InputError, match="three columns that there are"):
+            replace(chosen, **change)
+    with pytest.raises(InputError, match="must not be negative"):
+        replace(four, further=Fraction(-1, 10))
+    with pytest.raises(InputError, match="must leave something"):
+        replace(four, threes=1, further=Fraction(1, 2))
+
+
+def test_a_question_that_leaves_nothing_is_refused():
+    with pytest.raises(InputError, match="must leave something"):
+        Plan(Tables.PAIRS, 2, Fraction(1, 2), (1, 1), 1.0, Fraction(1), cover([2, 2]),
+             question=Fraction(1, 2))  # fmt: skip
+
+
+def test_the_plan_needs_no_data_and_follows_the_rule():
+    def chosen(m, n, epsilon):
+        columns = tuple(Attribute(str(j), Kind.ORDINAL, 15) for j in range(m))
+        return plan(columns, n=n, epsilon=Fraction(epsilon))
+
+    assert (chosen(5, 30162, "0.1").tables, chosen(5, 30162, "0.1").groups) == (Tables.BLOCKS, 4)
+    assert (chosen(5, 30162, "1").tables, chosen(5, 30162, "1").groups) == (Tables.PAIRS, 15)
+    assert chosen(5, 30162, "1").singles == Fraction(15, 100)
+    assert (chosen(8, 5000, "0.1").tables, chosen(8, 5000, "0.1").groups) == (Tables.FULL, 2)
+    assert chosen(8, 5000, "0.1").singles == Fraction(7, 10)
+    assert (chosen(12, 30162, "1").tables, chosen(12, 30162, "1").groups) == (Tables.BLOCKS, 5)
+    assert chosen(4, 30162, "10").tables is Tables.TRIPLES
+    assert chosen(5, 30162, "10").tables is Tables.PAIRS  # 15^5 cells are too many
+    assert chosen(6, 10**6, "10").tables is Tables.PAIRS
+    assert chosen(6, 10**6, "10").groups == 15  # no column has more codes
+    assert plan(MIXED, n=1000, epsilon=Fraction(1)).singles == Fraction(1, 2)
+    assert plan((MIXED[0],) * 3, n=10**5, epsilon=Fraction(1)).singles == Fraction(3, 5)
+    assert plan((MIXED[0],) * 3, n=10**7, epsilon=Fraction(1, 10)).groups == 16
+
+
+@given(
+    st.lists(st.integers(1, 60), min_size=2, max_size=7),
+    st.integers(1, 10**6),
+    st.fractions("1/100", 10),
+)
+@settings(max_examples=40)
+def test_noise_alone_stays_below_a_tenth_wherever_there_is_a_choice(sizes, n, epsilon):
+    columns = tuple(Attribute(str(j), Kind.ORDINAL, size) for j, size in enumerate(sizes))
+
+    chosen = plan(columns, n=n, epsilon=epsilon)
+
+    if chosen.tables is not Tables.TRIPLES:
+        pairs = len(sizes) * (len(sizes) - 1) / 2
+        left = float((1 - chosen.singles) * n * epsilon)
+        assert chosen.cover == cover([min(size, chosen.groups) for size in sizes])
+        assert chosen.groups == 2 or 1.1 * chosen.cover.cost / (pairs * left) <= 0.1 + 1e-9
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=20)
+def test_pairs_of_noisy_tables_are_their_sums_weighed_by_variance(seed):
+    rng = np.random.default_rng(seed)
+    sizes = (2, 3, 4)
+    three, two = rng.normal(size=sizes), rng.normal(size=(2, 4))
+
+    found = pairs_of([Target((0, 1, 2), three.ravel(), 6.0), Target((0, 2), two.ravel(), 5.0)],
+                     sizes)  # fmt: skip
+
+    assert [target.columns for target in found] == [(0, 1), (0, 2), (1, 2)]
+    np.testing.assert_allclose(found[0].shares, three.sum(axis=2).ravel())
+    np.testing.assert_allclose([t.weight for t in found], [6 / 4, 6 / 3 + 5, 6 / 2])
+    np.testing.assert_allclose(found[1].shares, (2 * three.sum(axis=1) + 5 * two).ravel() / 7)
+
+
+def test_a_block_costs_its_part_of_what_single_columns_leave():
+    drawn, _ = run(0, 10_000, BLOCKS, "1")
+
+    chosen = plan(BLOCKS, n=10_000, epsilon=Fraction(1))
+    assert len(set(chosen.cover.weights)) > 1
+    left = 1 - chosen.singles
+    assert [s.epsilon for s in drawn.spendings[len(BLOCKS) :]] == [
+        left * weight / sum(chosen.cover.weights) for weight in chosen.cover.weights
+    ]
+
+
+@pytest.mark.parametrize("attributes", [MIXED, BLOCKS])
+@given(st.integers(0, 2**32), st.integers(2, 100))
+@settings(max_examples=20)
+def test_scales_and_prices_do_not_depend_on_the_data(attributes, seed, n):
+    def facts(codes):
+        drawn = maxent(codes, attributes, epsilon=Fraction(60), noise=SeededNoise(seed),
+                       rng=np.random.default_rng(0))  # fmt: skip
+        return [(s.target, s.sensitivity, s.scale, s.epsilon) for s in drawn.spendings]
+
+    zeros = [np.zeros(n, dtype=np.int64)] * len(attributes)
+    assert facts(records(seed, n, attributes)) == facts(zeros)
+
+
+def test_the_same_seeds_give_the_same_rows():
+    first, second = run(4, 500, MIXED, "1")[0], run(4, 500, MIXED, "1")[0]
+
+    for one, other in zip(first.rows, second.rows, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 50), st.integers(0, 50))
+def test_counts_of_blocks_add_up(seed, n, cut):
+    rng = np.random.default_rng(seed)
+    columns = [rng.integers(0, size, n) for size in (3, 4)]
+
+    whole = table_counts(columns, [3, 4])
+    first = table_counts([column[:cut] for column in columns], [3, 4])
+    second = table_counts([column[cut:] for column in columns], [3, 4])
+
+    np.testing.assert_array_equal(whole, first + second)
+    np.testing.assert_array_equal(
+        whole, np.histogram2d(*columns, bins=[np.arange(4) - 0.5, np.arange(5) - 0.5])[0]
+    )
+
+
+@given(st.integers(0, 2**32), st.integers(1, 30), st.data())
+def test_a_changed_record_moves_a_table_by_at_most_two(seed, n, data):
+    rng = np.random.default_rng(seed)
+    before = [rng.integers(0, size, n) for size in (3, 4)]
+    after = [column.copy() for column in before]
+    record = data.draw(st.integers(0, n - 1))
+    for column, size in zip(after, (3, 4), strict=True):
+        column[record] = data.draw(st.integers(0, size - 1))
+
+    assert np.abs(table_counts(before, [3, 4]) - table_counts(after, [3, 4])).sum() <= 2
+
+
+def test_with_much_epsilon_pairs_come_out_as_they_are():
+    n = 20_000
+    codes = records(0, n, CATEGORIES)
+
+    drawn = maxent(codes, CATEGORIES, epsilon=Fraction(10**4), noise=RecordingNoise(),
+                   rng=np.random.default_rng(0))  # fmt: skip
+
+    sizes = [attribute.size for attribute in CATEGORIES]
+    for a, b in combinations(range(3), 2):
+        true = table_counts([codes[a], codes[b]], [sizes[a], sizes[b]])
+        found = table_counts([drawn.rows[a], drawn.rows[b]], [sizes[a], sizes[b]])
+        assert np.abs(true - found).sum() / 2 / n < 0.02
+
+
+@pytest.mark.parametrize("attribute", [MIXED[0], MIXED[2], MIXED[3]])
+def test_one_column_is_drawn_from_its_own_counts_for_all_of_epsilon(attribute):
+    drawn, noise = run(2, 5000, (attribute,), "1")
+
+    (column,) = records(2, 5000, (attribute,))
+    true, found = (np.bincount(c, minlength=attribute.size) for c in (column, drawn.rows[0]))
+    assert np.abs(np.cumsum(true - found)).max() < 250  # 0.05 of the records
+    assert drawn.facts["tables"] == Tables.NONE.value
+    assert len(drawn.measurements) == 1
+    accounting.verify(
+        drawn.spendings, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+    )
+
+
+def test_a_plan_that_contradicts_itself_is_refused():
+    one, two = (plan(MIXED[:m], n=500, epsilon=Fraction(1)) for m in (1, 2))
+
+    for chosen, change in (
+        (one, {"singles": Fraction(1, 2)}),
+        (one, {"tables": Tables.PAIRS}),
+        (two, {"tables": Tables.NONE}),
+        (two, {"singles": Fraction(1)}),
+    ):
+        with pytest.raises(InputError, match="counts no tables of one column"):
+            replace(chosen, **change)
+
+
+def test_no_column_is_refused():
+    with pytest.raises(InputError, match="needs a column"):
+        plan((), n=10, epsilon=Fraction(1))
+
+
+def test_a_forgotten_spending_is_caught():
+    drawn, noise = run(0, 100, CATEGORIES, "1")
+
+    for missing in range(len(drawn.spendings)):
+        rest = drawn.spendings[:missing] + drawn.spendings[missing + 1 :]
+        with pytest.raises(InternalError, match=r"derives epsilon|accounts for draws"):
+            accounting.verify(
+                rest, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+            )
+
+
+@pytest.mark.parametrize("groups", [1, 256])
+def test_impossible_plans_are_refused(groups):
+    with pytest.raises(InputError, match="2 to 255 groups"):
+        Plan(Tables.PAIRS, groups, Fraction(1, 2), (1, 1), 1.0, Fraction(1), cover([2, 2]))
+
+
+def test_a_plan_that_never_sees_two_columns_together_is_refused():
+    with pytest.raises(InputError, match="every two columns together"):
+        Plan(Tables.PAIRS, 2, Fraction(1, 2), (1, 1, 1), 1.0, Fraction(1),
+             Cover(((0, 1), (1, 2)), (1, 1), 0.0))  # fmt: skip
+
+
+@given(st.integers(0, 2**32), st.integers(1, 300))
+@settings(max_examples=20)
+def test_groups_of_a_number_end_where_its_leaves_end(seed, n):
+    drawn, _ = run(seed, n, MIXED, "3")
+
+    leaves = drawn.measurements[0].groups[0]
+    for measurement in drawn.measurements[len(MIXED) :]:
+        if measurement.sort is Sort.TREE:
+            lower, upper = measurement.groups
+            assert np.isin([lower[:, 0], upper[:, 0]], leaves).all()
+            continue
+        for j, groups in zip(measurement.columns, measurement.groups, strict=True):
+            if j == 0:
+                assert np.isin(groups, leaves).all()
+                assert measurement.counts.shape[measurement.columns.index(0)] == len(groups) - 1

@@ -1,0 +1,163 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.stats import gamma
+
+from shoal.hazmat.fakes import SeededNoise
+from shoal.mechanism.consistent_counts import project, shrink
+from shoal.synthesis.maxent.fit import Target
+from shoal.synthesis.maxent.posterior import expected, taus
+
+SHAPES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0)
+WIDE, OTHERS = 1, 0.02
+
+counts = st.lists(st.tuples(st.integers(0, 500), st.floats(-9, 9)), min_size=1, max_size=20)
+scales = st.sampled_from([1e-3, 0.4, 3.0, 40.0, 900.0, 1e7])
+
+
+@settings(max_examples=200)
+@given(counts, scales)
+def test_believed_counts_are_positive_have_the_total_and_keep_their_order(drawn, scale):
+    true, steps = np.array(drawn).T
+    total = int(true.sum()) + 1
+    noisy = np.rint(true + scale * steps)
+
+    believed = expected(noisy, total, scale)
+
+    assert (believed > 0).all()
+    assert believed.sum() == pytest.approx(total)
+    assert (np.diff(believed[np.argsort(noisy, kind="stable")]) >= -1e-6 * total).all()
+
+
+@pytest.mark.parametrize(
+    ("noisy", "total", "scale"),
+    [((60, -20, 9), 50, 8.0), ((4, 3, 90, 0, 1), 100, 2.0), ((30, 45, 25, 38), 140, 20.0)],
+)
+def test_they_are_the_means_of_the_stated_law(noisy, total, scale):
+    """The slow twin sums each law over 10^5 points; what lies below the first is an atom there."""
+    mean = total / len(noisy)
+    points = np.geomspace(1e-12, 60 * scale + max(noisy), 100_000)
+    widths = np.gradient(points)
+    laws = [gamma(shape, scale=mean / shape) for shape in SHAPES]
+    masses = np.array([law.pdf(points) * widths for law in laws])
+    masses[:, 0] += [law.cdf(points[0]) for law in laws]
+    masses = (1 - OTHERS) * masses + OTHERS * masses[WIDE]
+    joint = np.array([masses * np.exp(-np.abs(points - y) / scale) for y in noisy])
+    alone = joint.sum(axis=2)
+    evidence = alone.prod(axis=0) / alone.prod(axis=0).sum()
+    mixed = (joint * (evidence / alone)[:, :, None]).sum(axis=1)
+
+    def means(b):
+        tilted = mixed * np.exp(-b * points)
+        return (tilted * points).sum(axis=1) / tilted.sum(axis=1)
+
+    b = brentq(lambda b: means(b).sum() - total, -0.5 / scale, 0.5 / scale, xtol=1e-6 / scale)
+
+    assert expected(np.array(noisy), total, scale) == pytest.approx(means(b), abs=0.02 * scale)
+
+
+@pytest.mark.parametrize("most", [1 / 30, 0.9])
+def test_columns_of_one_large_code_and_even_columns_are_nearer_than_projected_and_shrunk_ones(most):
+    n, size = 30_000, 30
+    true = np.full(size, n * (1 - most) / (size - 1))
+    true[0] = n * most
+    true = np.rint(true).astype(np.int64)
+    noise, scale = SeededNoise(0), n / size / 2
+    drawn = [noise.discrete_laplace(true, scale=int(scale)) for _ in range(40)]
+
+    def distance(way):
+        return np.mean([np.abs(way(noisy) - true).sum() for noisy in drawn]) / 2 / n
+
+    found = distance(lambda noisy: expected(noisy, n, scale))
+
+    assert found < 0.75 * distance(lambda noisy: project(noisy, n))
+    assert found < 0.75 * distance(lambda noisy: shrink(noisy, n, 2 * scale**2))
+
+
+@pytest.mark.parametrize(
+    ("size", "mean", "other", "scale"), [(1000, 6, 600, 2), (51, 500, 3000, 100), (24, 100, 0, 10)]
+)
+def test_many_codes_that_are_alike_do_not_outvote_the_one_that_is_not(size, mean, other, scale):
+    true = np.full(size, mean)
+    true[3] = other
+    noisy = SeededNoise(5).discrete_laplace(true, scale=scale)
+
+    believed = expected(noisy, int(true.sum()), scale)
+
+    assert believed[3] == pytest.approx(max(noisy[3], 0), abs=3 * scale)
+
+
+def pair(columns, priors, strength, weight, seed):
+    """A noisy table of two columns in which matching groups occur more often than by chance."""
+    rng = np.random.default_rng(seed)
+    alone = np.outer(*(priors[j] for j in columns))
+    matched = np.diag(priors[columns[0]])
+    shares = (1 - strength) * alone + strength * matched
+    return Target(columns, (shares + rng.normal(0, weight**-0.5, shares.shape)).ravel(), weight)
+
+
+PRIORS = [np.array([0.4, 0.3, 0.2, 0.1])] * 4
+
+
+def test_tables_that_show_nothing_but_noise_are_not_believed_and_strong_ones_are():
+    nothing = [
+        pair(columns, PRIORS, 0.0, 1e3, seed)
+        for seed, columns in enumerate([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3)])
+    ]
+    strong = pair((2, 3), PRIORS, 0.8, 1e3, 9)
+
+    found = taus([*nothing, strong], PRIORS, least=0.1)
+
+    assert all(tau > 4 * found[-1] for tau in found[:-1])
+    assert found[-1] < 20
+
+
+def test_the_same_table_is_believed_less_if_more_of_it_may_be_noise():
+    table = pair((0, 1), PRIORS, 0.5, 1e4, 3)
+
+    found = [
+        taus([replace(table, weight=weight)], PRIORS, least=1.0)[0]
+        for weight in (1e6, 1e3, 300.0, 30.0)
+    ]
+
+    assert found == sorted(found)
+    assert found[0] < found[-1]
+    assert taus([table], PRIORS, least=77.0) == [77.0]
+
+
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.3]))
+def test_departures_that_margins_explain_count_for_nothing(seed, strength):
+    """Any row and column effects may be added: single columns answer for these."""
+    rng = np.random.default_rng(seed)
+    table = pair((0, 1), PRIORS, strength, 300.0, seed)
+    rows, columns = rng.normal(size=(2, 4))
+    moved = table.shares.reshape(4, 4) + np.outer(rows, PRIORS[1]) + np.outer(PRIORS[0], columns)
+    other = Target((0, 1), moved.ravel(), table.weight)
+
+    found = taus([table], PRIORS, least=1.0)
+    assert taus([other], PRIORS, least=1.0) == pytest.approx(found, rel=1e-3)
+
+
+def test_no_tau_is_below_what_the_strongest_dependence_has():
+    """With equal groups that match, the sum of r^2 / q is their number less one."""
+    priors = [np.full(5, 0.2)] * 2
+    equal = Target((0, 1), np.diag(priors[0]).ravel(), 1e12)
+    impossible = Target((0, 1), (50 * np.diag(priors[0])).ravel(), 1e12)
+
+    assert taus([equal], priors, least=0.1) == pytest.approx([25 / 4], rel=1e-3)
+    assert taus([impossible], priors, least=0.1) == pytest.approx([25 / 4])
+
+
+def test_a_column_of_one_group_says_nothing():
+    priors = [np.array([1.0]), np.array([0.5, 0.5]), np.array([0.7, 0.3])]
+    empty = Target((0, 1), np.array([0.6, 0.4]), 100.0)
+    full = Target((1, 2), np.array([0.6, 0.0, 0.1, 0.3]), 100.0)
+
+    found = taus([empty, full], priors, least=0.1)
+
+    assert found[0] == pytest.approx(1e7)
+    assert found[1] < 100
