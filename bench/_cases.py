@@ -28,7 +28,7 @@ from shoal import sample
 DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+Ints = NDArray[np.int64]
 Rows = list[dict[str, str]]
 
 _BEND = 100.0
@@ -73,7 +73,7 @@ class Axis:
             stated["step"] = self.step
         return stated | ({"transform": "log"} if self.log else {})
 
-    def codes(self, cells: Floats) -> Integers:
+    def codes(self, cells: Floats) -> Ints:
         """The bin of each number; codes are themselves."""
         if not self.numeric:
             return cells.astype(np.int64)
@@ -83,7 +83,7 @@ class Axis:
             t = np.log1p(_BEND * t) / np.log1p(_BEND)
         return np.minimum(np.floor(t * self.size), self.size - 1).astype(np.int64)
 
-    def cells(self, codes: Integers, rng: np.random.Generator) -> Floats:
+    def cells(self, codes: Ints, rng: np.random.Generator) -> Floats:
         """A number drawn from each bin, evenly on the public scale."""
         if not self.numeric:
             return codes.astype(np.float64)
@@ -129,15 +129,15 @@ class Case:
         return [axis.size for axis in self.axes]
 
     @cached_property
-    def codes(self) -> Integers:
+    def codes(self) -> Ints:
         """The table with numbers in bins."""
         return self.coded(self.X)
 
-    def coded(self, Y: Floats) -> Integers:
+    def coded(self, Y: Floats) -> Ints:
         """Rows with numbers in bins."""
         return np.column_stack([axis.codes(Y[:, j]) for j, axis in enumerate(self.axes)])
 
-    def decoded(self, codes: Integers, rng: np.random.Generator) -> Floats:
+    def decoded(self, codes: Ints, rng: np.random.Generator) -> Floats:
         """Rows with numbers for bins."""
         return np.column_stack([axis.cells(codes[:, j], rng) for j, axis in enumerate(self.axes)])
 
@@ -165,17 +165,17 @@ def _read(name: str) -> Rows:
         return list(csv.DictReader(file))
 
 
-def _numbers(rows: Rows, name: str) -> Integers:
+def _numbers(rows: Rows, name: str) -> Ints:
     return np.array([int(float(row[name] or 0)) for row in rows], dtype=np.int64)
 
 
-def _categories(rows: Rows, name: str) -> Integers:
+def _categories(rows: Rows, name: str) -> Ints:
     """Codes in alphabetical order."""
     return np.unique([row[name] for row in rows], return_inverse=True)[1].astype(np.int64)
 
 
 def _coded_case(
-    name: str, title: str, columns: Mapping[str, Integers], ordinal: Mapping[str, int], **more: Any
+    name: str, title: str, columns: Mapping[str, Ints], ordinal: Mapping[str, int], **more: Any
 ) -> Case:
     """A case without numbers; the domain of a nominal is what occurs."""
     axes = tuple(

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _cases import Case, Floats, Integers
+from _cases import Case, Floats, Ints
 from _scores import Scores, table_error
 
 import shoal
@@ -163,14 +163,14 @@ def bootstrap(case: Case, _epsilon: str, seed: int) -> Outcome:
     return Outcome(case.X[rng.integers(case.rows, size=case.rows)], 0.0)
 
 
-def _noisy(codes: Integers, sizes: list[int], epsilon: Fraction, noise: SeededNoise) -> Integers:
+def _noisy(codes: Ints, sizes: list[int], epsilon: Fraction, noise: SeededNoise) -> Ints:
     """Counts of all cells; a changed record moves them by 2 in all."""
     keys = np.ravel_multi_index(tuple(codes.T), sizes)
     counts = np.bincount(keys, minlength=prod(sizes)).astype(np.int64)
     return noise.discrete_laplace(counts, scale=2 / epsilon)
 
 
-def _systematic(counts: Integers, rows: int, rng: np.random.Generator) -> Integers:
+def _systematic(counts: Ints, rows: int, rng: np.random.Generator) -> Ints:
     """The cell of each row, cells in proportion to their positive counts."""
     ends = np.cumsum(np.maximum(counts, 0), dtype=np.float64)
     if not ends[-1]:

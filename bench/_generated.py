@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Kind
-from shoal.synthesis.domain import Attribute
+from shoal.synthesis.domain import Domain
 
-Integers = NDArray[np.int64]
-Made = tuple[Integers, list[Attribute]]
+Ints = NDArray[np.int64]
+Made = tuple[Ints, list[Domain]]
 
 
 def people(rows: list[dict[str, str]], m: int) -> Made:
@@ -221,16 +221,16 @@ MADE = {
 BEYOND_PAIRS = {"crossed": crossed, "switched": switched}
 
 
-def _drawn(shares: NDArray[np.float64], rng: np.random.Generator) -> Integers:
+def _drawn(shares: NDArray[np.float64], rng: np.random.Generator) -> Ints:
     """One code a row, from the shares of its row."""
     ends = np.cumsum(shares, axis=1)
     return (rng.random(len(shares))[:, None] * ends[:, -1:] > ends).sum(axis=1)
 
 
-def _table(codes: list[Integers], sizes: Integers, kinds: list[Kind]) -> Made:
+def _table(codes: list[Ints], sizes: Ints, kinds: list[Kind]) -> Made:
     columns = [np.asarray(column).astype(np.int64) for column in codes]
     attributes = [
-        Attribute(f"c{j}", kind, int(size))
+        Domain(f"c{j}", kind, int(size))
         for j, (kind, size) in enumerate(zip(kinds, sizes, strict=True))
     ]
     return np.column_stack(columns), attributes

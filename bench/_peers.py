@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _cases import Case, Integers
+from _cases import Case, Ints
 
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("SHOAL_BENCH_CACHE", HERE / "out"))
@@ -66,7 +66,7 @@ RIVALS = (
 class Peer:
     """Rows in codes and what they took, or why there are none."""
 
-    rows: Integers | None
+    rows: Ints | None
     told: dict[str, Any]
 
     @property

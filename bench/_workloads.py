@@ -16,7 +16,7 @@ DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[2] / "shared" / 
 EPSILONS = ("0.1", "1", "10")
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+Ints = NDArray[np.int64]
 Query = tuple[tuple[int, ...], list[int], list[int], int]
 
 
@@ -26,12 +26,12 @@ def read(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def numbers(rows: list[dict[str, str]], name: str) -> Integers:
+def numbers(rows: list[dict[str, str]], name: str) -> Ints:
     """A column of whole numbers."""
     return np.array([int(float(row[name] or 0)) for row in rows], dtype=np.int64)
 
 
-def categories(rows: list[dict[str, str]], name: str) -> Integers:
+def categories(rows: list[dict[str, str]], name: str) -> Ints:
     """A column as codes in alphabetical order."""
     return np.unique([row[name] for row in rows], return_inverse=True)[1].astype(np.int64)
 
@@ -47,7 +47,7 @@ def rank_distance(X: NDArray[np.generic], Y: NDArray[np.generic]) -> float:
     return float((distance / ((X - X.mean(axis=0)) ** 2).sum(axis=0)).mean())
 
 
-def boxes(X: Integers, sides: Sequence[float], share: float) -> list[tuple[Floats, Floats, int]]:
+def boxes(X: Ints, sides: Sequence[float], share: float) -> list[tuple[Floats, Floats, int]]:
     """Five hundred boxes within the bounds that hold a record, and how many they hold."""
     rng = np.random.default_rng(7)
     wide = np.array(sides)
@@ -73,7 +73,7 @@ def box_error(Y: NDArray[np.generic], asked: list[tuple[Floats, Floats, int]]) -
     )
 
 
-def queries(X: Integers, sizes: Sequence[int], columns: int, seed: int) -> list[Query]:
+def queries(X: Ints, sizes: Sequence[int], columns: int, seed: int) -> list[Query]:
     """Two thousand ranges of half of the codes of some columns that hold a record."""
     rng = np.random.default_rng(seed)
     found: list[Query] = []
@@ -87,7 +87,7 @@ def queries(X: Integers, sizes: Sequence[int], columns: int, seed: int) -> list[
     return found
 
 
-def answer(X: Integers, members: Sequence[int], low: list[int], width: list[int]) -> int:
+def answer(X: Ints, members: Sequence[int], low: list[int], width: list[int]) -> int:
     """How many rows lie in a range of some columns."""
     inside = np.ones(len(X), dtype=bool)
     for j, begin, w in zip(members, low, width, strict=True):
@@ -95,12 +95,12 @@ def answer(X: Integers, members: Sequence[int], low: list[int], width: list[int]
     return int(inside.sum())
 
 
-def query_error(Y: Integers, asked: list[Query]) -> float:
+def query_error(Y: Ints, asked: list[Query]) -> float:
     """Median relative error over the queries."""
     return float(np.median([abs(answer(Y, m, low, w) - t) / t for m, low, w, t in asked]))
 
 
-def triple_distance(X: Integers, Y: Integers, sizes: Sequence[int]) -> float:
+def triple_distance(X: Ints, Y: Ints, sizes: Sequence[int]) -> float:
     """Total variation between tables of three columns, at most four groups of codes a column."""
     groups = [
         neighbours(np.bincount(X[:, j], minlength=size).astype(np.float64), 4)
@@ -114,7 +114,7 @@ def triple_distance(X: Integers, Y: Integers, sizes: Sequence[int]) -> float:
     return float(np.mean(found))
 
 
-def pair_distance(X: Integers, Y: Integers, sizes: Sequence[int]) -> float:
+def pair_distance(X: Ints, Y: Ints, sizes: Sequence[int]) -> float:
     """Total variation between tables of two columns, mean over pairs."""
     found = []
     for a, b in combinations(range(len(sizes)), 2):

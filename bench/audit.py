@@ -30,7 +30,7 @@ from shoal.hazmat.noise import OpenDPNoise
 from shoal.metrics.epsilon_lower_bound import identity, low_bits, lower_bound
 from shoal.synthesis.adaptive_tree import PATH, UNITS
 from shoal.synthesis.copula import Margins, copula
-from shoal.synthesis.domain import Attribute
+from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.generate import maxent, plan
 from shoal.synthesis.privtree import Fill, privtree
 
@@ -87,9 +87,9 @@ def tables(trials: int = 4000) -> None:
         print(f"{protect['method']:<28} {1e3 * cpu / (2 * trials):>12.3f}   {low:>16.2f}")
 
 
-LINE = [Attribute(name, Kind.NUMERIC, 17) for name in "ab"]
-FLAT = [Attribute(name, Kind.NOMINAL, 2) for name in "ab"]
-FOUR = [Attribute("a", Kind.NUMERIC, 9), *(Attribute(name, Kind.NOMINAL, 3) for name in "bcd")]
+LINE = [Domain(name, Kind.NUMERIC, 17) for name in "ab"]
+FLAT = [Domain(name, Kind.NOMINAL, 2) for name in "ab"]
+FOUR = [Domain("a", Kind.NUMERIC, 9), *(Domain(name, Kind.NOMINAL, 3) for name in "bcd")]
 
 
 def asked(codes: Any, attributes: Any, *, epsilon: Fraction, **lent: Any) -> Any:

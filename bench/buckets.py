@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from shoal.partition import Bucketed, buckets, class_sizes, mdav, rank_buckets, warmup
+from shoal.partition import Bucketed, bucketization, class_sizes, mdav, rank_buckets, warmup
 
 ROWS = (1_000, 10_000, 100_000)
 CASES = (("2", 5), ("1.5", 10), ("1.1", 50), ("5", 30), ("1", 5))
@@ -53,7 +53,7 @@ def line(X: np.ndarray, value: np.ndarray, t: str, k: int, b: int | None = None)
     times = []
     for _ in range(2):
         begin = time.process_time()
-        found: Bucketed = buckets(X, bucket, k, Fraction(t))
+        found: Bucketed = bucketization(X, bucket, k, Fraction(t))
         times.append(time.process_time() - begin)
     begin = time.process_time()
     mdav(X, k)

@@ -44,19 +44,19 @@ from shoal.hazmat import accounting
 from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism.consistent_counts import project, shrink
 from shoal.mechanism.noisy_answers import noisy_choice, noisy_table, table_counts
-from shoal.mechanism.records import Held
-from shoal.synthesis.domain import Attribute, Drawn
+from shoal.mechanism.records import HeldColumns
+from shoal.synthesis.domain import Domain, SyntheticRows
 from shoal.synthesis.maxent import generate as module
 from shoal.synthesis.maxent import one_way as single_columns
 from shoal.synthesis.maxent.fit import DENSE, Fitted, Target, fit
-from shoal.synthesis.maxent.generate import Plan, Tables, maxent, pairs_of, plan
+from shoal.synthesis.maxent.generate import MaxentPlan, PairMarginals, maxent, pairs_of, plan
 from shoal.synthesis.maxent.one_way import learn
 from shoal.synthesis.maxent.pair_covers import Cover
 from shoal.synthesis.maxent.posterior import expected
 from shoal.synthesis.privtree import Fill, privtree
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+Ints = NDArray[np.int64]
 ROWS, QUERIES, SEEDS, FEW = 6000, 600, 3, 20_000
 
 
@@ -93,13 +93,13 @@ class Variant:
         draw: instead of `maxent`.
     """
 
-    plan: Callable[..., Plan]
+    plan: Callable[..., MaxentPlan]
     replaced: dict[str, Any]
-    draw: Callable[..., Drawn] = maxent
+    draw: Callable[..., SyntheticRows] = maxent
 
     def run(
-        self, X: Integers, attributes: Sequence[Attribute], epsilon: str, seed: int, **few: int
-    ) -> tuple[Integers, float]:
+        self, X: Ints, attributes: Sequence[Domain], epsilon: str, seed: int, **few: int
+    ) -> tuple[Ints, float]:
         """Rows and the CPU seconds that they took; the ledger is checked."""
         noise, price = SeededNoise(seed), Fraction(epsilon)
         with ExitStack() as stack:
@@ -161,7 +161,7 @@ def singles() -> None:
         workloads.line(name, *shown)
 
 
-def _strength(counts: Integers, total: int, variance: float, times: float) -> Floats:
+def _strength(counts: Ints, total: int, variance: float, times: float) -> Floats:
     """Shrink with another strength: the same as with that much more variance."""
     return shrink(counts, total, times * variance)
 
@@ -223,7 +223,7 @@ def adult(seeds: int, columns: Sequence[int]) -> None:
 def plane(rows: list[dict[str, str]], seeds: int) -> None:
     """Age and hours by privtree, which no idea here has changed."""
     X = np.column_stack([workloads.numbers(rows, "age"), workloads.numbers(rows, "hours-per-week")])
-    attributes = [Attribute("age", Kind.NUMERIC, 136), Attribute("hours", Kind.NUMERIC, 149)]
+    attributes = [Domain("age", Kind.NUMERIC, 136), Domain("hours", Kind.NUMERIC, 149)]
     boxes = workloads.boxes(X, [135.0, 148.5], 0.5)
     for epsilon in workloads.EPSILONS:
         found = []
@@ -244,7 +244,7 @@ def _shown(found: list[list[float]]) -> list[str]:
     return [*shown, f"{means[-1]:.2f}"]
 
 
-def earlier(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
+def earlier(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
     """The plan before covers: one table of all columns, or all pairs in equal parts."""
     m, budget = len(attributes), n * epsilon
     strength = budget / comb(m, 2)
@@ -252,29 +252,29 @@ def earlier(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Pl
     cells = prod(min(attribute.size, 16) for attribute in attributes)
     order = 2
     if strength < 350 and coarse >= 2:
-        tables, groups, singles, order = Tables.FULL, min(coarse, 32), Fraction(1, 2), m
+        tables, groups, singles, order = PairMarginals.FULL, min(coarse, 32), Fraction(1, 2), m
     else:
-        tables, groups = Tables.PAIRS, min(max(round(sqrt(0.08 * strength)), 3), 32)
+        tables, groups = PairMarginals.PAIRS, min(max(round(sqrt(0.08 * strength)), 3), 32)
         singles = Fraction(35 if strength < 700 else 15 if strength < 10_000 else 10, 100)
         if 3 <= m <= 5 and strength >= 10_000 and cells <= DENSE:
-            tables, groups, order = Tables.TRIPLES, 16, 3
+            tables, groups, order = PairMarginals.TRIPLES, 16, 3
     sets = tuple(combinations(range(m), order))
     cover = Cover(sets, (1,) * len(sets), 0.0)
-    return Plan(tables, groups, singles, (1,) * m, float(budget) / 100, strength, cover)
+    return MaxentPlan(tables, groups, singles, (1,) * m, float(budget) / 100, strength, cover)
 
 
-def _projected(counts: Integers, total: float, spread: float) -> Floats:
+def _projected(counts: Ints, total: float, spread: float) -> Floats:
     """Single columns as they were before `shrink`."""
     del spread
     return project(counts, total)
 
 
-def _shrunk(counts: Integers, total: float, scale: float) -> Floats:
+def _shrunk(counts: Ints, total: float, scale: float) -> Floats:
     """Single columns as they were before `expected`."""
     return shrink(counts, total, 2 * scale**2)
 
 
-def _heads(masses: Floats, most: int) -> Integers:
+def _heads(masses: Floats, most: int) -> Ints:
     """Groups of a nominal: its largest codes one by one, and all others together."""
     if most >= masses.size:
         return np.arange(masses.size)
@@ -283,34 +283,34 @@ def _heads(masses: Floats, most: int) -> Integers:
     return labels
 
 
-def _less_tau(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
+def _less_tau(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
     chosen = plan(attributes, n=n, epsilon=epsilon)
     return replace(chosen, tau=0.3 * chosen.tau)
 
 
-def _not_learnt(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
+def _not_learnt(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
     """Tables are believed alike, by the public tau."""
     return replace(plan(attributes, n=n, epsilon=epsilon), learns=False)
 
 
-def _longer_alone(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
+def _longer_alone(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
     """Seven tenths for single columns up to r = 200 in place of 50."""
     shares = ((200, Fraction(7, 10)), *module._SHARES[1:])  # noqa: SLF001 -- a plan with one number changed
     with patch.object(module, "_SHARES", shares):
         return plan(attributes, n=n, epsilon=epsilon)
 
 
-def _pairs_alone(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
+def _pairs_alone(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
     """No tables of three columns are chosen."""
     return replace(plan(attributes, n=n, epsilon=epsilon), threes=0, further=Fraction(0))
 
 
-def _never_asked(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
+def _never_asked(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
     """What groups lose is not asked: tables whatever they lose."""
     return replace(plan(attributes, n=n, epsilon=epsilon), question=Fraction(0))
 
 
-def _always_grown(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
+def _always_grown(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
     """What groups lose is asked for next to nothing, and a tree is grown whatever it is."""
     return replace(plan(attributes, n=n, epsilon=epsilon), question=Fraction(1, 10**6))
 
@@ -346,14 +346,14 @@ def _spectral(
 
 
 def tree_of_pairs(
-    codes: Sequence[Integers],
-    attributes: Sequence[Attribute],
+    codes: Sequence[Ints],
+    attributes: Sequence[Domain],
     *,
     epsilon: Fraction,
     noise: SeededNoise,
     rng: np.random.Generator,
-    tables: Plan,
-) -> Drawn:
+    tables: MaxentPlan,
+) -> SyntheticRows:
     """Choose a spanning tree of pairs privately, after MST, and count only these, finely.
 
     A tenth of what single columns leave buys m - 1 choices by permute-and-flip among the pairs
@@ -363,7 +363,7 @@ def tree_of_pairs(
     n, m = len(codes[0]), len(attributes)
     groups = min(max(round(sqrt(0.08 * float(n * epsilon) / (m - 1))), 3), 32)
     each = tables.singles * epsilon / m
-    held = Held(codes)
+    held = HeldColumns(codes)
     singles = [
         learn(held, j, attribute, most=groups, epsilon=each, noise=noise)
         for j, attribute in enumerate(attributes)
@@ -402,7 +402,7 @@ def tree_of_pairs(
         targets.append(Target(pairs[i], noisy.ravel() / n, weight))
     fitted = module.fit(sizes, priors, targets, tau=tables.tau, particles=FEW, rng=rng)
     rows = module._rows(fitted, singles, n, rng)  # noqa: SLF001 -- an idea that stayed outside
-    return Drawn(rows, tuple(spendings))
+    return SyntheticRows(rows, tuple(spendings))
 
 
 VARIANTS = {

@@ -74,7 +74,7 @@ def measured(folder: Path, method: str) -> dict[str, float]:
         spent[state["stage"]] = spent.get(state["stage"], 0.0) + now - state["since"]
         state.update(stage=stage, since=now)
 
-    shoal.measure(before, after, policy(method), control=others, aligned=True, progress=watch)
+    shoal.evaluate(before, after, policy(method), control=others, aligned=True, progress=watch)
     watch("end", 1, 1)
     del spent["start"]
     return spent

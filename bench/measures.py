@@ -26,7 +26,7 @@ from shoal.metrics import (
     model_utility,
     moments,
 )
-from shoal.metrics.boxes import Boxes
+from shoal.metrics.boxes import WeightedBoxes
 from shoal.metrics.propensity import Teller, propensity
 
 SIZES = (100_000, 1_000_000)
@@ -52,14 +52,14 @@ def tables(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return original, np.clip(released, LOWS, HIGHS - np.array(KINDS))
 
 
-def intervals(released: NDArray[np.float64]) -> Boxes:
+def intervals(released: NDArray[np.float64]) -> WeightedBoxes:
     """Numbers in cells of an eighth of the domain, categories in pairs: local recoding."""
     width = np.array([1.5] * 4 + [2.0, 2.0])
     shift = np.floor(np.abs(released[:, :1]) * 4) % 2 * width / 2
     lower = np.maximum(np.floor((released - shift - LOWS) / width) * width + shift + LOWS, LOWS)
     upper = np.minimum(lower + width, HIGHS)
     lower[:, 4:], upper[:, 4:] = np.floor(lower[:, 4:]), np.ceil(upper[:, 4:])
-    return Boxes(lower, upper, np.ones(len(lower)), KINDS)
+    return WeightedBoxes(lower, upper, np.ones(len(lower)), KINDS)
 
 
 def binned(X: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -69,10 +69,10 @@ def binned(X: NDArray[np.float64]) -> NDArray[np.int64]:
                            + [X[:, 4:].astype(np.int64)])  # fmt: skip
 
 
-def errors(X: NDArray[np.float64], released: Boxes, axes: int | None) -> object:
+def errors(X: NDArray[np.float64], released: WeightedBoxes, axes: int | None) -> object:
     """The median relative error of 2,000 half ranges."""
     rng = np.random.default_rng(7)
-    original = count_queries.index(Boxes.points(X, discrete=KINDS))
+    original = count_queries.index(WeightedBoxes.points(X, discrete=KINDS))
     queries, true = count_queries.answered_half_ranges(
         original, LOWS, HIGHS, KINDS, queries=2000, rng=rng, axes=axes
     )
@@ -85,9 +85,11 @@ def learned(X: NDArray[np.float64], Y: NDArray[np.float64], model: model_utility
     rng = np.random.default_rng(5)
     out = np.arange(len(X)) % 10 == 0
     return model_utility.learn(
-        model_utility.Rows(Y[~out, :5], Y[~out, 5]), model_utility.Rows(X[~out, :5], X[~out, 5]),
-        model_utility.Rows(X[out, :5], X[out, 5]),
-        categorical=KINDS[:5], task=model_utility.Task.CLASSIFICATION, rng=rng, model=model,
+        model_utility.LabelledRows(Y[~out, :5], Y[~out, 5]),
+        model_utility.LabelledRows(X[~out, :5], X[~out, 5]),
+        model_utility.LabelledRows(X[out, :5], X[out, 5]),
+        categorical=KINDS[:5], task=model_utility.PredictionTask.CLASSIFICATION, rng=rng,
+        model=model,
     )  # fmt: skip
 
 
@@ -106,15 +108,15 @@ MEASURES: dict[str, Work] = {
         binned(X), binned(Y)
     )[0],
     "the same of intervals": lambda X, Y: distributions.box_total_variations(
-        Boxes.points(X, discrete=KINDS),
+        WeightedBoxes.points(X, discrete=KINDS),
         intervals(Y),
         [np.linspace(-6, 6, 17)[1:-1]] * 4 + [np.arange(1, d) for d in LEVELS],
     )[0],
     "2,000 COUNTs of all columns, rows": lambda X, Y: errors(
-        X, Boxes.points(Y, discrete=KINDS), None
+        X, WeightedBoxes.points(Y, discrete=KINDS), None
     ),
     "2,000 COUNTs of three columns, rows": lambda X, Y: errors(
-        X, Boxes.points(Y, discrete=KINDS), 3
+        X, WeightedBoxes.points(Y, discrete=KINDS), 3
     ),
     "2,000 COUNTs of all columns, intervals": lambda X, Y: errors(X, intervals(Y), None),
     "2,000 COUNTs of three columns, intervals": lambda X, Y: errors(X, intervals(Y), 3),

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 import shoal
 from shoal import sample
 from shoal.core import Distance, Diversity, LDiversity, TCloseness
-from shoal.partition import Choice, Requirement, Tree, mondrian_tree, warmup
+from shoal.partition import CutColumn, PartitionTree, Requirement, mondrian_tree, warmup
 from shoal.privacy_models import Counts, verdict
 
 DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -175,8 +175,8 @@ def adult() -> None:
     wanted = f"100 times faster (found {seconds / spent:,.0f}), no fewer groups"
     line("Adult, k=5, strict", spent, tree, wanted, good=good)
     line("Adult, k=5, relaxed", *best(lambda: mondrian_tree(X, 5, relaxed=True)))
-    line("Adult, k=5, by entropy", *best(lambda: mondrian_tree(X, 5, choice=Choice.ENTROPY)))
-    gain = best(lambda: mondrian_tree(X, 5, choice=Choice.GAIN, target=ill))
+    line("Adult, k=5, by entropy", *best(lambda: mondrian_tree(X, 5, choice=CutColumn.ENTROPY)))
+    gain = best(lambda: mondrian_tree(X, 5, choice=CutColumn.GAIN, target=ill))
     line("Adult, k=5, by information gain on occupation", *gain)
     flat = np.arange(int(ill.max()) + 1)[:, None]
     for guarantee in (
@@ -211,7 +211,7 @@ def close(t: str, distance: Distance) -> TCloseness:
     return TCloseness(Fraction(t), distance, ("occupation",), ("the five",))
 
 
-def best(run: Callable[[], Tree]) -> tuple[float, Tree]:
+def best(run: Callable[[], PartitionTree]) -> tuple[float, PartitionTree]:
     """Return the least CPU time of three runs, and what was found."""
     return best_of(run)
 
@@ -223,7 +223,9 @@ def anonypy(interpreter: str) -> tuple[float, int]:
     return float(found[0]), int(found[1])
 
 
-def line(what: str, spent: float, tree: Tree, wanted: str = "", *, good: bool = True) -> None:
+def line(
+    what: str, spent: float, tree: PartitionTree, wanted: str = "", *, good: bool = True
+) -> None:
     """Print a row."""
     print(f"| {what} | {spent:.3g} | {len(tree.partition):,} | {wanted} | {good} |")
 

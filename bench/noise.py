@@ -18,7 +18,7 @@ import numpy as np
 
 from shoal.budget import budget_file
 from shoal.hazmat.noise import OpenDPNoise
-from shoal.mechanism.fixed_point import Grid
+from shoal.mechanism.fixed_point import FixedPointGrid
 from shoal.partition import mdav
 
 RECORDS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
@@ -78,7 +78,7 @@ def share() -> None:
     X = rng.normal(size=(RECORDS, COLUMNS))
     mdav(X[:1000], k=K)
     grouping, _ = clock(lambda: mdav(X, k=K), repeat=1)
-    grid, groups = Grid(-5, 5), RECORDS // K
+    grid, groups = FixedPointGrid(-5, 5), RECORDS // K
     encoding, _ = clock(lambda: grid.encode(X))
     zeros = np.zeros((groups, COLUMNS), np.int64)
     scale = Fraction(grid.steps * COLUMNS)

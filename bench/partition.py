@@ -30,7 +30,7 @@ from shoal.partition import (
     blocks,
     individual_rankings,
     mdav,
-    optimal_ranking,
+    optimal_univariate,
     vmdav,
     warmup,
 )
@@ -175,7 +175,7 @@ def bench_ranking(rng: np.random.Generator) -> None:
     x = rng.normal(size=1_000_000)
     univariate_microaggregation(x[:1000], K, method="wilber")
     theirs, labels = cpu(lambda: univariate_microaggregation(x, K, method="wilber"), 3)
-    ours, partition = cpu(lambda: optimal_ranking(x, K), 3)
+    ours, partition = cpu(lambda: optimal_univariate(x, K), 3)
     ratio("optimal ranking 1e6, k=10 / microagg1d wilber", ours, theirs, 1.0)
     column = x[:, None]
     found = loss(column, partition) / loss(column, Partition(np.asarray(labels, np.int64)))

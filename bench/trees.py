@@ -19,7 +19,7 @@ from _stages import Stages
 
 from shoal.hazmat.fakes import SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
-from shoal.mechanism.spatial_trees import Axis, Design, Tree, grow, known_total
+from shoal.mechanism.spatial_trees import Design, MeasuredTree, SpatialAxis, grow, known_total
 from shoal.pipeline import publishing
 
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
@@ -128,7 +128,7 @@ def adult(path: Path) -> None:
     cells = np.column_stack([codes for _, codes in coded]).astype(np.int64)
     sizes = np.array([len(levels) for levels, _ in coded])
     workload = _queries(cells, sizes)
-    axes = [Axis(int(size)) for size in sizes[:-1]]
+    axes = [SpatialAxis(int(size)) for size in sizes[:-1]]
     print(f"\nAdult, {len(cells):,} x 5 + occupation, {QUERIES:,} queries, median relative error")
     for epsilon in (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(10)):
         line = f"epsilon {float(epsilon):<6}"
@@ -163,7 +163,7 @@ def _queries(cells: Any, sizes: Any) -> list[tuple[Any, Any, int]]:
     return made
 
 
-def _error(tree: Tree, workload: list[tuple[Any, Any, int]]) -> float:
+def _error(tree: MeasuredTree, workload: list[tuple[Any, Any, int]]) -> float:
     counts = tree.estimates()
     errors = []
     for low, high, truth in workload:

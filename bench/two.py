@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from shoal.core import Kind
 from shoal.hazmat.fakes import SeededNoise
 from shoal.synthesis.auto import choose
-from shoal.synthesis.domain import Attribute
+from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.generate import maxent
 from shoal.synthesis.privtree import Fill, privtree
 
-Integers = NDArray[np.int64]
+Ints = NDArray[np.int64]
 ROWS, SEEDS = 10_000, 3
-NUMBERS = (Attribute("a", Kind.NUMERIC, 1001), Attribute("b", Kind.NUMERIC, 801))
+NUMBERS = (Domain("a", Kind.NUMERIC, 1001), Domain("b", Kind.NUMERIC, 801))
 
 
 def main() -> None:
@@ -80,8 +80,8 @@ def _show(ratios: dict[tuple[str, str], list[float]]) -> None:
 
 
 def errors(
-    X: Integers,
-    attributes: Sequence[Attribute],
+    X: Ints,
+    attributes: Sequence[Domain],
     epsilon: str,
     asked: list[workloads.Query],
     way: str,
@@ -91,9 +91,7 @@ def errors(
     return max(float(np.mean(found)), 1e-6)
 
 
-def rows(
-    X: Integers, attributes: Sequence[Attribute], epsilon: str, way: str
-) -> Iterator[Integers]:
+def rows(X: Ints, attributes: Sequence[Domain], epsilon: str, way: str) -> Iterator[Ints]:
     """Rows by seed."""
     for seed in range(SEEDS):
         lent = {
@@ -108,7 +106,7 @@ def rows(
         yield np.column_stack(drawn.rows).astype(np.int64)
 
 
-def columns() -> Iterator[tuple[Integers, Attribute]]:
+def columns() -> Iterator[tuple[Ints, Domain]]:
     """Columns of the generated tables and EIA, and nominals of many codes."""
     for X, attributes in tables():
         for j, attribute in enumerate(attributes):
@@ -120,11 +118,11 @@ def columns() -> Iterator[tuple[Integers, Attribute]]:
         for shares in (falling, bell):
             yield (
                 rng.choice(size, ROWS, p=shares / shares.sum()),
-                Attribute("c", Kind.NOMINAL, size),
+                Domain("c", Kind.NOMINAL, size),
             )
 
 
-def pairs() -> Iterator[tuple[str, Integers, Sequence[Attribute]]]:
+def pairs() -> Iterator[tuple[str, Ints, Sequence[Domain]]]:
     """Tables of two columns, each with its sort."""
     for X, attributes in tables():
         for pair in combinations(range(min(X.shape[1], 6)), 2):
@@ -141,7 +139,7 @@ def tables() -> Iterator[Made]:
         yield electricity()
 
 
-def numbers() -> dict[str, Integers]:
+def numbers() -> dict[str, Ints]:
     """Pairs of numbers by how they go together."""
     rng = np.random.default_rng(5)
     a, b = rng.normal(size=(2, ROWS))
@@ -159,7 +157,7 @@ def numbers() -> dict[str, Integers]:
     }
 
 
-def _steps(a: NDArray[np.float64], b: NDArray[np.float64]) -> Integers:
+def _steps(a: NDArray[np.float64], b: NDArray[np.float64]) -> Ints:
     """Numbers from -4 to 4 as steps; those outside are clamped."""
     codes = [
         np.clip(np.floor((x + 4) / 8 * attribute.size), 0, attribute.size - 1)

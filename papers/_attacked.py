@@ -19,10 +19,10 @@ import polars as pl
 from _common import SEED, Floats
 from _trees import Study, Tree
 
-from shoal.core import Decomposition
+from shoal.core import SpatialDecomposition
 from shoal.metrics import count_queries
 from shoal.metrics.attacks import naive_bayes
-from shoal.metrics.boxes import Boxes
+from shoal.metrics.boxes import WeightedBoxes
 
 QUERIES = 2000
 FEW = 3
@@ -64,7 +64,7 @@ class Asked:
         X = np.column_stack(places).astype(np.float64)
         low, high = np.array(lows, dtype=float), np.array(highs, dtype=float)
         kinds = (True,) * X.shape[1]
-        indexed = count_queries.index(Boxes.points(X, discrete=kinds))
+        indexed = count_queries.index(WeightedBoxes.points(X, discrete=kinds))
         rng = np.random.default_rng(SEED)
         every, few = (
             count_queries.answered_half_ranges(
@@ -77,18 +77,18 @@ class Asked:
     def selectivity(self, axes: int | None) -> float:
         """Median share of the people that half ranges of so many columns ask for."""
         kinds = (True,) * self.places.shape[1]
-        indexed = count_queries.index(Boxes.points(self.places, discrete=kinds))
+        indexed = count_queries.index(WeightedBoxes.points(self.places, discrete=kinds))
         _, true = count_queries.answered_half_ranges(
             indexed, self.lows, self.highs, kinds,
             queries=QUERIES, rng=np.random.default_rng(SEED), axes=axes,
         )  # fmt: skip
         return float(np.median(true)) / len(self.places)
 
-    def errors(self, tree: Decomposition) -> tuple[float, float]:
+    def errors(self, tree: SpatialDecomposition) -> tuple[float, float]:
         """Median relative error of both workloads."""
-        boxes = Boxes.of(tree, domain=(self.lows[:-1], self.highs[:-1]))
+        boxes = WeightedBoxes.of(tree, domain=(self.lows[:-1], self.highs[:-1]))
         kinds = (True,) * self.places.shape[1]
-        indexed = count_queries.index(Boxes(boxes.lower, boxes.upper, boxes.weights, kinds))
+        indexed = count_queries.index(WeightedBoxes(boxes.lower, boxes.upper, boxes.weights, kinds))
         every, few = (
             count_queries.median_relative_error(
                 count_queries.relative_errors(true, count_queries.answers(indexed, queries))
@@ -97,7 +97,7 @@ class Asked:
         )
         return every, few
 
-    def accuracy(self, tree: Decomposition) -> float:
+    def accuracy(self, tree: SpatialDecomposition) -> float:
         """Share of the people whose value is guessed, without smoothing, as in the paper."""
         model = naive_bayes.learn(
             tree.lower,

@@ -11,7 +11,7 @@ import polars as pl
 from _common import Floats
 from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Case:
         """For pages and plots."""
         return f"{self.name}, {self.secret}"
 
-    def codes(self, frame: pl.DataFrame) -> Integers:
+    def codes(self, frame: pl.DataFrame) -> Ints:
         """The confidential column as positions in its levels."""
         return (
             frame[self.secret].cast(pl.String).cast(pl.Enum(self.levels)).to_physical().to_numpy()
         )
 
-    def cells(self, frame: pl.DataFrame) -> Integers:
+    def cells(self, frame: pl.DataFrame) -> Ints:
         """Number the public bands of the quasi-identifiers that rows fall in."""
         cell = np.zeros(frame.height, dtype=np.int64)
         for name in self.keys:
@@ -86,13 +86,13 @@ class Case:
         return rules
 
 
-def labels(data: pl.DataFrame, names: Sequence[str]) -> Integers:
+def labels(data: pl.DataFrame, names: Sequence[str]) -> Ints:
     """Number the classes: rows that agree in all quasi-identifiers."""
     ranks = data.select(pl.struct(names).rank("dense").cast(pl.Int64) - 1)
     return ranks.to_series().to_numpy()
 
 
-def table(classes: Integers, codes: Integers, width: int) -> Floats:
+def table(classes: Ints, codes: Ints, width: int) -> Floats:
     """Counts by class and value."""
     size = (int(classes.max()) + 1) * width
     counts = np.bincount(classes * width + codes, minlength=size).reshape(-1, width)
@@ -120,7 +120,7 @@ def emd_of(counts: Floats, *, ordered: bool) -> float:
     return float(np.abs(gaps).sum(axis=1).max() / 2)
 
 
-def local_error(alike: Integers, truth: Integers, classes: Integers, inside: Floats) -> float:
+def local_error(alike: Ints, truth: Ints, classes: Ints, inside: Floats) -> float:
     """How far the values shown for a person's class are from those of people alike.
 
     Mean over persons of the total variation between the true values in the person's class of

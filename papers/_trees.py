@@ -25,12 +25,12 @@ import polars as pl
 from _common import DATA, SAMPLE, SEED
 
 import shoal
-from shoal.core import Decomposition
+from shoal.core import SpatialDecomposition
 from shoal.errors import InputError
 from shoal.io import decomposition_table
 from shoal.io.external import read as foreign
 from shoal.methods import REGISTRY
-from shoal.metrics.boxes import Boxes
+from shoal.metrics.boxes import WeightedBoxes
 
 KS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 LS = (2, 3, 4, 5, 6, 7, 8)
@@ -180,7 +180,7 @@ class Tree:
     """
 
     point: Point
-    boxes: Decomposition
+    boxes: SpatialDecomposition
     achieved: Mapping[str, float]
     claims: tuple[str, ...] = field(default=(), compare=False)
 
@@ -433,13 +433,15 @@ def _made(study: Study, point: Point, cache: Path | None) -> Tree:
     return Tree(point, boxes, {} if noisy else achieved(study, data), claims)
 
 
-def counted(study: Study, data: pl.DataFrame, point: Point) -> Decomposition:
+def counted(study: Study, data: pl.DataFrame, point: Point) -> SpatialDecomposition:
     """Released rows as boxes with counts; these may overlap, and need not cover the space.
 
     Equal rows are one box. A confidential cell that holds several values counts for each of them
     in equal parts.
     """
-    read = foreign.read(study.part(point.percent), data, shoal.load_policy(point.policy))
+    read = foreign.read_external_release(
+        study.part(point.percent), data, shoal.load_policy(point.policy)
+    )
     lower, upper = read.lower.copy(), read.upper.copy()
     # Whole numbers hold the places from x to x + 1, as in the trees.
     np.copyto(upper, lower + 1, where=upper == lower)
@@ -449,11 +451,13 @@ def counted(study: Study, data: pl.DataFrame, point: Point) -> Decomposition:
     places = np.arange(len(values))
     inside = (lower[:, last, None] <= places) & (places < upper[:, last, None])
     shares = inside / inside.sum(axis=1, keepdims=True)
-    box = Boxes(lower[:, keys], upper[:, keys], np.ones(len(lower)), (True,) * len(keys)).classes()
+    box = WeightedBoxes(
+        lower[:, keys], upper[:, keys], np.ones(len(lower)), (True,) * len(keys)
+    ).classes()
     first = np.unique(box, return_index=True)[1]
     counts = np.zeros((len(first), len(values)))
     np.add.at(counts, box, shares)
-    return Decomposition(
+    return SpatialDecomposition(
         columns=tuple(read.columns[axis] for axis in keys),
         lower=lower[first][:, keys],
         upper=upper[first][:, keys],

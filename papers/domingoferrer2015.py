@@ -22,7 +22,7 @@ from _common import Line, Panel, Sentence, Study, show
 import shoal
 from shoal.core import figure
 from shoal.metrics.information_loss import sse, sse_over_sst
-from shoal.partition import buckets, class_sizes, count_bounds, rank_buckets
+from shoal.partition import bucketization, class_sizes, count_bounds, rank_buckets
 from shoal.privacy_models import t_from_epsilon
 
 TABLE = Path(__file__).stem
@@ -142,7 +142,9 @@ def ratio(one: Fraction, other: Fraction) -> Fraction | float:
 
 def construction() -> list[Sentence]:
     """Sentences on buckets and classes."""
-    example = buckets(np.arange(12.0)[:, None], rank_buckets(np.arange(12), 3), 4, Fraction(3, 2))
+    example = bucketization(
+        np.arange(12.0)[:, None], rank_buckets(np.arange(12), 3), 4, Fraction(3, 2)
+    )
     rows = [tuple(row) for row in example.counts.tolist()]
     low, high = count_bounds(4, [4, 4, 4], Fraction(3, 2))
     tried = list(_caps())
@@ -268,7 +270,7 @@ def _least_size(t: int) -> int:
 def _table_1(t: int) -> tuple[bool, str]:
     """Whether classes of t(t+1) records have the masses of Table 1; and their counts."""
     bucket = np.repeat(np.arange(t + 1), t * (t + 1))
-    found = buckets(bucket[:, None].astype(float), bucket, t * (t + 1), t)
+    found = bucketization(bucket[:, None].astype(float), bucket, t * (t + 1), t)
     counts = sorted(map(tuple, found.counts.tolist()))
     wanted = sorted(set(permutations((t * t, *[1] * t))))
     return counts == wanted, " ".join(map(str, counts))
@@ -502,11 +504,11 @@ classes of 22 or 23, but 245 classes of 4 beside one of 23. `class_sizes` looks 
 
 ## What closeness costs on {study.name}
 
-Classes by `buckets`, with floor(t) + 1 buckets but no more than k, and with two, against `mdav` at
-the same k. That does not look at the confidential column; “achieved” is about two buckets for it,
-and “inf” where a class lacks one. SSE / SST is a mean over the quasi-identifiers. What is lost in
-the confidential column, where a bucket stands for the value, is not in these figures: more buckets
-lose less there.
+Classes by `bucketization`, with floor(t) + 1 buckets but no more than k, and with two, against
+`mdav` at the same k. That does not look at the confidential column; “achieved” is about two buckets
+for it, and “inf” where a class lacks one. SSE / SST is a mean over the quasi-identifiers. What is
+lost in the confidential column, where a bucket stands for the value, is not in these figures: more
+buckets lose less there.
 
 A class holds every bucket. Where k is hardly larger than the number of buckets, there is nothing
 left to choose by nearness, and a larger t, which brings more buckets, costs more than it gives. The

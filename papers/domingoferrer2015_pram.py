@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from _closeness import (
     Case,
-    Integers,
+    Ints,
     apart,
     emd_for,
     emd_of,
@@ -182,7 +182,7 @@ class Studies:
         self.cases = {case.title: case for case in cases}
         self.repeats = repeats
         self.claims: dict[str, tuple[str, ...]] = {}
-        self._plain: dict[tuple[str, int], Integers] = {}
+        self._plain: dict[tuple[str, int], Ints] = {}
 
     def point(self, title: str, method: str, k: int, t: float) -> Point:
         """Losses of a method; those that draw nothing are run once."""
@@ -221,9 +221,7 @@ class Studies:
             self.claims[method] = tuple(f"{c.status}: {c.guarantee}" for c in release.claims)
         return release.data
 
-    def _losses(
-        self, case: Case, method: str, k: int, t: float, alike: Integers
-    ) -> dict[str, float]:
+    def _losses(self, case: Case, method: str, k: int, t: float, alike: Ints) -> dict[str, float]:
         data = self._released(case, method, k, t)
         width = len(case.levels)
         truth, seen = case.codes(case.frame), case.codes(data)

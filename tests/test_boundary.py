@@ -21,7 +21,7 @@ from shoal.errors import InputError, InternalError
 from shoal.io import folders
 from shoal.pipeline import finishing, protecting, publishing
 from shoal.studio import worker
-from shoal.studio.jobs import Kind
+from shoal.studio.jobs import JobKind
 
 FORMATS = ("parquet", "csv", "sav", "dta")
 IDS = [f"{name}-{form.value}" for name, form in leaving.PROVED]
@@ -134,7 +134,7 @@ def test_what_the_studio_tells_is_the_same_for_neighbours(tmp_path):
             "out": str(tmp_path / f"out{number}" / "release"), "form": "parquet", "audience": None,
             "measure": False, "control": None, "comparison": None, "ledger": None, "source": None,
         }  # fmt: skip
-        told = worker.DO[Kind.PROTECT](given, lambda *_: None)
+        told = worker.DO[JobKind.PROTECT](given, lambda *_: None)
         seen.append((told, leaving.published(tmp_path / f"out{number}" / "release")))
 
     assert seen[0] == seen[1] == seen[2]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.core import LAPLACE, Neighbours, Partition, Spending, Taxonomy
+from shoal.core import LAPLACE, Hierarchy, Neighbours, Partition, PrivacyLoss
 from shoal.errors import InputError, InternalError
 
 
@@ -47,11 +47,11 @@ def test_a_partition_cannot_be_changed_and_keeps_no_hold_on_its_input():
 )
 def test_what_is_no_tree_is_no_taxonomy(paths, sentence):
     with pytest.raises(InputError, match=sentence):
-        Taxonomy(paths)
+        Hierarchy(paths)
 
 
 def test_short_branches_may_repeat_a_node():
-    tree = Taxonomy((("a", "a", "all"), ("b", "p", "all"), ("c", "p", "all")))
+    tree = Hierarchy((("a", "a", "all"), ("b", "p", "all"), ("c", "p", "all")))
 
     edges = tree.edges()
 
@@ -64,6 +64,6 @@ def test_a_spending_states_no_less_than_its_noise_costs():
     terms = {"mechanism": LAPLACE, "target": "x", "sensitivity": Fraction(2), "scale": Fraction(4)}
     more = {"neighbours": Neighbours.CHANGE_ONE, "draws": 1}
 
-    assert Spending(**terms, epsilon=Fraction(1, 2), **more).epsilon == Fraction(1, 2)
+    assert PrivacyLoss(**terms, epsilon=Fraction(1, 2), **more).epsilon == Fraction(1, 2)
     with pytest.raises(InternalError, match="states less epsilon than its noise costs"):
-        Spending(**terms, epsilon=Fraction(1, 3), **more)
+        PrivacyLoss(**terms, epsilon=Fraction(1, 3), **more)

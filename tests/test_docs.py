@@ -37,8 +37,8 @@ from shoal.hazmat.fakes import RecordingNoise
 from shoal.methods import REGISTRY
 from shoal.methods._shared.noisy_microaggregation import Origin, Split
 from shoal.methods._shared.recode import Aggregate
-from shoal.methods.insensitive import Order
-from shoal.methods.stable_laplace import Reading
+from shoal.methods.insensitive import RecordOrder
+from shoal.methods.stable_laplace import DeltaReading
 from shoal.pipeline import publishing
 from shoal.policy import spec
 
@@ -292,9 +292,9 @@ SECTIONS = {
     spec.ReadingSpec: "## `[reading]`",
     spec.DiversitySpec: "### `l-diversity`",
     spec.ClosenessSpec: "### `t-closeness`",
-    spec.LedgerSpec: "## `[ledger]`",
+    spec.BudgetSpec: "## `[ledger]`",
     spec.ContextSpec: "## `[context]`",
-    spec.MeasureSpec: "## `[measure]`",
+    spec.EvaluateSpec: "## `[measure]`",
 }
 
 
@@ -329,8 +329,8 @@ def test_every_policy_key_is_documented(model):
         (Neighbours, "methods.md"),
         (Origin, "methods.md"),
         (Split, "methods.md"),
-        (Order, "methods.md"),
-        (Reading, "methods.md"),
+        (RecordOrder, "methods.md"),
+        (DeltaReading, "methods.md"),
         (Status, "manifest.md"),
     ],
 )

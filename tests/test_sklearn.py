@@ -10,18 +10,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from shoal.partition import individual_rankings, insensitive, mdav, optimal_rankings, vmdav
-from shoal.sklearn import MDAV, VMDAV, IndividualRanking, Insensitive, OptimalRanking
+from shoal.partition import individual_rankings, insensitive, mdav, optimal_univariates, vmdav
+from shoal.sklearn import MDAV, VMDAV, IndividualRanking, Insensitive, OptimalUnivariate
 
 ROWS = [MDAV(k=4), VMDAV(k=4, gamma=0.5), Insensitive(k=4, order="hilbert", lower=-9, upper=9)]
-COLUMNS = [IndividualRanking(k=4), OptimalRanking(k=4)]
+COLUMNS = [IndividualRanking(k=4), OptimalUnivariate(k=4)]
 X = np.random.default_rng(21).normal(size=(50, 3))
 
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
     "estimator",
-    [MDAV(), VMDAV(), Insensitive(), IndividualRanking(), OptimalRanking()],
+    [MDAV(), VMDAV(), Insensitive(), IndividualRanking(), OptimalUnivariate()],
     ids=lambda e: type(e).__name__,
 )
 def test_scikit_learn_accepts_the_estimator(estimator):
@@ -50,7 +50,7 @@ def test_labels_are_those_of_the_functions():
     ).all()
     for estimator, parts in (
         (IndividualRanking(k=4), individual_rankings(X, 4)),
-        (OptimalRanking(k=4), optimal_rankings(X, 4)),
+        (OptimalUnivariate(k=4), optimal_univariates(X, 4)),
     ):
         assert (estimator.fit_predict(X) == np.column_stack([p.labels for p in parts])).all()
 

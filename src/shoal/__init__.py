@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from shoal.errors import ClaimViolationError, InputError, InternalError, ShoalError
     from shoal.evaluation.audit.audit import audit
     from shoal.evaluation.comparison.compare import compare
-    from shoal.evaluation.evaluate import measure
+    from shoal.evaluation.evaluate import evaluate
     from shoal.pipeline.checking import check
     from shoal.pipeline.planning import plan
     from shoal.pipeline.protecting import protect
@@ -29,8 +29,8 @@ _HOME = {
     "audit": ("shoal.evaluation.audit.audit", "audit"),
     "check": ("shoal.pipeline.checking", "check"),
     "compare": ("shoal.evaluation.comparison.compare", "compare"),
+    "evaluate": ("shoal.evaluation.evaluate", "evaluate"),
     "load_policy": ("shoal.policy.load", "load"),
-    "measure": ("shoal.evaluation.evaluate", "measure"),
     "plan": ("shoal.pipeline.planning", "plan"),
     "protect": ("shoal.pipeline.protecting", "protect"),
     "verify": ("shoal.pipeline.verifying", "verify"),
@@ -46,8 +46,8 @@ __all__ = [
     "audit",
     "check",
     "compare",
+    "evaluate",
     "load_policy",
-    "measure",
     "plan",
     "protect",
     "verify",

@@ -16,7 +16,6 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from sklearn.base import (  # type: ignore[import-untyped]
     BaseEstimator,
@@ -29,11 +28,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 )
 
 from shoal.core import Partition
-from shoal.partition import individual_rankings, insensitive, mdav, optimal_rankings, vmdav
+from shoal.core._arrays import Floats, Ints
+from shoal.partition import individual_rankings, insensitive, mdav, optimal_univariates, vmdav
 from shoal.partition.insensitive import Order
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class _RowGroups(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -186,7 +183,7 @@ class IndividualRanking(_ColumnGroups):
         return individual_rankings(X, self.k)
 
 
-class OptimalRanking(_ColumnGroups):
+class OptimalUnivariate(_ColumnGroups):
     """Group each column by `shoal.partition.optimal_ranking`.
 
     >>> OptimalRanking(k=2).fit_predict([[1.0], [9.0], [1.1], [9.1], [1.2]]).ravel()
@@ -194,7 +191,7 @@ class OptimalRanking(_ColumnGroups):
     """
 
     def _partitions(self, X: Floats) -> tuple[Partition, ...]:
-        return optimal_rankings(X, self.k)
+        return optimal_univariates(X, self.k)
 
 
 def _means(X: Floats, labels: Ints) -> Floats:

@@ -33,7 +33,7 @@ def spender(folder: Path) -> int:
         try:
             booked = budget_file.spend(
                 folder / "budget.db", "people", epsilon=PRICE, policy="0" * 64, method="laplace",
-                facts=budget_file.Facts(Neighbours.CHANGE_ONE),
+                facts=budget_file.DeclaredFacts(Neighbours.CHANGE_ONE),
             )  # fmt: skip
         except ClaimViolationError:
             return releases

@@ -33,7 +33,7 @@ def spend(path, epsilon, *, source="people", note="", patience=budget_file.PATIE
         path,
         source,
         epsilon=None if epsilon is None else Fraction(epsilon),
-        facts=budget_file.Facts(**{"neighbours": CHANGE, **facts}),
+        facts=budget_file.DeclaredFacts(**{"neighbours": CHANGE, **facts}),
         policy=DIGEST,
         method="laplace",
         note=note,
@@ -514,7 +514,9 @@ def test_an_old_file_is_read_as_it_is_and_reading_leaves_it(old):
     "write",
     [
         lambda old: spend(old, "0.25"),
-        lambda old: budget_file.look(old, "people", budget_file.Look.SAMPLE, policy="digest"),
+        lambda old: budget_file.record_inspection(
+            old, "people", budget_file.Inspection.SAMPLE, policy="digest"
+        ),
         lambda old: budget_file.init(old, "firms", Fraction(1)),
     ],
 )
@@ -577,7 +579,7 @@ def test_an_old_entry_has_its_price_alone_and_none_beside_others(tmp_path):
     "statement", ["DELETE FROM inspection", "UPDATE inspection SET kind = 'sample'"]
 )
 def test_an_inspection_is_never_taken_back(path, statement):
-    budget_file.look(path, "people", budget_file.Look.TABLE, policy="digest")
+    budget_file.record_inspection(path, "people", budget_file.Inspection.TABLE, policy="digest")
 
     with pytest.raises(sqlite3.IntegrityError, match="an inspection is never"):
         execute(path, statement)
@@ -586,7 +588,9 @@ def test_an_inspection_is_never_taken_back(path, statement):
 def test_a_release_after_an_inspection_has_no_number_for_all_together_whatever_the_clock(path):
     spend(path, "0.25")
     before = account(path)
-    looked = budget_file.look(path, "people", budget_file.Look.TABLE, policy="digest")
+    looked = budget_file.record_inspection(
+        path, "people", budget_file.Inspection.TABLE, policy="digest"
+    )
     spend(path, "0.25")
     after = account(path)
 
@@ -602,7 +606,7 @@ def test_a_release_after_an_inspection_has_no_number_for_all_together_whatever_t
 
 def test_an_inspection_of_one_source_leaves_the_others_alone(path):
     budget_file.init(path, "firms", Fraction(1))
-    budget_file.look(path, "people", budget_file.Look.TABLE, policy="digest")
+    budget_file.record_inspection(path, "people", budget_file.Inspection.TABLE, policy="digest")
 
     booked = spend(path, "0.25", source="firms")
 
@@ -611,10 +615,12 @@ def test_an_inspection_of_one_source_leaves_the_others_alone(path):
 
 
 def test_only_an_inspection_of_the_table_counts(path):
-    for kind in (budget_file.Look.SAMPLE, budget_file.Look.SELECTION):
-        assert not budget_file.look(path, "people", kind, policy="digest").looked
+    for kind in (budget_file.Inspection.SAMPLE, budget_file.Inspection.SELECTION):
+        assert not budget_file.record_inspection(path, "people", kind, policy="digest").looked
 
-    assert budget_file.look(path, "people", budget_file.Look.TABLE, policy="digest").looked
+    assert budget_file.record_inspection(
+        path, "people", budget_file.Inspection.TABLE, policy="digest"
+    ).looked
 
 
 # Names
@@ -684,10 +690,10 @@ def test_wrong_types_in_the_file_are_a_sentence(path, statement):
 
 
 def test_facts_with_a_field_too_many_or_of_a_wrong_type_are_refused():
-    whole = budget_file.Facts(CHANGE)
+    whole = budget_file.DeclaredFacts(CHANGE)
     stated = json.loads(whole.to_json())
 
-    assert budget_file.Facts.of_json(whole.to_json()) == whole
+    assert budget_file.DeclaredFacts.of_json(whole.to_json()) == whole
     for key, value in {"rows": 17, "contributions": "5", "cut": 1, "public_columns": "a"}.items():
         with pytest.raises(ValueError, match=key):
-            budget_file.Facts.of_json(json.dumps(stated | {key: value}))
+            budget_file.DeclaredFacts.of_json(json.dumps(stated | {key: value}))

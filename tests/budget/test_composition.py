@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.budget.composition import Facts, compose, folded
+from shoal.budget.composition import DeclaredFacts, compose, folded
 from shoal.core import Extract, Neighbours
 
 CHANGE, ADD = Neighbours.CHANGE_ONE, Neighbours.ADD_REMOVE
-WHOLE = Facts(CHANGE)
-EXTRACT = Facts(CHANGE, extract="diagnosis = C50", extract_by=Extract.ROW)
-FIVE = Facts(CHANGE, unit="customer", contributions=5, cut=True, public_number="persons")
+WHOLE = DeclaredFacts(CHANGE)
+EXTRACT = DeclaredFacts(CHANGE, extract="diagnosis = C50", extract_by=Extract.ROW)
+FIVE = DeclaredFacts(CHANGE, unit="customer", contributions=5, cut=True, public_number="persons")
 
 
 @dataclass(frozen=True)
 class Entry:
     id: int
     epsilon: Fraction | None
-    facts: Facts | None
+    facts: DeclaredFacts | None
 
 
 def together(*facts, epsilon=1):
@@ -60,7 +60,7 @@ def test_extracts_add_up_under_add_remove_for_predicates_of_the_row_alone():
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("words", ["the 1000 highest incomes", "without duplicates"])
 def test_what_is_cut_by_other_rows_does_not_add_up(neighbours, words):
-    chosen = Facts(neighbours, extract=words, extract_by=Extract.TABLE)
+    chosen = DeclaredFacts(neighbours, extract=words, extract_by=Extract.TABLE)
 
     (reason,) = together(WHOLE, chosen).reasons
 
@@ -123,7 +123,7 @@ def test_an_entry_without_facts_costs_its_price_alone_and_none_beside_another():
 
 
 FACTS = st.builds(
-    Facts,
+    DeclaredFacts,
     st.sampled_from(Neighbours),
     unit=st.sampled_from(["", "customer", "household"]),
     contributions=st.integers(1, 3),
@@ -201,7 +201,7 @@ ONE_ROW = [((a,), (b,), (c,)) for a, b, c in product(CELLS, repeat=3)]
 @pytest.mark.parametrize("unit", ["", "customer"])
 def test_the_sum_covers_every_pair_of_neighbours_of_the_source(unit, add, extract_by):
     """A whole table, change-one by rows, and one release with other facts."""
-    other = Facts(
+    other = DeclaredFacts(
         add,
         unit=unit,
         contributions=2 if unit else 1,

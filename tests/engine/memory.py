@@ -12,12 +12,12 @@ import numpy as np
 import polars as pl
 from pyspark import cloudpickle
 
-from shoal.engine.spark.blocks import SEQ, Kept, Store, pack, unpack
+from shoal.engine.spark.blocks import SEQ, BlockStore, Kept, pack, unpack
 from shoal.engine.spark.reading import Typed
 from shoal.engine.spark.rows import Layout
 
 
-class MemoryStore(Store):
+class MemoryStore(BlockStore):
     def __init__(self, block_rows):
         self.block_rows = block_rows
 

@@ -103,7 +103,7 @@ def test_blocked_mdav_keeps_k_and_gives_the_rows_of_other_partitions(spark):
     frame = table(25_000, seed=1)
     spark.conf.set("spark.shoal.blockRows", "25000")
     planned = plan(policy("mdav"), spread=True)
-    adopted = validate.adopt(frame, planned.policy.schema)
+    adopted = validate.validate(frame, planned.policy.schema)
     here = memory.typed(adopted, 25_000, np.random.default_rng(0), [7_000, 20_000])
     rows = ordered(here, None)
     change = planned.method.spread(rows, planned.setting, Tools(SeededNoise(0))).changes

@@ -27,7 +27,7 @@ from shoal.hazmat.fakes import SeededNoise
 from shoal.io import validate
 from shoal.methods import Tools
 from shoal.metrics import information_loss
-from shoal.metrics.boxes import Boxes
+from shoal.metrics.boxes import WeightedBoxes
 from shoal.metrics.distributions import box_total_variations
 from shoal.pipeline.checking import check_frame
 from shoal.pipeline.planning import plan
@@ -104,7 +104,7 @@ def test_counts_of_classes_in_parts_give_the_checks_of_a_whole_frame():
 )
 def test_figures_of_blocks_are_those_of_one_machine(method, parameters):
     own = planned(method, **parameters)
-    table = validate.adopt(people(2_000, seed=3), own.policy.schema)
+    table = validate.validate(people(2_000, seed=3), own.policy.schema)
     tools = Tools(SeededNoise(0))
     one = local.run(table, own.method, own.setting, tools)
     rows = ordered(memory.typed(table, 300, np.random.default_rng(2), [400, 401, 1_500]), None)
@@ -113,7 +113,7 @@ def test_figures_of_blocks_are_those_of_one_machine(method, parameters):
     form = ReleaseForm.LINKED_SHUFFLED
 
     one = for_method(one.evidence)
-    mine = losses.compare(
+    mine = losses.losses_of(
         one.original, one.protected, own.setting.columns, form=form, raw=one.raw.frame
     )
     theirs = checks_and_metrics.compare(
@@ -139,14 +139,14 @@ def test_figures_of_blocks_are_those_of_one_machine(method, parameters):
 
 def test_marginals_and_queries_of_blocks_are_those_of_all_rows():
     own = planned("mdav")
-    table = validate.adopt(people(1_200, seed=4), own.policy.schema)
+    table = validate.validate(people(1_200, seed=4), own.policy.schema)
     rows = ordered(memory.typed(table, 250, np.random.default_rng(5), [300, 900]), None)
     rows.store.block_rows = 100_000
     tools = Tools(SeededNoise(0))
     kept = outcomes.protected(rows, own.method.spread(rows, own.setting, tools).changes)
     facts = checks_and_metrics.facts_of(rows, rng=np.random.default_rng(6), queries=50)
 
-    added = checks_and_metrics.measure(rows, kept, facts)
+    added = checks_and_metrics.losses_of_blocks(rows, kept, facts)
 
     joined = pl.concat(checks_and_metrics.pairs(rows, kept).frames())
     whole = checks_and_metrics.measured(joined, facts)
@@ -159,7 +159,7 @@ def test_marginals_and_queries_of_blocks_are_those_of_all_rows():
     X = joined.select("\0was:größe", "\0was:income").to_numpy()
     Y = joined.select("größe", "income").to_numpy()
     low, high = (np.array([facts.scales[j].domain[side] for j in points]) for side in (0, 1))
-    boxes = [Boxes.points(Z, discrete=(False, False), domain=(low, high)) for Z in (X, Y)]
+    boxes = [WeightedBoxes.points(Z, discrete=(False, False), domain=(low, high)) for Z in (X, Y)]
     expected = box_total_variations(*boxes, [facts.edges[j] for j in points])
     found = {one.columns: one.distance for one in added.marginals}
     for one in expected:

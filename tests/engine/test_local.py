@@ -17,7 +17,7 @@ SCHEMA = Schema(tuple(Column(name, Role.QUASI_IDENTIFIER, Kind.NUMERIC) for name
 
 def outcome(form):
     """What leaves by a method that changes nothing."""
-    table = validate.adopt(pl.DataFrame({"a": range(ROWS), "b": range(ROWS)}), SCHEMA)
+    table = validate.validate(pl.DataFrame({"a": range(ROWS), "b": range(ROWS)}), SCHEMA)
     method = SimpleNamespace(sort_by=None, run=lambda rows, _setting, _tools: Masked(rows))
     return run(table, method, SimpleNamespace(release_form=form), Tools(OpenDPNoise()))
 

@@ -83,7 +83,7 @@ def run(policy, frame, control=None, *, which=()):
     done = protecting.run(planned, io.from_native(frame))
     found = None
     if which:
-        found = shoal.measure(frame, done.release, policy, control=control, which=which)
+        found = shoal.evaluate(frame, done.release, policy, control=control, which=which)
     return SimpleNamespace(release=done.release, figures=figures(planned, done)), found
 
 

@@ -38,7 +38,7 @@ def policy(method, person, **protect):
 def adopted(frame):
     schema = load(cases.policy("dp-quadtree")).schema
     names = [name for name in frame.columns if name != "id"]
-    return clamp.adopt(frame, schema, columns=names)[0]
+    return clamp.clamp(frame, schema, columns=names)[0]
 
 
 def in_blocks(table, unit, rng, cuts, block_rows=7):

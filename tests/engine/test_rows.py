@@ -13,10 +13,10 @@ pytest.importorskip("pyspark", reason="needs pyspark, the extra 'spark'")
 from tests.engine import cases, memory
 from tests.opening import in_file_order, protected
 
-from shoal.core import Decomposition
+from shoal.core import SpatialDecomposition
 from shoal.engine import local
 from shoal.engine.spark import outcome as outcomes
-from shoal.engine.spark.blocks import SEQ, Order, exchange
+from shoal.engine.spark.blocks import SEQ, SortOrder, exchange
 from shoal.engine.spark.source import ordered
 from shoal.hazmat.fakes import RecordingNoise
 from shoal.io import clamp, validate
@@ -29,9 +29,9 @@ def prepared(method, frame, **changes):
     schema = planned.policy.schema
     if planned.method.noisy:
         columns = planned.method.clamps(planned.setting)
-        table = clamp.adopt(frame, schema, columns=columns)[0]
+        table = clamp.clamp(frame, schema, columns=columns)[0]
     else:
-        table = validate.adopt(frame, schema)
+        table = validate.validate(frame, schema)
     return with_rows(planned, len(table)), table
 
 
@@ -55,13 +55,13 @@ def both(method, frame, rng, block_rows, cuts, **changes):
         frames = pl.concat(kept.frames()).sort(SEQ).drop(SEQ, "\0rid")
         mine = in_file_order(one, table, planned.method, planned.setting)
         return mine.frame, frames
-    if isinstance(many.data, Decomposition):
+    if isinstance(many.data, SpatialDecomposition):
         return protected(one), many.data
     return protected(one).frame, many.data.frame
 
 
 def same(one, other):
-    if isinstance(one, Decomposition):
+    if isinstance(one, SpatialDecomposition):
         arrays = ((one.lower, other.lower), (one.upper, other.upper), (one.counts, other.counts))
         return all(np.array_equal(a, b) for a, b in arrays) and one.values == other.values
     return one.equals(other)
@@ -97,7 +97,7 @@ def test_lengths_of_ordered_blocks_follow_from_the_number_of_rows_alone(rows, co
         frame = pl.DataFrame({"x": values, "id": np.arange(rows)})
         held = [(a, frame[int(a) : int(b)]) for a, b in pairwise(cuts) if b > a]
         blocks = memory.MemoryBlocks(held, rng).keep()
-        order = Order(lambda frame: frame, lambda frame: frame.select("x", "id"))
+        order = SortOrder(lambda frame: frame, lambda frame: frame.select("x", "id"))
         sorted_ = exchange(blocks, [order], [count], rows=rows)
         return frame.sort("x", "id"), outcomes.levelled(sorted_, count, rows).keep()
 

@@ -16,7 +16,7 @@ from shoal.core import ReleaseForm, Status
 from shoal.engine import local
 from shoal.errors import InputError
 from shoal.evaluation.audit import file_runs, neighbouring_tables
-from shoal.evaluation.audit.array_runs import Ahead, Arrays, Runs, protected
+from shoal.evaluation.audit.array_runs import Ahead, ArrayRuns, Arrays, protected
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.methods import REGISTRY, Tools
@@ -379,7 +379,9 @@ def test_runs_on_arrays_give_what_the_engine_gives(name):
         cells["b"] = rng.choice(["x", "y"], 17)
     table = neighbouring_tables.table_of(planned, pl.DataFrame(cells))
 
-    fast = Runs(planned, table, RecordingNoise(added=[5, -3])).with_noise(RecordingNoise([5, -3]))
+    fast = ArrayRuns(planned, table, RecordingNoise(added=[5, -3])).with_noise(
+        RecordingNoise([5, -3])
+    )
     tools = Tools(noise=RecordingNoise([5, -3]), rng=np.random.default_rng(0))
     setting = with_rows(planned, len(table)).setting
     outcome = local.run(table, planned.method, setting, tools)
@@ -400,7 +402,7 @@ def test_of_a_tree_the_boxes_at_the_corners_are_looked_at(name):
     rng = np.random.default_rng(2)
     frame = pl.DataFrame({c: rng.random(17) for c in "ab"})
 
-    runs = Runs(planned, neighbouring_tables.table_of(planned, frame), SeededNoise(1))
+    runs = ArrayRuns(planned, neighbouring_tables.table_of(planned, frame), SeededNoise(1))
     seen = runs(3)
 
     assert seen.shape == (3, 4, 5)

@@ -401,7 +401,7 @@ def test_a_comparison_on_public_people_leaves_epsilon_proved(tmp_path):
     assert claim["status"] == "proved"
     assert told[0].startswith("Nothing of the confidential table is looked at")
     (look,) = budget_file.account(tmp_path / "budget.sqlite", "people").looks
-    assert look.kind is budget_file.Look.SAMPLE
+    assert look.kind is budget_file.Inspection.SAMPLE
 
 
 def test_public_people_do_not_undo_a_look(tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal import io
 from shoal.errors import InputError
-from shoal.evaluation.arrays import Sides
+from shoal.evaluation.arrays import AlignedArrays
 from shoal.evaluation.comparison import running
 from shoal.io.external import read
 from shoal.pipeline import protecting
@@ -69,8 +69,8 @@ def test_no_category_of_control_or_release_moves_one_of_the_original(mine, their
         for rows in (mine, theirs, released)
     )
 
-    alone = Sides.of(read.read(original, original, stated))
-    sides = Sides.of(read.read(original, made, stated, control=control))
+    alone = AlignedArrays.of(read.read_external_release(original, original, stated))
+    sides = AlignedArrays.of(read.read_external_release(original, made, stated, control=control))
 
     axis = sides.names.index("job")
     levels = sides.levels(axis)
@@ -96,9 +96,9 @@ def test_a_control_that_is_the_originals_twin_is_guessed_as_often(seed, dropped,
     twins = original.filter(~pl.col("job").is_in(JOBS[:dropped]))
     control = pl.concat([twins, *[STRANGER] * strangers])
 
-    both = shoal.measure(original, original, POLICY, control=control, which=["naive Bayes"])
-    only = shoal.measure(original, original, POLICY, control=twins, which=["naive Bayes"])
-    same = shoal.measure(original, original, POLICY, control=original, which=["naive Bayes"])
+    both = shoal.evaluate(original, original, POLICY, control=control, which=["naive Bayes"])
+    only = shoal.evaluate(original, original, POLICY, control=twins, which=["naive Bayes"])
+    same = shoal.evaluate(original, original, POLICY, control=original, which=["naive Bayes"])
 
     mixed, pure, equal = (found.of("naive Bayes")[0] for found in (both, only, same))
     assert equal.control == equal.value
@@ -110,7 +110,7 @@ def test_a_control_that_is_the_originals_twin_is_guessed_as_often(seed, dropped,
 def test_measure_finds_no_difference_where_there_is_none():
     control = pl.concat([people(400, 2), STRANGER])
 
-    found = shoal.measure(people(400, 1), people(400, 1), POLICY, control=control, which=ATTACKS)
+    found = shoal.evaluate(people(400, 1), people(400, 1), POLICY, control=control, which=ATTACKS)
 
     rows = [row for row in found.facts()["figures"] if row["measure"] in ATTACKS]
     assert len(rows) == 3
@@ -159,13 +159,15 @@ def test_compare_finds_no_difference_where_there_is_none():
 )
 def test_a_control_that_does_not_fit_is_named(control, sentence):
     with pytest.raises(InputError, match=sentence):
-        shoal.measure(people(50, 1), people(50, 1), POLICY, control=control)
+        shoal.evaluate(people(50, 1), people(50, 1), POLICY, control=control)
 
 
 def test_a_reading_with_two_lists_of_categories_does_not_exist():
     stated = load(POLICY)
-    reading = read.read(people(20, 1), people(20, 1), stated, control=people(20, 2))
-    other = read.read(STRANGER, STRANGER, stated).original
+    reading = read.read_external_release(
+        people(20, 1), people(20, 1), stated, control=people(20, 2)
+    )
+    other = read.read_external_release(STRANGER, STRANGER, stated).original
 
     with pytest.raises(InputError, match="share the categories of 'job'"):
         type(reading)(**{**vars(reading), "control": other})

@@ -68,7 +68,7 @@ def one(found, measure):
 
 
 def test_the_raw_table_gives_everybody_away(original, control):
-    found = shoal.measure(original, original, policy(), control=control, only="risk", aligned=True)
+    found = shoal.evaluate(original, original, policy(), control=control, only="risk", aligned=True)
 
     assert one(found, "record linkage").point > 0.95
     assert one(found, "linkability").point > 0.9
@@ -85,7 +85,7 @@ def test_other_people_of_the_same_population_give_nobody_away(original, control)
     """
     resample = people(1500, 3)
 
-    found = shoal.measure(original, resample, policy(), control=control, only=Part.RISK)
+    found = shoal.evaluate(original, resample, policy(), control=control, only=Part.RISK)
 
     for name in ("naive Bayes", "gradient boosting", "linkability", "inference"):
         for figure in found.of(name):
@@ -100,8 +100,8 @@ def test_a_confidential_number_is_guessed_by_boosting_too(original, control):
     tied = original.with_columns(tax=pl.col("age") * 100.0)
     others = control.with_columns(tax=pl.col("age") * 100.0)
 
-    followed = shoal.measure(tied, tied, told, control=others, only="risk")
-    hidden = shoal.measure(
+    followed = shoal.evaluate(tied, tied, told, control=others, only="risk")
+    hidden = shoal.evaluate(
         tied, tied.with_columns(tax=pl.lit(4000.0)), told, control=others, only="risk"
     )
 
@@ -115,7 +115,7 @@ def test_a_confidential_number_is_guessed_by_boosting_too(original, control):
 
 
 def test_a_faithful_copy_loses_nothing(original):
-    found = shoal.measure(original, original, policy(), only="utility", aligned=True)
+    found = shoal.evaluate(original, original, policy(), only="utility", aligned=True)
 
     losses = ("SSE / SST", "share changed", "IL1s", "rank-matched SSE / SST", "total variation")
     for name in (*losses, "total variation of pairs", "COUNT queries", "eigenvalues"):
@@ -135,7 +135,7 @@ def test_rules_groups_and_regressions_of_the_policy_are_measured(original, tmp_p
         learn="ill",
     )
 
-    found = shoal.measure(original, release, stated, only="utility", aligned=True)
+    found = shoal.evaluate(original, release, stated, only="utility", aligned=True)
 
     assert one(found, "edit rules").point > 0.99
     assert one(found, "edit rules").baseline == 0.0
@@ -152,7 +152,7 @@ def test_trees_are_measured_too(original):
     }
     release = shoal.protect(original, tree)
 
-    found = shoal.measure(original, release, tree)
+    found = shoal.evaluate(original, release, tree)
 
     assert one(found, "naive Bayes").value.low > one(found, "naive Bayes").baseline.value
     assert one(found, "COUNT queries").point < 0.5
@@ -162,7 +162,7 @@ def test_trees_are_measured_too(original):
 def test_a_release_object_says_whether_rows_correspond(original):
     release = shoal.protect(original, policy(), keep_order=True)
 
-    found = shoal.measure(original, release, policy(), only="utility")
+    found = shoal.evaluate(original, release, policy(), only="utility")
 
     assert found.of("SSE / SST")
 
@@ -173,17 +173,17 @@ def test_weights_count_where_both_tables_have_them(original):
     weighted = original.with_columns(weight=pl.Series(np.arange(1, original.height + 1)))
     doubled = weighted.with_columns(weight=2 * pl.col("weight"))
 
-    found = shoal.measure(weighted, doubled, stated, only="utility")
+    found = shoal.evaluate(weighted, doubled, stated, only="utility")
 
     assert one(found, "COUNT queries").point == pytest.approx(1.0)
 
 
 def test_the_result_is_a_table_json_and_plots_and_says_that_it_is_confidential(original, control):
-    found = shoal.measure(original, original, policy(), control=control)
+    found = shoal.evaluate(original, original, policy(), control=control)
 
     frame = found.to_frame()
     facts = json.loads(found.to_json())
-    page = html.measure_report(found.facts(), found.plots(), DIFFERENCE)
+    page = html.evaluation_report(found.facts(), found.plots(), DIFFERENCE)
 
     assert frame.height == len(found.figures) == len(facts["figures"])
     assert set(found.plots()) == {"losses", "attacks", "queries"}
@@ -193,7 +193,9 @@ def test_the_result_is_a_table_json_and_plots_and_says_that_it_is_confidential(o
 
 
 def test_the_same_seed_gives_the_same_figures(original, control):
-    twice = [shoal.measure(original, original, policy(), control=control, seed=4) for _ in range(2)]
+    twice = [
+        shoal.evaluate(original, original, policy(), control=control, seed=4) for _ in range(2)
+    ]
 
     assert twice[0].facts() == twice[1].facts()
 
@@ -211,7 +213,7 @@ def test_the_same_seed_gives_the_same_figures(original, control):
     ids=["one row", "constant", "all missing", "one number", "one category", "three rows"],
 )
 def test_odd_releases_are_measured_or_told(original, control, release):
-    found = shoal.measure(original, release, policy(), control=control)
+    found = shoal.evaluate(original, release, policy(), control=control)
 
     assert found.figures
     assert all(text.endswith(".") for text in found.skipped)
@@ -226,7 +228,7 @@ def test_odd_releases_are_measured_or_told(original, control, release):
 )
 def test_what_cannot_be_measured_is_told(original, released, sentence):
     with pytest.raises(InputError, match=sentence):
-        shoal.measure(original, released, policy())
+        shoal.evaluate(original, released, policy())
 
 
 @pytest.mark.parametrize(
@@ -236,14 +238,14 @@ def test_what_cannot_be_measured_is_told(original, released, sentence):
 def test_a_large_release_is_attacked_by_fewer_people(records, most, drawn):
     """People times released records stay within a billion, down to 500 people."""
     sides = SimpleNamespace(released=range(records))
-    task = disclosure_risk.Task(sides, None, np.random.default_rng(0), pl.DataFrame())
+    task = disclosure_risk.AttackTask(sides, None, np.random.default_rng(0), pl.DataFrame())
 
     assert task.people(most) == drawn
 
 
 def test_only_must_be_a_part(original):
     with pytest.raises(InputError, match="utility or risk"):
-        shoal.measure(original, original, policy(), only="speed")
+        shoal.evaluate(original, original, policy(), only="speed")
 
 
 def test_dates_taxonomies_and_missing_cells_are_measured():
@@ -251,7 +253,7 @@ def test_dates_taxonomies_and_missing_cells_are_measured():
     stated = sample.folder() / "people.toml"
     release = shoal.protect(frame, stated)
 
-    found = shoal.measure(frame, release, stated, control=sample.people(300, 9))
+    found = shoal.evaluate(frame, release, stated, control=sample.people(300, 9))
 
     assert {figure.part for figure in found.figures} == {Part.UTILITY, Part.RISK}
 
@@ -268,6 +270,6 @@ def test_days_are_numbers():
         "protect": {"method": "mondrian", "k": 5},
     }
 
-    found = shoal.measure(frame, shoal.protect(frame, stated), stated)
+    found = shoal.evaluate(frame, shoal.protect(frame, stated), stated)
 
     assert one(found, "granularity").subject == "day"

@@ -23,7 +23,7 @@ from shoal.hazmat import accounting
 from shoal.hazmat.fakes import SeededNoise
 from shoal.synthesis.adaptive_tree import PATH, UNITS
 from shoal.synthesis.copula import Margins, copula
-from shoal.synthesis.domain import Attribute
+from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.generate import maxent, plan
 from shoal.synthesis.privtree import Fill, privtree
 
@@ -298,10 +298,10 @@ def test_groups_of_public_columns_and_public_strata_cost_what_the_entries_state(
 
 # Ways through mechanisms that take more rows than a test of the pipeline has.
 
-FOUR = [Attribute("a", Kind.NUMERIC, 9), *(Attribute(c, Kind.NOMINAL, 3) for c in "bcd")]
-GAPS = [Attribute("a", Kind.NUMERIC, 9, gap=True), Attribute("b", Kind.NOMINAL, 3, gap=True),
-        Attribute("c", Kind.ORDINAL, 5)]  # fmt: skip
-LONG = [Attribute("a", Kind.ORDINAL, 300), *FOUR[1:]]
+FOUR = [Domain("a", Kind.NUMERIC, 9), *(Domain(c, Kind.NOMINAL, 3) for c in "bcd")]
+GAPS = [Domain("a", Kind.NUMERIC, 9, gap=True), Domain("b", Kind.NOMINAL, 3, gap=True),
+        Domain("c", Kind.ORDINAL, 5)]  # fmt: skip
+LONG = [Domain("a", Kind.ORDINAL, 300), *FOUR[1:]]
 
 
 def paths(attributes, n):
@@ -366,7 +366,7 @@ def test_a_path_that_is_split_to_the_end_costs_what_its_entry_states(n):
 
     Of six people the first half has more than its penalty, and of five it has not.
     """
-    attributes = [Attribute("a", Kind.NUMERIC, 1 << 16)]
+    attributes = [Domain("a", Kind.NUMERIC, 1 << 16)]
     run = partial(drawn, mechanism=privtree, attributes=attributes, fill=Fill.UNIFORM)
 
     assert holds(run, *corners(attributes, n), noise=Leftmost) > 0.3

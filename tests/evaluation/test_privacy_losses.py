@@ -13,17 +13,17 @@ from shoal.core import LAPLACE, Kind
 from shoal.evaluation.audit.privacy_losses import Laws, _decided, chance, loss, losses, replay
 from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism.noisy_answers import noisy_answers, noisy_table, table_counts
-from shoal.mechanism.records import Held
+from shoal.mechanism.records import HeldColumns
 from shoal.metrics.epsilon_lower_bound import identity, lower_bound
-from shoal.synthesis.adaptive_tree import PATH, UNITS, Domain, grow, leaf_counts
+from shoal.synthesis.adaptive_tree import PATH, UNITS, AdaptiveAxis, grow, leaf_counts
 from shoal.synthesis.copula import Margins, copula
-from shoal.synthesis.domain import Attribute
+from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.generate import maxent, plan
 from shoal.synthesis.privtree import Fill, privtree
 
-LINE = [Attribute(name, Kind.NUMERIC, 17) for name in "ab"]
-FLAT = [Attribute(name, Kind.NOMINAL, 2) for name in "ab"]
-GAPS = [Attribute("a", Kind.NUMERIC, 9, gap=True), Attribute("b", Kind.NOMINAL, 3, gap=True)]
+LINE = [Domain(name, Kind.NUMERIC, 17) for name in "ab"]
+FLAT = [Domain(name, Kind.NOMINAL, 2) for name in "ab"]
+GAPS = [Domain("a", Kind.NUMERIC, 9, gap=True), Domain("b", Kind.NOMINAL, 3, gap=True)]
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(4)]
 
 
@@ -119,7 +119,7 @@ def test_no_run_on_any_pair_has_a_loss_above_epsilon(name, n, seed, epsilon, att
     assert abs(found) <= float(epsilon) * (1 + 1e-9)
 
 
-FOUR = [Attribute("a", Kind.NUMERIC, 9), *(Attribute(c, Kind.NOMINAL, 3) for c in "bcd")]
+FOUR = [Domain("a", Kind.NUMERIC, 9), *(Domain(c, Kind.NOMINAL, 3) for c in "bcd")]
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -151,7 +151,7 @@ def test_no_choice_of_three_columns_has_a_loss_above_epsilon(epsilon, n):
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_one_column_costs_all_of_epsilon_and_no_more(epsilon):
     """A count of categories reaches it: one moves by one in each of two counts."""
-    one, line = [Attribute("a", Kind.NOMINAL, 3)], LINE[:1]
+    one, line = [Domain("a", Kind.NOMINAL, 3)], LINE[:1]
 
     def largest(attributes):
         run = bound("maxent", attributes, epsilon)
@@ -225,7 +225,9 @@ def test_leaves_that_are_counted_with_too_little_noise_are_found():
     line = [LINE[0]]
 
     def grown_over(column, noise):
-        return grow(Held([column]), Domain(tuple(line)), epsilon=Fraction(2), noise=noise)
+        return grow(
+            HeldColumns([column]), AdaptiveAxis(tuple(line)), epsilon=Fraction(2), noise=noise
+        )
 
     def tree(column, noise):
         grown = grown_over(column, noise)

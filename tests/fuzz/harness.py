@@ -80,7 +80,7 @@ def _read(path: Path) -> None:
     from shoal.io import validate
 
     frame = io.read(path).frame
-    validate.adopt(frame, policy.load(CORPUS / "policy" / "plain.toml").schema)
+    validate.validate(frame, policy.load(CORPUS / "policy" / "plain.toml").schema)
 
 
 def _policy(path: Path) -> None:
@@ -121,7 +121,10 @@ def _queries(path: Path) -> None:
     from shoal.evaluation import utility
     from shoal.metrics import count_queries
 
-    axes = [count_queries.Axis("age"), count_queries.Axis("region", ("north", "south"))]
+    axes = [
+        count_queries.QueryColumn("age"),
+        count_queries.QueryColumn("region", ("north", "south")),
+    ]
     count_queries.parse(utility._read_queries(path), axes)
 
 
@@ -148,7 +151,9 @@ def _foreign(path: Path) -> None:
     from shoal.io.external import read
 
     plain = policy.load(CORPUS / "policy" / "plain.toml")
-    read.read(io.read(CORPUS / "csv" / "plain.csv").frame, io.read(path).frame, plain)
+    read.read_external_release(
+        io.read(CORPUS / "csv" / "plain.csv").frame, io.read(path).frame, plain
+    )
 
 
 def _command(*words: str):

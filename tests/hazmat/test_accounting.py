@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.core import Neighbours, Spending
+from shoal.core import Neighbours, PrivacyLoss
 from shoal.errors import InternalError
-from shoal.hazmat.accounting import price, total, verify
+from shoal.hazmat.accounting import composed, total, verify
 
 CHANGE, ADD = Neighbours.CHANGE_ONE, Neighbours.ADD_REMOVE
 
@@ -16,7 +16,7 @@ CHANGE, ADD = Neighbours.CHANGE_ONE, Neighbours.ADD_REMOVE
 def spending(epsilon, *, neighbours=CHANGE, mechanism="discrete-laplace", draws=1, **more):
     """An entry that states exactly its price."""
     factor = 2 if mechanism == "permute-and-flip" else 1
-    return Spending(
+    return PrivacyLoss(
         mechanism=mechanism,
         target="income",
         sensitivity=Fraction(3),
@@ -52,7 +52,7 @@ def test_a_tenth_ten_times_is_one():
     ("mechanism", "factor"), [("discrete-laplace", 1), ("permute-and-flip", 2)]
 )
 def test_prices_are_exact(mechanism, factor):
-    paid = price(mechanism, sensitivity=Fraction(1, 3), scale=Fraction(7))
+    paid = composed(mechanism, sensitivity=Fraction(1, 3), scale=Fraction(7))
 
     assert paid == factor * Fraction(1, 21)
 

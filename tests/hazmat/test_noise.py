@@ -496,7 +496,8 @@ def test_seeded_noise_repeats_itself_and_has_the_right_distributions():
 def test_opendp_is_loaded_by_the_first_draw_and_not_before():
     code = (
         "import sys, numpy as np; from fractions import Fraction\n"
-        "from shoal.hazmat import budget, fakes, ledger, noise\n"
+        "from shoal.budget import budget_file\n"
+        "from shoal.hazmat import accounting, fakes, noise\n"
         "source = noise.OpenDPNoise()\n"
         "assert not any(name.startswith('opendp') for name in sys.modules)\n"
         "source.discrete_laplace(np.zeros(3, np.int64), scale=Fraction(1))\n"

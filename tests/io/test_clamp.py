@@ -15,7 +15,7 @@ LEVEL = Column("x", QUASI, Kind.NOMINAL, categories=("a", "b", "rest"), other="r
 
 
 def adopt(cells, column):
-    return clamp.adopt(pl.DataFrame({"x": cells}), Schema((column,)), columns=("x",))
+    return clamp.clamp(pl.DataFrame({"x": cells}), Schema((column,)), columns=("x",))
 
 
 cells = st.lists(st.none() | st.text(max_size=4) | st.floats().map(str), min_size=1)

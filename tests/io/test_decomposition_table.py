@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal import io
-from shoal.core import Column, Decomposition, Kind, Role, Schema, Taxonomy
+from shoal.core import Column, Hierarchy, Kind, Role, Schema, SpatialDecomposition
 from shoal.errors import InputError
 from shoal.io import decomposition_table
 
-TREE = Taxonomy(
+TREE = Hierarchy(
     (
         ("lyon", "south", "all"),
         ("lille", "north", "all"),
@@ -70,7 +70,7 @@ def decompositions(draw):
     count = draw(st.sampled_from([st.integers(-5, 10**6), st.floats(-1e6, 1e6)]))
     counts = draw(st.lists(st.lists(count, min_size=len(values), max_size=len(values)),
                            min_size=n, max_size=n))  # fmt: skip
-    return Decomposition(
+    return SpatialDecomposition(
         columns=tuple(columns),
         lower=sides[:, :, 0],
         upper=sides[:, :, 1],
@@ -108,7 +108,7 @@ def test_boxes_come_back_from_files(tmp_path_factory, form, boxes):
 
 
 def test_a_table_of_boxes_reads_like_this():
-    boxes = Decomposition(
+    boxes = SpatialDecomposition(
         columns=("age", "day", "rank", "city"),
         lower=[[20, 0, 0, 0], [-np.inf, 10.5, 3, 2]],
         upper=[[30, 1, 2, 2], [20, 11, 4, 5]],
@@ -138,12 +138,14 @@ def test_a_table_of_boxes_reads_like_this():
 
 def test_ends_within_a_category_are_moved_to_its_end():
     """A record has a whole place, so that [0, 1.5) and [0, 2) hold the same."""
-    boxes = Decomposition(("rank",), [[0], [1.5]], [[1.5], [3]], [[1], [1]], ("",), None, (True,))
+    boxes = SpatialDecomposition(
+        ("rank",), [[0], [1.5]], [[1.5], [3]], [[1], [1]], ("",), None, (True,)
+    )
 
     written = decomposition_table.to_frame(boxes, SCHEMA)
 
     assert written.select("rank_lower", "rank_upper").rows() == [("low", "mid"), ("high", "high")]
-    empty = Decomposition(("rank",), [[0.2]], [[0.8]], [[1]], ("",), None, (True,))
+    empty = SpatialDecomposition(("rank",), [[0.2]], [[0.8]], [[1]], ("",), None, (True,))
     with pytest.raises(InputError, match="a box that holds no category"):
         decomposition_table.to_frame(empty, SCHEMA)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal import io
 from shoal import policy as policies
-from shoal.core import Decomposition
+from shoal.core import SpatialDecomposition
 from shoal.io import decomposition_table
 from shoal.io.external import read
 from shoal.io.external.cells import Form, interval, moment, numeric
@@ -44,7 +44,7 @@ def stated(columns, **more):
 
 def one(original, released, column, **more):
     """Read tables of one column, and give its boxes."""
-    reading = read.read(
+    reading = read.read_external_release(
         pl.DataFrame({"x": original}), pl.DataFrame({"x": released}), stated({"x": column}, **more)
     )
     return reading, list(zip(reading.lower[:, 0], reading.upper[:, 0], strict=True))
@@ -108,7 +108,7 @@ def test_intervals_sets_and_ancestors_of_our_own_cover_every_value_that_they_rep
     released = shoal.protect(original, policy, keep_order=True).data
 
     for written in (released, released.cast(pl.String)):
-        reading = read.read(original, written, policy, aligned=True)
+        reading = read.read_external_release(original, written, policy, aligned=True)
 
         present = ~np.isnan(reading.places)
         assert (covered(reading) | ~present).all()
@@ -215,7 +215,9 @@ def test_any_text_in_any_column_gives_a_box(texts):
     released = pl.DataFrame({name: pl.Series(texts, dtype=pl.String) for name in columns})
 
     for decimal in (".", ","):
-        reading = read.read(original, released, stated(columns, reading={"decimal": decimal}))
+        reading = read.read_external_release(
+            original, released, stated(columns, reading={"decimal": decimal})
+        )
 
         assert np.isfinite(reading.lower).all()
         assert np.isfinite(reading.upper).all()
@@ -585,7 +587,7 @@ POLICY = stated(COLUMNS)
 def test_columns_may_come_in_any_order_and_in_other_case():
     released = PEOPLE.select(pl.col("ill").alias("ILL"), "edu", pl.col("age").alias(" Age "))
 
-    reading = read.read(PEOPLE, released, POLICY)
+    reading = read.read_external_release(PEOPLE, released, POLICY)
 
     assert reading.columns == ("age", "edu", "ill")
     assert (reading.lower[:, 0] == PEOPLE["age"].to_numpy()).all()
@@ -595,7 +597,7 @@ def test_columns_may_come_in_any_order_and_in_other_case():
 def test_dropped_and_added_columns_are_said():
     released = PEOPLE.select("age", "ill", pl.lit(1).alias("group"), pl.lit(2).alias("run"))
 
-    reading = read.read(PEOPLE, released, POLICY)
+    reading = read.read_external_release(PEOPLE, released, POLICY)
 
     assert reading.schema.names == ("age", "ill")
     assert reading.findings == (
@@ -610,7 +612,7 @@ def test_dropped_and_added_columns_are_said():
 def test_renamed_columns_are_read_where_stated():
     released = PEOPLE.select(pl.col("age").alias("years"), "edu", "ill")
 
-    reading = read.read(PEOPLE, released, POLICY, rename={"years": "age"})
+    reading = read.read_external_release(PEOPLE, released, POLICY, rename={"years": "age"})
 
     assert reading.columns == ("age", "edu", "ill")
     assert reading.findings == ()
@@ -628,14 +630,14 @@ def test_a_rename_that_does_not_fit_is_refused(rename, message):
     released = PEOPLE.select(pl.col("age").alias("years"), "ill")
 
     with pytest.raises(shoal.InputError, match=r"^rename: ") as caught:
-        read.read(PEOPLE, released, POLICY, rename=rename)
+        read.read_external_release(PEOPLE, released, POLICY, rename=rename)
 
     assert message in str(caught.value)
 
 
 def test_tables_without_a_common_column_are_refused_without_their_names():
     with pytest.raises(shoal.InputError) as caught:
-        read.read(PEOPLE, pl.DataFrame({"a": [1], "b": [2]}), POLICY)
+        read.read_external_release(PEOPLE, pl.DataFrame({"a": [1], "b": [2]}), POLICY)
 
     assert str(caught.value) == (
         "The release has no column that can be measured: expected some of 'age', 'edu', 'ill', "
@@ -646,13 +648,13 @@ def test_tables_without_a_common_column_are_refused_without_their_names():
 
 def test_an_original_of_another_policy_is_refused():
     with pytest.raises(shoal.InputError, match="The original has 1 column, and none is named"):
-        read.read(pl.DataFrame({"a": [1]}), PEOPLE, POLICY)
+        read.read_external_release(pl.DataFrame({"a": [1]}), PEOPLE, POLICY)
 
 
 def test_names_that_two_columns_share_but_for_case_are_not_guessed():
     released = PEOPLE.select(pl.col("age").alias("Age"), pl.col("age").alias("AGE"), "ill")
 
-    reading = read.read(PEOPLE, released, POLICY)
+    reading = read.read_external_release(PEOPLE, released, POLICY)
 
     assert reading.columns == ("ill",)
     assert "nothing about them" in reading.findings[0]
@@ -662,7 +664,7 @@ def test_columns_without_a_kind_are_not_measured():
     columns = {**COLUMNS, "note": "other"}
     original = PEOPLE.with_columns(note=pl.lit("x"))
 
-    reading = read.read(original, original.drop("id"), stated(columns))
+    reading = read.read_external_release(original, original.drop("id"), stated(columns))
 
     assert reading.findings == ("'note' has no kind in the policy and is not measured.",)
 
@@ -670,12 +672,12 @@ def test_columns_without_a_kind_are_not_measured():
 @pytest.mark.parametrize("released", [PEOPLE.clear(), pl.DataFrame()])
 def test_an_empty_release_is_refused_with_a_sentence(released):
     with pytest.raises(shoal.InputError, match="The release has no rows; there is nothing to me"):
-        read.read(PEOPLE, released, POLICY)
+        read.read_external_release(PEOPLE, released, POLICY)
 
 
 def test_fewer_and_more_rows_are_said_and_leave_the_alignment_unknown():
-    fewer = read.read(PEOPLE, PEOPLE.drop("id")[:3], POLICY)
-    more = read.read(PEOPLE, pl.concat([PEOPLE.drop("id")] * 2), POLICY)
+    fewer = read.read_external_release(PEOPLE, PEOPLE.drop("id")[:3], POLICY)
+    more = read.read_external_release(PEOPLE, pl.concat([PEOPLE.drop("id")] * 2), POLICY)
 
     assert fewer.findings == ("The release has 3 rows and the original 4: 1 fewer.",)
     assert more.findings == ("The release has 8 rows and the original 4: 4 more.",)
@@ -685,16 +687,16 @@ def test_fewer_and_more_rows_are_said_and_leave_the_alignment_unknown():
 def test_equal_numbers_of_rows_prove_no_alignment_and_the_caller_may_state_it():
     released = PEOPLE.drop("id")
 
-    assert read.read(PEOPLE, released, POLICY).aligned is None
-    assert read.read(PEOPLE, released, POLICY, aligned=True).aligned is True
-    assert read.read(PEOPLE, released, POLICY, aligned=False).aligned is False
+    assert read.read_external_release(PEOPLE, released, POLICY).aligned is None
+    assert read.read_external_release(PEOPLE, released, POLICY, aligned=True).aligned is True
+    assert read.read_external_release(PEOPLE, released, POLICY, aligned=False).aligned is False
     with pytest.raises(shoal.InputError, match="expected 4 released rows, found 3"):
-        read.read(PEOPLE, released[:3], POLICY, aligned=True)
+        read.read_external_release(PEOPLE, released[:3], POLICY, aligned=True)
 
 
 @given(st.permutations(range(4)))
 def test_a_row_key_in_both_tables_puts_rows_in_order(order):
-    reading = read.read(PEOPLE, PEOPLE[list(order)], POLICY)
+    reading = read.read_external_release(PEOPLE, PEOPLE[list(order)], POLICY)
 
     assert reading.aligned is True
     assert covered(reading).all()
@@ -704,17 +706,17 @@ def test_a_row_key_in_both_tables_puts_rows_in_order(order):
 def test_a_row_key_of_other_rows_denies_the_alignment():
     other = PEOPLE.with_columns(id=pl.col("id") + 2)
 
-    assert read.read(PEOPLE, other, POLICY).aligned is False
-    assert read.read(PEOPLE, PEOPLE[:2], POLICY).aligned is False
+    assert read.read_external_release(PEOPLE, other, POLICY).aligned is False
+    assert read.read_external_release(PEOPLE, PEOPLE[:2], POLICY).aligned is False
     with pytest.raises(shoal.InputError, match="the row key 'id' differs in 4 rows"):
-        read.read(PEOPLE, other, POLICY, aligned=True)
+        read.read_external_release(PEOPLE, other, POLICY, aligned=True)
 
 
 def test_one_row_constant_and_all_missing_releases_are_read():
     kept = PEOPLE.drop("id")
-    single = read.read(PEOPLE, kept[:1], POLICY)
-    constant = read.read(PEOPLE, pl.concat([kept[:1]] * 4), POLICY)
-    nothing = read.read(PEOPLE, kept.clear(4), POLICY)
+    single = read.read_external_release(PEOPLE, kept[:1], POLICY)
+    constant = read.read_external_release(PEOPLE, pl.concat([kept[:1]] * 4), POLICY)
+    nothing = read.read_external_release(PEOPLE, kept.clear(4), POLICY)
 
     assert single.lower.shape == (1, 3)
     assert (constant.lower == constant.lower[0]).all()
@@ -731,7 +733,9 @@ def test_constant_and_all_missing_originals_have_a_domain():
         schema={"a": pl.Int64, "b": pl.String, "c": pl.Float64},
     )
 
-    reading = read.read(original, pl.DataFrame({"a": ["*"], "b": ["x"], "c": [1]}), stated(columns))
+    reading = read.read_external_release(
+        original, pl.DataFrame({"a": ["*"], "b": ["x"], "c": [1]}), stated(columns)
+    )
 
     assert reading.domains.tolist() == [[5, 6], [0, 1], [0, 1]]
     assert reading.suppressed.tolist() == [[True, True, False]]
@@ -742,11 +746,13 @@ def test_the_weights_of_the_original_come_along():
     original = PEOPLE.with_columns(w=pl.Series([1.5, 2, 1, 1]))
     released = PEOPLE.drop("id")
 
-    reading = read.read(original, released, stated(columns))
+    reading = read.read_external_release(original, released, stated(columns))
 
     assert reading.weights.tolist() == [1.5, 2, 1, 1]
     with pytest.raises(shoal.InputError, match="is the weight; 1 rows have none"):
-        read.read(original.with_columns(w=pl.Series([1, None, 1, 1])), released, stated(columns))
+        read.read_external_release(
+            original.with_columns(w=pl.Series([1, None, 1, 1])), released, stated(columns)
+        )
 
 
 # --- what is odd ---------------------------------------------------------------------------------
@@ -761,7 +767,7 @@ def test_confidential_cells_under_stars_are_found():
         }
     )
 
-    reading = read.read(PEOPLE, released, POLICY)
+    reading = read.read_external_release(PEOPLE, released, POLICY)
 
     assert reading.findings == (
         (
@@ -780,7 +786,7 @@ def test_a_generalised_release_of_other_people_is_found():
         {"age": ["70-79", "80-89"] * 2, "edu": ["none"] * 4, "ill": ["flu"] * 4}
     )
 
-    reading = read.read(PEOPLE, released, POLICY)
+    reading = read.read_external_release(PEOPLE, released, POLICY)
 
     assert reading.findings == (
         (
@@ -795,8 +801,12 @@ def test_single_values_of_other_people_are_found_and_means_are_only_recorded():
     original = pl.DataFrame({"x": rng.normal(50, 10, 400)})
     policy = stated({"x": AGE})
 
-    means = read.read(original, pl.DataFrame({"x": rng.normal(50, 9, 400)}), policy)
-    others = read.read(original, pl.DataFrame({"x": rng.normal(150, 10, 400)}), policy)
+    means = read.read_external_release(
+        original, pl.DataFrame({"x": rng.normal(50, 9, 400)}), policy
+    )
+    others = read.read_external_release(
+        original, pl.DataFrame({"x": rng.normal(150, 10, 400)}), policy
+    )
 
     assert means.findings == ()
     assert "0 are found in the original; averaged, perturbed and synthetic" in means.how[1]
@@ -809,7 +819,7 @@ def test_no_sentence_holds_a_cell_of_the_original():
         {"age": ["731", "[842, 953]", "rubbish", "*"], "edu": ["tertiary", "x", "*", "{none}"]}
     )
 
-    reading = read.read(secret, released, POLICY)
+    reading = read.read_external_release(secret, released, POLICY)
 
     said = " ".join((*reading.how, *reading.findings))
     assert not any(cell in said for cell in ("731", "842", "953", "964", "tertiary", "rubbish"))
@@ -825,7 +835,7 @@ def test_files_of_any_encoding_are_read(tmp_path, encoding):
     path = tmp_path / "release.csv"
     path.write_bytes("age;stadt;ill\n20–39;Köln;flu\n20–39;{Gießen, Köln};none\n".encode(encoding))
 
-    reading = read.read(original, io.read(path).frame, stated(columns))
+    reading = read.read_external_release(original, io.read(path).frame, stated(columns))
 
     assert reading.lower.tolist() == [[25, 1, 0], [25, 0, 2]]
     assert reading.upper.tolist() == [[32, 2, 1], [32, 2, 3]]
@@ -847,7 +857,9 @@ def test_a_file_as_arx_writes_it_is_read_from_end_to_end(tmp_path, zips):
         encoding="utf-8",
     )
 
-    reading = read.read(original, io.read(path).frame, stated(columns), aligned=True)
+    reading = read.read_external_release(
+        original, io.read(path).frame, stated(columns), aligned=True
+    )
 
     assert covered(reading).all()
     assert reading.lower[:, :2].tolist() == [[20, 0], [20, 0], [30, 3], [30, 3], [0, 0]]
@@ -865,7 +877,7 @@ def test_a_file_as_sdcmicro_writes_it_is_read_from_end_to_end(tmp_path):
         encoding="utf-8",
     )
 
-    reading = read.read(PEOPLE, io.read(path).frame, POLICY)
+    reading = read.read_external_release(PEOPLE, io.read(path).frame, POLICY)
 
     assert reading.suppressed.tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0], [0, 1, 0]]
     assert reading.lower[0, 0] == 25.5
@@ -881,14 +893,14 @@ def test_a_tree_of_ours_is_read_as_boxes_from_parquet_and_from_text():
     columns = {"age": {**AGE, "bounds": [0, 99]}, "edu": EDUCATION, "born": born, "ill": ILL}
     original = PEOPLE.drop("id").with_columns(born=ORIGIN + timedelta(days=7))
     policy = stated(columns)
-    boxes = Decomposition(
+    boxes = SpatialDecomposition(
         ("age", "edu", "born"), [[0, 0, 0], [50, 0, 0]], [[50, 5, 365], [100, 5, 365]],
         [[2, 1, 0], [0, 0, 1]], ("flu", "gout", "none"), "ill", (False, True, False),
     )  # fmt: skip
     frame = decomposition_table.to_frame(boxes, policy.schema)
 
     for written in (frame, frame.cast(pl.String)):
-        reading = read.read(original, written, policy)
+        reading = read.read_external_release(original, written, policy)
 
         assert reading.columns == ("age", "edu", "born")
         assert reading.schema.names == ("age", "edu", "born", "ill")
@@ -899,4 +911,4 @@ def test_a_tree_of_ours_is_read_as_boxes_from_parquet_and_from_text():
             "The release is a tree: 2 boxes with counts by 'ill', scored as boxes.",
         )
     with pytest.raises(shoal.InputError, match="'age_lower' of the tree has 2 cells"):
-        read.read(original, frame.with_columns(age_lower=pl.lit("x")), policy)
+        read.read_external_release(original, frame.with_columns(age_lower=pl.lit("x")), policy)

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.core import Column, Kind, Role, Schema, Taxonomy, Transform
-from shoal.io.validate import adopt
+from shoal.core import Column, Hierarchy, Kind, Role, Schema, Transform
+from shoal.io.validate import validate
 
 QUASI = Role.QUASI_IDENTIFIER
-TREE = Taxonomy(
+TREE = Hierarchy(
     (("a", "p", "all"), ("b", "p", "all"), ("c", "q", "r", "all"), ("d", "q", "r", "all"))
 )
 PATH = {("a", "b"): 2, ("a", "c"): 5, ("c", "d"): 2, ("b", "d"): 5}
@@ -16,7 +16,7 @@ PATH = {("a", "b"): 2, ("a", "c"): 5, ("c", "d"): 2, ("b", "d"): 5}
 
 def table(values, **column):
     schema = Schema((Column("x", QUASI, **column),))
-    return adopt(pl.DataFrame({"x": values}), schema)
+    return validate(pl.DataFrame({"x": values}), schema)
 
 
 def squared(X, i, j):
@@ -89,7 +89,7 @@ def test_canonical_order_sorts_all_columns_and_forgets_the_file(rows):
     schema = Schema((Column("x", QUASI, Kind.NUMERIC), Column("y", Role.OTHER)))
     frame = pl.DataFrame(rows, schema={"x": pl.Int64, "y": pl.String}, orient="row")
 
-    tables = [adopt(f, schema) for f in (frame, frame.reverse())]
+    tables = [validate(f, schema) for f in (frame, frame.reverse())]
     one, other = (t.take(t.canonical_order()).frame for t in tables)
 
     assert one.equals(other)
@@ -111,7 +111,7 @@ def test_a_first_column_without_any_value_sorts():
     schema = Schema((Column("note", Role.OTHER), Column("x", QUASI, Kind.NUMERIC)))
     frame = pl.DataFrame({"note": pl.Series([None, None], dtype=pl.String), "x": [2, 1]})
 
-    assert adopt(frame, schema).canonical_order().tolist() == [1, 0]
+    assert validate(frame, schema).canonical_order().tolist() == [1, 0]
 
 
 def test_decimals_that_were_averaged_stay_fractions():

@@ -24,7 +24,7 @@ def adopt(values, *, dtype=None, decimal=None, **keys):
     """Bring one column in, and give it as the methods see it."""
     series = pl.Series("x", values, dtype=dtype)
     rules = schema(x={"role": "confidential", **keys})
-    return validate.adopt(series.to_frame(), rules, decimal=decimal)
+    return validate.validate(series.to_frame(), rules, decimal=decimal)
 
 
 def seen(values, **keys):
@@ -70,7 +70,7 @@ def test_nan_can_be_a_mark():
 def test_marks_hold_for_columns_without_a_kind():
     rules = schema(x={"role": "other", "missing": ["?"]})
 
-    table = validate.adopt(pl.DataFrame({"x": ["a", "?"]}), rules)
+    table = validate.validate(pl.DataFrame({"x": ["a", "?"]}), rules)
 
     assert table.publishable()["x"].to_list() == ["a", None]
 
@@ -392,7 +392,7 @@ def test_the_unit_must_be_there_and_as_often_as_the_policy_states():
     def take(ids, **keys):
         stated = {"role": "identifier", "unit": True, "missing": ["?"], **keys}
         rules = schema(id=stated, x="other")
-        return validate.adopt(pl.DataFrame({"id": ids, "x": range(len(ids))}), rules)
+        return validate.validate(pl.DataFrame({"id": ids, "x": range(len(ids))}), rules)
 
     assert take(["a", "b"]).frame.columns == ["x"]
     assert take(["a", "b"]).persons is None
@@ -422,9 +422,9 @@ def test_cells_that_are_no_plain_values_are_refused_unless_they_are_dropped(valu
     for keys in ({"role": "other"}, {"role": "other", "kind": "nominal"},
                  {"role": "identifier", "unit": True}):  # fmt: skip
         with pytest.raises(InputError) as caught:
-            validate.adopt(frame, schema(x=keys, y="other"))
+            validate.validate(frame, schema(x=keys, y="other"))
         assert str(caught.value) == said
-    assert validate.adopt(frame, schema(x="identifier", y="other")).frame.columns == ["y"]
+    assert validate.validate(frame, schema(x="identifier", y="other")).frame.columns == ["y"]
 
 
 @pytest.mark.parametrize("kind", ["numeric", "nominal", "date"])
@@ -436,7 +436,7 @@ def test_columns_without_a_value_are_missing_throughout(kind, dtype):
 def test_columns_keep_the_order_of_the_table_and_lose_identifiers():
     rules = schema(b="other", name="identifier", a="other")
 
-    table = validate.adopt(pl.DataFrame({"name": ["x"], "a": [1], "b": [2]}), rules)
+    table = validate.validate(pl.DataFrame({"name": ["x"], "a": [1], "b": [2]}), rules)
 
     assert table.publishable().columns == ["a", "b"]
     assert table.schema.names == ("b", "a")
@@ -486,4 +486,4 @@ def tables(draw):
 def test_what_is_not_protected_comes_back_as_it_was(table):
     frame, rules = table
 
-    assert_frame_equal(validate.adopt(frame, rules).publishable(), frame)
+    assert_frame_equal(validate.validate(frame, rules).publishable(), frame)

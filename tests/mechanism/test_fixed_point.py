@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.errors import InputError, InternalError
-from shoal.mechanism.fixed_point import Grid
+from shoal.mechanism.fixed_point import FixedPointGrid
 
 number = st.floats(-1e9, 1e9)
 
@@ -16,7 +16,7 @@ number = st.floats(-1e9, 1e9)
 def grids(draw):
     low = draw(st.decimals(-(10**6), 10**6, places=2))
     width = draw(st.decimals("0.01", 10**6, places=2))
-    return Grid(low, low + width, draw(st.integers(1, 30)))
+    return FixedPointGrid(low, low + width, draw(st.integers(1, 30)))
 
 
 @given(grids(), st.lists(st.floats(allow_nan=False), max_size=20))
@@ -56,7 +56,7 @@ def test_the_grid_keeps_the_order(grid, values):
 
 
 def test_bounds_are_the_first_and_the_last_unit():
-    grid = Grid(Decimal("-0.1"), Decimal("0.3"))
+    grid = FixedPointGrid(Decimal("-0.1"), Decimal("0.3"))
 
     assert grid.encode(np.array([-np.inf, -0.1, 0.1, 0.3, np.inf])).tolist() == [
         0,
@@ -71,10 +71,10 @@ def test_bounds_are_the_first_and_the_last_unit():
 
 def test_a_missing_cell_has_no_place_on_the_grid():
     with pytest.raises(InternalError, match="missing"):
-        Grid(0, 1).encode(np.array([0.5, np.nan]))
+        FixedPointGrid(0, 1).encode(np.array([0.5, np.nan]))
 
 
 @pytest.mark.parametrize(("low", "high", "bits"), [(1, 1, 20), (2, 1, 20), (0, 1, 0), (0, 1, 41)])
 def test_impossible_grids_are_refused(low, high, bits):
     with pytest.raises(InputError, match=r"bounds must be|bits must lie"):
-        Grid(low, high, bits)
+        FixedPointGrid(low, high, bits)

@@ -106,7 +106,7 @@ def test_what_is_spent_is_the_price_that_the_ledger_derives(epsilon):
     assert answers.tolist() == [1, 2, 0]
     assert spending.draws == 3
     assert accounting.total([spending]) == epsilon
-    derived = accounting.price(
+    derived = accounting.composed(
         spending.mechanism, sensitivity=spending.sensitivity, scale=spending.scale
     )
     assert derived == epsilon

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 from shoal.core import Transform
 from shoal.errors import InputError
-from shoal.mechanism.skewed_grid import Scale
+from shoal.mechanism.skewed_grid import SkewedGrid
 
 scales = st.builds(
-    Scale, st.integers(-1000, 0), st.integers(1, 10**6), st.sampled_from([None, *Transform])
+    SkewedGrid, st.integers(-1000, 0), st.integers(1, 10**6), st.sampled_from([None, *Transform])
 )
 
 
@@ -27,7 +27,7 @@ def test_a_unit_comes_back_as_itself(scale, unit):
 
 
 def test_the_logarithmic_scale_gives_small_numbers_room():
-    scale = Scale(0, 1000, Transform.LOG)
+    scale = SkewedGrid(0, 1000, Transform.LOG)
 
     assert scale.encode(np.array([0.0, 10.0, 1000.0])).tolist() == [0, 157486, 2**20]
     assert scale.decode(np.array([0, 2**20, 2**21])).tolist() == pytest.approx([0, 1000, 1000])
@@ -35,4 +35,4 @@ def test_the_logarithmic_scale_gives_small_numbers_room():
 
 def test_impossible_bounds_are_refused():
     with pytest.raises(InputError, match="bounds must be"):
-        Scale(1, 1)
+        SkewedGrid(1, 1)

@@ -10,17 +10,33 @@ from shoal.core import LAPLACE, SELECTION, Neighbours
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism import spatial_trees
-from shoal.mechanism.spatial_trees import Axis, Design, grow, known_total, noisy_total, prices
+from shoal.mechanism.spatial_trees import (
+    Design,
+    SpatialAxis,
+    grow,
+    known_total,
+    noisy_total,
+    prices,
+)
 from shoal.mechanism.tree_consistency import least_squares
 
-TAXONOMY = Axis(6, np.array([0, 2, 1, 0, 1]))
+TAXONOMY = SpatialAxis(6, np.array([0, 2, 1, 0, 1]))
 """Two branches of 2 and 4 leaves; the second has branches of 1, 2 and 1."""
 
 
 @st.composite
 def spaces(draw):
     """Records with ties, skew, constant columns, down to a single one."""
-    kinds = st.sampled_from([Axis(1), Axis(2), Axis(7), Axis(100), Axis(2**20 + 1), TAXONOMY])
+    kinds = st.sampled_from(
+        [
+            SpatialAxis(1),
+            SpatialAxis(2),
+            SpatialAxis(7),
+            SpatialAxis(100),
+            SpatialAxis(2**20 + 1),
+            TAXONOMY,
+        ]
+    )
     axes = draw(st.lists(kinds, min_size=1, max_size=4))
     n = draw(st.integers(1, 40))
     rng = np.random.default_rng(draw(st.integers(0, 999)))
@@ -184,7 +200,7 @@ def slow(space, design):
 @given(spaces(), designs())
 @settings(max_examples=60)
 @example(
-    (np.array([[4937], [698368], [0], [687775], [93]]), [Axis(1048577)], None, 1),
+    (np.array([[4937], [698368], [0], [687775], [93]]), [SpatialAxis(1048577)], None, 1),
     Design(epsilon=Fraction(7), height=4, stride=1, structure=Fraction(3, 10), patience=2.0),
 )
 def test_boxes_are_those_of_a_slow_recursion(space, design):
@@ -216,12 +232,12 @@ def test_counts_are_unbiased_before_clamping_as_measured_and_as_fitted():
     rng = np.random.default_rng(1)
     cells = rng.integers(0, 16, (200, 2))
     design = Design(Fraction(1, 2), 4, 2, patience=None)
-    exact = measured((cells, [Axis(16)] * 2, None, 1), design, RecordingNoise()).levels
+    exact = measured((cells, [SpatialAxis(16)] * 2, None, 1), design, RecordingNoise()).levels
     raw, fitted = [], []
 
     noise = SeededNoise(3)
     for _ in range(600):
-        levels = measured((cells, [Axis(16)] * 2, None, 1), design, noise).levels
+        levels = measured((cells, [SpatialAxis(16)] * 2, None, 1), design, noise).levels
         raw.append(np.concatenate([level.counts for level in levels[1:]]))
         fitted.append(np.concatenate(least_squares(levels)[1:]))
 
@@ -236,7 +252,7 @@ def test_a_box_with_a_low_noisy_count_is_not_cut_and_is_counted_again():
     cells = np.array([[0, 0]] * 60 + [[9, 9]])
     design = Design(Fraction(1), 6, 2, patience=2.0)
 
-    tree = measured((cells, [Axis(16)] * 2, None, 1), design, RecordingNoise())
+    tree = measured((cells, [SpatialAxis(16)] * 2, None, 1), design, RecordingNoise())
 
     sizes = [level.counts.size for level in tree.levels]
     assert sizes == [1, 4, 7, 10]  # only the full quarter is cut again
@@ -265,7 +281,7 @@ def test_a_noisy_number_of_records_is_paid_for_and_weighed():
 def test_progress_is_told_cut_by_cut():
     told = []
 
-    measured((np.zeros((3, 1), int), [Axis(8)], None, 1), Design(Fraction(1), 3),
+    measured((np.zeros((3, 1), int), [SpatialAxis(8)], None, 1), Design(Fraction(1), 3),
              RecordingNoise(), progress=lambda *news: told.append(news))  # fmt: skip
 
     assert told == [("cutting boxes", cut, 3) for cut in range(3)]

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from shoal.io.table import Table
-from shoal.methods._distributed.rows import Change
+from shoal.methods._distributed.rows import ReplacedColumns
 
 RID = "\0rid"
 
@@ -52,7 +52,7 @@ class RowsHere:
             seen = Table(table.frame.select(names), _schema(table, names), table.dtypes)
             done = change(int(number), seen)
             frames.append(done.frame.select(columns).with_columns(pl.Series(RID, inside)))
-        return Change(tuple(columns), pl.concat(frames).sort(RID).drop(RID))
+        return ReplacedColumns(tuple(columns), pl.concat(frames).sort(RID).drop(RID))
 
 
 def _schema(table: Table, names: list[str]):

@@ -13,12 +13,12 @@ from shoal.core import (
     Column,
     Distance,
     Diversity,
+    Hierarchy,
     Kind,
     LDiversity,
     ReleaseForm,
     Role,
     Schema,
-    Taxonomy,
     TCloseness,
     Transform,
 )
@@ -40,7 +40,7 @@ _spec.loader.exec_module(_module)
 RowsHere = _module.RowsHere
 
 QI = Role.QUASI_IDENTIFIER
-TREE = Taxonomy((
+TREE = Hierarchy((
     ("a", "N", "all"), ("b", "N", "all"), ("c", "S", "all"), ("d", "S", "all"), ("e", "S", "all"),
 ))  # fmt: skip
 SCHEMA = Schema((
@@ -69,7 +69,7 @@ def table(rows: int, seed: int = 0):
     })  # fmt: skip
     holes = {name: pl.Series(rng.random(rows) < 0.02) for name in ("age", "t")}
     frame = frame.with_columns(frame[name].set(gone, None) for name, gone in holes.items())
-    adopted = validate.adopt(frame, SCHEMA)
+    adopted = validate.validate(frame, SCHEMA)
     return adopted.take(adopted.canonical_order())
 
 
@@ -115,7 +115,7 @@ def test_mondrian_of_few_values_is_that_of_one_machine_whatever_the_blocks(seed,
     rng = np.random.default_rng(seed)
     schema = Schema((Column("a", QI, Kind.NUMERIC), Column("b", QI, Kind.NUMERIC)))
     frame = pl.DataFrame({"a": rng.integers(0, top, n), "b": rng.integers(0, 3, n)})
-    own = validate.adopt(frame, schema)
+    own = validate.validate(frame, schema)
     own = own.take(own.canonical_order())
     model = REGISTRY["mondrian"].parameters.model_validate({"k": 2})
     stated = Setting(schema, ("a", "b"), model, ReleaseForm.LINKED_SHUFFLED)
@@ -153,7 +153,7 @@ def heap():
         "a": [0.1] * 30_000 + [float(v) for v in range(40)],
         "b": ["ü"] * 30_000 + [None, "w"] * 20,
     })  # fmt: skip
-    own = validate.adopt(frame, schema)
+    own = validate.validate(frame, schema)
     return own.take(own.canonical_order())
 
 

@@ -19,9 +19,9 @@ from shoal.io.table import Table
 from shoal.io.validate import at_most
 from shoal.methods import REGISTRY
 from shoal.methods._shared.contributions import fitted, noisy_number
-from shoal.methods.method import Several
+from shoal.methods.method import ContributionProof
 from shoal.metrics.epsilon_lower_bound import lower_bound
-from shoal.synthesis.domain import Attribute
+from shoal.synthesis.domain import Domain
 
 DRAWN = ["privtree", "copula", "maxent", "auto"]
 ANY = [*DRAWN, "dp-kdtree", "dp-quadtree"]
@@ -131,7 +131,7 @@ def test_a_person_changes_at_most_r_of_the_records_that_a_mechanism_sees(n, r, o
 @given(n=st.integers(1, 30), total=st.integers(1, 40), seed=st.integers(0, 99))
 @settings(max_examples=60)
 def test_a_table_is_brought_to_the_noisy_number(n, total, seed):
-    attributes = [Attribute("a", Kind.NUMERIC, 1000), Attribute("b", Kind.NOMINAL, 3)]
+    attributes = [Domain("a", Kind.NUMERIC, 1000), Domain("b", Kind.NOMINAL, 3)]
     rng = np.random.default_rng(seed)
     codes = [rng.permutation(1000)[:n], rng.integers(0, 3, n)]
 
@@ -233,10 +233,10 @@ def test_methods_without_a_proof_refuse_several_rows_before_any_data_is_read(nam
     protect = {**method.example, "release_form": method.forms[0].value}
     stated = policy(name, {rows: 2}) | {"protect": {"method": name, **protect}}
     stated["columns"]["zone"] = {"role": "other", "kind": "numeric", "public": True}
-    if method.several is Several.ANY:
+    if method.several is ContributionProof.ANY:
         stated["columns"]["zone"] = "identifier"
         shoal.plan(stated)
-    elif method.several is Several.EXACT and rows == "exact_rows":
+    elif method.several is ContributionProof.EXACT and rows == "exact_rows":
         shoal.plan(stated)
     else:
         with pytest.raises(InputError, match="a person may have 2 rows, and"):
@@ -317,7 +317,7 @@ class Fixed(SeededNoise):
 @settings(max_examples=80)
 def test_a_record_that_goes_changes_one_record_that_the_mechanism_sees(n, gone, total, seed):
     """For given priorities and records of the domain, as the proof has it."""
-    attributes = [Attribute("a", Kind.NUMERIC, 1000), Attribute("b", Kind.NOMINAL, 3)]
+    attributes = [Domain("a", Kind.NUMERIC, 1000), Domain("b", Kind.NOMINAL, 3)]
     rng = np.random.default_rng(seed)
     codes = [rng.integers(0, a.size, n) for a in attributes]
     priorities = rng.integers(0, 20, n)  # equal ones too
@@ -445,7 +445,7 @@ def test_whoever_comes_goes_or_changes_costs_no_more_than_r_times_a_changed_reco
 @given(st.permutations(range(8)), st.integers(1, 8))
 def test_who_is_left_out_follows_the_priorities_of_the_noise(priorities, total):
     """Not the order of the file, which somebody may know."""
-    attributes = [Attribute("a", Kind.NUMERIC, 8)]
+    attributes = [Domain("a", Kind.NUMERIC, 8)]
 
     (kept,) = fitted([np.arange(8)], attributes, total=total, noise=Fixed(priorities, [[]]))
 

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import shoal
-from shoal.core import Column, Kind, Role, Schema, Taxonomy
+from shoal.core import Column, Hierarchy, Kind, Role, Schema
 from shoal.errors import InputError
 from shoal.io import validate
 from shoal.methods._shared.microaggregation import ranks
@@ -85,10 +85,10 @@ def test_a_wrong_choice_names_the_choices():
 
 
 def test_nominals_with_a_taxonomy_are_ranked_from_central_to_marginal():
-    tree = Taxonomy((("far", "x", "y", "all"), ("near", "p", "all"), ("mid", "p", "all")))
+    tree = Hierarchy((("far", "x", "y", "all"), ("near", "p", "all"), ("mid", "p", "all")))
     column = Column("c", Role.QUASI_IDENTIFIER, Kind.NOMINAL, taxonomy=tree)
     cells = ["near"] * 4 + ["mid", "far", None]
-    adopted = validate.adopt(pl.DataFrame({"c": cells}), Schema((column,)))
+    adopted = validate.validate(pl.DataFrame({"c": cells}), Schema((column,)))
 
     assert ranks(adopted, "c").tolist() == [0, 0, 0, 0, 1, 2, 3]
 
@@ -101,7 +101,7 @@ def test_changing_one_record_changes_no_other_row_of_the_public_matrix():
     changed[7, "x"], changed[7, "c"] = 10.0, "b"
 
     one, other = (
-        validate.adopt(f, schema).unit_matrix(["x", "y", "c"]) for f in (original, changed)
+        validate.validate(f, schema).unit_matrix(["x", "y", "c"]) for f in (original, changed)
     )
 
     assert np.flatnonzero((one != other).any(axis=1)).tolist() == [7]

@@ -13,13 +13,13 @@ from shoal.core import DifferentialPrivacy, Status
 from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.io import clamp
-from shoal.mechanism.fixed_point import Grid
+from shoal.mechanism.fixed_point import FixedPointGrid
 from shoal.mechanism.microaggregate_noise import isotonic
 from shoal.methods import REGISTRY, insensitive_laplace, ir_laplace, ir_mdav_laplace, mdav_laplace
 from shoal.methods._shared.noisy_microaggregation import fixed_blocks
 from shoal.partition import individual_ranking, insensitive, mdav, noise_aware
 
-STEPS = Grid(0, 1).steps
+STEPS = FixedPointGrid(0, 1).steps
 
 
 def policy(method, columns=("a", "b"), widths=None, **protect):
@@ -229,7 +229,7 @@ def test_changing_one_record_changes_no_other_place_in_the_public_box(seed):
 
     def places(Z):
         schema = rules.policy.schema
-        table, _ = clamp.adopt(frame(Z), schema, columns=("a", "b"))
+        table, _ = clamp.clamp(frame(Z), schema, columns=("a", "b"))
         return table.unit_matrix(["a", "b"])
 
     assert set(np.flatnonzero((places(X) != places(Y)).any(axis=1))) <= {4}

@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.core import Partition, Taxonomy
+from shoal.core import Hierarchy, Partition
 from shoal.methods._shared import recode
 
-TREE = Taxonomy(
+TREE = Hierarchy(
     (("a", "p", "all"), ("b", "p", "all"), ("c", "q", "all"), ("d", "q", "all"), ("e", "all"))
 )
 

@@ -11,13 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.core import Column, DifferentialPrivacy, Kind, Neighbours, Role, Schema, Status, Taxonomy
+from shoal.core import (
+    Column,
+    DifferentialPrivacy,
+    Hierarchy,
+    Kind,
+    Neighbours,
+    Role,
+    Schema,
+    Status,
+)
 from shoal.errors import ClaimViolationError, InputError, InternalError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.io import decomposition_table, validate
-from shoal.methods._shared.spatial_encoding import places, redrawn
+from shoal.methods._shared.spatial_encoding import redrawn, spatial_encoding
 from shoal.methods._shared.spatial_trees import public_height
 
 METHODS = ["dp-kdtree", "dp-quadtree"]
@@ -331,7 +340,11 @@ def test_medians_take_a_share_of_epsilon_between_0_and_1():
 
 
 def test_the_height_follows_a_public_rule():
-    axes = [places(Column("x", Role.QUASI_IDENTIFIER, Kind.NOMINAL, categories=tuple("abcdefgh")))]
+    axes = [
+        spatial_encoding(
+            Column("x", Role.QUASI_IDENTIFIER, Kind.NOMINAL, categories=tuple("abcdefgh"))
+        )
+    ]
     wide = axes * 10
 
     assert public_height(1000, Fraction(1, 2), 1, wide) == 8  # log2 500 = 8.97
@@ -341,8 +354,8 @@ def test_the_height_follows_a_public_rule():
 
 
 def test_a_taxonomy_gives_the_order_and_the_borders():
-    tree = Taxonomy((("a", "p", "all"), ("b", "q", "all"), ("c", "p", "all")))
-    axis = places(Column("x", Role.QUASI_IDENTIFIER, Kind.NOMINAL, taxonomy=tree))
+    tree = Hierarchy((("a", "p", "all"), ("b", "q", "all"), ("c", "p", "all")))
+    axis = spatial_encoding(Column("x", Role.QUASI_IDENTIFIER, Kind.NOMINAL, taxonomy=tree))
 
     assert axis.order.tolist() == [0, 2, 1]
     assert axis.heights[1] > axis.heights[0]
@@ -364,14 +377,14 @@ def test_places_go_there_and_back():
 
     back = table
     for name in columns:
-        axis = places(schema[name])
+        axis = spatial_encoding(schema[name])
         cells = axis.cells(table)
         assert cells.min() >= 0
         assert cells.max() < axis.count
         back = axis.put(back, cells)
 
     assert back.publishable().equals(frame)
-    assert places(schema["n"]).count == 21
+    assert spatial_encoding(schema["n"]).count == 21
 
 
 # The audit.
@@ -461,7 +474,7 @@ def test_medians_of_true_counts_are_found():
 def test_no_column_of_the_original_stands_beside_drawn_rows():
     number = Column("x", Role.QUASI_IDENTIFIER, Kind.NUMERIC, (Decimal(0), Decimal(9)))
     schema = Schema((number, Column("y", Role.CONFIDENTIAL)))
-    table = validate.adopt(pl.DataFrame({"x": [1, 2], "y": ["a", "b"]}), schema)
+    table = validate.validate(pl.DataFrame({"x": [1, 2], "y": ["a", "b"]}), schema)
 
     with pytest.raises(InternalError, match="would stand beside drawn rows"):
-        redrawn(table, [(places(number), np.array([3, 4]))])
+        redrawn(table, [(spatial_encoding(number), np.array([3, 4]))])

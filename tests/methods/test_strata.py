@@ -14,7 +14,7 @@ from shoal.core import Neighbours, Status
 from shoal.errors import InputError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
-from shoal.methods._shared.spatial_encoding import places
+from shoal.methods._shared.spatial_encoding import spatial_encoding
 
 DRAWN = ["privtree", "copula", "maxent", "auto"]
 WAVES = ["w1", "w2", "w3", "w4"]
@@ -242,7 +242,7 @@ def test_measurements_name_the_missing_cells():
 def test_missing_is_cut_off_before_numbers_are_halved():
     column = shoal.load_policy(gappy("auto")).schema["x"]
 
-    axis = places(column, scaled=True, gaps=True)
+    axis = spatial_encoding(column, scaled=True, gaps=True)
 
     assert axis.count == axis.present + 1
     assert axis.text(axis.present, axis.count) == "missing"

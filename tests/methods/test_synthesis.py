@@ -20,8 +20,8 @@ from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.methods._shared.merge_rare import merged
-from shoal.methods._shared.spatial_encoding import places
-from shoal.methods._shared.synthesis import attribute
+from shoal.methods._shared.spatial_encoding import spatial_encoding
+from shoal.methods._shared.synthesis import domain
 from shoal.pipeline import publishing
 from shoal.synthesis.copula import kendall
 
@@ -547,19 +547,22 @@ def test_a_failed_requirement_says_that_a_further_try_costs_epsilon_again():
 def test_a_transform_gives_small_numbers_more_codes():
     schema = shoal.load_policy(policy("auto")).schema
 
-    plain, scaled = places(schema["income"]), places(schema["income"], scaled=True)
+    plain, scaled = (
+        spatial_encoding(schema["income"]),
+        spatial_encoding(schema["income"], scaled=True),
+    )
 
     assert plain.count == scaled.count == 2**20 + 1
     assert plain.values(np.array([2**19]))[0] == 250
     assert 0 < scaled.values(np.array([2**19]))[0] < 50
-    assert attribute(scaled).kind is Kind.NUMERIC
-    assert places(schema["age"], scaled=True).count == 111
+    assert domain(scaled).kind is Kind.NUMERIC
+    assert spatial_encoding(schema["age"], scaled=True).count == 111
 
 
 def test_multiples_of_a_step_lie_within_bounds_that_are_none():
     column = {**NUMBER, "bounds": [Decimal("0.3"), Decimal("2.9")], "step": 1}
     (axis,) = (
-        places(shoal.load_policy(policy("privtree", {"x": column})).schema["x"], scaled=s)
+        spatial_encoding(shoal.load_policy(policy("privtree", {"x": column})).schema["x"], scaled=s)
         for s in (True,)
     )
 
@@ -570,9 +573,11 @@ def test_a_taxonomy_is_halved_between_its_largest_branches(tmp_path):
     path = tmp_path / "tree.csv"
     path.write_text("a,p,all\nb,q,all\nc,p,all\nd,q,all\ne,q,all\n")
     column = {"role": "quasi-identifier", "kind": "nominal", "taxonomy": str(path)}
-    axis = places(shoal.load_policy(policy("privtree", {"x": column})).schema["x"], scaled=True)
+    axis = spatial_encoding(
+        shoal.load_policy(policy("privtree", {"x": column})).schema["x"], scaled=True
+    )
 
-    assert attribute(axis).cut(0, 5) == 2  # between a, c and b, d, e
+    assert domain(axis).cut(0, 5) == 2  # between a, c and b, d, e
 
 
 # The audit.

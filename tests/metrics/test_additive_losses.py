@@ -7,7 +7,7 @@ from hypothesis.extra.numpy import arrays
 from shoal.errors import InputError
 from shoal.metrics import count_queries, information_loss
 from shoal.metrics.additive_losses import Losses
-from shoal.metrics.boxes import Boxes
+from shoal.metrics.boxes import WeightedBoxes
 from shoal.metrics.distributions import box_total_variations, marginal_distances, marginal_masses
 
 cells = st.one_of(st.just(np.nan), st.integers(-5, 5).map(float))
@@ -37,15 +37,17 @@ def test_marginals_and_counts_of_parts_add_up():
     lower = rng.integers(0, 8, (300, 3)).astype(float)
     lower[:, 2] = rng.normal(size=300)
     upper = lower + np.array([1, 1, 0.5])
-    points = Boxes(lower, lower + np.array([1, 1, 0]), np.ones(300), (True, True, False))
-    boxes = Boxes(lower, upper, np.ones(300), (True, True, False))
+    points = WeightedBoxes(lower, lower + np.array([1, 1, 0]), np.ones(300), (True, True, False))
+    boxes = WeightedBoxes(lower, upper, np.ones(300), (True, True, False))
     edges = [np.arange(1.0, 9), np.arange(1.0, 9), np.array([-1.0, 0.0, 1.0])]
     queries = count_queries.half_ranges(
         [0, 0, -3], [9, 9, 3], [True, True, False], queries=20, rng=rng, axes=2
     )
 
     def part(whole, rows):
-        return Boxes(whole.lower[rows], whole.upper[rows], whole.weights[rows], whole.discrete)
+        return WeightedBoxes(
+            whole.lower[rows], whole.upper[rows], whole.weights[rows], whole.discrete
+        )
 
     halves = [slice(0, 120), slice(120, 300)]
     masses = []

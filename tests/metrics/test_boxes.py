@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from shoal.core import Decomposition
+from shoal.core import SpatialDecomposition
 from shoal.errors import InputError
-from shoal.metrics.boxes import Boxes, equal_rows
+from shoal.metrics.boxes import WeightedBoxes, equal_rows
 
 
 @given(arrays(np.float64, st.tuples(st.integers(0, 30), st.integers(1, 3)),
@@ -41,7 +41,7 @@ def test_classes_are_equal_boxes(n, data):
     ends = st.integers(0, 2)
     lower = data.draw(arrays(np.float64, (n, 2), elements=ends))
     upper = lower + data.draw(arrays(np.float64, (n, 2), elements=ends))
-    boxes = Boxes(lower, upper, np.ones(n), (False, False))
+    boxes = WeightedBoxes(lower, upper, np.ones(n), (False, False))
 
     labels = boxes.classes()
 
@@ -52,12 +52,12 @@ def test_classes_are_equal_boxes(n, data):
 
 
 def test_a_decomposition_becomes_boxes_by_confidential_value():
-    tree = Decomposition(
+    tree = SpatialDecomposition(
         ("age", "sex"), [[0, 0], [50, 0]], [[50, 2], [np.inf, 2]], [[3, 1], [0, 2.5]],
         ("a", "b"), "illness", (False, True),
     )  # fmt: skip
 
-    boxes = Boxes.of(tree, domain=([0, 0], [100, 2]))
+    boxes = WeightedBoxes.of(tree, domain=([0, 0], [100, 2]))
 
     assert boxes.discrete == (False, True, True)
     assert boxes.lower.tolist() == [[0, 0, 0], [0, 0, 1], [50, 0, 1]]
@@ -65,30 +65,32 @@ def test_a_decomposition_becomes_boxes_by_confidential_value():
     assert boxes.weights.tolist() == [3, 1, 2.5]
     assert boxes.total == 6.5
     with pytest.raises(InputError, match=r"finite ends\. Declare bounds"):
-        Boxes.of(tree)
+        WeightedBoxes.of(tree)
 
 
 def test_a_tree_without_a_confidential_column_has_no_axis_for_it():
-    tree = Decomposition(("age",), [[0]], [[50]], [[3]], ("",))
+    tree = SpatialDecomposition(("age",), [[0]], [[50]], [[3]], ("",))
 
-    assert Boxes.of(tree).lower.tolist() == [[0]]
+    assert WeightedBoxes.of(tree).lower.tolist() == [[0]]
 
 
 def test_a_missing_cell_spans_the_domain():
     X = [[np.nan, 3.0], [1.0, np.nan]]
 
-    boxes = Boxes.points(X, discrete=(True, False), domain=([0, 0], [4, 10]))
+    boxes = WeightedBoxes.points(X, discrete=(True, False), domain=([0, 0], [4, 10]))
 
     assert boxes.lower.tolist() == [[0, 3], [1, 0]]
     assert boxes.upper.tolist() == [[4, 3], [2, 10]]
     assert boxes.centres().tolist() == [[2, 3], [1, 5]]
     with pytest.raises(InputError, match="2 cells are missing"):
-        Boxes.points(X, discrete=(True, False))
+        WeightedBoxes.points(X, discrete=(True, False))
 
 
 def test_drawn_rows_lie_in_boxes_as_often_as_their_weights_say():
     """Counts of 30,000 draws, six standard deviations wide: false alarms below 1e-8."""
-    boxes = Boxes([[0, 0], [5, 1], [9, 0]], [[4, 1], [5, 3], [10, 1]], [2, 1, -3], (False, True))
+    boxes = WeightedBoxes(
+        [[0, 0], [5, 1], [9, 0]], [[4, 1], [5, 3], [10, 1]], [2, 1, -3], (False, True)
+    )
 
     drawn = boxes.draw(30_000, np.random.default_rng(8))
 
@@ -100,7 +102,7 @@ def test_drawn_rows_lie_in_boxes_as_often_as_their_weights_say():
     assert abs(upper - (~first).sum() / 2) < 6 * np.sqrt((~first).sum() / 4)
     assert set(drawn[~first, 1]) == {1, 2}
     assert drawn[first, 0].mean() == pytest.approx(2, abs=6 * 1.16 / np.sqrt(20_000))
-    empty = Boxes(np.zeros((0, 1)), np.zeros((0, 1)), [], (False,))
+    empty = WeightedBoxes(np.zeros((0, 1)), np.zeros((0, 1)), [], (False,))
     assert empty.draw(0, np.random.default_rng(8)).shape == (0, 1)
     with pytest.raises(InputError, match="no rows to draw"):
         empty.draw(1, np.random.default_rng(8))
@@ -108,7 +110,7 @@ def test_drawn_rows_lie_in_boxes_as_often_as_their_weights_say():
 
 def test_boxes_are_read_only_and_do_not_share_memory_with_what_was_given():
     X = np.zeros((2, 1))
-    boxes = Boxes.points(X, discrete=(False,))
+    boxes = WeightedBoxes.points(X, discrete=(False,))
     X[0] = 7
 
     assert boxes.lower[0, 0] == 0
@@ -117,7 +119,7 @@ def test_boxes_are_read_only_and_do_not_share_memory_with_what_was_given():
 
 
 def test_an_empty_table_is_a_table():
-    boxes = Boxes.points(np.zeros((0, 2)), discrete=(True, False))
+    boxes = WeightedBoxes.points(np.zeros((0, 2)), discrete=(True, False))
 
     assert (len(boxes), boxes.total) == (0, 0.0)
     assert boxes.classes().tolist() == []
@@ -136,9 +138,9 @@ def test_an_empty_table_is_a_table():
 )
 def test_what_is_no_table_of_boxes_is_refused(lower, upper, weights, discrete, text):
     with pytest.raises(InputError, match=text):
-        Boxes(lower, upper, weights, discrete)
+        WeightedBoxes(lower, upper, weights, discrete)
 
 
 def test_points_need_an_answer_for_each_axis():
     with pytest.raises(InputError, match="whether it is discrete"):
-        Boxes.points([[1.0, 2.0]], discrete=(True,))
+        WeightedBoxes.points([[1.0, 2.0]], discrete=(True,))

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binom
 
-from shoal.core import Decomposition
+from shoal.core import SpatialDecomposition
 from shoal.errors import InputError
 from shoal.metrics import count_queries
-from shoal.metrics.boxes import Boxes
-from shoal.metrics.count_queries import Axis, Queries
+from shoal.metrics.boxes import WeightedBoxes
+from shoal.metrics.count_queries import Queries, QueryColumn
 
 
 def slowly(boxes, queries):
@@ -37,7 +37,7 @@ def test_answers_are_those_of_the_definition(n, d, q, data):
     lower = data.draw(arrays(np.float64, (n, d), elements=places))
     width = data.draw(arrays(np.float64, (n, d), elements=st.integers(0, 4)))
     weights = data.draw(arrays(np.float64, n, elements=st.sampled_from([1.0, 2.0, -0.5])))
-    boxes = Boxes(lower, lower + width, weights, (False,) * d)
+    boxes = WeightedBoxes(lower, lower + width, weights, (False,) * d)
     ends = st.sampled_from([(-np.inf, np.inf), (-np.inf, 1), (-1, 0), (0, 2.5), (0.5, np.inf)])
     asked = data.draw(st.lists(st.lists(ends, min_size=d, max_size=d), min_size=q, max_size=q))
     queries = Queries(*np.moveaxis(np.array(asked, dtype=float), 2, 0))
@@ -52,8 +52,8 @@ def test_blocks_of_many_rows_add_up():
     X = rng.normal(size=(9_001, 3))
     X[:, 0] = rng.integers(0, 5, len(X))
     weights = rng.integers(0, 3, len(X))
-    even = Boxes.points(X, discrete=(True, False, False))
-    uneven = Boxes.points(X, discrete=(True, False, False), weights=weights)
+    even = WeightedBoxes.points(X, discrete=(True, False, False))
+    uneven = WeightedBoxes.points(X, discrete=(True, False, False), weights=weights)
     queries = count_queries.half_ranges(
         [0, -4, -4], [5, 4, 4], (True, False, False), queries=40, rng=rng, axes=2
     )
@@ -65,16 +65,20 @@ def test_blocks_of_many_rows_add_up():
 
 
 def test_a_tree_answers_by_the_share_of_its_boxes():
-    tree = Decomposition(("age",), [[0], [50]], [[50], [100]], [[8, 2], [0, 4]], ("a", "b"), "x")
-    indexed = count_queries.index(Boxes.of(tree))
+    tree = SpatialDecomposition(
+        ("age",), [[0], [50]], [[50], [100]], [[8, 2], [0, 4]], ("a", "b"), "x"
+    )
+    indexed = count_queries.index(WeightedBoxes.of(tree))
     queries = Queries([[25, -np.inf], [25, 1]], [[75, np.inf], [75, 2]])
 
     assert count_queries.answers(indexed, queries).tolist() == [4 + 1 + 2, 1 + 2]
 
 
 def test_a_query_of_several_boxes_adds_their_answers():
-    boxes = Boxes.points([[0], [1], [2], [2]], discrete=(True,))
-    queries = count_queries.parse([{"x": ["a", "c"]}, {"x": "b"}, {}], [Axis("x", ("a", "b", "c"))])
+    boxes = WeightedBoxes.points([[0], [1], [2], [2]], discrete=(True,))
+    queries = count_queries.parse(
+        [{"x": ["a", "c"]}, {"x": "b"}, {}], [QueryColumn("x", ("a", "b", "c"))]
+    )
 
     assert count_queries.answers(count_queries.index(boxes), queries).tolist() == [3, 1, 4]
 
@@ -143,7 +147,7 @@ def test_half_ranges_of_all_six_columns_are_more_selective_than_the_paper_says(r
     names = ["workclass", "education", "sex", "income", "occupation"]
     codes = [adult[name].cast(str).rank("dense").to_numpy() - 1 for name in names]
     X = np.column_stack([*codes, hours]).astype(float)
-    indexed = count_queries.index(Boxes.points(X, discrete=(True,) * 6))
+    indexed = count_queries.index(WeightedBoxes.points(X, discrete=(True,) * 6))
 
     _, true = count_queries.answered_half_ranges(
         indexed, [0] * 6, X.max(axis=0) + 1, (True,) * 6,
@@ -166,8 +170,8 @@ def test_a_bootstrap_of_adult_errs_as_in_the_design_notes(reference):
     age, hours = adult["age"].to_numpy(), adult["hours-per-week"].to_numpy()
     X = np.column_stack([(age - 15) // 5, *codes, (hours - 1) // 10]).astype(float)
     discrete, rng = (True,) * 5, np.random.default_rng(7)
-    original = count_queries.index(Boxes.points(X, discrete=discrete))
-    again = Boxes.points(X[rng.integers(0, len(X), len(X))], discrete=discrete)
+    original = count_queries.index(WeightedBoxes.points(X, discrete=discrete))
+    again = WeightedBoxes.points(X[rng.integers(0, len(X), len(X))], discrete=discrete)
 
     queries, true = count_queries.answered_half_ranges(
         original, [0] * 5, [15, 16, 7, 14, 10], discrete, queries=2000, rng=rng
@@ -180,7 +184,7 @@ def test_a_bootstrap_of_adult_errs_as_in_the_design_notes(reference):
 
 
 def test_own_queries_are_read_by_kind():
-    axes = [Axis("age", step=1.0), Axis("grade", ("a", "b", "c", "d", None))]
+    axes = [QueryColumn("age", step=1.0), QueryColumn("grade", ("a", "b", "c", "d", None))]
 
     read = count_queries.parse(
         [
@@ -217,17 +221,17 @@ def test_own_queries_are_read_by_kind():
 )
 def test_own_queries_that_cannot_be_read_are_refused(query, text):
     with pytest.raises(InputError, match=text):
-        count_queries.parse([query], [Axis("age"), Axis("sex", ("female", "male"))])
+        count_queries.parse([query], [QueryColumn("age"), QueryColumn("sex", ("female", "male"))])
 
 
 def test_no_query_is_no_error():
-    assert len(count_queries.parse([], [Axis("age")])) == 0
+    assert len(count_queries.parse([], [QueryColumn("age")])) == 0
 
 
 def test_degenerate_tables_have_a_defined_answer_or_a_sentence():
     rng = np.random.default_rng(3)
-    empty = count_queries.index(Boxes.points(np.zeros((0, 1)), discrete=(False,)))
-    one = count_queries.index(Boxes.points([[4.0]], discrete=(False,)))
+    empty = count_queries.index(WeightedBoxes.points(np.zeros((0, 1)), discrete=(False,)))
+    one = count_queries.index(WeightedBoxes.points([[4.0]], discrete=(False,)))
     flat = {"lows": [4.0], "highs": [4.0], "discrete": (False,), "queries": 10, "rng": rng}
 
     _, true = count_queries.answered_half_ranges(one, **flat)
@@ -267,7 +271,7 @@ def test_what_is_no_query_is_refused(lower, upper, query, text):
 
 
 def test_lists_that_would_make_too_many_boxes_are_refused():
-    axes = [Axis(name, tuple(map(str, range(200)))) for name in "abc"]
+    axes = [QueryColumn(name, tuple(map(str, range(200)))) for name in "abc"]
     every_other = [str(code) for code in range(0, 200, 2)]
 
     with pytest.raises(InputError, match="more than 100,000 parts"):

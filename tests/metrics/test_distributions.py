@@ -11,8 +11,8 @@ from hypothesis.extra.numpy import arrays
 
 from shoal.errors import InputError
 from shoal.metrics import distributions, information_loss
-from shoal.metrics.boxes import Boxes
-from shoal.metrics.distributions import Marginal
+from shoal.metrics.boxes import WeightedBoxes
+from shoal.metrics.distributions import MarginalDistance
 
 
 def slowly(original, released, columns):
@@ -73,7 +73,7 @@ def test_weights_stand_for_repeated_rows():
 def test_empty_and_all_missing_releases_are_defined():
     original, nothing = np.zeros((4, 2), dtype=int), np.zeros((0, 2), dtype=int)
 
-    assert distributions.total_variations(original, nothing)[0] == Marginal((0,), 1.0)
+    assert distributions.total_variations(original, nothing)[0] == MarginalDistance((0,), 1.0)
     assert distributions.total_variations(nothing, nothing)[0].distance == 0
     gone = distributions.total_variations(original, np.full((3, 2), -1))
     assert {marginal.distance for marginal in gone} == {1.0}
@@ -92,7 +92,7 @@ def test_points_as_boxes_have_the_distances_of_their_codes(data):
         np.column_stack([distributions.binned(t[:, j], edges[j]) for j in range(2)])
         for t in (original, released)
     ]
-    boxes = [Boxes.points(t, discrete=(True, False)) for t in (original, released)]
+    boxes = [WeightedBoxes.points(t, discrete=(True, False)) for t in (original, released)]
 
     found = dict(distributions.box_total_variations(*boxes, edges))
 
@@ -100,9 +100,9 @@ def test_points_as_boxes_have_the_distances_of_their_codes(data):
 
 
 def test_an_interval_gives_each_bin_its_share():
-    exact = Boxes.points([[0.0, 0], [9.0, 1]], discrete=(False, True))
+    exact = WeightedBoxes.points([[0.0, 0], [9.0, 1]], discrete=(False, True))
     # The first half of the weight is spread over [0, 10), of which 4/10 lie below 4.
-    vague = Boxes([[0.0, 0], [0.0, 0]], [[10.0, 1], [10.0, 2]], [1, 1], (False, True))
+    vague = WeightedBoxes([[0.0, 0], [0.0, 0]], [[10.0, 1], [10.0, 2]], [1, 1], (False, True))
 
     found = dict(distributions.box_total_variations(exact, vague, [[4.0], [1]]))
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.errors import InputError
-from shoal.metrics.boxes import Boxes
+from shoal.metrics.boxes import WeightedBoxes
 from shoal.metrics.generalisation import average_class_size, certainty_penalty, discernibility
 
 labels = st.lists(st.integers(0, 5), min_size=1, max_size=30)
@@ -38,7 +38,7 @@ def test_sizes_by_hand():
 
 def test_penalties_by_hand():
     # Age in [0, 100), one of five categories; exact, coarse and suppressed.
-    boxes = Boxes(
+    boxes = WeightedBoxes(
         [[30, 2], [20, 1], [0, 0]], [[30, 3], [70, 4], [100, 5]], [1, 1, 2], (False, True)
     )
 
@@ -55,15 +55,15 @@ def test_exact_rows_have_no_penalty_and_suppressed_ones_all_of_it(n, seed):
     X = np.column_stack([rng.integers(0, 4, n), rng.random(n)]).astype(float)
     domain = ([0, 0], [4, 1])
 
-    assert certainty_penalty(Boxes.points(X, discrete=(True, False)), *domain).overall == 0
-    gone = Boxes.points(np.full((n, 2), np.nan), discrete=(True, False), domain=domain)
+    assert certainty_penalty(WeightedBoxes.points(X, discrete=(True, False)), *domain).overall == 0
+    gone = WeightedBoxes.points(np.full((n, 2), np.nan), discrete=(True, False), domain=domain)
     assert certainty_penalty(gone, *domain) == (1.0, (1.0, 1.0))
 
 
 def test_flat_axes_empty_tables_and_cells_beyond_the_domain_are_defined():
-    flat = Boxes([[0, 3]], [[1, 3]], [1], (True, False))
-    beyond = Boxes([[-50.0]], [[150.0]], [1], (False,))
-    empty = Boxes(np.zeros((0, 1)), np.zeros((0, 1)), [], (False,))
+    flat = WeightedBoxes([[0, 3]], [[1, 3]], [1], (True, False))
+    beyond = WeightedBoxes([[-50.0]], [[150.0]], [1], (False,))
+    empty = WeightedBoxes(np.zeros((0, 1)), np.zeros((0, 1)), [], (False,))
 
     assert certainty_penalty(flat, [0, 3], [1, 3]).overall == 0
     assert certainty_penalty(beyond, [0], [100]).overall == 1
@@ -77,7 +77,10 @@ def test_what_is_no_class_is_refused():
         (lambda: discernibility([0], suppressed=[True, False]), "each row whether"),
         (lambda: average_class_size([0], k=0), "k must be at least 1; got 0"),
         (lambda: average_class_size([0], weights=[1, 2]), "one weight for each row"),
-        (lambda: certainty_penalty(Boxes.points([[1.0]], discrete=(False,)), [1], [0]), "least"),
+        (
+            lambda: certainty_penalty(WeightedBoxes.points([[1.0]], discrete=(False,)), [1], [0]),
+            "least",
+        ),
     ):
         with pytest.raises(InputError, match=text):
             call()

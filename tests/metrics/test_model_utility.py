@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from scipy.stats import linregress, t
 
 from shoal.errors import InputError
-from shoal.metrics.model_utility import Fit, Model, Rows, Task, interval_overlap, learn, regress
+from shoal.metrics.model_utility import (
+    Fit,
+    LabelledRows,
+    Model,
+    PredictionTask,
+    interval_overlap,
+    learn,
+    regress,
+)
 
 KINDS = (False, True)
 
@@ -18,7 +26,7 @@ def people(rng, n):
     """A number and a code; the target follows the code, and the number within code 2."""
     X = np.column_stack([rng.normal(size=n), rng.integers(0, 3, n)])
     y = np.where(X[:, 1] == 2, X[:, 0] > 0, X[:, 1] == 1).astype(float)
-    return Rows(X, np.where(rng.random(n) < 0.1, 1 - y, y))
+    return LabelledRows(X, np.where(rng.random(n) < 0.1, 1 - y, y))
 
 
 @pytest.mark.parametrize("model", list(Model))
@@ -26,8 +34,13 @@ def test_a_good_release_learns_as_well_as_the_original_and_a_shuffled_one_nothin
     pytest.importorskip("sklearn")
     rng = np.random.default_rng(1)
     original, held_out = people(rng, 1500), people(rng, 800)
-    shuffled = Rows(original.X, rng.permutation(original.y))
-    settings = {"categorical": KINDS, "task": Task.CLASSIFICATION, "rng": rng, "model": model}
+    shuffled = LabelledRows(original.X, rng.permutation(original.y))
+    settings = {
+        "categorical": KINDS,
+        "task": PredictionTask.CLASSIFICATION,
+        "rng": rng,
+        "model": model,
+    }
 
     good = learn(original, original, held_out, **settings)
     bad = learn(shuffled, original, held_out, **settings)
@@ -47,9 +60,11 @@ def test_numbers_are_scored_by_r2(model):
     X = rng.normal(size=(1200, 2))
     X[:, 1] = rng.integers(0, 4, 1200)
     y = 3 * X[:, 0] + (X[:, 1] == 2) + rng.normal(size=1200)
-    train, test = Rows(X[:800], y[:800]), Rows(X[800:], y[800:])
+    train, test = LabelledRows(X[:800], y[:800]), LabelledRows(X[800:], y[800:])
 
-    found = learn(train, train, test, categorical=KINDS, task=Task.REGRESSION, rng=rng, model=model)
+    found = learn(
+        train, train, test, categorical=KINDS, task=PredictionTask.REGRESSION, rng=rng, model=model
+    )
 
     assert found.released.low <= found.released.value <= found.released.high
     assert found.released.value > 0.8
@@ -62,12 +77,12 @@ def test_weights_of_zero_are_rows_left_out():
     pytest.importorskip("sklearn")
     rng = np.random.default_rng(3)
     good, bad = people(rng, 600), people(rng, 600)
-    both = Rows(
+    both = LabelledRows(
         np.concatenate([good.X, bad.X]),
         np.concatenate([good.y, 1 - bad.y]),
         np.repeat([1.0, 0.0], 600),
     )
-    settings = {"categorical": KINDS, "task": Task.CLASSIFICATION}
+    settings = {"categorical": KINDS, "task": PredictionTask.CLASSIFICATION}
     test = people(rng, 300)
 
     found = learn(both, good, test, **settings, rng=np.random.default_rng(4))
@@ -79,32 +94,36 @@ def test_degenerate_releases_have_a_score_or_a_sentence():
     pytest.importorskip("sklearn")
     rng = np.random.default_rng(5)
     original, test = people(rng, 200), people(rng, 100)
-    settings = {"categorical": KINDS, "task": Task.CLASSIFICATION, "rng": rng}
+    settings = {"categorical": KINDS, "task": PredictionTask.CLASSIFICATION, "rng": rng}
 
-    one_row = learn(Rows(original.X[:1], original.y[:1]), original, test, **settings)
-    one_class = learn(Rows(original.X, np.ones(200)), original, test, **settings)
-    gone = Rows(np.full((50, 2), np.nan), original.y[:50])
+    one_row = learn(LabelledRows(original.X[:1], original.y[:1]), original, test, **settings)
+    one_class = learn(LabelledRows(original.X, np.ones(200)), original, test, **settings)
+    gone = LabelledRows(np.full((50, 2), np.nan), original.y[:50])
     all_missing = learn(gone, original, test, **settings)
     flat = learn(
-        Rows(np.ones((50, 2)), original.y[:50]), original, test, **settings, model=Model.LINEAR
+        LabelledRows(np.ones((50, 2)), original.y[:50]),
+        original,
+        test,
+        **settings,
+        model=Model.LINEAR,
     )
 
     assert one_row.released.value == (test.y == original.y[0]).mean()
     assert one_class.released.value == test.y.mean()
-    bare = [Rows(rows.X[:, :0], rows.y) for rows in (original, original, test)]
+    bare = [LabelledRows(rows.X[:, :0], rows.y) for rows in (original, original, test)]
     no_column = learn(*bare, **settings | {"categorical": ()})
     for found in (all_missing, flat, no_column):
         assert found.released.value in {(test.y == 0).mean(), (test.y == 1).mean()}
-    empty = Rows(np.zeros((0, 2)), np.zeros(0))
+    empty = LabelledRows(np.zeros((0, 2)), np.zeros(0))
     with pytest.raises(InputError, match="no released row with a target"):
         learn(empty, original, test, **settings)
     with pytest.raises(InputError, match="no held-out original row"):
-        learn(original, original, Rows(test.X, np.full(100, np.nan)), **settings)
+        learn(original, original, LabelledRows(test.X, np.full(100, np.nan)), **settings)
     with pytest.raises(InputError, match="R2 is not defined"):
-        learn(original, original, Rows(test.X, np.ones(100)), categorical=KINDS,
-              task=Task.REGRESSION, rng=rng)  # fmt: skip
+        learn(original, original, LabelledRows(test.X, np.ones(100)), categorical=KINDS,
+              task=PredictionTask.REGRESSION, rng=rng)  # fmt: skip
     with pytest.raises(InputError, match="one target and one weight"):
-        learn(Rows(test.X, test.y[:5]), original, test, **settings)
+        learn(LabelledRows(test.X, test.y[:5]), original, test, **settings)
 
 
 def test_a_machine_without_scikit_learn_is_told_what_to_install(monkeypatch):
@@ -113,7 +132,7 @@ def test_a_machine_without_scikit_learn_is_told_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
 
     with pytest.raises(InputError, match="Install the extra 'sklearn'"):
-        learn(rows, rows, rows, categorical=KINDS, task=Task.CLASSIFICATION, rng=rng)
+        learn(rows, rows, rows, categorical=KINDS, task=PredictionTask.CLASSIFICATION, rng=rng)
 
 
 def test_one_column_is_the_regression_of_scipy():

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import maximum_flow
 
 from shoal.errors import InputError
 from shoal.partition import (
-    buckets,
+    bucketization,
     class_sizes,
     count_bounds,
     mdav,
@@ -93,7 +93,7 @@ def balanced(n, g):
 def test_every_table_is_close_by_a_naive_recount(table, t):
     X, bucket, k = table
 
-    found = buckets(X, bucket, k, t)
+    found = bucketization(X, bucket, k, t)
 
     worst, smallest = recount(found.partition.labels, bucket)
     assert worst <= t
@@ -222,7 +222,8 @@ def test_the_kernels_choose_as_the_rule_in_words_does(table, t):
     assume(len(set(bucket.tolist())) <= 3)
 
     assert (
-        buckets(X, bucket, k, t).partition.labels.tolist() == slow_buckets(X, bucket, k, t).tolist()
+        bucketization(X, bucket, k, t).partition.labels.tolist()
+        == slow_buckets(X, bucket, k, t).tolist()
     )
 
 
@@ -249,7 +250,7 @@ def test_it_works_where_n_divides_by_nothing_convenient(n, t):
     X = rng.normal(size=(n, 2))
     bucket = rank_buckets(X[:, 0] + rng.normal(size=n), int(Fraction(t)) + 1)
 
-    found = buckets(X, bucket, 3, Fraction(t))
+    found = bucketization(X, bucket, 3, Fraction(t))
 
     assert recount(found.partition.labels, bucket)[0] <= Fraction(t)
     # t = 1 wants shares that are equal exactly, which bucket sizes without a divisor forbid.
@@ -260,14 +261,14 @@ def test_it_works_where_n_divides_by_nothing_convenient(n, t):
 def test_one_value_one_class_and_k_of_the_whole_table():
     X = np.arange(10.0)[:, None]
 
-    one_value = buckets(X, np.zeros(10, int), 3, 1)
+    one_value = bucketization(X, np.zeros(10, int), 3, 1)
     assert one_value.partition.sizes.tolist() == [3, 3, 4]
     assert one_value.achieved == 1
-    assert buckets(X, rank_buckets(X[:, 0], 2), 10, 1).trivial
-    assert buckets(X, rank_buckets(X[:, 0], 2), 5, 1).trivial  # halves of 5 cannot be even
-    assert len(buckets(X, rank_buckets(X[:, 0], 2), 4, 1).partition) == 2  # 4 and 6 can
+    assert bucketization(X, rank_buckets(X[:, 0], 2), 10, 1).trivial
+    assert bucketization(X, rank_buckets(X[:, 0], 2), 5, 1).trivial  # halves of 5 cannot be even
+    assert len(bucketization(X, rank_buckets(X[:, 0], 2), 4, 1).partition) == 2  # 4 and 6 can
     with pytest.raises(InputError, match="Cannot form one cluster of k=2 from 1 records"):
-        buckets(X[:1], [0], 2, 2)
+        bucketization(X[:1], [0], 2, 2)
 
 
 def test_a_cap_rounded_up_as_our_copy_reads_would_exceed_t():
@@ -304,11 +305,11 @@ def test_ties_go_to_the_lowest_index():
     same = np.zeros((8, 2))
 
     # Of four records, one to three may be of either bucket.
-    assert buckets(same, [0, 0, 0, 0, 1, 1, 1, 1], 4, 2).partition.labels.tolist() == [
+    assert bucketization(same, [0, 0, 0, 0, 1, 1, 1, 1], 4, 2).partition.labels.tolist() == [
         *(0, 0, 0, 1),
         *(0, 1, 1, 1),
     ]
-    assert buckets(same, [1, 1, 1, 1, 0, 0, 0, 0], 4, 2).partition.labels.tolist() == [
+    assert bucketization(same, [1, 1, 1, 1, 0, 0, 0, 0], 4, 2).partition.labels.tolist() == [
         *(0, 0, 0, 1),
         *(0, 1, 1, 1),
     ]
@@ -319,7 +320,7 @@ def test_many_records_with_many_ties_keep_the_promise():
     X = rng.normal(size=(20_000, 3)).round(1)
     bucket = rank_buckets((X[:, 0] + rng.normal(size=20_000)).round(1), 4)
 
-    found = buckets(X, bucket, 7, Decimal("1.9"))
+    found = bucketization(X, bucket, 7, Decimal("1.9"))
 
     worst, smallest = recount(found.partition.labels, bucket)
     assert worst <= Fraction("1.9")
@@ -342,7 +343,7 @@ def test_wrong_input_is_told(change, sentence):
     given = {"bucket": [0, 1, 0, 1, 0, 1], "k": 2, "t": 2} | change
 
     with pytest.raises(InputError, match=sentence):
-        buckets(np.arange(6.0)[:, None], **given)
+        bucketization(np.arange(6.0)[:, None], **given)
 
 
 def test_wrong_classes_and_totals_are_told():

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.core import Distance, Diversity, LDiversity, Taxonomy, TCloseness
+from shoal.core import Distance, Diversity, Hierarchy, LDiversity, TCloseness
 from shoal.errors import InputError
-from shoal.partition import Choice, Requirement, mondrian, mondrian_tree, taxonomy_order, unmet
+from shoal.partition import CutColumn, Requirement, hierarchy_order, mondrian, mondrian_tree, unmet
 from shoal.partition.requirement import below
 from shoal.privacy_models import Counts, verdict
 
@@ -24,7 +24,7 @@ PATHS = (
     ("d", "r", "x"),
     ("e", "q", "x"),
 )
-EDGES = Taxonomy(PATHS).edges()
+EDGES = Hierarchy(PATHS).edges()
 THRESHOLDS = {
     Distance.EQUAL: ["0", "1/10", "1/4", "1/3", "1/2", "1"],
     Distance.VARIATION: ["1/5", "3/10"],
@@ -226,7 +226,7 @@ def test_boxes_are_those_of_their_records_and_cells_cover_space_once(table, k, r
 
 
 @settings(max_examples=100, deadline=None)
-@given(tables(), st.integers(2, 5), st.sampled_from(list(Choice)), st.lists(models, max_size=1))
+@given(tables(), st.integers(2, 5), st.sampled_from(list(CutColumn)), st.lists(models, max_size=1))
 def test_every_choice_of_column_gives_groups_that_meet_what_is_required(
     table, k, choice, guarantees
 ):
@@ -234,7 +234,7 @@ def test_every_choice_of_column_gives_groups_that_meet_what_is_required(
     k = min(k, len(X))
     whole = Counter(codes.tolist())
     guarantees = [g for g in guarantees if naive_holds(g, whole, whole)]
-    target = codes if choice is Choice.GAIN else None
+    target = codes if choice is CutColumn.GAIN else None
     require = [Requirement(g, codes, width=5, edges=EDGES) for g in guarantees]
 
     tree = mondrian_tree(X, k, require=require, choice=choice, target=target)
@@ -296,10 +296,10 @@ def test_leaves_have_k_persons_where_units_are_given(table, k, seed):
 @given(st.integers(4, 80), st.integers(0, 2**32), st.booleans(), st.integers(2, 4))
 def test_nominal_columns_are_cut_between_children_of_their_lowest_node(n, seed, by_entropy, k):
     rng = np.random.default_rng(seed)
-    order, heights = taxonomy_order(EDGES)
+    order, heights = hierarchy_order(EDGES)
     leaf = rng.integers(0, 5, size=n)
     X = np.argsort(order)[leaf][:, None].astype(float)
-    choice = Choice.ENTROPY if by_entropy else Choice.RANGE
+    choice = CutColumn.ENTROPY if by_entropy else CutColumn.RANGE
 
     labels = mondrian(X, k, borders={0: heights}, choice=choice).labels
 
@@ -327,7 +327,7 @@ def test_nominal_columns_are_cut_between_children_of_their_lowest_node(n, seed, 
 
 
 def test_a_taxonomy_is_ordered_so_that_nodes_are_runs():
-    order, heights = taxonomy_order(EDGES)
+    order, heights = hierarchy_order(EDGES)
 
     # a and c below p and, with d, below r; then b and e, below the root alone or by q.
     assert order.tolist() == [0, 2, 3, 1, 4]
@@ -339,7 +339,7 @@ def test_information_gain_cuts_the_column_that_tells():
     X = np.column_stack([rng.permutation(100), np.arange(100)]).astype(float)
     target = (np.arange(100) >= 50).astype(int)
 
-    tree = mondrian_tree(X, 50, choice=Choice.GAIN, target=target)
+    tree = mondrian_tree(X, 50, choice=CutColumn.GAIN, target=target)
 
     np.testing.assert_array_equal(tree.partition.labels, target)
     np.testing.assert_array_equal(tree.upto[0], [np.inf, 49])
@@ -349,7 +349,7 @@ def test_entropy_cuts_the_column_with_most_even_values():
     X = np.column_stack([[0] * 7 + [100], [1, 1, 2, 2, 3, 3, 4, 4]]).astype(float)
 
     assert mondrian(X, 4).labels.tolist() == [0] * 4 + [1] * 4
-    by_entropy = mondrian_tree(X, 2, choice=Choice.ENTROPY, max_height=1)
+    by_entropy = mondrian_tree(X, 2, choice=CutColumn.ENTROPY, max_height=1)
     np.testing.assert_array_equal(by_entropy.upto[0], [np.inf, 2])
 
 
@@ -401,7 +401,7 @@ def test_the_input_is_left_as_it_is_and_one_column_is_no_exception():
         before = X.copy()
 
         mondrian(X, 2)
-        mondrian(X, 2, choice=Choice.ENTROPY)
+        mondrian(X, 2, choice=CutColumn.ENTROPY)
 
         np.testing.assert_array_equal(X, before)
 

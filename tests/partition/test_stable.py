@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from shoal.core import Partition
 from shoal.errors import InputError
-from shoal.partition import Change, insensitivity, mdav, stability, stable
+from shoal.partition import PartitionChange, insensitivity, mdav, stability, stable
 
 
 @st.composite
@@ -102,7 +102,7 @@ def by_all_bijections(before, after, record):
         gaps = [max(len(one[g] - two[h]), len(two[h] - one[g])) for g, h in enumerate(order)]
         found = (sum(gap > 0 for gap in gaps), max(gaps))
         best = found if best is None else min(best, found)
-    return Change(*best)
+    return PartitionChange(*best)
 
 
 @settings(max_examples=200, deadline=None)

@@ -10,8 +10,8 @@ from shoal.errors import InputError
 from shoal.partition import (
     individual_ranking,
     individual_rankings,
-    optimal_ranking,
-    optimal_rankings,
+    optimal_univariate,
+    optimal_univariates,
 )
 from shoal.partition.kernels.univariate import optimal_ends, rank_order
 
@@ -150,7 +150,7 @@ def test_no_grouping_in_runs_has_a_smaller_sum_of_squares(k, seed, ties, n):
     n = max(n, k)
     x = rng.integers(0, 20, size=n).astype(float) if ties else rng.normal(size=n)
 
-    partition = optimal_ranking(x, k)
+    partition = optimal_univariate(x, k)
 
     assert partition.sizes.min() >= k
     assert partition.sizes.max() <= 2 * k - 1
@@ -162,7 +162,7 @@ def test_no_grouping_in_runs_has_a_smaller_sum_of_squares(k, seed, ties, n):
 def test_optimal_groups_are_runs_of_the_sorted_column(x, k):
     k = min(k, len(x))
 
-    labels = optimal_ranking(x, k).labels
+    labels = optimal_univariate(x, k).labels
 
     in_order = labels[np.argsort(x, kind="stable")]
     assert (np.diff(in_order) >= 0).all()
@@ -171,9 +171,9 @@ def test_optimal_groups_are_runs_of_the_sorted_column(x, k):
 def test_a_large_common_part_of_all_values_does_not_change_the_optimum():
     x = np.random.default_rng(9).integers(0, 1000, size=400) / 8
 
-    moved = optimal_ranking(x + 2.0**40, 5)
+    moved = optimal_univariate(x + 2.0**40, 5)
 
-    assert squares(x, moved.labels) == pytest.approx(squares(x, optimal_ranking(x, 5).labels))
+    assert squares(x, moved.labels) == pytest.approx(squares(x, optimal_univariate(x, 5).labels))
 
 
 def test_both_searches_of_the_dynamic_program_agree():
@@ -195,4 +195,4 @@ def test_many_columns_give_one_partition_each():
     X = np.random.default_rng(11).normal(size=(40, 3))
 
     assert individual_rankings(X, 4) == tuple(individual_ranking(x, 4) for x in X.T)
-    assert optimal_rankings(X, 4) == tuple(optimal_ranking(x, 4) for x in X.T)
+    assert optimal_univariates(X, 4) == tuple(optimal_univariate(x, 4) for x in X.T)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.errors import InputError
-from shoal.partition import joint_buckets, rank_buckets, taxonomy_order
+from shoal.partition import hierarchy_order, joint_buckets, rank_buckets
 
 VALUES = st.lists(st.integers(0, 9), min_size=1, max_size=60)
 
@@ -82,7 +82,7 @@ def test_two_columns_share_the_buckets():
 
 def test_branches_stay_together_where_masses_allow_it():
     edges = [[0, 6], [1, 6], [2, 6], [3, 7], [4, 7], [5, 7]]
-    order, heights = taxonomy_order(edges)
+    order, heights = hierarchy_order(edges)
     place = np.argsort(order)
     leaf = np.repeat(np.arange(6), [4, 4, 3, 2, 4, 3])  # 11 in one branch, 9 in the other
 

@@ -119,7 +119,9 @@ def test_after_a_look_an_epsilon_does_for_a_partner_and_not_for_all_and_nothing_
     path = tmp_path / "budget.sqlite"
     budget_file.init(path, "people", Fraction(5))
     policy = stated(LAPLACE, ledger={"file": str(path), "source": "people"})
-    budget_file.look(path, "people", budget_file.Look.TABLE, policy=policy.digest, note="")
+    budget_file.record_inspection(
+        path, "people", budget_file.Inspection.TABLE, policy=policy.digest, note=""
+    )
 
     with pytest.raises(InputError, match="after an inspection of the table itself carries none"):
         shoal.protect(people(), policy, audience="open")
@@ -138,7 +140,9 @@ def test_what_a_look_stops_is_foreseen_without_a_table_in_the_words_of_the_run(t
     ledger = {"file": str(path), "source": "people"}
     policy = stated(LAPLACE, ledger=ledger, **more)
     before = protecting.foreseen(policy)
-    budget_file.look(path, "people", budget_file.Look.TABLE, policy=policy.digest, note="")
+    budget_file.record_inspection(
+        path, "people", budget_file.Inspection.TABLE, policy=policy.digest, note=""
+    )
 
     with pytest.raises(ShoalError) as foreseen:
         protecting.foreseen(policy)

@@ -275,7 +275,7 @@ def test_a_release_that_is_not_measured_shows_nothing_of_the_table(desk):
 
 def test_what_a_policy_requires_is_refused_after_an_inspection(desk):
     done = desk.release(measure=True)
-    shoal.measure(desk.table, done.release, desk.policy)
+    shoal.evaluate(desk.table, done.release, desk.policy)
 
     with pytest.raises(ClaimViolationError, match="was inspected: from then on an epsilon holds"):
         desk.release(more="[require]\ndifferential-privacy = 1\n")
@@ -295,7 +295,7 @@ def test_to_measure_is_an_inspection_by_command_and_in_python(desk):
 
     told = run("measure", desk.data, table, "--policy", desk.policy, "--only", "utility").stderr
     again = run("measure", desk.data, table, "--policy", desk.policy, "--only", "utility").stderr
-    shoal.measure(desk.table, done.release, desk.policy, only="utility")
+    shoal.evaluate(desk.table, done.release, desk.policy, only="utility")
 
     assert "These figures are an inspection of the table" in told
     assert "inspection" not in again

@@ -249,11 +249,11 @@ def test_files_are_measured_as_the_policy_says_they_are_written(tmp_path, people
     page = tmp_path / "measure.html"
     files = tmp_path / "people.csv", tmp_path / "people.csv", tmp_path / "policy.toml"
 
-    found = evaluating_files.measure(*files, out=page, only="utility")
+    found = evaluating_files.evaluate(*files, out=page, only="utility")
 
     assert found.figures
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
     with pytest.raises(InputError, match="exists already"):
-        evaluating_files.measure(*files, out=page, only="utility")
+        evaluating_files.evaluate(*files, out=page, only="utility")
     with pytest.raises(InputError):
-        evaluating_files.measure(*files, delimiter=";", only="utility")
+        evaluating_files.evaluate(*files, delimiter=";", only="utility")

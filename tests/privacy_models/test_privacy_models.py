@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from shoal.core import Distance, Diversity, KAnonymity, LDiversity, Taxonomy, TCloseness
+from shoal.core import Distance, Diversity, Hierarchy, KAnonymity, LDiversity, TCloseness
 from shoal.errors import InputError
 from shoal.privacy_models import (
     Counts,
@@ -198,7 +198,7 @@ TREES = [
 @given(tables, shares, st.sampled_from(TREES))
 def test_closeness_under_a_tree_costs_the_height_of_the_lowest_common_node(rows, t, paths):
     tree = dict(enumerate(paths))
-    edges = Taxonomy(paths).edges()
+    edges = Hierarchy(paths).edges()
 
     found = t_closeness(counted(rows), t, distance=Distance.HIERARCHICAL, edges=edges)
 
@@ -222,7 +222,7 @@ def test_earth_movers_distances_are_the_least_cost_of_moving(rows, paths):
     }
 
     for distance, cost in grounds.items():
-        edges = Taxonomy(paths).edges()
+        edges = Hierarchy(paths).edges()
         found = t_closeness(counts, 1, distance=distance, edges=edges)
 
         own = np.array([c for e, c in rows if e == found.witness])

@@ -94,13 +94,13 @@ def test_degenerate_tables_are_learnt_from_or_refused(original, released, contro
 
 def assert_measured(original, released, control, aligned, which):
     try:
-        found = shoal.measure(
+        found = shoal.evaluate(
             original, released, stated(), control=control, aligned=aligned, which=which
         )
     except InputError:
         return
 
-    assert_finite(found, html.measure_report(found.facts(), found.plots(), DIFFERENCE))
+    assert_finite(found, html.evaluation_report(found.facts(), found.plots(), DIFFERENCE))
     assert not NO_NUMBER.search(str(found))
 
 
@@ -134,7 +134,7 @@ def test_a_constant_number_that_is_changed_has_a_sentence_of_its_own():
     original = pl.DataFrame({"age": range(20), "city": ["a", "b"] * 10, "children": [0] * 20,
                              "ill": ["a"] * 20})  # fmt: skip
 
-    found = shoal.measure(
+    found = shoal.evaluate(
         original, original.with_columns(children=pl.lit(3)), stated(), aligned=True
     )
 
@@ -145,7 +145,7 @@ def test_a_constant_number_that_is_changed_has_a_sentence_of_its_own():
         "and the release changes them."
     )
     flat = original.with_columns(age=5)
-    (joint,) = shoal.measure(
+    (joint,) = shoal.evaluate(
         flat, flat.with_columns(children=pl.lit(3)), stated(), only="utility"
     ).of("joint W2")
     assert joint.value is None

@@ -17,7 +17,7 @@ from shoal.sample import households
 from shoal.sample.draws import OLDEST, chooser, exponential, normal, pick
 from shoal.sample.generator import COLUMNS, LARGEST
 from shoal.sample.shipped import ROWS, SEED
-from shoal.sample.world import EDUCATIONS, MARITAL, SEXES, WAVES, taxonomies
+from shoal.sample.world import EDUCATIONS, MARITAL, SEXES, WAVES, hierarchies
 
 seeds = st.integers(0, 2**70)
 sizes = st.integers(0, 60)
@@ -107,7 +107,7 @@ def test_households_have_one_to_six_members_who_share_region_and_batch(table):
 
 
 def test_levels_are_those_that_policy_and_taxonomies_state(table):
-    levels = {column: {row[0] for row in rows} for column, rows in taxonomies().items()}
+    levels = {column: {row[0] for row in rows} for column, rows in hierarchies().items()}
     levels |= {"sex": set(SEXES), "education": set(EDUCATIONS), "marital": set(MARITAL)}
     levels |= {"batch": set(WAVES)}
 

@@ -16,7 +16,7 @@ from shoal.budget import budget_file
 from shoal.errors import InputError
 from shoal.pipeline import checking, publishing
 from shoal.report.phrases import STATUS_WORDS
-from shoal.studio.jobs import KILLED, Jobs, Kind
+from shoal.studio.jobs import KILLED, JobKind, Jobs
 
 EPSILON = """
 version = 1
@@ -218,7 +218,7 @@ def test_a_job_waits_for_room_and_is_cancelled_while_it_waits(tmp_path, tools):
     jobs = Jobs(tmp_path, most=1)
     jobs._room.acquire()
     given = {"data": str(tmp_path / "people.csv"), "label": "people.csv", "decoded_limit": 1 << 40}
-    id_ = jobs.start("w", Kind.PROFILE, given)
+    id_ = jobs.start("w", JobKind.PROFILE, given)
 
     assert jobs.status(id_).state == "waiting"
     assert jobs.of("w")
@@ -272,7 +272,9 @@ def test_after_a_look_the_screen_says_before_the_job_that_an_epsilon_is_not_for_
     names = ["name", "age", "sex", "income"]
     client.patch(here, json={"source": "looked at", "confirmed": names})
     before = client.get(f"/w/{workspace}/release").text
-    budget_file.look(served.settings.budget, "looked at", budget_file.Look.TABLE, policy="")
+    budget_file.record_inspection(
+        served.settings.budget, "looked at", budget_file.Inspection.TABLE, policy=""
+    )
     (tmp_path / "people.csv").write_bytes(tools.people())
     (tmp_path / "policy.toml").write_text(EPSILON)
     with pytest.raises(InputError) as caught:  # What a job does.

@@ -24,7 +24,7 @@ TABLE = pl.DataFrame(
 
 
 def of(name, table=TABLE):
-    found = profile.look(Raw(table, labels={"columns": {"age": "<b>Age</b>"}}))
+    found = profile.profile(Raw(table, labels={"columns": {"age": "<b>Age</b>"}}))
     return {column.name: column for column in found.columns}[name]
 
 
@@ -42,15 +42,15 @@ def test_what_looks_odd_is_said_in_a_sentence():
     assert of("town").warnings == ("It has one value only.",)
     assert "single people out" in of("code").warnings[0]
     assert "identifier" in of("cells").warnings[0]
-    small = profile.look(Raw(TABLE.select("age", "sex").head(9)))
+    small = profile.profile(Raw(TABLE.select("age", "sex").head(9)))
     assert any("9 rows" in text for text in small.warnings)
     assert any("confidential" in text for text in small.warnings)
-    assert any("repeat" in text for text in profile.look(Raw(TABLE.select("sex"))).warnings)
+    assert any("repeat" in text for text in profile.profile(Raw(TABLE.select("sex"))).warnings)
 
 
 def test_a_few_short_cells_are_shown_and_no_more():
     long = pl.DataFrame({"text": ["x" * 500] * 40})
-    found = profile.look(Raw(long))
+    found = profile.profile(Raw(long))
 
     assert len(found.preview) == profile.PREVIEW
     assert len(found.preview[0][0]) == profile.LONGEST
@@ -73,7 +73,7 @@ cells = st.none() | st.text(max_size=5)
 @given(st.lists(st.tuples(cells, st.none() | st.floats()), min_size=1, max_size=20))
 def test_any_table_can_be_looked_at(rows):
     table = pl.DataFrame(rows, schema={"a": pl.String, "b": pl.Float64}, orient="row")
-    found = profile.look(Raw(table))
+    found = profile.profile(Raw(table))
 
     assert found.rows == len(rows)
     assert all(0 <= column.unique <= 1 for column in found.columns)

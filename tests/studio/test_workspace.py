@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.errors import InputError
-from shoal.studio.workspace import MOST_STEPS, DataFile, Store, Workspace
+from shoal.studio.workspace import MOST_STEPS, DataFile, Workspace, WorkspaceStore
 
 steps = st.lists(
     st.one_of(
@@ -25,7 +25,7 @@ steps = st.lists(
 
 @given(steps)
 def test_undo_and_redo_walk_the_states_as_a_list_would(tmp_path_factory, given_steps):
-    store = Store(tmp_path_factory.mktemp("home"))
+    store = WorkspaceStore(tmp_path_factory.mktemp("home"))
     made = store.new("me")
     past, future, now = [], [], made
     for step in given_steps:
@@ -46,17 +46,17 @@ def test_undo_and_redo_walk_the_states_as_a_list_would(tmp_path_factory, given_s
 
 
 def test_a_state_survives_a_new_start(tmp_path):
-    store = Store(tmp_path)
+    store = WorkspaceStore(tmp_path)
     made = store.new("me")
     file = DataFile("0123456789abcdef", "<b>people</b>.csv", ".csv", 12)
     store.change(made.id, data=file, confirmed=("age", "sex"), policy="version = 1\n")
 
-    assert Store(tmp_path).load(made.id) == store.load(made.id)
-    assert Store(tmp_path).undo(made.id).data is None
+    assert WorkspaceStore(tmp_path).load(made.id) == store.load(made.id)
+    assert WorkspaceStore(tmp_path).undo(made.id).data is None
 
 
 def test_undo_does_not_lose_a_job_that_runs(tmp_path):
-    store = Store(tmp_path)
+    store = WorkspaceStore(tmp_path)
     made = store.new("me")
     store.change(made.id, policy="a")
     store.note(made.id, lambda now: replace(now, jobs={"protect": "x"}))
@@ -66,7 +66,7 @@ def test_undo_does_not_lose_a_job_that_runs(tmp_path):
 
 
 def test_steps_are_kept_up_to_a_number(tmp_path):
-    store = Store(tmp_path)
+    store = WorkspaceStore(tmp_path)
     made = store.new("me")
     for number in range(MOST_STEPS + 5):
         store.change(made.id, policy=str(number))
@@ -75,7 +75,7 @@ def test_steps_are_kept_up_to_a_number(tmp_path):
 
 
 def test_only_the_owner_may_read_a_workspace(tmp_path):
-    store = Store(tmp_path)
+    store = WorkspaceStore(tmp_path)
     made = store.new("me")
     folder = tmp_path / "workspaces" / made.id
 
@@ -86,11 +86,11 @@ def test_only_the_owner_may_read_a_workspace(tmp_path):
 @pytest.mark.parametrize("id_", ["", "..", "0123456789abcdef", "../../etc", "x" * 16])
 def test_an_id_that_is_none_is_refused(tmp_path, id_):
     with pytest.raises(InputError, match="No such workspace"):
-        Store(tmp_path).load(id_)
+        WorkspaceStore(tmp_path).load(id_)
 
 
 def test_a_state_of_a_later_version_with_more_fields_is_read(tmp_path):
-    store = Store(tmp_path)
+    store = WorkspaceStore(tmp_path)
     made = store.new("me")
     path = tmp_path / "workspaces" / made.id / "state.json"
     content = json.loads(path.read_text())
@@ -101,7 +101,7 @@ def test_a_state_of_a_later_version_with_more_fields_is_read(tmp_path):
 
 
 def test_removed_is_removed_and_the_list_has_the_newest_first(tmp_path):
-    store = Store(tmp_path)
+    store = WorkspaceStore(tmp_path)
     first, second = store.new("me"), store.new("you")
 
     assert list(store.all()) == [second, first]

@@ -11,16 +11,16 @@ from shoal.core import Kind, Neighbours
 from shoal.errors import InputError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import SeededNoise
-from shoal.mechanism.records import Held
+from shoal.mechanism.records import HeldColumns
 from shoal.synthesis import adaptive_tree
-from shoal.synthesis.adaptive_tree import PATH, UNITS, Domain, grow, marginal
-from shoal.synthesis.domain import Attribute
+from shoal.synthesis.adaptive_tree import PATH, UNITS, AdaptiveAxis, grow, marginal
+from shoal.synthesis.domain import Domain
 from shoal.synthesis.kernels.adaptive_tree import descend
 
 MIXED = (
-    Attribute("number", Kind.NUMERIC, 33),
-    Attribute("grade", Kind.ORDINAL, 4, gap=True),
-    Attribute("town", Kind.NOMINAL, 5, order=(4, 2, 0, 1, 3), joins=(1, 0, 1, 1)),
+    Domain("number", Kind.NUMERIC, 33),
+    Domain("grade", Kind.ORDINAL, 4, gap=True),
+    Domain("town", Kind.NOMINAL, 5, order=(4, 2, 0, 1, 3), joins=(1, 0, 1, 1)),
 )
 
 
@@ -105,10 +105,10 @@ def test_the_law_that_was_enumerated_is_the_one_that_is_drawn():
     column = np.repeat(np.arange(4), counts)
     epsilon = PATH / 3
     noise = SeededNoise(5)
-    attribute = Attribute("x", Kind.NUMERIC, 4)
+    attribute = Domain("x", Kind.NUMERIC, 4)
     seen = {}
     for _ in range(4000):
-        tree = grow(Held([column]), Domain((attribute,)), epsilon=epsilon, noise=noise)
+        tree = grow(HeldColumns([column]), AdaptiveAxis((attribute,)), epsilon=epsilon, noise=noise)
         key = tuple(sorted(zip(tree.lower[:, 0], tree.upper[:, 0], strict=True)))
         seen[key] = seen.get(key, 0) + 1
 
@@ -127,7 +127,9 @@ def test_the_law_that_was_enumerated_is_the_one_that_is_drawn():
 def test_leaves_cover_every_place_once_and_labels_say_where_records_are(seed, n):
     columns = table(seed, n)
 
-    tree = grow(Held(columns), Domain(MIXED), epsilon=Fraction(1), noise=SeededNoise(seed))
+    tree = grow(
+        HeldColumns(columns), AdaptiveAxis(MIXED), epsilon=Fraction(1), noise=SeededNoise(seed)
+    )
 
     assert np.prod(tree.upper - tree.lower, axis=1).sum() == 33 * 4 * 5
     positions = MIXED[2].positions
@@ -167,9 +169,9 @@ def test_counts_of_blocks_add_up_and_equal_the_slow_twin(seed, n, first):
 def test_a_marginal_is_a_histogram_with_n_records_over_the_whole_domain(seed, n, epsilon):
     noise = SeededNoise(seed)
     column = np.random.default_rng(seed).integers(0, 100, n)
-    line = Attribute("x", Kind.NUMERIC, 100)
+    line = Domain("x", Kind.NUMERIC, 100)
 
-    found = marginal(Held([column]), 0, line, epsilon=Fraction(epsilon), noise=noise)
+    found = marginal(HeldColumns([column]), 0, line, epsilon=Fraction(epsilon), noise=noise)
 
     assert found.edges[0] == 0
     assert found.edges[-1] == 100
@@ -184,7 +186,7 @@ def test_a_marginal_is_a_histogram_with_n_records_over_the_whole_domain(seed, n,
 @given(st.integers(0, 2**32), st.integers(1, 20))
 def test_boxes_are_halved_where_their_columns_say(seed, nodes):
     rng = np.random.default_rng(seed)
-    space = Domain(MIXED)
+    space = AdaptiveAxis(MIXED)
     lower = np.column_stack([rng.integers(0, size, nodes) for size in space.sizes])
     upper = np.column_stack(
         [rng.integers(low + 1, size + 1) for low, size in zip(lower.T, space.sizes, strict=True)]
@@ -206,7 +208,9 @@ def test_boxes_are_halved_where_their_columns_say(seed, nodes):
 
 def test_a_tree_with_too_much_epsilon_for_its_proof_is_refused():
     with pytest.raises(InputError, match=r"at most 2\.5 for its splits; got 3"):
-        grow(Held(table(0, 5)), Domain(MIXED), epsilon=Fraction(3), noise=SeededNoise(0))
+        grow(
+            HeldColumns(table(0, 5)), AdaptiveAxis(MIXED), epsilon=Fraction(3), noise=SeededNoise(0)
+        )
 
 
 def test_the_bounds_of_logarithms_lie_on_the_right_side():

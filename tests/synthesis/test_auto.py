@@ -8,12 +8,12 @@ from shoal.core import Kind
 from shoal.errors import InputError
 from shoal.synthesis.auto import Goal, choose
 from shoal.synthesis.copula import Margins
-from shoal.synthesis.domain import Attribute
-from shoal.synthesis.maxent.generate import Tables
+from shoal.synthesis.domain import Domain
+from shoal.synthesis.maxent.generate import PairMarginals
 from shoal.synthesis.privtree import Fill
 
-NUMBER = Attribute("number", Kind.NUMERIC, 1000)
-GRADE = Attribute("grade", Kind.ORDINAL, 12)
+NUMBER = Domain("number", Kind.NUMERIC, 1000)
+GRADE = Domain("grade", Kind.ORDINAL, 12)
 attributes = st.lists(st.sampled_from([NUMBER, GRADE]), min_size=1, max_size=12)
 
 
@@ -31,17 +31,17 @@ def test_every_public_setting_has_a_choice_with_reasons(columns, n, epsilon, goa
     [
         ([NUMBER], 1000, 1, Goal.COUNTS, "privtree", Fill.UNIFORM),
         ([NUMBER, GRADE], 30162, 10, Goal.MEANS, "privtree", Fill.CENTROID),
-        ([GRADE] * 2, 10_000, 1, Goal.COUNTS, "maxent", Tables.FULL),
+        ([GRADE] * 2, 10_000, 1, Goal.COUNTS, "maxent", PairMarginals.FULL),
         ([GRADE] * 2, 1000, Fraction(1, 10), Goal.COUNTS, "privtree", Fill.UNIFORM),
-        ([GRADE], 10_000, 1, Goal.COUNTS, "maxent", Tables.NONE),
+        ([GRADE], 10_000, 1, Goal.COUNTS, "maxent", PairMarginals.NONE),
         ([GRADE], 23, 1, Goal.COUNTS, "privtree", Fill.UNIFORM),
         ([NUMBER] * 4, 1080, Fraction(1, 10), Goal.MEANS, "copula", Margins.BLOCKS),
-        ([NUMBER] * 4, 1080, Fraction(1, 10), Goal.COUNTS, "maxent", Tables.FULL),
-        ([NUMBER] * 4, 1080, 10, Goal.MEANS, "maxent", Tables.BLOCKS),
-        ([GRADE] * 5, 30162, Fraction(1, 10), Goal.COUNTS, "maxent", Tables.BLOCKS),
-        ([GRADE] * 5, 30162, 1, Goal.COUNTS, "maxent", Tables.PAIRS),
-        ([GRADE] * 5, 30162, 10, Goal.COUNTS, "maxent", Tables.TRIPLES),
-        ([GRADE] * 8, 30162, 10, Goal.COUNTS, "maxent", Tables.PAIRS),
+        ([NUMBER] * 4, 1080, Fraction(1, 10), Goal.COUNTS, "maxent", PairMarginals.FULL),
+        ([NUMBER] * 4, 1080, 10, Goal.MEANS, "maxent", PairMarginals.BLOCKS),
+        ([GRADE] * 5, 30162, Fraction(1, 10), Goal.COUNTS, "maxent", PairMarginals.BLOCKS),
+        ([GRADE] * 5, 30162, 1, Goal.COUNTS, "maxent", PairMarginals.PAIRS),
+        ([GRADE] * 5, 30162, 10, Goal.COUNTS, "maxent", PairMarginals.TRIPLES),
+        ([GRADE] * 8, 30162, 10, Goal.COUNTS, "maxent", PairMarginals.PAIRS),
     ],
 )
 def test_the_rule_by_example(columns, n, epsilon, goal, mechanism, plan):

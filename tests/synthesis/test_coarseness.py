@@ -9,22 +9,22 @@ from hypothesis import strategies as st
 
 from shoal.core import Kind
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
-from shoal.mechanism.records import Held
-from shoal.synthesis.domain import Attribute
+from shoal.mechanism.records import HeldColumns
+from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.coarseness import FINE, _finer, _nests, loss_of_groups, mean_deviation
 from shoal.synthesis.maxent.one_way import learn
 
 COLUMNS = (
-    Attribute("town", Kind.NOMINAL, 9),
-    Attribute("grade", Kind.ORDINAL, 6),
-    Attribute("number", Kind.NUMERIC, 400),
+    Domain("town", Kind.NOMINAL, 9),
+    Domain("grade", Kind.ORDINAL, 6),
+    Domain("number", Kind.NUMERIC, 400),
 )
 
 
 def published(columns, attributes, *, most=3, seed=0, epsilon="5"):
     """Single columns with noise that does not depend on what is asked next."""
     noise = SeededNoise(seed)
-    held = Held(columns)
+    held = HeldColumns(columns)
     return [
         learn(held, j, attribute, most=most, epsilon=Fraction(epsilon), noise=noise)
         for j, attribute in enumerate(attributes)
@@ -42,7 +42,7 @@ class Overheard(RecordingNoise):
 def exact(columns, singles):
     """The answer before noise, in records."""
     noise = Overheard()
-    loss_of_groups(Held(columns), singles, epsilon=Fraction(1), noise=noise)
+    loss_of_groups(HeldColumns(columns), singles, epsilon=Fraction(1), noise=noise)
     return int(noise.values[0])
 
 
@@ -111,13 +111,13 @@ def test_the_answer_does_not_depend_on_blocks(seed, cuts):
     columns = people(seed, 80, COLUMNS)
     singles = published(columns, COLUMNS, seed=seed)
 
-    class Blocks(Held):
+    class Blocks(HeldColumns):
         def total(self, question):
             parts = zip(*(np.split(c, sorted(cuts)) for c in self.columns), strict=True)
             return sum(question(list(part)) for part in parts)
 
     whole, _, one = loss_of_groups(
-        Held(columns), singles, epsilon=Fraction(1), noise=SeededNoise(seed)
+        HeldColumns(columns), singles, epsilon=Fraction(1), noise=SeededNoise(seed)
     )
     cut, _, other = loss_of_groups(
         Blocks(columns), singles, epsilon=Fraction(1), noise=SeededNoise(seed)
@@ -127,14 +127,16 @@ def test_the_answer_does_not_depend_on_blocks(seed, cuts):
 
 def test_independent_columns_lose_nothing_and_columns_that_follow_from_each_other_much():
     rng = np.random.default_rng(1)
-    attributes = [Attribute(name, Kind.NOMINAL, 16) for name in "abc"]
+    attributes = [Domain(name, Kind.NOMINAL, 16) for name in "abc"]
     apart = [rng.integers(0, 16, 5000) for _ in attributes]
     first = rng.integers(0, 16, 5000)
     tied = [first, rng.permutation(16)[first], rng.permutation(16)[first]]
 
     def lost(columns):
         singles = published(columns, attributes, most=3)
-        return loss_of_groups(Held(columns), singles, epsilon=Fraction(1), noise=RecordingNoise())
+        return loss_of_groups(
+            HeldColumns(columns), singles, epsilon=Fraction(1), noise=RecordingNoise()
+        )
 
     assert abs(lost(apart)[0]) < 0.02
     assert lost(tied)[0] > 0.6

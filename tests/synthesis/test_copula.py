@@ -12,12 +12,12 @@ from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.synthesis import copula as module
 from shoal.synthesis.copula import Margins, block_size, copula, kendall
-from shoal.synthesis.domain import Attribute
+from shoal.synthesis.domain import Domain
 
 COLUMNS = (
-    Attribute("income", Kind.NUMERIC, 1025),
-    Attribute("age", Kind.NUMERIC, 100),
-    Attribute("town", Kind.NOMINAL, 5, order=(4, 2, 0, 1, 3)),
+    Domain("income", Kind.NUMERIC, 1025),
+    Domain("age", Kind.NUMERIC, 100),
+    Domain("town", Kind.NOMINAL, 5, order=(4, 2, 0, 1, 3)),
 )
 
 

@@ -3,11 +3,11 @@ import pytest
 
 from shoal.core import Kind
 from shoal.errors import InputError, InternalError
-from shoal.synthesis.domain import Attribute, checked
+from shoal.synthesis.domain import Domain, checked
 
 
 def test_a_taxonomy_is_cut_between_its_highest_nodes_first():
-    attribute = Attribute("town", Kind.NOMINAL, 6, joins=(1, 1, 1, 0, 1))
+    attribute = Domain("town", Kind.NOMINAL, 6, joins=(1, 1, 1, 0, 1))
 
     assert attribute.cut(0, 6) == 4
     assert attribute.cut(0, 4) == 2
@@ -15,8 +15,8 @@ def test_a_taxonomy_is_cut_between_its_highest_nodes_first():
 
 
 def test_without_a_taxonomy_the_middle_is_cut():
-    assert Attribute("age", Kind.NUMERIC, 101).cut(0, 101) == 50
-    assert Attribute("age", Kind.NUMERIC, 101).cut(7, 9) == 8
+    assert Domain("age", Kind.NUMERIC, 101).cut(0, 101) == 50
+    assert Domain("age", Kind.NUMERIC, 101).cut(7, 9) == 8
 
 
 @pytest.mark.parametrize(
@@ -31,13 +31,13 @@ def test_without_a_taxonomy_the_middle_is_cut():
 )
 def test_impossible_attributes_are_refused(change, message):
     with pytest.raises(InputError, match=message):
-        Attribute(**{"name": "x", "kind": Kind.NOMINAL, "size": 3} | change)
+        Domain(**{"name": "x", "kind": Kind.NOMINAL, "size": 3} | change)
 
 
 @pytest.mark.parametrize("cells", [[0, 3], [-1, 0], [0.5, 1.0]])
 def test_cells_outside_the_domain_stop_the_mechanism_without_being_shown(cells):
     with pytest.raises(InternalError) as caught:
-        checked([np.array(cells)], [Attribute("x", Kind.ORDINAL, 3)])
+        checked([np.array(cells)], [Domain("x", Kind.ORDINAL, 3)])
 
     assert "Column 'x'" in str(caught.value)
     assert "3" not in str(caught.value)

@@ -10,13 +10,13 @@ from shoal.errors import InternalError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism.noisy_answers import noisy_table, table_counts
-from shoal.mechanism.records import Held
+from shoal.mechanism.records import HeldColumns
 from shoal.metrics.epsilon_lower_bound import lower_bound
-from shoal.synthesis.adaptive_tree import PATH, UNITS, Domain, grow
-from shoal.synthesis.domain import Attribute
+from shoal.synthesis.adaptive_tree import PATH, UNITS, AdaptiveAxis, grow
+from shoal.synthesis.domain import Domain
 from shoal.synthesis.privtree import Fill, privtree
 
-LINE = Attribute("x", Kind.NUMERIC, 4)
+LINE = Domain("x", Kind.NUMERIC, 4)
 CERTAIN = 1 - 1e-7
 """Confidence of the audits below: a correct mechanism fails one with probability 1e-7 at most."""
 
@@ -44,7 +44,7 @@ def splits(column, noise, epsilon):
     def sample(runs):
         return np.array(
             [
-                len(grow(Held([codes]), Domain((LINE,)), epsilon=epsilon, noise=noise))
+                len(grow(HeldColumns([codes]), AdaptiveAxis((LINE,)), epsilon=epsilon, noise=noise))
                 for _ in range(runs)
             ],
             float,

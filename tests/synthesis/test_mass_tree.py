@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from shoal.core import Kind, Neighbours
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
-from shoal.mechanism.records import Held
-from shoal.synthesis.domain import Attribute, Sort
-from shoal.synthesis.maxent.mass_tree import Axis, Masses, mass_tree
+from shoal.mechanism.records import HeldColumns
+from shoal.synthesis.domain import Domain, Sort
+from shoal.synthesis.maxent.mass_tree import BinnedAxis, Masses, mass_tree
 from shoal.synthesis.maxent.one_way import learn
 
 MIXED = (
-    Attribute("number", Kind.NUMERIC, 500, gap=True),
-    Attribute("grade", Kind.ORDINAL, 7),
-    Attribute("town", Kind.NOMINAL, 6, order=(3, 1, 0, 5, 4, 2), joins=(1, 0, 1, 1, 0)),
-    Attribute("sex", Kind.NOMINAL, 1),
+    Domain("number", Kind.NUMERIC, 500, gap=True),
+    Domain("grade", Kind.ORDINAL, 7),
+    Domain("town", Kind.NOMINAL, 6, order=(3, 1, 0, 5, 4, 2), joins=(1, 0, 1, 1, 0)),
+    Domain("sex", Kind.NOMINAL, 1),
 )
 
 
@@ -31,14 +31,14 @@ def people(seed, n, attributes=MIXED):
 
 
 def published(columns, attributes, noise):
-    held = Held(columns)
+    held = HeldColumns(columns)
     return [
         learn(held, j, attribute, most=3, epsilon=Fraction(1), noise=noise)
         for j, attribute in enumerate(attributes)
     ]
 
 
-def grown(seed, n, epsilon="1", attributes=MIXED, held=Held, noise=None):
+def grown(seed, n, epsilon="1", attributes=MIXED, held=HeldColumns, noise=None):
     columns = people(seed, n, attributes)
     singles = published(columns, attributes, SeededNoise(seed))
     noise = noise or SeededNoise(seed + 1)
@@ -68,7 +68,7 @@ def test_leaves_part_the_whole_space_and_count_the_records(seed, n):
     """Without noise, the counts of leaves are those of the records that lie in them."""
     found, _, singles = grown(seed, n, "2", noise=RecordingNoise())
     lower, upper = found.measurement.groups
-    axes = [Axis.of(*pair) for pair in zip(singles, MIXED, strict=True)]
+    axes = [BinnedAxis.of(*pair) for pair in zip(singles, MIXED, strict=True)]
     places = [
         axis.edges[axis.places(column)] for axis, column in zip(axes, people(seed, n), strict=True)
     ]
@@ -93,7 +93,7 @@ def test_cuts_are_those_of_the_slow_twin(seed, nodes):
     )
     split = np.flatnonzero((upper - lower > 1).any(axis=1))
 
-    axes = [Axis(None, np.arange(len(mass) - 1), mass) for mass in masses]
+    axes = [BinnedAxis(None, np.arange(len(mass) - 1), mass) for mass in masses]
 
     axis, cut = Masses(tuple(axes)).halve(lower, upper, split)
 
@@ -115,9 +115,9 @@ def test_a_tree_sees_columns_that_follow_from_each_other():
     first = rng.integers(0, 12, 8000)
     shuffled = rng.permutation(12)
     columns = [first, shuffled[first]]
-    attributes = [Attribute(name, Kind.NOMINAL, 12) for name in "ab"]
+    attributes = [Domain(name, Kind.NOMINAL, 12) for name in "ab"]
     singles = published(columns, attributes, SeededNoise(0))
-    found = mass_tree(Held(columns), attributes, singles, epsilon=Fraction(1),
+    found = mass_tree(HeldColumns(columns), attributes, singles, epsilon=Fraction(1),
                       noise=SeededNoise(1), rng=rng)  # fmt: skip
 
     assert (found.rows[1] == shuffled[found.rows[0]]).mean() > 0.6
@@ -126,7 +126,7 @@ def test_a_tree_sees_columns_that_follow_from_each_other():
 @given(st.integers(0, 2**32), st.lists(st.integers(0, 60), max_size=3))
 @settings(max_examples=10)
 def test_the_rows_do_not_depend_on_blocks(seed, cuts):
-    class Blocks(Held):
+    class Blocks(HeldColumns):
         def walk(self, start):
             parts = zip(*(np.split(c, sorted(cuts)) for c in self.columns), strict=True)
             return _Walk([start(list(part)) for part in parts])

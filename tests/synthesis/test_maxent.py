@@ -12,20 +12,20 @@ from shoal.errors import InputError, InternalError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.noisy_answers import table_counts
-from shoal.synthesis.domain import Attribute, Sort
+from shoal.synthesis.domain import Domain, Sort
 from shoal.synthesis.maxent import generate as module
 from shoal.synthesis.maxent.fit import Target, fit
-from shoal.synthesis.maxent.generate import GROWN, Plan, Tables, maxent, pairs_of, plan
+from shoal.synthesis.maxent.generate import GROWN, MaxentPlan, PairMarginals, maxent, pairs_of, plan
 from shoal.synthesis.maxent.pair_covers import Cover, cover
 
 MIXED = (
-    Attribute("number", Kind.NUMERIC, 1000),
-    Attribute("grade", Kind.ORDINAL, 7),
-    Attribute("town", Kind.NOMINAL, 12),
-    Attribute("year", Kind.ORDINAL, 300),
+    Domain("number", Kind.NUMERIC, 1000),
+    Domain("grade", Kind.ORDINAL, 7),
+    Domain("town", Kind.NOMINAL, 12),
+    Domain("year", Kind.ORDINAL, 300),
 )
-CATEGORIES = (*MIXED[1:3], Attribute("sex", Kind.NOMINAL, 2))
-WIDE = (MIXED[2], Attribute("month", Kind.ORDINAL, 12), Attribute("job", Kind.NOMINAL, 12))
+CATEGORIES = (*MIXED[1:3], Domain("sex", Kind.NOMINAL, 2))
+WIDE = (MIXED[2], Domain("month", Kind.ORDINAL, 12), Domain("job", Kind.NOMINAL, 12))
 BLOCKS = (*WIDE, CATEGORIES[2])
 
 
@@ -68,12 +68,12 @@ def test_rows_lie_in_their_domains_and_the_ledger_adds_up(seed, n, epsilon, attr
 @pytest.mark.parametrize(
     ("n", "epsilon", "attributes", "tables"),
     [
-        (300, "0.1", CATEGORIES, Tables.FULL),
-        (10_000, "1", BLOCKS, Tables.BLOCKS),
-        (20_000, "1", WIDE, Tables.PAIRS),
-        (90_000, "1", (*WIDE, *WIDE), Tables.PAIRS),
-        (6000, "10", CATEGORIES, Tables.TRIPLES),
-        (6000, "10", MIXED, Tables.TRIPLES),
+        (300, "0.1", CATEGORIES, PairMarginals.FULL),
+        (10_000, "1", BLOCKS, PairMarginals.BLOCKS),
+        (20_000, "1", WIDE, PairMarginals.PAIRS),
+        (90_000, "1", (*WIDE, *WIDE), PairMarginals.PAIRS),
+        (6000, "10", CATEGORIES, PairMarginals.TRIPLES),
+        (6000, "10", MIXED, PairMarginals.TRIPLES),
     ],
 )
 def test_every_plan_draws_rows_and_accounts_for_every_draw(n, epsilon, attributes, tables):
@@ -93,7 +93,7 @@ def test_every_plan_draws_rows_and_accounts_for_every_draw(n, epsilon, attribute
 
 def test_what_groups_lose_is_asked_where_it_is_cheap_and_may_matter():
     def asked(m, n, epsilon, size=15):
-        columns = tuple(Attribute(str(j), Kind.ORDINAL, size) for j in range(m))
+        columns = tuple(Domain(str(j), Kind.ORDINAL, size) for j in range(m))
         return plan(columns, n=n, epsilon=Fraction(epsilon)).question
 
     assert asked(5, 6000, "1") == Fraction(60, 6000)
@@ -108,7 +108,7 @@ def test_what_groups_lose_is_asked_where_it_is_cheap_and_may_matter():
 
 def test_pairs_say_how_far_they_are_believed_where_little_is_there_for_each():
     def learns(m, n, epsilon):
-        columns = tuple(Attribute(str(j), Kind.ORDINAL, 15) for j in range(m))
+        columns = tuple(Domain(str(j), Kind.ORDINAL, 15) for j in range(m))
         return plan(columns, n=n, epsilon=Fraction(epsilon)).learns
 
     assert learns(8, 5000, "0.1")  # r = 18
@@ -119,7 +119,7 @@ def test_pairs_say_how_far_they_are_believed_where_little_is_there_for_each():
 
 def test_unrelated_columns_stay_so_where_hardly_anything_is_there_for_each_pair():
     rng = np.random.default_rng(3)
-    attributes = tuple(Attribute(str(j), Kind.NOMINAL, 16) for j in range(8))
+    attributes = tuple(Domain(str(j), Kind.NOMINAL, 16) for j in range(8))
     skewed = 0.6 ** np.arange(16)
     columns = [rng.choice(16, 8000, p=skewed / skewed.sum()) for _ in attributes]
     chosen = plan(attributes, n=8000, epsilon=Fraction(1, 10))
@@ -153,7 +153,7 @@ def tied(seed, n, m=5, size=16):
     for _ in range(m - 1):
         follows = rng.permutation(size)[first]
         columns.append(np.where(rng.random(n) < 0.1, rng.integers(0, size, n), follows))
-    return columns, tuple(Attribute(str(j), Kind.NOMINAL, size) for j in range(m))
+    return columns, tuple(Domain(str(j), Kind.NOMINAL, size) for j in range(m))
 
 
 def pair_distance(columns, rows, size=16):
@@ -198,7 +198,7 @@ def test_independent_columns_get_tables():
 
 def test_tables_of_three_columns_are_paid_for_where_much_is_there():
     def threes(m, n, epsilon, size=15):
-        columns = tuple(Attribute(str(j), Kind.ORDINAL, size) for j in range(m))
+        columns = tuple(Domain(str(j), Kind.ORDINAL, size) for j in range(m))
         chosen = plan(columns, n=n, epsilon=Fraction(epsilon))
         assert (chosen.further > 0) == (chosen.threes > 0)
         if chosen.threes:
@@ -223,7 +223,7 @@ def test_rows_follow_the_first_fit_where_the_second_does_not_settle(monkeypatch)
     def stubborn(*args, start=None, **terms):
         return start or fit(*args, **terms)
 
-    columns = tuple(Attribute(name, Kind.ORDINAL, 9) for name in "abcdef")
+    columns = tuple(Domain(name, Kind.ORDINAL, 9) for name in "abcdef")
     chosen = plan(columns, n=9000, epsilon=Fraction(10))
     alone = replace(chosen, threes=0, further=Fraction(0))
     codes = records(3, 9000, columns)
@@ -263,24 +263,30 @@ def test_a_plan_that_pays_for_no_tables_of_three_columns_is_refused():
 
 def test_a_question_that_leaves_nothing_is_refused():
     with pytest.raises(InputError, match="must leave something"):
-        Plan(Tables.PAIRS, 2, Fraction(1, 2), (1, 1), 1.0, Fraction(1), cover([2, 2]),
+        MaxentPlan(PairMarginals.PAIRS, 2, Fraction(1, 2), (1, 1), 1.0, Fraction(1), cover([2, 2]),
              question=Fraction(1, 2))  # fmt: skip
 
 
 def test_the_plan_needs_no_data_and_follows_the_rule():
     def chosen(m, n, epsilon):
-        columns = tuple(Attribute(str(j), Kind.ORDINAL, 15) for j in range(m))
+        columns = tuple(Domain(str(j), Kind.ORDINAL, 15) for j in range(m))
         return plan(columns, n=n, epsilon=Fraction(epsilon))
 
-    assert (chosen(5, 30162, "0.1").tables, chosen(5, 30162, "0.1").groups) == (Tables.BLOCKS, 4)
-    assert (chosen(5, 30162, "1").tables, chosen(5, 30162, "1").groups) == (Tables.PAIRS, 15)
+    assert (chosen(5, 30162, "0.1").tables, chosen(5, 30162, "0.1").groups) == (
+        PairMarginals.BLOCKS,
+        4,
+    )
+    assert (chosen(5, 30162, "1").tables, chosen(5, 30162, "1").groups) == (PairMarginals.PAIRS, 15)
     assert chosen(5, 30162, "1").singles == Fraction(15, 100)
-    assert (chosen(8, 5000, "0.1").tables, chosen(8, 5000, "0.1").groups) == (Tables.FULL, 2)
+    assert (chosen(8, 5000, "0.1").tables, chosen(8, 5000, "0.1").groups) == (PairMarginals.FULL, 2)
     assert chosen(8, 5000, "0.1").singles == Fraction(7, 10)
-    assert (chosen(12, 30162, "1").tables, chosen(12, 30162, "1").groups) == (Tables.BLOCKS, 5)
-    assert chosen(4, 30162, "10").tables is Tables.TRIPLES
-    assert chosen(5, 30162, "10").tables is Tables.PAIRS  # 15^5 cells are too many
-    assert chosen(6, 10**6, "10").tables is Tables.PAIRS
+    assert (chosen(12, 30162, "1").tables, chosen(12, 30162, "1").groups) == (
+        PairMarginals.BLOCKS,
+        5,
+    )
+    assert chosen(4, 30162, "10").tables is PairMarginals.TRIPLES
+    assert chosen(5, 30162, "10").tables is PairMarginals.PAIRS  # 15^5 cells are too many
+    assert chosen(6, 10**6, "10").tables is PairMarginals.PAIRS
     assert chosen(6, 10**6, "10").groups == 15  # no column has more codes
     assert plan(MIXED, n=1000, epsilon=Fraction(1)).singles == Fraction(1, 2)
     assert plan((MIXED[0],) * 3, n=10**5, epsilon=Fraction(1)).singles == Fraction(3, 5)
@@ -294,11 +300,11 @@ def test_the_plan_needs_no_data_and_follows_the_rule():
 )
 @settings(max_examples=40)
 def test_noise_alone_stays_below_a_tenth_wherever_there_is_a_choice(sizes, n, epsilon):
-    columns = tuple(Attribute(str(j), Kind.ORDINAL, size) for j, size in enumerate(sizes))
+    columns = tuple(Domain(str(j), Kind.ORDINAL, size) for j, size in enumerate(sizes))
 
     chosen = plan(columns, n=n, epsilon=epsilon)
 
-    if chosen.tables is not Tables.TRIPLES:
+    if chosen.tables is not PairMarginals.TRIPLES:
         pairs = len(sizes) * (len(sizes) - 1) / 2
         left = float((1 - chosen.singles) * n * epsilon)
         assert chosen.cover == cover([min(size, chosen.groups) for size in sizes])
@@ -400,7 +406,7 @@ def test_one_column_is_drawn_from_its_own_counts_for_all_of_epsilon(attribute):
     (column,) = records(2, 5000, (attribute,))
     true, found = (np.bincount(c, minlength=attribute.size) for c in (column, drawn.rows[0]))
     assert np.abs(np.cumsum(true - found)).max() < 250  # 0.05 of the records
-    assert drawn.facts["tables"] == Tables.NONE.value
+    assert drawn.facts["tables"] == PairMarginals.NONE.value
     assert len(drawn.measurements) == 1
     accounting.verify(
         drawn.spendings, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
@@ -412,8 +418,8 @@ def test_a_plan_that_contradicts_itself_is_refused():
 
     for chosen, change in (
         (one, {"singles": Fraction(1, 2)}),
-        (one, {"tables": Tables.PAIRS}),
-        (two, {"tables": Tables.NONE}),
+        (one, {"tables": PairMarginals.PAIRS}),
+        (two, {"tables": PairMarginals.NONE}),
         (two, {"singles": Fraction(1)}),
     ):
         with pytest.raises(InputError, match="counts no tables of one column"):
@@ -439,12 +445,14 @@ def test_a_forgotten_spending_is_caught():
 @pytest.mark.parametrize("groups", [1, 256])
 def test_impossible_plans_are_refused(groups):
     with pytest.raises(InputError, match="2 to 255 groups"):
-        Plan(Tables.PAIRS, groups, Fraction(1, 2), (1, 1), 1.0, Fraction(1), cover([2, 2]))
+        MaxentPlan(
+            PairMarginals.PAIRS, groups, Fraction(1, 2), (1, 1), 1.0, Fraction(1), cover([2, 2])
+        )
 
 
 def test_a_plan_that_never_sees_two_columns_together_is_refused():
     with pytest.raises(InputError, match="every two columns together"):
-        Plan(Tables.PAIRS, 2, Fraction(1, 2), (1, 1, 1), 1.0, Fraction(1),
+        MaxentPlan(PairMarginals.PAIRS, 2, Fraction(1, 2), (1, 1, 1), 1.0, Fraction(1),
              Cover(((0, 1), (1, 2)), (1, 1), 0.0))  # fmt: skip
 
 

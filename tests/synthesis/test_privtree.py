@@ -9,13 +9,13 @@ from shoal.core import Kind, Neighbours
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.synthesis.adaptive_tree import SHALLOWEST, UNITS
-from shoal.synthesis.domain import Attribute
+from shoal.synthesis.domain import Domain
 from shoal.synthesis.privtree import Fill, privtree
 
 MIXED = (
-    Attribute("number", Kind.NUMERIC, 33),
-    Attribute("grade", Kind.ORDINAL, 4),
-    Attribute("town", Kind.NOMINAL, 5, order=(4, 2, 0, 1, 3), joins=(1, 0, 1, 1)),
+    Domain("number", Kind.NUMERIC, 33),
+    Domain("grade", Kind.ORDINAL, 4),
+    Domain("town", Kind.NOMINAL, 5, order=(4, 2, 0, 1, 3), joins=(1, 0, 1, 1)),
 )
 
 

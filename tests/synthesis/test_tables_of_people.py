@@ -9,9 +9,9 @@ import pytest
 from shoal.core import Kind, Transform
 from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism.noisy_answers import table_counts
-from shoal.mechanism.skewed_grid import Scale
+from shoal.mechanism.skewed_grid import SkewedGrid
 from shoal.synthesis.copula import copula
-from shoal.synthesis.domain import Attribute
+from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.generate import maxent
 from shoal.synthesis.privtree import privtree
 
@@ -30,7 +30,7 @@ def test_privtree_keeps_age_and_hours_of_adult(reference):
     """Seeded, so that it fails never or always. Measured: 0.029, 0.0038, 0.0003."""
     frame = reference("adult")
     columns = [frame[name].to_numpy().astype(np.int64) for name in ("age", "hours-per-week")]
-    attributes = [Attribute("age", Kind.NUMERIC, 136), Attribute("hours", Kind.NUMERIC, 149)]
+    attributes = [Domain("age", Kind.NUMERIC, 136), Domain("hours", Kind.NUMERIC, 149)]
 
     for epsilon, bar in (("0.1", 0.06), ("1", 0.006), ("10", 0.001)):
         drawn = privtree(columns, attributes, epsilon=Fraction(epsilon), noise=SeededNoise(0),
@@ -48,9 +48,9 @@ def test_maxent_keeps_pairs_of_adult(reference):
     ]
     names = ("marital-status", "occupation", "workclass", "sex", "income", "education")
     columns += [codes(frame, name) for name in names]
-    attributes = [Attribute("age", Kind.ORDINAL, 15), Attribute("hours", Kind.ORDINAL, 10)]
+    attributes = [Domain("age", Kind.ORDINAL, 15), Domain("hours", Kind.ORDINAL, 10)]
     attributes += [
-        Attribute(name, Kind.NOMINAL, int(column.max()) + 1)
+        Domain(name, Kind.NOMINAL, int(column.max()) + 1)
         for name, column in zip(names, columns[2:], strict=True)
     ]
 
@@ -72,9 +72,9 @@ def test_the_copula_keeps_amounts_of_census(reference):
     """Seeded. Measured: 0.08 on four columns."""
     frame = reference("census")
     values = [frame[name].to_numpy().astype(float) for name in ("FICA", "FEDTAX", "INTVAL")]
-    scales = [Scale(0, Fraction(3, 2) * int(x.max()), Transform.LOG) for x in values]
+    scales = [SkewedGrid(0, Fraction(3, 2) * int(x.max()), Transform.LOG) for x in values]
     units = [scale.encode(x) for scale, x in zip(scales, values, strict=True)]
-    attributes = [Attribute("x", Kind.NUMERIC, scale.steps + 1) for scale in scales]
+    attributes = [Domain("x", Kind.NUMERIC, scale.steps + 1) for scale in scales]
 
     drawn = copula(units, attributes, epsilon=Fraction(10), noise=SeededNoise(0),
                    rng=np.random.default_rng(0))  # fmt: skip

@@ -12,8 +12,8 @@ from shoal.core import LAPLACE, SELECTION, Kind, Neighbours
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.noisy_answers import table_counts
-from shoal.mechanism.records import Held
-from shoal.synthesis.domain import Attribute
+from shoal.mechanism.records import HeldColumns
+from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.coarseness import mean_deviation
 from shoal.synthesis.maxent.fit import fit
 from shoal.synthesis.maxent.generate import maxent, plan
@@ -21,10 +21,10 @@ from shoal.synthesis.maxent.one_way import join, learn
 from shoal.synthesis.maxent.three_way import FINEST, interactions, room, score
 
 COLUMNS = (
-    Attribute("town", Kind.NOMINAL, 9),
-    Attribute("grade", Kind.ORDINAL, 6),
-    Attribute("number", Kind.NUMERIC, 400),
-    Attribute("flag", Kind.NOMINAL, 2),
+    Domain("town", Kind.NOMINAL, 9),
+    Domain("grade", Kind.ORDINAL, 6),
+    Domain("number", Kind.NUMERIC, 400),
+    Domain("flag", Kind.NOMINAL, 2),
 )
 
 
@@ -36,7 +36,7 @@ def people(seed, n, attributes=COLUMNS):
 def published(columns, attributes=COLUMNS, *, most=5, seed=0, epsilon="5"):
     noise = SeededNoise(seed)
     return [
-        learn(Held(columns), j, attribute, most=most, epsilon=Fraction(epsilon), noise=noise)
+        learn(HeldColumns(columns), j, attribute, most=most, epsilon=Fraction(epsilon), noise=noise)
         for j, attribute in enumerate(attributes)
     ]
 
@@ -49,7 +49,7 @@ def unrelated(singles, n):
 
 
 def chosen(columns, noise, *, singles=None, attributes=COLUMNS, tables=2, cells=60, epsilon="1"):
-    held = columns if isinstance(columns, Held) else Held(columns)
+    held = columns if isinstance(columns, HeldColumns) else HeldColumns(columns)
     singles = singles or published(held.columns, attributes)
     return interactions(held, attributes, singles, unrelated(singles, len(held)), tables=tables,
                         cells=cells, epsilon=Fraction(epsilon), noise=noise)  # fmt: skip
@@ -152,12 +152,12 @@ def test_prices_add_up_and_do_not_depend_on_the_data(seed, tables):
 def test_what_is_chosen_does_not_depend_on_blocks(seed, cuts):
     columns = people(seed, 80)
 
-    class Blocks(Held):
+    class Blocks(HeldColumns):
         def total(self, question):
             parts = zip(*(np.split(c, sorted(cuts)) for c in self.columns), strict=True)
             return sum(question(list(part)) for part in parts)
 
-    whole, cut = (chosen(kind(columns), SeededNoise(seed)) for kind in (Held, Blocks))
+    whole, cut = (chosen(kind(columns), SeededNoise(seed)) for kind in (HeldColumns, Blocks))
 
     for one, other in zip(whole.measurements, cut.measurements, strict=True):
         assert one.columns == other.columns
@@ -186,7 +186,7 @@ def crossed(seed, n):
     columns = [rng.integers(0, size, n) for size in sizes]
     upper = (columns[0] > 9) ^ (columns[3] > 5)
     columns[5] = np.where(rng.random(n) < 0.1, columns[5], columns[5] // 2 + 6 * upper)
-    return columns, [Attribute(str(j), Kind.ORDINAL, size) for j, size in enumerate(sizes)]
+    return columns, [Domain(str(j), Kind.ORDINAL, size) for j, size in enumerate(sizes)]
 
 
 def test_what_no_pair_shows_is_found_and_drawn():
@@ -234,7 +234,7 @@ def test_room_is_what_noise_leaves(tables):
 
 def test_a_table_with_a_column_of_one_group_is_chosen_last():
     columns = [*people(1, 300)[:3], np.zeros(300, dtype=np.int64)]
-    attributes = (*COLUMNS[:3], Attribute("same", Kind.NOMINAL, 1))
+    attributes = (*COLUMNS[:3], Domain("same", Kind.NOMINAL, 1))
     noise = Overheard()
 
     found = chosen(columns, noise, attributes=attributes, tables=2)

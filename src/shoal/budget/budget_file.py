@@ -38,23 +38,23 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from shoal.budget.composition import Facts, folded
-from shoal.budget.source import Account, Entry, Glance, Look, What, number
+from shoal.budget.composition import DeclaredFacts, folded
+from shoal.budget.source import Account, BudgetEntry, Inspection, InspectionSummary, What, number
 from shoal.core import Neighbours
 from shoal.errors import ClaimViolationError, InputError, InternalError, did_you_mean
 
 __all__ = [
     "Account",
-    "Entry",
-    "Facts",
-    "Glance",
-    "Look",
+    "BudgetEntry",
+    "DeclaredFacts",
+    "Inspection",
+    "InspectionSummary",
     "Reservation",
     "What",
     "account",
     "init",
-    "look",
     "number",
+    "record_inspection",
     "settle",
     "show",
     "spend",
@@ -204,7 +204,7 @@ def spend(
     source: str,
     *,
     epsilon: Fraction | None,
-    facts: Facts,
+    facts: DeclaredFacts,
     policy: str,
     method: str,
     note: str = "",
@@ -259,10 +259,10 @@ def spend(
         return Reservation(cursor.lastrowid, price, after.remaining, after.warnings, before.looked)
 
 
-def look(
+def record_inspection(
     path: Path,
     source: str,
-    kind: Look,
+    kind: Inspection,
     *,
     what: What = What.COMPARE,
     policy: str,
@@ -496,7 +496,7 @@ def _account(connection: sqlite3.Connection, source: str, path: Path) -> Account
             Neighbours(neighbours),
             tuple(map(_entry, entries)),
             tuple(
-                Glance(time, Look(kind), What(what), policy, note, after)
+                InspectionSummary(time, Inspection(kind), What(what), policy, note, after)
                 for time, kind, what, policy, note, after in looks
             ),
         )
@@ -504,11 +504,11 @@ def _account(connection: sqlite3.Connection, source: str, path: Path) -> Account
         raise InputError(_DAMAGED.format(path=path)) from None
 
 
-def _entry(cells: tuple[Any, ...]) -> Entry:
+def _entry(cells: tuple[Any, ...]) -> BudgetEntry:
     id_, time, source, policy, method, epsilon, status, note, facts = cells
     price = None if epsilon is None else _fraction(epsilon)
-    declared = None if facts is None else Facts.of_json(facts)
-    return Entry(id_, time, source, policy, method, price, status, note, declared)
+    declared = None if facts is None else DeclaredFacts.of_json(facts)
+    return BudgetEntry(id_, time, source, policy, method, price, status, note, declared)
 
 
 def _fraction(text: object) -> Fraction:

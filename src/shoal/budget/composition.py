@@ -86,7 +86,7 @@ ROW = ""
 
 
 @checked(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
-class Facts:
+class DeclaredFacts:
     """What a steward declared about one release: no cell, no count, no digest of a table.
 
     Attributes:
@@ -117,7 +117,7 @@ class Facts:
         return _FACTS.dump_json(self).decode()
 
     @classmethod
-    def of_json(cls, text: str) -> "Facts":
+    def of_json(cls, text: str) -> "DeclaredFacts":
         """Read the facts as the file keeps them.
 
         Raises:
@@ -148,10 +148,10 @@ class Facts:
         return "; ".join(words)
 
 
-_FACTS = TypeAdapter(Facts)
+_FACTS = TypeAdapter(DeclaredFacts)
 
 
-class Priced(Protocol):
+class ComposableEntry(Protocol):
     """An entry, as far as it composes."""
 
     @property
@@ -163,7 +163,7 @@ class Priced(Protocol):
         """Its price in the neighbours of the source: an add-remove price is doubled already."""
 
     @property
-    def facts(self) -> Facts | None:
+    def facts(self) -> DeclaredFacts | None:
         """What was declared; none in an entry of an older Shoal."""
 
 
@@ -182,7 +182,7 @@ class Sum:
     scope: str
 
 
-def compose(entries: Sequence[Priced]) -> Sum:
+def compose(entries: Sequence[ComposableEntry]) -> Sum:
     """Add up entries of one source by the theorem above.
 
     Args:
@@ -209,14 +209,14 @@ def compose(entries: Sequence[Priced]) -> Sum:
     return Sum(spent, tuple(reasons), _scope(facts, units, persons=persons))
 
 
-def _unknown(priced: Sequence[Priced]) -> list[str]:
+def _unknown(priced: Sequence[ComposableEntry]) -> list[str]:
     old = [entry.id for entry in priced if entry.facts is None]
     if not old:
         return []
     return [f"{_numbers(old)} of an older Shoal, without declared facts to add them up by."]
 
 
-def _extracts(priced: Sequence[Priced], facts: Sequence[Facts]) -> list[str]:
+def _extracts(priced: Sequence[ComposableEntry], facts: Sequence[DeclaredFacts]) -> list[str]:
     """Conditions (a) and (b), or one extract for all."""
     if len(facts) == len(priced) and len({(folded(f.extract), f.extract_by) for f in facts}) <= 1:
         return []
@@ -238,7 +238,7 @@ def _extracts(priced: Sequence[Priced], facts: Sequence[Facts]) -> list[str]:
 
 
 def _units(
-    priced: Sequence[Priced], units: dict[str, str], most: int | None, *, persons: bool
+    priced: Sequence[ComposableEntry], units: dict[str, str], most: int | None, *, persons: bool
 ) -> list[str]:
     """Conditions (c) and (d)."""
     reasons = []
@@ -258,7 +258,7 @@ def _units(
     return reasons
 
 
-def _scope(facts: Sequence[Facts], units: dict[str, str], *, persons: bool) -> str:
+def _scope(facts: Sequence[DeclaredFacts], units: dict[str, str], *, persons: bool) -> str:
     words = []
     if persons:
         words.append(f"per person{''.join(f' ({name})' for name in units.values())}")

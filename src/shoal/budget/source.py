@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import ConfigDict, PositiveInt
 from pydantic.dataclasses import dataclass as checked
 
-from shoal.budget.composition import Facts, Sum, compose
+from shoal.budget.composition import DeclaredFacts, Sum, compose
 from shoal.core import Neighbours
 
 _INTERSECTION = (
@@ -39,7 +39,7 @@ _LATER = (
 )
 
 
-class Look(StrEnum):
+class Inspection(StrEnum):
     """What was inspected.
 
     `table`: the confidential table. `sample`: public or synthetic data, or a release that is paid
@@ -64,7 +64,7 @@ _STRICT = ConfigDict(strict=True)
 
 
 @checked(frozen=True, config=_STRICT)
-class Glance:
+class InspectionSummary:
     """One inspection, in the budget file.
 
     Attributes:
@@ -76,7 +76,7 @@ class Glance:
     """
 
     time: str
-    kind: Look
+    kind: Inspection
     what: What
     policy: str
     note: str
@@ -84,7 +84,7 @@ class Glance:
 
 
 @checked(frozen=True, config=_STRICT)
-class Entry:
+class BudgetEntry:
     """One release, or an attempt at one, in the budget file.
 
     Attributes:
@@ -105,7 +105,7 @@ class Entry:
     epsilon: Fraction | None
     status: Literal["reserved", "released"]
     note: str
-    facts: Facts | None = None
+    facts: DeclaredFacts | None = None
 
     def __str__(self) -> str:
         epsilon = "unbounded" if self.epsilon is None else f"epsilon {number(self.epsilon)}"
@@ -128,8 +128,8 @@ class Account:
     source: str
     granted: Fraction
     neighbours: Neighbours
-    entries: tuple[Entry, ...]
-    looks: tuple[Glance, ...] = ()
+    entries: tuple[BudgetEntry, ...]
+    looks: tuple[InspectionSummary, ...] = ()
 
     @property
     def looked(self) -> bool:
@@ -180,9 +180,9 @@ class Account:
         return compose(self.entries)
 
     @property
-    def _first_look(self) -> Glance | None:
+    def _first_look(self) -> InspectionSummary | None:
         """The first inspection of the table itself."""
-        return next((look for look in self.looks if look.kind is Look.TABLE), None)
+        return next((look for look in self.looks if look.kind is Inspection.TABLE), None)
 
     @property
     def warnings(self) -> tuple[str, ...]:

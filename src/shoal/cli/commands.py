@@ -116,7 +116,7 @@ def protect(
     measured: Annotated[
         bool | None,
         typer.Option(
-            "--measure/--no-measure",
+            "--evaluate/--no-evaluate",
             help="Run attacks for the officer's report; by default up to 50,000 rows.",
         ),
     ] = None,
@@ -165,7 +165,7 @@ def report(
     data: Data,
     policy: PolicyFile,
     measured: Annotated[
-        bool | None, typer.Option("--measure/--no-measure", help="Run attacks; see `protect`.")
+        bool | None, typer.Option("--evaluate/--no-evaluate", help="Run attacks; see `protect`.")
     ] = None,
     control: Control = None,
     comparison: Found = None,
@@ -268,7 +268,7 @@ def sign(
 
 
 @app.command()
-def measure(
+def evaluate(
     original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The confidential table.")],
     released: Annotated[Path, typer.Argument(metavar="RELEASED", help="Its release, by any tool.")],
     policy: PolicyFile,
@@ -299,7 +299,7 @@ def measure(
         from shoal.pipeline import evaluating_files
 
         with _progress() as progress, compile_notice(_tell):
-            found = evaluating_files.measure(
+            found = evaluating_files.evaluate(
                 original,
                 released,
                 policy,
@@ -467,7 +467,7 @@ def audit(
         check_text(out, force=force)
         with _progress() as progress, compile_notice(_tell):
             found = auditing.audit(
-                booking.with_ledger(load(policy), ledger, source),
+                booking.with_budget(load(policy), ledger, source),
                 pair=pair,
                 table=table,
                 trials=trials,

@@ -7,12 +7,12 @@ computed on the released table, an `Estimate` was measured and has an interval. 
 
 from shoal.core.columns import (
     Column,
+    Hierarchy,
     Kind,
     Persons,
     Progress,
     Role,
     Schema,
-    Taxonomy,
     Transform,
     silent,
 )
@@ -40,8 +40,8 @@ from shoal.core.guarantees import (
     figure,
     shown,
 )
-from shoal.core.privacy_loss import LAPLACE, RESPONSE, SELECTION, Noise, Spending
-from shoal.core.release import Decomposition, Partition, Policy, Release, whole_numbers
+from shoal.core.privacy_loss import LAPLACE, RESPONSE, SELECTION, Noise, PrivacyLoss
+from shoal.core.release import Partition, Policy, Release, SpatialDecomposition, whole_numbers
 
 __all__ = [
     "KNOWN_COLUMNS",
@@ -54,13 +54,13 @@ __all__ = [
     "Claim",
     "Column",
     "Confidential",
-    "Decomposition",
     "DifferentialPrivacy",
     "Distance",
     "Diversity",
     "Estimate",
     "Extract",
     "Guarantee",
+    "Hierarchy",
     "KAnonymity",
     "Kind",
     "LDiversity",
@@ -69,16 +69,16 @@ __all__ = [
     "Partition",
     "Persons",
     "Policy",
+    "PrivacyLoss",
     "Progress",
     "Release",
     "ReleaseForm",
     "Role",
     "Schema",
-    "Spending",
+    "SpatialDecomposition",
     "Status",
     "StochasticTCloseness",
     "TCloseness",
-    "Taxonomy",
     "Testable",
     "Transform",
     "figure",

@@ -46,10 +46,10 @@ class Transform(StrEnum):
 
 
 @dataclass(frozen=True)
-class Taxonomy:
+class Hierarchy:
     """A tree of categories: one path a leaf, leaf first, root last.
 
-    >>> tree = Taxonomy((("Lyon", "South", "all"), ("Lille", "North", "all")))
+    >>> tree = Hierarchy((("Lyon", "South", "all"), ("Lille", "North", "all")))
     >>> tree.leaves
     ('Lyon', 'Lille')
     """
@@ -117,7 +117,7 @@ class Column:
     bounds: tuple[Decimal | date, Decimal | date] | None = None
     categories: tuple[str, ...] | None = None
     observed: bool = False
-    taxonomy: Taxonomy | None = None
+    taxonomy: Hierarchy | None = None
     transform: Transform | None = None
     public: bool = False
     unit: bool = False

@@ -17,7 +17,7 @@ RESPONSE = "randomised-response"
 
 
 @dataclass(frozen=True)
-class Spending:
+class PrivacyLoss:
     """One entry of the ledger: what a mechanism was allowed to learn, and at what price.
 
     Attributes:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.core.columns import Schema
 from shoal.core.guarantees import ONE_ROW, Audience, Check, Claim, ReleaseForm, figure
-from shoal.core.privacy_loss import Spending
+from shoal.core.privacy_loss import PrivacyLoss
 from shoal.errors import InputError
 
 
@@ -91,7 +91,7 @@ HOW_TO_STATE_IT = "state one_row_per_person = true, or mark who is who with unit
 
 
 @dataclass(frozen=True, eq=False)
-class Decomposition:
+class SpatialDecomposition:
     """Boxes that cover a public space, each point once, with counts by confidential value.
 
     Places are numbers. A number or a day is its own place; category c of a declared order holds
@@ -106,7 +106,8 @@ class Decomposition:
         column: the confidential column, or none.
         discrete: which axes are categories.
 
-    >>> halves = Decomposition(("age",), [[0], [50]], [[50], [100]], [[3, 1], [0, 2]], ("a", "b"))
+    >>> counts = [[3, 1], [0, 2]]
+    >>> halves = SpatialDecomposition(("age",), [[0], [50]], [[50], [100]], counts, ("a", "b"))
     >>> halves.counts.sum(axis=1)
     array([4., 2.])
     """
@@ -161,7 +162,7 @@ class Release:
     data: Any
     claims: tuple[Claim, ...]
     checks: tuple[Check, ...]
-    spendings: tuple[Spending, ...]
+    spendings: tuple[PrivacyLoss, ...]
     manifest: Mapping[str, Any]
     labels: Mapping[str, Any] = field(default_factory=dict, repr=False)
     extras: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -4,10 +4,10 @@ from typing import Any
 
 from shoal import io
 from shoal.engine import local
-from shoal.engine.interface import Adopted, Outcome, Source
+from shoal.engine.interface import Coerced, Outcome, Source
 
 
-def is_spread(data: Any) -> bool:
+def is_distributed(data: Any) -> bool:
     """Whether a table lies in blocks, on Spark."""
     return type(data).__module__.startswith("pyspark.sql")
 
@@ -22,15 +22,15 @@ def source(data: Any, *, alone: bool = False) -> Source:
         alone: cells are read each by itself; see `shoal.io.files.from_native`.
     """
     if isinstance(data, io.Raw):
-        return local.Source.of(data)
-    if is_spread(data):
+        return local.LocalSource.of(data)
+    if is_distributed(data):
         from shoal.engine.spark.source import SparkSource  # noqa: PLC0415 (optional)
 
         return SparkSource(data)
     if hasattr(data, "adopt"):
         made: Source = data
         return made
-    return local.Source.of(io.from_native(data, alone=alone))
+    return local.LocalSource.of(io.from_native(data, alone=alone))
 
 
-__all__ = ["Adopted", "Outcome", "Source", "is_spread", "source"]
+__all__ = ["Coerced", "Outcome", "Source", "is_distributed", "source"]

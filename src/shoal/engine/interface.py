@@ -1,6 +1,6 @@
 """What the pipeline asks of an engine. An engine moves data and holds no privacy logic.
 
-A `Source` is what was handed in. It adopts the policy's types and becomes `Adopted` rows; these run
+A `Source` is what was handed in. It adopts the policy's types and becomes `Coerced` rows; these run
 a method and become an `Outcome`, of which the pipeline asks what it publishes. The original is
 confidential on all of this way; what compares it with the release is `Evidence`.
 """
@@ -8,7 +8,7 @@ confidential on all of this way; what compares it with the release is `Evidence`
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from shoal.core import Check, Confidential, ReleaseForm, Schema, Spending, Testable
+from shoal.core import Check, Confidential, PrivacyLoss, ReleaseForm, Schema, Testable
 from shoal.methods import Method, Setting, Tools
 
 
@@ -34,7 +34,7 @@ class Outcome(Protocol):
     """What a method made of the rows, in the order of the release form."""
 
     @property
-    def spendings(self) -> tuple[Spending, ...]:
+    def spendings(self) -> tuple[PrivacyLoss, ...]:
         """What the method says that it drew."""
 
     @property
@@ -69,7 +69,7 @@ class Outcome(Protocol):
         """The original beside it, `Evidence`; whoever has it closes it."""
 
 
-class Adopted(Protocol):
+class Coerced(Protocol):
     """Rows with the types of the policy."""
 
     def public_rows(self, setting: Setting[Any]) -> int | None:
@@ -102,7 +102,7 @@ class Source(Protocol):
         decimal: str | None,
         gaps: bool,
         key: int,
-    ) -> Adopted:
+    ) -> Coerced:
         """Bring the rows to the types of the policy.
 
         Args:

@@ -12,11 +12,11 @@ from shoal import io
 from shoal.core import (
     Check,
     Confidential,
-    Decomposition,
     Noise,
+    PrivacyLoss,
     ReleaseForm,
     Schema,
-    Spending,
+    SpatialDecomposition,
     Testable,
 )
 from shoal.core.exits import for_method
@@ -29,7 +29,7 @@ from shoal.pipeline.checking import check_frame, check_leaves
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class LocalEvidence:
     """The original beside what was made of it, row by row, in canonical order.
 
     Attributes:
@@ -42,7 +42,7 @@ class Evidence:
 
     raw: io.Raw
     original: Table
-    protected: Table | Decomposition
+    protected: Table | SpatialDecomposition
     clamped: Mapping[str, Mapping[str, int]]
     dropped: int
 
@@ -52,11 +52,11 @@ class Evidence:
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original."""
         raw = self.raw.frame
-        return losses.compare(self.original, self.protected, columns, form=form, raw=raw)
+        return losses.losses_of(self.original, self.protected, columns, form=form, raw=raw)
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class LocalOutcome:
     """What a method released, in the order of the release form.
 
     Attributes:
@@ -71,13 +71,13 @@ class Outcome:
     """
 
     frame: pl.DataFrame
-    boxes: Decomposition | None
+    boxes: SpatialDecomposition | None
     restore: Callable[[pl.DataFrame], Any]
-    spendings: tuple[Spending, ...]
+    spendings: tuple[PrivacyLoss, ...]
     suppressed: int
     notes: tuple[str, ...]
     tables: Mapping[str, Mapping[str, NDArray[Any]]]
-    evidence: Confidential[Evidence]
+    evidence: Confidential[LocalEvidence]
     units: Confidential[NDArray[np.int64]] | None = None
 
     @property
@@ -119,7 +119,7 @@ class _Typed:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LocalRows:
     """A table with the types of its policy, in memory.
 
     Attributes:
@@ -136,7 +136,7 @@ class Rows:
             return None
         return len(for_method(self.typed).table)
 
-    def run(self, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
+    def run(self, method: Method[Any], setting: Setting[Any], tools: Tools) -> LocalOutcome:
         """Sort the rows canonically and run the method on them.
 
         Ties in a method go to the first row; after sorting by all columns, the result does not
@@ -150,9 +150,9 @@ class Rows:
         original = typed.table.take(order)
         masked = method.run(original, setting, tools)
         kept = original if masked.kept is None else original.take(masked.kept)
-        evidence = Evidence(typed.raw, kept, masked.data, typed.clamped, typed.dropped)
+        evidence = LocalEvidence(typed.raw, kept, masked.data, typed.clamped, typed.dropped)
         boxes = units = None
-        if isinstance(masked.data, Decomposition):
+        if isinstance(masked.data, SpatialDecomposition):
             boxes, frame = masked.data, decomposition_table.to_frame(masked.data, original.schema)
         elif setting.release_form is ReleaseForm.MARGINALS:
             frame = _unlinked(masked.data.publishable(), tools.noise)
@@ -162,7 +162,7 @@ class Rows:
             frame = frame[place]
             whose = masked.data.persons
             units = None if whose is None else Confidential(whose[place])
-        return Outcome(
+        return LocalOutcome(
             frame=frame,
             boxes=boxes,
             restore=self.restore,
@@ -208,7 +208,7 @@ def _unlinked(frame: pl.DataFrame, noise: Noise) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class LocalSource:
     """A table in memory, as it was handed in.
 
     Attributes:
@@ -222,9 +222,9 @@ class Source:
     spread: bool = False
 
     @staticmethod
-    def of(raw: io.Raw) -> "Source":
+    def of(raw: io.Raw) -> "LocalSource":
         """Take a table that was read."""
-        return Source(Confidential(raw), raw.labels, raw.found)
+        return LocalSource(Confidential(raw), raw.labels, raw.found)
 
     def adopt(
         self,
@@ -234,14 +234,14 @@ class Source:
         decimal: str | None,
         gaps: bool,
         key: int,
-    ) -> Rows:
+    ) -> LocalRows:
         """Bring the rows to the types of the policy, or clamp them to its public domains.
 
         Of persons with more rows than the policy states, the rest are left out. What is released
         has the types that came in, but where cells are clamped: there the policy alone says.
         """
         quiet = frozenset(clamped or ())
-        return Rows(
+        return LocalRows(
             self.raw.map(lambda raw: _typed(raw, schema, clamped, decimal, gaps=gaps, key=key)),
             for_method(self.raw).restoring(quiet),
         )
@@ -257,8 +257,8 @@ def _typed(
     key: int,
 ) -> _Typed:
     if clamped is None:
-        return _Typed(raw, validate.adopt(raw.frame, schema, decimal=decimal))
-    table, counts = clamp.adopt(raw.frame, schema, columns=clamped, decimal=decimal, keep=gaps)
+        return _Typed(raw, validate.validate(raw.frame, schema, decimal=decimal))
+    table, counts = clamp.clamp(raw.frame, schema, columns=clamped, decimal=decimal, keep=gaps)
     if schema.persons is None:
         return _Typed(raw, table, counts)
     name = schema.persons.column
@@ -267,10 +267,10 @@ def _typed(
     return _Typed(raw, table.take(kept), counts, len(table) - kept.size)
 
 
-def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) -> Outcome:
-    """Run a method on a table that is typed already; see `Rows.run`."""
+def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) -> LocalOutcome:
+    """Run a method on a table that is typed already; see `LocalRows.run`."""
     typed = _Typed(io.Raw(table.frame), table)
-    return Rows(Confidential(typed), lambda frame: frame).run(method, setting, tools)
+    return LocalRows(Confidential(typed), lambda frame: frame).run(method, setting, tools)
 
 
 def _framed(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:

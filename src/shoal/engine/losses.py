@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal.core import Decomposition, Kind, ReleaseForm, Role, Schema
+from shoal.core import Kind, ReleaseForm, Role, Schema, SpatialDecomposition
 from shoal.io import validate
 from shoal.io.table import Table
 from shoal.metrics import information_loss
@@ -14,9 +14,9 @@ from shoal.pipeline.checking import class_labels, value_codes
 from shoal.privacy_models import Counts
 
 
-def compare(
+def losses_of(
     before: Table,
-    after: Table | Decomposition,
+    after: Table | SpatialDecomposition,
     columns: Sequence[str],
     *,
     form: ReleaseForm,
@@ -43,7 +43,7 @@ def compare(
         "homogeneous": {},
         "columns": [],
     }
-    if isinstance(after, Decomposition):
+    if isinstance(after, SpatialDecomposition):
         return found
     found["unique_on_quasi_identifiers"]["released"] = _unique_rows(after.frame, keys)
     if form is ReleaseForm.SYNTHETIC:

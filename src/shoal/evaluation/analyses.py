@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Policy, Role
+from shoal.core._arrays import Floats
 from shoal.errors import InputError, did_you_mean
-from shoal.evaluation.arrays import Sides
+from shoal.evaluation.arrays import AlignedArrays
 from shoal.evaluation.results import Better, Figure, Part
 from shoal.metrics import edit_rules, model_utility, propensity
 
@@ -17,10 +18,8 @@ MOST_LEARNED = 50_000
 MOST_DUMMIES = 50
 """Columns that the categories of a regression may become."""
 
-Floats = NDArray[np.float64]
 
-
-def target(sides: Sides, policy: Policy) -> int:
+def target(sides: AlignedArrays, policy: Policy) -> int:
     """The axis that a model learns to predict: as stated, or the first confidential one."""
     stated = policy.measure.get("learn")
     if stated is not None:
@@ -33,7 +32,7 @@ def target(sides: Sides, policy: Policy) -> int:
     return confidential[0]
 
 
-def learned(sides: Sides, axis: int, rng: np.random.Generator) -> Iterator[Figure]:
+def learned(sides: AlignedArrays, axis: int, rng: np.random.Generator) -> Iterator[Figure]:
     """A model trained on the release and on the original, tested on original rows.
 
     Tested on the people not in the table where some are handed in, which is fair; otherwise on a
@@ -51,13 +50,15 @@ def learned(sides: Sides, axis: int, rng: np.random.Generator) -> Iterator[Figur
         tested, whom = sides.places[order[:fifth]], "people whom both have seen"
     classify = sides.discrete[axis]
     found = model_utility.learn(
-        model_utility.Rows(
+        model_utility.LabelledRows(
             sides.midpoints[:, others], sides.midpoints[:, axis], sides.released.weights
         ),
-        model_utility.Rows(sides.places[:, others], sides.places[:, axis]),
-        model_utility.Rows(tested[:, others], tested[:, axis]),
+        model_utility.LabelledRows(sides.places[:, others], sides.places[:, axis]),
+        model_utility.LabelledRows(tested[:, others], tested[:, axis]),
         categorical=[sides.discrete[one] for one in others],
-        task=model_utility.Task.CLASSIFICATION if classify else model_utility.Task.REGRESSION,
+        task=model_utility.PredictionTask.CLASSIFICATION
+        if classify
+        else model_utility.PredictionTask.REGRESSION,
         rng=rng,
         most=MOST_LEARNED,
     )
@@ -71,7 +72,7 @@ def learned(sides: Sides, axis: int, rng: np.random.Generator) -> Iterator[Figur
                  found.original)  # fmt: skip
 
 
-def regressed(sides: Sides, formula: str) -> Iterator[Figure]:
+def regressed(sides: AlignedArrays, formula: str) -> Iterator[Figure]:
     """The user's own linear model, coefficient by coefficient, least overlap first."""
     left, _, right = formula.partition("~")
     names = [_axis(sides, term, formula) for term in right.split("+")] if right.strip() else []
@@ -105,7 +106,7 @@ def _coefficient(value: float) -> str:
     return f"{value:.4g}" if np.isfinite(value) else "not determined"
 
 
-def _axis(sides: Sides, term: str, formula: str) -> int:
+def _axis(sides: AlignedArrays, term: str, formula: str) -> int:
     name = re.sub(r"^`(.*)`$", r"\1", term.strip())
     if name not in sides.names:
         guess = did_you_mean(name, sides.names)
@@ -113,7 +114,7 @@ def _axis(sides: Sides, term: str, formula: str) -> int:
     return sides.names.index(name)
 
 
-def _design(sides: Sides, rows: Floats, axes: Sequence[int]) -> tuple[Floats, list[str]]:
+def _design(sides: AlignedArrays, rows: Floats, axes: Sequence[int]) -> tuple[Floats, list[str]]:
     """Numbers as they are, categories as zeros and ones, the first of them left out."""
     columns, labels = [], ["intercept"]
     for axis in axes:
@@ -132,7 +133,7 @@ def _design(sides: Sides, rows: Floats, axes: Sequence[int]) -> tuple[Floats, li
     return np.column_stack(columns), labels
 
 
-def told_apart(sides: Sides, rng: np.random.Generator) -> Iterator[Figure]:
+def told_apart(sides: AlignedArrays, rng: np.random.Generator) -> Iterator[Figure]:
     """The propensity score: can a classifier tell released rows from original ones?"""
     if sides.reading.tree is not None:
         raise InputError("a tree has boxes, and no records.")
@@ -146,7 +147,7 @@ def told_apart(sides: Sides, rng: np.random.Generator) -> Iterator[Figure]:
     yield Figure(Part.UTILITY, "propensity", "the table", found.ratio, Better.LOWER, text)
 
 
-def broken(sides: Sides, texts: Sequence[str]) -> Iterator[Figure]:
+def broken(sides: AlignedArrays, texts: Sequence[str]) -> Iterator[Figure]:
     """Edit rules, how often they are broken before and after; the worst first."""
     found = []
     for text in texts:
@@ -164,7 +165,9 @@ def broken(sides: Sides, texts: Sequence[str]) -> Iterator[Figure]:
     yield from sorted(found, key=lambda figure: -figure.point)
 
 
-def _columns(sides: Sides, rows: Floats, names: Sequence[str]) -> dict[str, NDArray[np.generic]]:
+def _columns(
+    sides: AlignedArrays, rows: Floats, names: Sequence[str]
+) -> dict[str, NDArray[np.generic]]:
     """Columns as rules read them: numbers, and categories as texts."""
     columns: dict[str, NDArray[np.generic]] = {}
     for name in names:

@@ -6,18 +6,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Decomposition, Kind, Role, Schema
+from shoal.core import Kind, Role, Schema, SpatialDecomposition
+from shoal.core._arrays import Floats, Ints
 from shoal.io.decomposition_table import level_order
-from shoal.io.external.read import Reading
+from shoal.io.external.read import ExternalRelease
 from shoal.io.table import Table
-from shoal.metrics.boxes import Boxes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from shoal.metrics.boxes import WeightedBoxes
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
+class AlignedArrays:
     """Both tables over the same axes: the columns that the release has, with a kind.
 
     Attributes:
@@ -32,11 +30,11 @@ class Sides:
             categories; none where none were handed in.
     """
 
-    reading: Reading
+    reading: ExternalRelease
     names: tuple[str, ...]
     places: Floats
-    original: Boxes
-    released: Boxes
+    original: WeightedBoxes
+    released: WeightedBoxes
     suppressed: NDArray[np.bool_]
     lows: Floats
     highs: Floats
@@ -44,7 +42,7 @@ class Sides:
     control: Floats | None = None
 
     @classmethod
-    def of(cls, reading: Reading) -> "Sides":
+    def of(cls, reading: ExternalRelease) -> "AlignedArrays":
         """Lay both tables over the axes of a reading."""
         names, places, domains = reading.columns, reading.places, reading.domains
         discrete, outside = reading.discrete, reading.outside
@@ -59,19 +57,19 @@ class Sides:
         low, high = domains[:, 0], domains[:, 1]
         if tree is not None:
             ends = (reading.domains[:, 0], reading.domains[:, 1])
-            released = Boxes.of(tree, domain=ends)
+            released = WeightedBoxes.of(tree, domain=ends)
             suppressed = np.zeros(released.lower.shape, np.bool_)
             gap = np.zeros(released.lower.shape)
         else:
             ones = np.ones(len(reading.lower))
             lower, upper, suppressed = _missing_as_value(reading)
-            released = Boxes(lower, upper, ones, discrete)
+            released = WeightedBoxes(lower, upper, ones, discrete)
             gap = reading.gap
-        original = Boxes.points(places, discrete=discrete, domain=(low, high))
+        original = WeightedBoxes.points(places, discrete=discrete, domain=(low, high))
         laid = cls(reading, names, places, original, released, suppressed, low, high, gap, outside)
         return laid._weighted()
 
-    def _weighted(self) -> "Sides":
+    def _weighted(self) -> "AlignedArrays":
         """Count by the sampling weights, where both tables have them; they are no axis then."""
         name = self.schema.flagged("weight")
         if name not in self.names or self.reading.weights is None:
@@ -161,7 +159,7 @@ class Sides:
         return np.where(np.isnan(places) | (places >= count), -1, places).astype(np.int64)
 
 
-def _missing_as_value(reading: Reading) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+def _missing_as_value(reading: ExternalRelease) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Read an empty category as missing, the last place, where the original has such cells."""
     places = np.array([
         len(reading.original.levels(name)) if codes else -1
@@ -174,12 +172,12 @@ def _missing_as_value(reading: Reading) -> tuple[Floats, Floats, NDArray[np.bool
     return lower, upper, reading.suppressed & ~gone
 
 
-def _some(boxes: Boxes, axes: list[int], weights: Floats) -> Boxes:
+def _some(boxes: WeightedBoxes, axes: list[int], weights: Floats) -> WeightedBoxes:
     discrete = tuple(boxes.discrete[axis] for axis in axes)
-    return Boxes(boxes.lower[:, axes], boxes.upper[:, axes], weights, discrete)
+    return WeightedBoxes(boxes.lower[:, axes], boxes.upper[:, axes], weights, discrete)
 
 
-def _value_places(table: Table, tree: Decomposition) -> Floats:
+def _value_places(table: Table, tree: SpatialDecomposition) -> Floats:
     """Place of each record's counted value, in the order of the tree's own values."""
     name = tree.column or ""
     places = {value: float(place) for place, value in enumerate(tree.values)}

@@ -13,9 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Estimate, Policy, Progress, Role
+from shoal.core._arrays import Floats
 from shoal.engine import losses
 from shoal.errors import InputError
-from shoal.evaluation.arrays import Sides
+from shoal.evaluation.arrays import AlignedArrays
 from shoal.evaluation.results import Better, Figure, Part
 from shoal.evaluation.skipping import take
 from shoal.metrics import uniqueness
@@ -45,8 +46,6 @@ NO_CONTROL = (
     "cannot be told from what anybody could infer"
 )
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Risk:
@@ -57,7 +56,7 @@ class Risk:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class AttackTask:
     """What every attack is handed.
 
     Attributes:
@@ -65,7 +64,7 @@ class Task:
         came: the original as it came, before any step of the policy.
     """
 
-    sides: Sides
+    sides: AlignedArrays
     secret: int | None
     rng: np.random.Generator
     came: pl.DataFrame
@@ -94,8 +93,8 @@ class Task:
             raise InputError("a tree has boxes, and no records.")
 
 
-def measure(
-    sides: Sides,
+def evaluate_risk(
+    sides: AlignedArrays,
     policy: Policy,
     *,
     came: pl.DataFrame,
@@ -107,7 +106,7 @@ def measure(
     secret = _secret(sides, policy)
     found, skipped = take(
         ATTACKS_BY_NAME,
-        lambda own: Task(sides, secret, own, came),
+        lambda own: AttackTask(sides, secret, own, came),
         which=which,
         rng=rng,
         progress=lambda name, done, all_: progress(f"measuring risk: {name}", done, all_),
@@ -115,7 +114,7 @@ def measure(
     return Risk(found, skipped if sides.control is not None else (NO_CONTROL + ".", *skipped))
 
 
-def _secret(sides: Sides, policy: Policy) -> int | None:
+def _secret(sides: AlignedArrays, policy: Policy) -> int | None:
     stated = policy.measure.get("secret")
     if stated is not None:
         if stated not in sides.names:
@@ -126,7 +125,7 @@ def _secret(sides: Sides, policy: Policy) -> int | None:
     return next(iter(with_categories or confidential), None)
 
 
-def _naive_bayes(task: Task) -> Iterator[Figure]:
+def _naive_bayes(task: AttackTask) -> Iterator[Figure]:
     """The attack of cormode2013: naive Bayes learnt from the release."""
     sides, known, axis = task.sides, task.known, task.guessed()
     if not sides.discrete[axis]:
@@ -162,7 +161,7 @@ def _naive_bayes(task: Task) -> Iterator[Figure]:
     )  # fmt: skip
 
 
-def _boosting(task: Task) -> Iterator[Figure]:
+def _boosting(task: AttackTask) -> Iterator[Figure]:
     """A stronger learner: gradient boosting, of categories or of a number."""
     sides, known, axis = task.sides, task.known, task.guessed()
     try:
@@ -207,7 +206,7 @@ def _boosting(task: Task) -> Iterator[Figure]:
     yield _rate("gradient boosting", name, found, text)
 
 
-def _linkage(task: Task) -> Iterator[Figure]:
+def _linkage(task: AttackTask) -> Iterator[Figure]:
     """Distance-based record linkage, where rows correspond."""
     task.rows()
     sides, known = task.sides, task.known
@@ -238,7 +237,7 @@ def _linkage(task: Task) -> Iterator[Figure]:
                      Better.LOWER, text)  # fmt: skip
 
 
-def _closeness(task: Task) -> Iterator[Figure]:
+def _closeness(task: AttackTask) -> Iterator[Figure]:
     """Whether the release lies nearer to people in the table than to others."""
     task.rows()
     if task.sides.control is None:
@@ -268,7 +267,7 @@ def _closeness(task: Task) -> Iterator[Figure]:
     yield _rate("copies", "the table", found.copies, text)
 
 
-def _uniques(task: Task) -> Iterator[Figure]:
+def _uniques(task: AttackTask) -> Iterator[Figure]:
     """Who is alone with the quasi-identifiers, in the table and by its weights beyond it."""
     task.rows()
     sides, known = task.sides, task.known
@@ -302,11 +301,11 @@ def _uniques(task: Task) -> Iterator[Figure]:
         yield Figure(Part.RISK, "contribution to risk", name, part.added, Better.LOWER, text)
 
 
-def _classes(sides: Sides, axis: int) -> NDArray[np.int64]:
+def _classes(sides: AlignedArrays, axis: int) -> NDArray[np.int64]:
     return sides.released.classes([axis])
 
 
-def _singling_out(task: Task) -> Iterator[Figure]:
+def _singling_out(task: AttackTask) -> Iterator[Figure]:
     """First question of the guidance."""
     task.rows()
     sides = task.sides
@@ -326,7 +325,7 @@ def _singling_out(task: Task) -> Iterator[Figure]:
         yield _rate("singling out", subject, found, text)
 
 
-def _linkability(task: Task) -> Iterator[Figure]:
+def _linkability(task: AttackTask) -> Iterator[Figure]:
     """Second question: two parties who each know half of the columns."""
     task.rows()
     sides = task.sides
@@ -348,7 +347,7 @@ def _linkability(task: Task) -> Iterator[Figure]:
     yield _rate("linkability", f"{len(first)} columns to {len(second)}", found, text)
 
 
-def _inference(task: Task) -> Iterator[Figure]:
+def _inference(task: AttackTask) -> Iterator[Figure]:
     """Third question: the secret of the nearest released row."""
     task.rows()
     sides, known = task.sides, task.known
@@ -376,7 +375,7 @@ def _inference(task: Task) -> Iterator[Figure]:
         yield _rate("inference", sides.names[axis], found, text)
 
 
-def _most_common(sides: Sides, axis: int, blind: Estimate) -> Estimate:
+def _most_common(sides: AlignedArrays, axis: int, blind: Estimate) -> Estimate:
     """What guessing the most common value finds, if that is more than blind guesses find."""
     codes = sides.codes(axis)
     known = codes[codes >= 0]
@@ -398,7 +397,7 @@ def _rate(measure: str, subject: str, found: Attack, text: str) -> Figure:
     )
 
 
-def _guess_sentence(sides: Sides, known: list[int], axis: int, found: Attack) -> str:
+def _guess_sentence(sides: AlignedArrays, known: list[int], axis: int, found: Attack) -> str:
     others = "" if found.control is None else (
         f", and for {_hundred(found.control)} of 100 who are not in it")  # fmt: skip
     return (
@@ -424,7 +423,7 @@ def _hundred(rate: Estimate | None) -> str:
     return text
 
 
-def _listed(sides: Sides, axes: list[int]) -> str:
+def _listed(sides: AlignedArrays, axes: list[int]) -> str:
     names = [sides.names[axis] for axis in axes]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
@@ -436,12 +435,12 @@ def _some(rows: Floats, most: int, rng: np.random.Generator) -> Floats:
     return rows[np.sort(rng.choice(len(rows), most, replace=False))]
 
 
-def _space(sides: Sides, axes: list[int]) -> tuple[Floats, Floats]:
+def _space(sides: AlignedArrays, axes: list[int]) -> tuple[Floats, Floats]:
     """People and released rows in one Euclidean space."""
     return _embedded(sides, sides.places, axes), _embedded(sides, sides.midpoints, axes)
 
 
-def _embedded(sides: Sides, rows: Floats, axes: list[int]) -> Floats:
+def _embedded(sides: AlignedArrays, rows: Floats, axes: list[int]) -> Floats:
     """Numbers in standard deviations of the original; categories at distance 1 of each other.
 
     A cell that is missing or suppressed lies at the mean, and in no category.
@@ -462,7 +461,7 @@ def _embedded(sides: Sides, rows: Floats, axes: list[int]) -> Floats:
     return placed
 
 
-ATTACKS_BY_NAME: dict[str, Callable[[Task], Iterator[Figure]]] = {
+ATTACKS_BY_NAME: dict[str, Callable[[AttackTask], Iterator[Figure]]] = {
     "naive Bayes": _naive_bayes,
     "gradient boosting": _boosting,
     "singling out": _singling_out,

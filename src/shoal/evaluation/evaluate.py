@@ -1,6 +1,6 @@
 """Measure any release against its original: what it keeps, and what it tells.
 
-`measure` takes two tables, whoever made the second. The result comes from the original and is as
+`evaluate` takes two tables, whoever made the second. The result comes from the original and is as
 confidential as it. Sampling here carries no privacy: it is seeded, so that figures repeat.
 """
 
@@ -16,8 +16,8 @@ from shoal import policy as policies
 from shoal.core import Policy, Progress, Release, ReleaseForm, silent
 from shoal.errors import InputError, did_you_mean
 from shoal.evaluation import disclosure_risk, utility
-from shoal.evaluation.arrays import Sides
-from shoal.evaluation.results import Better, Figure, Measurement, Part
+from shoal.evaluation.arrays import AlignedArrays
+from shoal.evaluation.results import Better, Evaluation, Figure, Part
 from shoal.io import text_files
 from shoal.io.external import read
 from shoal.pipeline import booking
@@ -25,11 +25,19 @@ from shoal.pipeline import booking
 ATTACKS = tuple(disclosure_risk.ATTACKS_BY_NAME)
 MEASURES = tuple(utility.MEASURES)
 
-__all__ = ["ATTACKS", "MEASURES", "Better", "Figure", "Measurement", "Part", "measure",
-           "measure_frames"]  # fmt: skip
+__all__ = [
+    "ATTACKS",
+    "MEASURES",
+    "Better",
+    "Evaluation",
+    "Figure",
+    "Part",
+    "evaluate",
+    "evaluate_frames",
+]  # fmt: skip
 
 
-def measure(
+def evaluate(
     original: Any,
     released: Any,
     policy: Policy | Mapping[str, Any] | str | Path,
@@ -42,7 +50,7 @@ def measure(
     seed: int = 0,
     tell: Callable[[str], None] = lambda _sentence: None,
     progress: Progress = silent,
-) -> Measurement:
+) -> Evaluation:
     """Measure what a release keeps and what it tells.
 
     This is an inspection of the original. It is recorded in the policy's budget file first.
@@ -75,7 +83,7 @@ def measure(
         form = released.manifest["release_form"]
         aligned = form == ReleaseForm.ROW_ALIGNED.value if aligned is None else aligned
         released = released.data
-    return measure_frames(
+    return evaluate_frames(
         io.from_native(original).frame,
         io.from_native(released).frame,
         policy,
@@ -89,7 +97,7 @@ def measure(
     )
 
 
-def measure_frames(
+def evaluate_frames(
     original: pl.DataFrame,
     released: pl.DataFrame,
     policy: Policy,
@@ -102,21 +110,23 @@ def measure_frames(
     rename: Mapping[str, str] | None = None,
     seed: int = 0,
     progress: Progress = silent,
-) -> Measurement:
-    """Measure frames; see `measure`.
+) -> Evaluation:
+    """Measure frames; see `evaluate`.
 
     Where the original was clamped, `came` is the table before that: people are alone, or not, in
     the table as it came.
     """
     wanted, which = _parts(only), _names(which)
     progress("reading the release", 0, 1)
-    reading = read.read(original, released, policy, control=control, rename=rename, aligned=aligned)
-    sides = Sides.of(reading)
+    reading = read.read_external_release(
+        original, released, policy, control=control, rename=rename, aligned=aligned
+    )
+    sides = AlignedArrays.of(reading)
     figures: list[Figure] = []
     skipped: list[str] = []
     queries: tuple[float, ...] = ()
     if Part.RISK in wanted:
-        found = disclosure_risk.measure(
+        found = disclosure_risk.evaluate_risk(
             sides,
             policy,
             came=original if came is None else came,
@@ -127,7 +137,7 @@ def measure_frames(
         figures += found.figures
         skipped += found.skipped
     if Part.UTILITY in wanted:
-        kept = utility.measure(
+        kept = utility.evaluate_utility(
             sides,
             policy,
             which=which,
@@ -137,7 +147,7 @@ def measure_frames(
         figures += kept.figures
         skipped += kept.skipped
         queries = kept.queries
-    return Measurement(
+    return Evaluation(
         figures=tuple(figures),
         skipped=tuple(skipped),
         how=reading.how,

@@ -77,7 +77,7 @@ class Figure:
 
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
+class Evaluation:
     """What a release keeps and what it tells: confidential, as the original is.
 
     Attributes:

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Estimate, Policy, Progress
+from shoal.core._arrays import Floats
 from shoal.errors import InputError
 from shoal.evaluation import analyses
-from shoal.evaluation.arrays import Sides
+from shoal.evaluation.arrays import AlignedArrays
 from shoal.evaluation.results import Better, Figure, Part
 from shoal.evaluation.skipping import take
 from shoal.io import text_files
@@ -32,8 +33,6 @@ LISTED = 10
 """Pairs of columns that are listed, worst first."""
 WHOLE = "the table"
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Utility:
@@ -45,17 +44,17 @@ class Utility:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class UtilityTask:
     """What every measure is handed."""
 
-    sides: Sides
+    sides: AlignedArrays
     policy: Policy
     rng: np.random.Generator
     errors: list[float]
 
 
-def measure(
-    sides: Sides,
+def evaluate_utility(
+    sides: AlignedArrays,
     policy: Policy,
     *,
     which: Collection[str],
@@ -66,7 +65,7 @@ def measure(
     errors: list[float] = []
     figures, skipped = take(
         MEASURES,
-        lambda own: Task(sides, policy, own, errors),
+        lambda own: UtilityTask(sides, policy, own, errors),
         which=which,
         rng=rng,
         progress=lambda name, done, all_: progress(f"measuring utility: {name}", done, all_),
@@ -74,7 +73,7 @@ def measure(
     return Utility(figures, skipped, tuple(errors))
 
 
-def _row_losses(task: Task) -> Iterator[Figure]:
+def _row_losses(task: UtilityTask) -> Iterator[Figure]:
     """Losses row by row, where rows correspond."""
     sides = task.sides
     if sides.reading.aligned is not True:
@@ -104,7 +103,7 @@ def _row_losses(task: Task) -> Iterator[Figure]:
         yield _figure("SAE", WHOLE, errors, f"Errors add up to {errors:.5g}.")
 
 
-def _column_losses(task: Task) -> Iterator[Figure]:
+def _column_losses(task: UtilityTask) -> Iterator[Figure]:
     """How single columns are distributed, whatever the rows."""
     sides = task.sides
     found = []
@@ -135,7 +134,7 @@ def _without_spread(names: Sequence[str]) -> str:
     return f"{listed} {'has' if len(names) == 1 else 'have'} no spread in the original"
 
 
-def _expanded(sides: Sides, axis: int) -> Floats:
+def _expanded(sides: AlignedArrays, axis: int) -> Floats:
     """One number a person: the middle of each box, as often as its weight says in a tree."""
     middle = sides.midpoints[:, axis]
     if sides.reading.tree is None:
@@ -144,7 +143,7 @@ def _expanded(sides: Sides, axis: int) -> Floats:
     return np.repeat(middle, counts)
 
 
-def _marginals(task: Task) -> Iterator[Figure]:
+def _marginals(task: UtilityTask) -> Iterator[Figure]:
     """Total variation of single columns and of pairs, worst first."""
     sides = task.sides
     edges = [
@@ -162,7 +161,7 @@ def _marginals(task: Task) -> Iterator[Figure]:
                           marginal.distance, text)  # fmt: skip
 
 
-def _moments(task: Task) -> Iterator[Figure]:
+def _moments(task: UtilityTask) -> Iterator[Figure]:
     """Means, variances, correlations and eigenvalues of the numeric columns."""
     sides = task.sides
     if not sides.numeric:
@@ -204,7 +203,7 @@ def _moment_reason(x: Floats, y: Floats) -> str:
     return "all its numbers in the release are equal"
 
 
-def _joint(task: Task) -> Iterator[Figure]:
+def _joint(task: UtilityTask) -> Iterator[Figure]:
     """The joint distribution of the numeric columns, by assignment of samples."""
     sides = task.sides
     axes = sides.numeric
@@ -222,7 +221,7 @@ def _joint(task: Task) -> Iterator[Figure]:
     yield _figure("joint W2", WHOLE, found.distance, text, baseline=found.floor, reason=why)
 
 
-def _classes(task: Task) -> Iterator[Figure]:
+def _classes(task: UtilityTask) -> Iterator[Figure]:
     """How coarse a generalised table is."""
     sides = task.sides
     keys = sides.keys
@@ -249,7 +248,7 @@ def _classes(task: Task) -> Iterator[Figure]:
         yield _figure("granularity", sides.names[axis], left[axis], text, better=Better.HIGHER)
 
 
-def _counts(task: Task) -> Iterator[Figure]:
+def _counts(task: UtilityTask) -> Iterator[Figure]:
     """COUNT queries over half of every domain, and over half of three."""
     sides = task.sides
     before, after = (count_queries.index(table) for table in (sides.original, sides.released))
@@ -276,7 +275,7 @@ def _counts(task: Task) -> Iterator[Figure]:
         yield _figure("COUNT queries", subject, middle, text, reason=why)
 
 
-def _own_counts(task: Task) -> Iterator[Figure]:
+def _own_counts(task: UtilityTask) -> Iterator[Figure]:
     """The user's own COUNT queries."""
     file = task.policy.measure.get("queries")
     if not file:
@@ -302,38 +301,38 @@ def _read_queries(path: Path) -> list[dict[str, Any]]:
     return queries
 
 
-def _query_axis(sides: Sides, axis: int) -> count_queries.Axis:
+def _query_axis(sides: AlignedArrays, axis: int) -> count_queries.QueryColumn:
     if not sides.discrete[axis]:
-        return count_queries.Axis(sides.names[axis])
+        return count_queries.QueryColumn(sides.names[axis])
     levels: tuple[str | None, ...] = sides.levels(axis)
     missing = (None,) * (int(sides.highs[axis]) - len(levels))
-    return count_queries.Axis(sides.names[axis], (*levels, *missing))
+    return count_queries.QueryColumn(sides.names[axis], (*levels, *missing))
 
 
-def _learning(task: Task) -> Iterator[Figure]:
+def _learning(task: UtilityTask) -> Iterator[Figure]:
     """A model that learns from the release."""
     axis = analyses.target(task.sides, task.policy)
     yield from analyses.learned(task.sides, axis, task.rng)
 
 
-def _regression(task: Task) -> Iterator[Figure]:
+def _regression(task: UtilityTask) -> Iterator[Figure]:
     """The user's own linear model."""
     formula = task.policy.measure.get("regression")
     if formula:
         yield from analyses.regressed(task.sides, formula)
 
 
-def _propensity(task: Task) -> Iterator[Figure]:
+def _propensity(task: UtilityTask) -> Iterator[Figure]:
     """Whether released rows can be told from original ones."""
     yield from analyses.told_apart(task.sides, task.rng)
 
 
-def _rules(task: Task) -> Iterator[Figure]:
+def _rules(task: UtilityTask) -> Iterator[Figure]:
     """Edit rules, before and after."""
     yield from analyses.broken(task.sides, task.policy.measure.get("rules", ()))
 
 
-def _groups(task: Task) -> Iterator[Figure]:
+def _groups(task: UtilityTask) -> Iterator[Figure]:
     """Losses of single columns by the values of one, the group that lost most first."""
     sides, name = task.sides, task.policy.measure.get("groups")
     if name is None:
@@ -361,7 +360,7 @@ def _groups(task: Task) -> Iterator[Figure]:
 
 
 def _group_loss(
-    sides: Sides, axis: int, before: NDArray[np.int64], after: NDArray[np.int64]
+    sides: AlignedArrays, axis: int, before: NDArray[np.int64], after: NDArray[np.int64]
 ) -> tuple[float | None, str, str]:
     aligned = sides.reading.aligned is True
     name = sides.names[axis]
@@ -398,7 +397,7 @@ def _figure(
     return Figure(Part.UTILITY, measure, subject, value, better, sentence, baseline, reason=reason)
 
 
-MEASURES: dict[str, Callable[[Task], Iterator[Figure]]] = {
+MEASURES: dict[str, Callable[[UtilityTask], Iterator[Figure]]] = {
     "losses by row": _row_losses,
     "losses by column": _column_losses,
     "marginals": _marginals,

@@ -10,7 +10,7 @@ composition), also when a later question depends on earlier outputs.
 
 Parts. A division cuts the records into disjoint parts; each of its entries looks at one part.
 Between neighbours, an entry's output changes only if its part changes. Its price is stated for
-neighbours of the whole table (`Spending.sensitivity`), so a changed part costs at most the sum
+neighbours of the whole table (`PrivacyLoss.sensitivity`), so a changed part costs at most the sum
 of its entries, and the division costs the most that parts changing together can cost:
 
     add-remove           one record comes or goes, one part changes: the dearest part
@@ -39,13 +39,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from shoal.core import LAPLACE, RESPONSE, SELECTION, Neighbours, Spending
+from shoal.core import LAPLACE, RESPONSE, SELECTION, Neighbours, PrivacyLoss
 from shoal.errors import InternalError
 
 _FACTORS = {LAPLACE: 1, SELECTION: 2, RESPONSE: 1}  # Proved in `shoal.hazmat.noise`.
 
 
-def price(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fraction:
+def composed(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fraction:
     """Epsilon of one entry, from its sensitivity and scale.
 
     >>> price("discrete-laplace", sensitivity=Fraction(3), scale=Fraction(30))
@@ -62,7 +62,7 @@ def price(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fraction
     return _FACTORS[mechanism] * Fraction(sensitivity) / Fraction(scale)
 
 
-def total(spendings: Iterable[Spending], *, neighbours: Neighbours | None = None) -> Fraction:
+def total(spendings: Iterable[PrivacyLoss], *, neighbours: Neighbours | None = None) -> Fraction:
     """Epsilon of all entries together, whatever their order.
 
     Args:
@@ -76,7 +76,7 @@ def total(spendings: Iterable[Spending], *, neighbours: Neighbours | None = None
             entries for change-one are to be added up for add-remove; if neighbours differ and
             none were asked for; if a division's entries disagree about it.
     """
-    divisions: defaultdict[str | int, list[Spending]] = defaultdict(list)
+    divisions: defaultdict[str | int, list[PrivacyLoss]] = defaultdict(list)
     for number, spending in enumerate(spendings):
         _check(spending)
         # An entry without a division is a division of one part.
@@ -90,7 +90,7 @@ def total(spendings: Iterable[Spending], *, neighbours: Neighbours | None = None
 
 
 def verify(
-    spendings: Iterable[Spending],
+    spendings: Iterable[PrivacyLoss],
     epsilon: Fraction,
     *,
     neighbours: Neighbours,
@@ -127,8 +127,8 @@ def verify(
         )
 
 
-def _check(spending: Spending) -> None:
-    derived = price(spending.mechanism, sensitivity=spending.sensitivity, scale=spending.scale)
+def _check(spending: PrivacyLoss) -> None:
+    derived = composed(spending.mechanism, sensitivity=spending.sensitivity, scale=spending.scale)
     if spending.epsilon < derived:
         raise InternalError(
             f"The spending on '{spending.target}' states epsilon {spending.epsilon}; its noise"
@@ -136,7 +136,7 @@ def _check(spending: Spending) -> None:
         )
 
 
-def _division(entries: list[Spending]) -> Fraction:
+def _division(entries: list[PrivacyLoss]) -> Fraction:
     """Price of the entries of one division, for their own neighbours."""
     first = entries[0]
     if any((e.neighbours, e.fixed) != (first.neighbours, first.fixed) for e in entries):

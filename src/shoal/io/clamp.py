@@ -9,7 +9,7 @@ steward, and never published.
 
 The type of a column is no fact about a cell: one missing cell makes floats of whole numbers in
 pandas, one text makes objects of them. So cells are read one by one, whatever holds them
-(`Cells`), and the type in which a column leaves follows from the policy.
+(`CellReader`), and the type in which a column leaves follows from the policy.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ from shoal.io.validate import (
 )
 
 
-def adopt(
+def clamp(
     frame: pl.DataFrame,
     schema: Schema,
     *,
@@ -121,7 +121,7 @@ def constant(column: Column) -> Any:
     return low + (high - low) / 2
 
 
-class Cells(NamedTuple):
+class CellReader(NamedTuple):
     """The cells of a column, each read by itself; null where a cell is not of that sort.
 
     Attributes:
@@ -138,7 +138,7 @@ class Cells(NamedTuple):
     missing: pl.Series
 
 
-def read(series: pl.Series, column: Column) -> Cells:
+def read(series: pl.Series, column: Column) -> CellReader:
     """Read a column cell by cell, whatever its type: equal cells read equally in every type."""
     cells = _read(series)
     if not column.missing:
@@ -157,7 +157,7 @@ def texts(series: pl.Series) -> pl.Series:
     return cells.text.fill_null(_codes(cells.number, ())).alias(series.name)
 
 
-def _read(series: pl.Series) -> Cells:
+def _read(series: pl.Series) -> CellReader:
     rows, dtype = series.len(), series.dtype
     text, number, day = (pl.Series([None], dtype=t).new_from_index(0, rows)
                          for t in (pl.String, pl.Float64, pl.Date))  # fmt: skip
@@ -165,7 +165,7 @@ def _read(series: pl.Series) -> Cells:
         return _read_objects(series)
     if dtype.is_numeric():
         number = series.cast(pl.Float64)
-        return Cells(text, number.fill_nan(None), day, series.is_null() | number.is_nan())
+        return CellReader(text, number.fill_nan(None), day, series.is_null() | number.is_nan())
     if dtype == pl.Boolean:
         number, text = series.cast(pl.Float64), series.cast(pl.String)
     elif dtype == pl.String or isinstance(dtype, pl.Enum | pl.Categorical):
@@ -173,15 +173,17 @@ def _read(series: pl.Series) -> Cells:
     elif dtype == pl.Date or isinstance(dtype, pl.Datetime):
         day = series.cast(pl.Date)
         text = day.cast(pl.String)
-    return Cells(text, number, day, series.is_null())
+    return CellReader(text, number, day, series.is_null())
 
 
-def _read_objects(series: pl.Series) -> Cells:
+def _read_objects(series: pl.Series) -> CellReader:
     """Read Python's own values, as a pandas column of type object holds them."""
     rows = [_read_object(cell) for cell in series]
     columns = list(zip(*rows, strict=True)) or [()] * 4
     types = (pl.String, pl.Float64, pl.Date, pl.Boolean)
-    return Cells(*(pl.Series(values, dtype=t) for values, t in zip(columns, types, strict=True)))
+    return CellReader(
+        *(pl.Series(values, dtype=t) for values, t in zip(columns, types, strict=True))
+    )
 
 
 def _read_object(cell: Any) -> tuple[str | None, float | None, date | None, bool]:
@@ -205,7 +207,7 @@ def _read_object(cell: Any) -> tuple[str | None, float | None, date | None, bool
     return None, None, None, missing or (isinstance(cell, np.datetime64) and bool(np.isnat(cell)))
 
 
-def _numbers(cells: Cells, column: Column, decimal: str | None) -> pl.Series:
+def _numbers(cells: CellReader, column: Column, decimal: str | None) -> pl.Series:
     values = cells.number
     if _some(cells.text):
         text = cells.text.str.strip_chars()
@@ -219,7 +221,7 @@ def _numbers(cells: Cells, column: Column, decimal: str | None) -> pl.Series:
     return values
 
 
-def _days(cells: Cells, column: Column) -> pl.Series:
+def _days(cells: CellReader, column: Column) -> pl.Series:
     if not _some(cells.text):
         return cells.day
     text = cells.text.str.to_date(column.date_format or "%Y-%m-%d", strict=False)
@@ -236,7 +238,7 @@ def _either(first: pl.Series, second: pl.Series) -> pl.Series:
     return first.fill_null(second) if _some(first) else second
 
 
-def _categories(cells: Cells, column: Column, *, keep: bool) -> tuple[pl.Series, int]:
+def _categories(cells: CellReader, column: Column, *, keep: bool) -> tuple[pl.Series, int]:
     levels = cast("tuple[str, ...]", column.levels)
     came = composed(cells.text)
     if _some(cells.number):

@@ -20,10 +20,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core import Column, Decomposition, Kind, Schema
+from shoal.core import Column, Kind, Schema, SpatialDecomposition
+from shoal.core._arrays import Floats
 from shoal.errors import InputError
 from shoal.io.table import Table
-from shoal.partition import Tree, taxonomy_order
+from shoal.partition import PartitionTree, hierarchy_order
 
 COUNT = "count"
 """Name of the column of counts where no confidential column is counted."""
@@ -35,8 +36,6 @@ _DAY = 86_400e6
 _EXACT = 2.0**53
 _CATEGORIES = frozenset({Kind.ORDINAL, Kind.NOMINAL})
 
-Floats = NDArray[np.float64]
-
 
 def level_order(column: Column, levels: Sequence[str]) -> NDArray[np.int64]:
     """The public order of a column's levels: that of its taxonomy's branches, or the declared.
@@ -46,12 +45,12 @@ def level_order(column: Column, levels: Sequence[str]) -> NDArray[np.int64]:
     """
     if column.taxonomy is None or len(levels) < 2:
         return np.arange(len(levels))
-    return taxonomy_order(column.taxonomy.edges())[0]
+    return hierarchy_order(column.taxonomy.edges())[0]
 
 
 def of_tree(
-    table: Table, columns: Sequence[str], tree: Tree, *, count: str | None = None
-) -> Decomposition:
+    table: Table, columns: Sequence[str], tree: PartitionTree, *, count: str | None = None
+) -> SpatialDecomposition:
     """Turn the cells of Mondrian's cuts into boxes with exact counts.
 
     A cell above < x <= upto becomes the places after `above` up to the one after `upto`: the next
@@ -79,7 +78,7 @@ def of_tree(
     labels = tree.partition.labels
     shape = (len(tree.partition), len(values))
     flat = np.bincount(labels * shape[1] + codes, minlength=shape[0] * shape[1])
-    return Decomposition(
+    return SpatialDecomposition(
         columns=tuple(columns),
         lower=lower,
         upper=upper,
@@ -90,7 +89,7 @@ def of_tree(
     )
 
 
-def to_frame(boxes: Decomposition, schema: Schema) -> pl.DataFrame:
+def to_frame(boxes: SpatialDecomposition, schema: Schema) -> pl.DataFrame:
     """Write boxes as a table: `age_lower`, `age_upper`, ..., and `ill=flu`, ... or `count`.
 
     Whole ends are written as whole numbers, infinite ones as empty cells. Ends within a
@@ -111,7 +110,7 @@ def to_frame(boxes: Decomposition, schema: Schema) -> pl.DataFrame:
     return pl.DataFrame(series)
 
 
-def from_frame(frame: pl.DataFrame, schema: Schema) -> Decomposition:
+def from_frame(frame: pl.DataFrame, schema: Schema) -> SpatialDecomposition:
     """Read boxes back from a table that `to_frame` wrote.
 
     Raises:
@@ -135,7 +134,7 @@ def from_frame(frame: pl.DataFrame, schema: Schema) -> Decomposition:
     cells = frame.select(pl.col(counts).cast(pl.Float64, strict=False))
     if sum(cells.null_count().row(0)):
         raise InputError("Expected a number in every cell of a column of counts.")
-    return Decomposition(
+    return SpatialDecomposition(
         columns=names,
         lower=np.column_stack([lower for lower, _ in sides]),
         upper=np.column_stack([upper for _, upper in sides]),

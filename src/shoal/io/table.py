@@ -18,7 +18,7 @@ MISSING_DISTANCE = 2.0
 _EPOCH = date(1970, 1, 1)
 
 
-class Scale(NamedTuple):
+class ColumnScale(NamedTuple):
     """How a column's values become places of `Table.matrix`.
 
     Attributes:
@@ -140,7 +140,7 @@ class Table:
         return codes
 
     def matrix(
-        self, columns: Sequence[str], scales: Sequence[Scale] | None = None
+        self, columns: Sequence[str], scales: Sequence[ColumnScale] | None = None
     ) -> NDArray[np.float64]:
         """Place mixed records in one Euclidean space, for the k-anonymity methods.
 
@@ -245,7 +245,7 @@ def edges_of(table: Table, name: str) -> NDArray[np.int64] | None:
 def placed(
     raw: NDArray[np.float64],
     column: Column,
-    scale: Scale | None,
+    scale: ColumnScale | None,
     edges: NDArray[np.int64] | None,
 ) -> NDArray[np.float64]:
     """Place one column of `Table.raw` on its axes, see `Table.matrix`.
@@ -269,10 +269,10 @@ def placed(
     return np.column_stack([axis, np.where(gone, MISSING_DISTANCE, 0.0)])
 
 
-def _scale_of(present: NDArray[np.float64], *, gone: bool) -> Scale:
+def _scale_of(present: NDArray[np.float64], *, gone: bool) -> ColumnScale:
     if present.size == 0:
-        return Scale()
-    return Scale(float(present.mean()), float(present.std()) or 1.0, gone)
+        return ColumnScale()
+    return ColumnScale(float(present.mean()), float(present.std()) or 1.0, gone)
 
 
 def _edges_block(

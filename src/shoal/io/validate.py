@@ -37,7 +37,7 @@ class MisfitError(InputError):
         self.rows, self.what = rows, what
 
 
-def adopt(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None) -> Table:
+def validate(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None) -> Table:
     """Fit a frame to a schema, or say which column does not fit and in how many rows.
 
     Args:

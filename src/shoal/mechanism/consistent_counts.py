@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import wrightomega
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.core._arrays import Floats, Ints
 
 _HALVINGS = 80
 
@@ -85,14 +84,14 @@ def shrink(
     return shrunk
 
 
-def apportion(weights: Floats, total: int) -> Integers:
+def apportion(weights: Floats, total: int) -> Ints:
     """Whole numbers in proportion to weights, by largest remainders; ties to the lowest index.
 
     >>> apportion(np.array([1.0, 1.0, 2.0]), 5)
     array([1, 1, 3])
     """
     shares = weights * (total / weights.sum())
-    whole: Integers = np.floor(shares).astype(np.int64)
+    whole: Ints = np.floor(shares).astype(np.int64)
     missing = total - int(whole.sum())
     # The floor of a share that rounding pushed over a whole number can take one too many.
     order = np.argsort(-(shares - whole), kind="stable")

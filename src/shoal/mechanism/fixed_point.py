@@ -26,7 +26,7 @@ _MOST_BITS = 40
 
 
 @dataclass(frozen=True)
-class Grid:
+class FixedPointGrid:
     """2^bits equal steps between public bounds.
 
     Attributes:
@@ -35,7 +35,7 @@ class Grid:
         bits: 20 by default, a millionth of the width: far below any noise that protects, and
             small enough that 2^42 records can be added up.
 
-    >>> Grid(0, 100).encode(np.array([25.0, 250.0]))
+    >>> FixedPointGrid(0, 100).encode(np.array([25.0, 250.0]))
     array([ 262144, 1048576])
     """
 

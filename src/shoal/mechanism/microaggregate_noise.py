@@ -22,14 +22,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from shoal.core import SELECTION, Neighbours, Noise, Partition, Spending
+from shoal.core import SELECTION, Neighbours, Noise, Partition, PrivacyLoss
+from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.noisy_answers import noisy_answers
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -48,8 +45,8 @@ class Purchase:
 
 
 def noisy_means(
-    units: Integers, partition: Partition, *, steps: int, purchase: Purchase, noise: Noise
-) -> tuple[Floats, Spending]:
+    units: Ints, partition: Partition, *, steps: int, purchase: Purchase, noise: Noise
+) -> tuple[Floats, PrivacyLoss]:
     """Mean of each group with noise, in grid units, clamped to the grid.
 
     Args:
@@ -64,8 +61,8 @@ def noisy_means(
 
 
 def means_of_sums(
-    sums: Integers, sizes: Integers, *, steps: int, purchase: Purchase, noise: Noise
-) -> tuple[Floats, Spending]:
+    sums: Ints, sizes: Ints, *, steps: int, purchase: Purchase, noise: Noise
+) -> tuple[Floats, PrivacyLoss]:
     """The same, from the sums and the sizes of the groups: sums of blocks add up."""
     noisy, spending = noisy_answers(
         sums,
@@ -78,13 +75,13 @@ def means_of_sums(
 
 
 def chosen_categories(
-    codes: Integers,
+    codes: Ints,
     partition: Partition,
     *,
-    distances: Integers,
+    distances: Ints,
     purchase: Purchase,
     noise: Noise,
-) -> tuple[Integers, Spending]:
+) -> tuple[Ints, PrivacyLoss]:
     """Category of each group, chosen privately for a small total distance to its members.
 
     A category's score is minus its total distance to the group's records. One record moves
@@ -106,14 +103,14 @@ def chosen_categories(
 
 
 def categories_of_counts(
-    cells: Integers, *, distances: Integers, purchase: Purchase, noise: Noise
-) -> tuple[Integers, Spending]:
+    cells: Ints, *, distances: Ints, purchase: Purchase, noise: Noise
+) -> tuple[Ints, PrivacyLoss]:
     """The same, from how often each group has each category: counts of blocks add up."""
     scores = -(cells @ distances)
     reach = Fraction(max(int(distances.max(initial=0)), 1))
     each = purchase.epsilon / purchase.touched
     chosen = noise.select_many(scores, sensitivity=reach, epsilon=each)
-    spending = Spending(
+    spending = PrivacyLoss(
         mechanism=SELECTION,
         target=purchase.target,
         sensitivity=reach * purchase.touched,
@@ -125,7 +122,7 @@ def categories_of_counts(
     return chosen, spending
 
 
-def isotonic(means: Floats, sizes: Integers) -> Floats:
+def isotonic(means: Floats, sizes: Ints) -> Floats:
     """Least-squares non-decreasing fit, weighted by group size: post-processing.
 
     For groups in a public order in which the exact means do not decrease, such as blocks

@@ -8,22 +8,20 @@ from fractions import Fraction
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shoal.core import LAPLACE, SELECTION, Neighbours, Noise, Spending
-
-Integers = NDArray[np.int64]
+from shoal.core import LAPLACE, SELECTION, Neighbours, Noise, PrivacyLoss
+from shoal.core._arrays import Ints
 
 
 def noisy_answers(
-    exact: Integers,
+    exact: Ints,
     *,
     sensitivity: Fraction | int,
     epsilon: Fraction,
     target: str,
     noise: Noise,
     neighbours: Neighbours = Neighbours.CHANGE_ONE,
-) -> tuple[Integers, Spending]:
+) -> tuple[Ints, PrivacyLoss]:
     """Add discrete Laplace noise of scale sensitivity / epsilon to whole answers.
 
     Args:
@@ -38,7 +36,7 @@ def noisy_answers(
         The answers with noise, and the entry for the ledger.
     """
     scale = Fraction(sensitivity) / epsilon
-    spending = Spending(
+    spending = PrivacyLoss(
         mechanism=LAPLACE,
         target=target,
         sensitivity=Fraction(sensitivity),
@@ -51,8 +49,8 @@ def noisy_answers(
 
 
 def noisy_choice(
-    scores: Integers, *, sensitivity: Fraction | int, epsilon: Fraction, target: str, noise: Noise
-) -> tuple[int, Spending]:
+    scores: Ints, *, sensitivity: Fraction | int, epsilon: Fraction, target: str, noise: Noise
+) -> tuple[int, PrivacyLoss]:
     """Choose an index, preferring high scores, by permute-and-flip (`Noise.select`).
 
     Args:
@@ -66,7 +64,7 @@ def noisy_choice(
         The index, and the entry for the ledger.
     """
     reach = Fraction(sensitivity)
-    spending = Spending(
+    spending = PrivacyLoss(
         mechanism=SELECTION,
         target=target,
         sensitivity=reach,
@@ -78,7 +76,7 @@ def noisy_choice(
     return noise.select(scores, sensitivity=reach, epsilon=epsilon), spending
 
 
-def table_counts(groups: Sequence[Integers], sizes: Sequence[int]) -> Integers:
+def table_counts(groups: Sequence[Ints], sizes: Sequence[int]) -> Ints:
     """Records in each cell of a table, one axis a column; blocks of records add up.
 
     >>> table_counts([np.array([0, 1, 1]), np.array([0, 0, 0])], [2, 2])
@@ -92,7 +90,7 @@ def table_counts(groups: Sequence[Integers], sizes: Sequence[int]) -> Integers:
 
 
 def noisy_table(
-    exact: Integers, *, target: str, epsilon: Fraction, noise: Noise
-) -> tuple[Integers, Spending]:
+    exact: Ints, *, target: str, epsilon: Fraction, noise: Noise
+) -> tuple[Ints, PrivacyLoss]:
     """Add noise to the counts of a table; a changed record moves them by at most 2 in all."""
     return noisy_answers(exact, sensitivity=2, epsilon=epsilon, target=target, noise=noise)

@@ -33,18 +33,15 @@ References:
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shoal.core import RESPONSE, Neighbours, Noise, Spending
+from shoal.core import RESPONSE, Neighbours, Noise, PrivacyLoss
+from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.microaggregate_noise import Purchase
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def responses(
-    codes: Integers, *, levels: int, purchase: Purchase, noise: Noise
-) -> tuple[Integers, Spending]:
+    codes: Ints, *, levels: int, purchase: Purchase, noise: Noise
+) -> tuple[Ints, PrivacyLoss]:
     """Answer for every record by randomised response, at the price of the purchase each.
 
     Args:
@@ -54,7 +51,7 @@ def responses(
         noise: where draws come from.
     """
     answers = noise.respond(codes, levels=levels, epsilon=purchase.epsilon)
-    spending = Spending(
+    spending = PrivacyLoss(
         mechanism=RESPONSE,
         target=purchase.target,
         sensitivity=Fraction(1),
@@ -91,7 +88,7 @@ def posterior(P: Floats, shares: Floats) -> Floats:
     return Q
 
 
-def redrawn(answers: Integers, Q: Floats, rng: np.random.Generator) -> Integers:
+def redrawn(answers: Ints, Q: Floats, rng: np.random.Generator) -> Ints:
     """Draw for each answer from its row of Q: post-processing, once Q is fixed.
 
     What Q gives no probability is never drawn. One uniform number a record; the cost is that

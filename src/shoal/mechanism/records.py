@@ -1,27 +1,24 @@
 """Records that answer by whole numbers: in one array, or in blocks whose answers add up.
 
-A mechanism that only counts need not see the records. It asks a `Columns` for a total, or sends
-the records on a `Walk`: a state for each block, steps that change it, and questions that do not.
-Both see one block at a time, and must not care how the records are cut into blocks. `Held` has one
-block, in memory.
+A mechanism that only counts need not see the records. It asks a `Columns` for a total, or sends the
+records on a `Walk`: a state for each block, steps that change it, and questions that do not. Both
+see one block at a time, and must not care how the records are cut into blocks. `HeldColumns` has
+one block, in memory.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-Integers = NDArray[np.int64]
+from shoal.core._arrays import Ints
 
 
 class Walk(Protocol):
     """Blocks of records, each with a state."""
 
-    def step(self, move: Callable[[Any], Integers]) -> Integers:
+    def step(self, move: Callable[[Any], Ints]) -> Ints:
         """Change the state of each block, and add up what the blocks say."""
 
-    def ask(self, question: Callable[[Any], Integers]) -> Integers:
+    def ask(self, question: Callable[[Any], Ints]) -> Ints:
         """Add up what the blocks say; their state stays as it is."""
 
 
@@ -30,31 +27,31 @@ class Columns(Protocol):
 
     def __len__(self) -> int: ...
 
-    def total(self, question: Callable[[Sequence[Integers]], Integers]) -> Integers:
+    def total(self, question: Callable[[Sequence[Ints]], Ints]) -> Ints:
         """Add up what the blocks say."""
 
-    def walk(self, start: Callable[[Sequence[Integers]], Any]) -> Walk:
+    def walk(self, start: Callable[[Sequence[Ints]], Any]) -> Walk:
         """Give each block a state."""
 
 
-class Held:
+class HeldColumns:
     """Columns in memory: one block.
 
     >>> Held([np.array([0, 1, 1])]).total(lambda columns: np.bincount(columns[0]))
     array([1, 2])
     """
 
-    def __init__(self, columns: Sequence[Integers]) -> None:
+    def __init__(self, columns: Sequence[Ints]) -> None:
         self.columns = columns
 
     def __len__(self) -> int:
         return len(self.columns[0])
 
-    def total(self, question: Callable[[Sequence[Integers]], Integers]) -> Integers:
+    def total(self, question: Callable[[Sequence[Ints]], Ints]) -> Ints:
         """Ask the one block."""
         return question(self.columns)
 
-    def walk(self, start: Callable[[Sequence[Integers]], Any]) -> "HeldWalk":
+    def walk(self, start: Callable[[Sequence[Ints]], Any]) -> "HeldWalk":
         """Give the one block a state."""
         return HeldWalk(start(self.columns))
 
@@ -65,10 +62,10 @@ class HeldWalk:
     def __init__(self, state: Any) -> None:
         self.state = state
 
-    def step(self, move: Callable[[Any], Integers]) -> Integers:
+    def step(self, move: Callable[[Any], Ints]) -> Ints:
         """Change the state."""
         return move(self.state)
 
-    def ask(self, question: Callable[[Any], Integers]) -> Integers:
+    def ask(self, question: Callable[[Any], Ints]) -> Ints:
         """Ask the one block."""
         return question(self.state)

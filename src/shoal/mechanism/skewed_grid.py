@@ -8,16 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Transform
-from shoal.mechanism.fixed_point import Grid
-
-Floats = NDArray[np.float64]
+from shoal.core._arrays import Floats
+from shoal.mechanism.fixed_point import FixedPointGrid
 
 _BEND = 100.0
 """Below a hundredth of the width the logarithmic scale is nearly straight."""
 
 
 @dataclass(frozen=True)
-class Scale:
+class SkewedGrid:
     """Numbers between public bounds as grid units of a transformed value.
 
     With t = (x - low) / (high - low) in [0, 1],
@@ -26,10 +25,10 @@ class Scale:
         sqrt    sqrt(t)
         log     ln(1 + 100 t) / ln(101)
 
-    `encode` looks at one cell and public facts only, as `Grid.encode` does, so that whatever holds
-    for codes on a grid holds for these.
+    `encode` looks at one cell and public facts only, as `FixedPointGrid.encode` does, so that
+    whatever holds for codes on a grid holds for these.
 
-    >>> scale = Scale(0, 1000, Transform.LOG)
+    >>> scale = SkewedGrid(0, 1000, Transform.LOG)
     >>> scale.encode(np.array([0.0, 10.0, 1000.0])).tolist()
     [0, 157486, 1048576]
     """
@@ -40,7 +39,7 @@ class Scale:
     bits: int = 20
 
     def __post_init__(self) -> None:
-        Grid(self.low, self.high, self.bits)  # the same bounds are refused
+        FixedPointGrid(self.low, self.high, self.bits)  # the same bounds are refused
 
     @property
     def steps(self) -> int:
@@ -48,13 +47,13 @@ class Scale:
         return 1 << self.bits
 
     def encode(self, values: Floats) -> NDArray[np.int64]:
-        """Map numbers to units, each by itself, clamped to the bounds; see `Grid.encode`."""
-        t = Grid(self.low, self.high, 40).encode(values) / float(1 << 40)
+        """Map numbers to units, each by itself, clamped; see `FixedPointGrid.encode`."""
+        t = FixedPointGrid(self.low, self.high, 40).encode(values) / float(1 << 40)
         if self.transform is Transform.LOG:
             t = np.log1p(_BEND * t) / np.log1p(_BEND)
         elif self.transform is Transform.SQRT:
             t = np.sqrt(t)
-        return Grid(0, 1, self.bits).encode(t)
+        return FixedPointGrid(0, 1, self.bits).encode(t)
 
     def decode(self, units: NDArray[np.int64] | Floats) -> Floats:
         """Map units, also averaged ones, back to numbers, clamped to the bounds."""
@@ -63,4 +62,4 @@ class Scale:
             t = np.expm1(t * np.log1p(_BEND)) / _BEND
         elif self.transform is Transform.SQRT:
             t = t**2
-        return Grid(self.low, self.high, 1).decode(2 * t)
+        return FixedPointGrid(self.low, self.high, 1).decode(2 * t)

@@ -67,13 +67,11 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import SELECTION, Neighbours, Noise, Progress, Spending, silent
+from shoal.core import SELECTION, Neighbours, Noise, PrivacyLoss, Progress, silent
+from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.noisy_answers import noisy_answers
 from shoal.mechanism.records import HeldWalk, Walk
 from shoal.mechanism.tree_consistency import Level, laplace_variance, least_squares, non_negative
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST_POSITIONS = 64
 """Largest number of positions among which a median is chosen."""
@@ -81,7 +79,7 @@ _LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class SpatialAxis:
     """One axis of the space.
 
     Attributes:
@@ -91,7 +89,7 @@ class Axis:
     """
 
     cells: int
-    heights: Integers | None = None
+    heights: Ints | None = None
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,7 @@ def prices(design: Design, dimensions: int, *, histogram: bool) -> Prices:
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class MeasuredTree:
     """What was measured.
 
     Attributes:
@@ -154,10 +152,10 @@ class Tree:
         levels: the counts, the root's first; the last may be the histograms, box by box.
     """
 
-    lower: Integers
-    upper: Integers
+    lower: Ints
+    upper: Ints
     levels: tuple[Level, ...]
-    spendings: tuple[Spending, ...]
+    spendings: tuple[PrivacyLoss, ...]
 
     def estimates(self) -> Floats:
         """Counts of the boxes, by confidential value: consistent, and none negative."""
@@ -170,24 +168,24 @@ def known_total(records: int) -> Level:
     return Level(np.zeros(1, np.int64), np.array([records]), 0.0)
 
 
-def noisy_total(records: int, epsilon: Fraction, noise: Noise) -> tuple[Level, Spending]:
+def noisy_total(records: int, epsilon: Fraction, noise: Noise) -> tuple[Level, PrivacyLoss]:
     """The root of a tree whose number of records is not public, counted with noise."""
     total, spending = _counted(np.array([records]), epsilon, "number of records", noise)
     return Level(np.zeros(1, np.int64), total, _variance(epsilon)), spending
 
 
 def grow(
-    cells: Integers | Walk,
-    axes: Sequence[Axis],
+    cells: Ints | Walk,
+    axes: Sequence[SpatialAxis],
     *,
-    values: Integers | None = None,
+    values: Ints | None = None,
     bins: int = 1,
     histogram: bool | None = None,
     root: Level,
     design: Design,
     noise: Noise,
     progress: Progress = silent,
-) -> Tree:
+) -> MeasuredTree:
     """Cut space into boxes and count the records in them, privately.
 
     Args:
@@ -236,7 +234,7 @@ def grow(
         spendings.append(spending)
         parents = np.repeat(np.arange(len(space.lower)), bins)
         levels.append(Level(parents, counts, _variance(price.levels[-1])))
-    return Tree(space.lower, space.upper, tuple(levels), tuple(spendings))
+    return MeasuredTree(space.lower, space.upper, tuple(levels), tuple(spendings))
 
 
 def _variance(price: Fraction) -> float:
@@ -244,9 +242,7 @@ def _variance(price: Fraction) -> float:
     return max(laplace_variance(float(1 / price)), _LEAST_VARIANCE)
 
 
-def _counted(
-    counts: Integers, price: Fraction, target: str, noise: Noise
-) -> tuple[Integers, Spending]:
+def _counted(counts: Ints, price: Fraction, target: str, noise: Noise) -> tuple[Ints, PrivacyLoss]:
     """Counts of disjoint parts with noise: one record moves one of them, by 1."""
     return noisy_answers(
         counts, sensitivity=1, epsilon=price, target=target, noise=noise,
@@ -257,31 +253,31 @@ def _counted(
 class Records:
     """Records of a block, and the box that each lies in. What blocks say adds up."""
 
-    def __init__(self, cells: Integers, values: Integers | None = None) -> None:
+    def __init__(self, cells: Ints, values: Ints | None = None) -> None:
         self._cells, self._values = cells, values
         self._rows = np.arange(len(cells))
         self._labels = np.zeros(len(cells), dtype=np.int64)
 
-    def split(self, axis_of: Integers, cut_at: Integers, first: Integers, boxes: int) -> Integers:
+    def split(self, axis_of: Ints, cut_at: Ints, first: Ints, boxes: int) -> Ints:
         """Move the records to the boxes after a cut, and count them there."""
         # A record whose box is not cut has place -1, below the 0 that stands there.
         above = self._places(axis_of) >= cut_at[self._labels]
         self._labels = first[self._labels] + above
         return np.bincount(self._labels, minlength=boxes)
 
-    def below(self, axis_of: Integers, width: int, keys: Integers) -> Integers:
+    def below(self, axis_of: Ints, width: int, keys: Ints) -> Ints:
         """Count the records below each key, which is a box times the width plus a place."""
         places = self._places(axis_of)
         # Records of boxes that are not cut have no place, and would stand in the box before.
         mine = np.sort((self._labels * width + places)[places >= 0])
         return np.searchsorted(mine, keys)
 
-    def histogram(self, bins: int, boxes: int) -> Integers:
+    def histogram(self, bins: int, boxes: int) -> Ints:
         """Count the values of the records in each box."""
         values = 0 if self._values is None else self._values
         return np.bincount(self._labels * bins + values, minlength=boxes * bins)
 
-    def _places(self, axis_of: Integers) -> Integers:
+    def _places(self, axis_of: Ints) -> Ints:
         """Cell of each record on the axis on which its box is cut; -1 where it is not."""
         mine = axis_of[self._labels]
         return np.where(mine < 0, -1, self._cells[self._rows, mine])
@@ -295,7 +291,7 @@ class _Space:
         parents: of each box, the one that it was part of before the last cut.
     """
 
-    def __init__(self, walk: Walk, axes: Sequence[Axis]) -> None:
+    def __init__(self, walk: Walk, axes: Sequence[SpatialAxis]) -> None:
         self._walk, self._axes = walk, axes
         self._width = max(axis.cells for axis in axes) + 1
         self._next = np.zeros(1, dtype=np.int64)  # the axis whose turn it is, box by box
@@ -318,7 +314,7 @@ class _Space:
             cuts[some] = positions[np.abs(2 * positions - ends[some[0]]).argmin()]
         self._split(boxes, axis, cuts)
 
-    def cut_at_medians(self, number: int, price: Fraction, noise: Noise) -> Spending:
+    def cut_at_medians(self, number: int, price: Fraction, noise: Noise) -> PrivacyLoss:
         """Cut each box near the median of the axis whose turn it is, chosen privately."""
         boxes, axis = self._due()
         offers = list(self._offers(boxes, axis))
@@ -342,7 +338,7 @@ class _Space:
             chosen = noise.select_many(scores, sensitivity=Fraction(1), epsilon=price)
             cuts[some] = positions[np.arange(some.size), chosen]
         self._split(boxes, axis, cuts)
-        return Spending(
+        return PrivacyLoss(
             mechanism=SELECTION,
             target=f"medians, cut {number}",
             sensitivity=Fraction(1),
@@ -352,7 +348,7 @@ class _Space:
             draws=boxes.size,
         )
 
-    def _due(self) -> tuple[Integers, Integers]:
+    def _due(self) -> tuple[Ints, Ints]:
         """Boxes that are cut now, and on which axis: the next one that has two cells left."""
         count = len(self._axes)
         order = (self._next[:, None] + np.arange(count)) % count
@@ -360,20 +356,20 @@ class _Space:
         boxes = np.flatnonzero(wide.any(axis=1) & ~self._stopped)
         return boxes, order[boxes, wide[boxes].argmax(axis=1)]
 
-    def _axis_of(self, boxes: Integers, axis: Integers) -> Integers:
+    def _axis_of(self, boxes: Ints, axis: Ints) -> Ints:
         """The axis on which each box is cut; -1 where it is not."""
         axis_of = np.full(len(self.lower), -1, dtype=np.int64)
         axis_of[boxes] = axis
         return axis_of
 
-    def _offers(self, boxes: Integers, axis: Integers) -> Iterator[tuple[Integers, Integers]]:
+    def _offers(self, boxes: Ints, axis: Ints) -> Iterator[tuple[Ints, Ints]]:
         """Positions at which boxes may be cut, a matrix for all boxes that have as many."""
         low = self.lower[boxes, axis]
         borders = self.upper[boxes, axis] - low - 1
         few = np.minimum(borders, MOST_POSITIONS)
         # So that there are few sizes, and few calls: all borders up to 16, else 16, 32 or 64.
         few = np.where(few > 16, 1 << np.log2(np.maximum(few, 1)).astype(np.int64), few)
-        offers: dict[int, list[tuple[Integers, Integers]]] = {}
+        offers: dict[int, list[tuple[Ints, Ints]]] = {}
         for some, positions in self._branches(boxes, axis):
             few[some] = 0
             spread = np.linspace(0, positions.size - 1, min(positions.size, MOST_POSITIONS))
@@ -388,7 +384,7 @@ class _Space:
             parts = offers[size]
             yield np.concatenate([s for s, _ in parts]), np.concatenate([p for _, p in parts])
 
-    def _branches(self, boxes: Integers, axis: Integers) -> Iterator[tuple[Integers, Integers]]:
+    def _branches(self, boxes: Ints, axis: Ints) -> Iterator[tuple[Ints, Ints]]:
         """On axes with a taxonomy: boxes with the same ends, and their highest borders."""
         for number, one in enumerate(self._axes):
             if one.heights is None:
@@ -401,7 +397,7 @@ class _Space:
                 heights = one.heights[first : last - 1]
                 yield mine[which == place], first + 1 + np.flatnonzero(heights == heights.max())
 
-    def _split(self, boxes: Integers, axis: Integers, cuts: Integers) -> None:
+    def _split(self, boxes: Ints, axis: Ints, cuts: Ints) -> None:
         """Cut boxes in two; the others stay as they are."""
         sizes = np.ones(len(self.lower), dtype=np.int64)
         sizes[boxes] = 2

@@ -4,13 +4,11 @@ All of this is post-processing of noisy answers, with a generator that carries n
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.core._arrays import Floats, Ints
 
 
-def systematic(weights: Floats, total: int, rng: np.random.Generator) -> Integers:
+def systematic(weights: Floats, total: int, rng: np.random.Generator) -> Ints:
     """Divide a total over cells in proportion to their weights, in the given order.
 
     With p the normalised weights, P their cumulative sums and one uniform U, the first i cells
@@ -31,11 +29,11 @@ def systematic(weights: Floats, total: int, rng: np.random.Generator) -> Integer
     ends = np.minimum(ends, total)
     # All cells after the last one with weight end where it does.
     ends[cumulative >= 1.0] = total
-    counts: Integers = np.diff(ends, prepend=0)
+    counts: Ints = np.diff(ends, prepend=0)
     return counts
 
 
-def strewn(sizes: Integers, rng: np.random.Generator) -> Floats:
+def strewn(sizes: Ints, rng: np.random.Generator) -> Floats:
     """Places between 0 and 1 of the rows of each leaf, leaf by leaf, evenly strewn.
 
     With c rows in a leaf, its r-th row in a random order takes a random place of the r-th of c
@@ -53,7 +51,7 @@ def strewn(sizes: Integers, rng: np.random.Generator) -> Floats:
     return places
 
 
-def spread(edges: Integers, weights: Floats, total: int, rng: np.random.Generator) -> Integers:
+def spread(edges: Ints, weights: Floats, total: int, rng: np.random.Generator) -> Ints:
     """Codes of so many rows, in order, from a histogram that is even inside its bins.
 
     Args:

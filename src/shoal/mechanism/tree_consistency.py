@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from math import exp, expm1
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.core._arrays import Floats, Ints
 
 _NEVER = -1e300  # Lower than any count; unlike infinity, it can be added up.
 _FAINT = 1e-200  # A smaller sum is brought to 1 first: the scale to the total would overflow.
@@ -32,8 +30,8 @@ class Level:
         variance: of the noise, the same for all; 0 where counts are known.
     """
 
-    parents: Integers
-    counts: Integers
+    parents: Ints
+    counts: Ints
     variance: float
 
 
@@ -94,7 +92,7 @@ def least_squares(levels: Sequence[Level]) -> list[Floats]:
     return fitted
 
 
-def _sums(parents: Integers, numbers: Floats) -> Floats:
+def _sums(parents: Ints, numbers: Floats) -> Floats:
     """Sum over the children of each node."""
     return np.bincount(parents, numbers).astype(np.float64)
 
@@ -115,7 +113,7 @@ def non_negative(fitted: Sequence[Floats], levels: Sequence[Level]) -> list[Floa
     return clamped
 
 
-def _onto_simplices(values: Floats, parents: Integers, totals: Floats) -> Floats:
+def _onto_simplices(values: Floats, parents: Ints, totals: Floats) -> Floats:
     """Project the children of each node onto {x >= 0, sum x = total of the node}."""
     sizes = np.bincount(parents)
     place = np.arange(values.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -132,7 +130,7 @@ def _onto_simplices(values: Floats, parents: Integers, totals: Floats) -> Floats
     return projected
 
 
-def whole(counts: Floats, total: int, offset: float) -> Integers:
+def whole(counts: Floats, total: int, offset: float) -> Ints:
     """Round counts to whole numbers that add up to a total, in systematic sampling's way.
 
     The counts are scaled to the total, added up one after another, and a person is placed
@@ -149,5 +147,5 @@ def whole(counts: Floats, total: int, offset: float) -> Integers:
         sums /= sums[-1]
     passed = np.clip(np.ceil(sums * (total / sums[-1]) - offset), 0, total)
     passed[-1] = total  # whatever rounding did to the last sum
-    people: Integers = np.diff(passed, prepend=0.0).astype(np.int64)
+    people: Ints = np.diff(passed, prepend=0.0).astype(np.int64)
     return people

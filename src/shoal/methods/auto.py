@@ -17,20 +17,20 @@ from shoal.methods._shared.synthesis import (
     COPULA,
     MARGINALS,
     PRIVTREE,
-    Drawing,
-    Task,
+    SynthesisParameters,
+    SynthesisTask,
     synthetic_method,
 )
 from shoal.methods.method import Setting, Tools
 from shoal.policy.spec import choice
 from shoal.synthesis.auto import Goal, choose
 from shoal.synthesis.copula import Margins
-from shoal.synthesis.domain import Drawn
-from shoal.synthesis.maxent.generate import GROWN, Tables
+from shoal.synthesis.domain import SyntheticRows
+from shoal.synthesis.maxent.generate import GROWN, PairMarginals
 from shoal.synthesis.privtree import Fill
 
 
-class AutoDrawing(Drawing):
+class AutoParameters(SynthesisParameters):
     """Parameters of the choice."""
 
     goal: Annotated[Goal, choice(Goal)] = Field(
@@ -38,7 +38,9 @@ class AutoDrawing(Drawing):
     )
 
 
-def _draw(task: Task, setting: Setting[AutoDrawing], tools: Tools) -> tuple[Drawn, tuple[str, ...]]:
+def _draw(
+    task: SynthesisTask, setting: Setting[AutoParameters], tools: Tools
+) -> tuple[SyntheticRows, tuple[str, ...]]:
     goal = setting.parameters.goal
     chosen = choose(task.attributes, n=task.rows, epsilon=task.epsilon, goal=goal)
     if isinstance(chosen.plan, Fill):
@@ -52,10 +54,10 @@ def _draw(task: Task, setting: Setting[AutoDrawing], tools: Tools) -> tuple[Draw
     return drawn, (what, *chosen.why, *chosen.warnings)
 
 
-_HOW = {GROWN: "a tree in place of tables", Tables.NONE.value: "the counts of the column"}
+_HOW = {GROWN: "a tree in place of tables", PairMarginals.NONE.value: "the counts of the column"}
 
 
-def _no_copula(setting: Setting[AutoDrawing]) -> None:
+def _no_copula(setting: Setting[AutoParameters]) -> None:
     """Refuse where the choice may fall on copula, which must see the records."""
     kinds = {setting.schema[name].kind for name in setting.columns}
     if setting.parameters.goal is Goal.MEANS and kinds <= {Kind.NUMERIC, Kind.DATE}:
@@ -69,7 +71,7 @@ METHOD = synthetic_method(
     "auto",
     "Choose privtree, copula or maxent by public facts, and say why (differential privacy).",
     _draw,
-    parameters=AutoDrawing,
+    parameters=AutoParameters,
     basis=(
         "the choice follows from the columns' kinds and sizes, the number of rows, epsilon and the "
         "goal, all public; privtree, copula and maxent each have a proof at the same price"

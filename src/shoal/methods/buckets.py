@@ -24,11 +24,11 @@ from shoal.core import Claim, Distance, Partition, Role, TCloseness, shown
 from shoal.errors import InputError
 from shoal.io.table import Table
 from shoal.methods._shared import microaggregation
-from shoal.methods._shared.encoding import places_of
-from shoal.methods._shared.microaggregation import Grouping
+from shoal.methods._shared.encoding import encoding_of
+from shoal.methods._shared.microaggregation import MicroaggregationParameters
 from shoal.methods._shared.recode import name_buckets
 from shoal.methods.method import Masked, Method, Setting, Tools
-from shoal.partition import Requirement, buckets, joint_buckets
+from shoal.partition import Requirement, bucketization, joint_buckets
 from shoal.policy.spec import Number, Size
 from shoal.privacy_models import epsilon_from_t
 
@@ -42,7 +42,7 @@ TRIVIAL = (
 )
 
 
-class Bucketing(Grouping):
+class BucketizationParameters(MicroaggregationParameters):
     """Parameters of bucketization."""
 
     t: Annotated[Number, Field(ge=1, le=LARGEST)] = Field(
@@ -55,11 +55,11 @@ class Bucketing(Grouping):
     )
 
 
-def _confidential(setting: Setting[Bucketing]) -> tuple[str, ...]:
+def _confidential(setting: Setting[BucketizationParameters]) -> tuple[str, ...]:
     return setting.schema.with_role(Role.CONFIDENTIAL)
 
 
-def _number(setting: Setting[Bucketing]) -> int:
+def _number(setting: Setting[BucketizationParameters]) -> int:
     parameters = setting.parameters
     if parameters.b is not None:
         return parameters.b
@@ -67,7 +67,7 @@ def _number(setting: Setting[Bucketing]) -> int:
     return min(max(int(parameters.t) + 1, several), parameters.k)
 
 
-def _claims(setting: Setting[Bucketing]) -> tuple[Claim, ...]:
+def _claims(setting: Setting[BucketizationParameters]) -> tuple[Claim, ...]:
     (k_anonymity,) = microaggregation.joint_claims(SOURCE)(setting)
     close = Claim(
         guarantee=_closeness(setting),
@@ -81,7 +81,7 @@ def _claims(setting: Setting[Bucketing]) -> tuple[Claim, ...]:
     return (k_anonymity, close)
 
 
-def _closeness(setting: Setting[Bucketing]) -> TCloseness:
+def _closeness(setting: Setting[BucketizationParameters]) -> TCloseness:
     return TCloseness(
         Fraction(setting.parameters.t),
         Distance.RATIO,
@@ -90,7 +90,7 @@ def _closeness(setting: Setting[Bucketing]) -> TCloseness:
     )
 
 
-def _not_claimed(setting: Setting[Bucketing]) -> tuple[str, ...]:
+def _not_claimed(setting: Setting[BucketizationParameters]) -> tuple[str, ...]:
     t = setting.parameters.t
     names = ", ".join(_confidential(setting))
     within = (
@@ -110,7 +110,7 @@ def _not_claimed(setting: Setting[Bucketing]) -> tuple[str, ...]:
     return (within, ends, view)
 
 
-def _refuse(setting: Setting[Bucketing]) -> None:
+def _refuse(setting: Setting[BucketizationParameters]) -> None:
     parameters, confidential = setting.parameters, _confidential(setting)
     keys = setting.schema.with_role(Role.QUASI_IDENTIFIER)
     if not confidential:
@@ -135,15 +135,15 @@ def _refuse(setting: Setting[Bucketing]) -> None:
         )
 
 
-def _run(table: Table, setting: Setting[Bucketing], tools: Tools) -> Masked:
+def _run(table: Table, setting: Setting[BucketizationParameters], tools: Tools) -> Masked:
     confidential = _confidential(setting)
-    placed = [places_of(table, name) for name in confidential]
+    placed = [encoding_of(table, name) for name in confidential]
     steps = joint_buckets(
         [place for place, _ in placed],
         _number(setting),
         heights={j: height for j, (_, height) in enumerate(placed) if height is not None},
     )
-    found = buckets(
+    found = bucketization(
         table.matrix(setting.columns),
         steps[:, -1],
         setting.parameters.k,
@@ -160,7 +160,7 @@ def _run(table: Table, setting: Setting[Bucketing], tools: Tools) -> Masked:
 METHOD = Method(
     name="buckets",
     summary="Group records so that every group holds confidential buckets alike (t-closeness).",
-    parameters=Bucketing,
+    parameters=BucketizationParameters,
     forms=microaggregation.FORMS,
     claims=_claims,
     run=_run,

@@ -9,17 +9,23 @@ from typing import Annotated
 from pydantic import Field
 
 from shoal.errors import InputError, InternalError
-from shoal.mechanism.records import Held
+from shoal.mechanism.records import HeldColumns
 from shoal.methods import privtree
-from shoal.methods._shared.synthesis import COPULA, PRIVTREE, Drawing, Task, synthetic_method
+from shoal.methods._shared.synthesis import (
+    COPULA,
+    PRIVTREE,
+    SynthesisParameters,
+    SynthesisTask,
+    synthetic_method,
+)
 from shoal.methods.method import Setting, Tools
 from shoal.policy.spec import choice
 from shoal.synthesis.copula import Margins, copula
-from shoal.synthesis.domain import Drawn
+from shoal.synthesis.domain import SyntheticRows
 from shoal.synthesis.privtree import Fill
 
 
-class CopulaDrawing(Drawing):
+class CopulaParameters(SynthesisParameters):
     """Parameters of the copula."""
 
     margins: Annotated[Margins, choice(Margins)] = Field(
@@ -27,7 +33,7 @@ class CopulaDrawing(Drawing):
     )
 
 
-def _refuse(setting: Setting[CopulaDrawing]) -> None:
+def _refuse(setting: Setting[CopulaParameters]) -> None:
     if len(setting.columns) < 2:
         raise InputError(
             "This method joins columns; expected at least two, found one. Use privtree, maxent or "
@@ -43,9 +49,9 @@ def _refuse(setting: Setting[CopulaDrawing]) -> None:
         raise InputError("A rank correlation needs two rows; found one. Use privtree or auto.")
 
 
-def draw(task: Task, tools: Tools, *, margins: Margins) -> Drawn:
+def draw(task: SynthesisTask, tools: Tools, *, margins: Margins) -> SyntheticRows:
     """Run the mechanism with what a method is lent."""
-    if not isinstance(task.codes, Held):
+    if not isinstance(task.codes, HeldColumns):
         raise InternalError("A copula must see the records, and these lie in blocks.")
     return copula(
         task.codes.columns,
@@ -59,8 +65,8 @@ def draw(task: Task, tools: Tools, *, margins: Margins) -> Drawn:
 
 
 def _draw(
-    task: Task, setting: Setting[CopulaDrawing], tools: Tools
-) -> tuple[Drawn, tuple[str, ...]]:
+    task: SynthesisTask, setting: Setting[CopulaParameters], tools: Tools
+) -> tuple[SyntheticRows, tuple[str, ...]]:
     if task.rows < 2:
         # A stratum of one row, or a noisy number of one: public both, and so is the choice.
         one = "One row has no rank correlation: it was drawn as privtree does."
@@ -72,7 +78,7 @@ METHOD = synthetic_method(
     "copula",
     "Learn columns one by one and their rank correlations, draw rows (differential privacy).",
     _draw,
-    parameters=CopulaDrawing,
+    parameters=CopulaParameters,
     basis=(
         "a changed record moves the sums of a column's blocks by rank by its width in all (Lemma 1 "
         "of sanchez2014), or its tree as in privtree; concordances of every two columns move by at "

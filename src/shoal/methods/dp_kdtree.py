@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from shoal.methods._shared.spatial_trees import Boxes, tree_method
+from shoal.methods._shared.spatial_trees import SpatialTreeParameters, tree_method
 from shoal.methods.method import Setting
 from shoal.policy.spec import Number
 
@@ -21,7 +21,7 @@ CUTS = 2
 """Number of cuts between one count and the next."""
 
 
-class KdBoxes(Boxes):
+class KdTreeParameters(SpatialTreeParameters):
     """Parameters of the kd-tree."""
 
     structure: Annotated[Number, Field(gt=0, lt=1)] = Field(
@@ -29,14 +29,14 @@ class KdBoxes(Boxes):
     )
 
 
-def _shape(setting: Setting[KdBoxes]) -> tuple[int, Fraction]:
+def _shape(setting: Setting[KdTreeParameters]) -> tuple[int, Fraction]:
     return CUTS, Fraction(setting.parameters.structure)
 
 
 METHOD = tree_method(
     "dp-kdtree",
     "Cut space at private medians, count boxes with noise, draw rows (differential privacy).",
-    parameters=KdBoxes,
+    parameters=KdTreeParameters,
     shape=_shape,
     basis=(
         "boxes of a level are disjoint, so that a record that comes or goes moves the scores of "

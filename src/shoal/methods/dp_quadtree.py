@@ -11,14 +11,14 @@ are fewer axes; the axes take turns, and after d cuts each has been cut once.
 
 from fractions import Fraction
 
-from shoal.methods._shared.spatial_trees import Boxes, counted_column, tree_method
+from shoal.methods._shared.spatial_trees import SpatialTreeParameters, counted_column, tree_method
 from shoal.methods.method import Setting
 
 MOST_CUTS = 4
 """Largest number of cuts between one count and the next."""
 
 
-def _shape(setting: Setting[Boxes]) -> tuple[int, Fraction]:
+def _shape(setting: Setting[SpatialTreeParameters]) -> tuple[int, Fraction]:
     axes = len(setting.columns) - (counted_column(setting) is not None)
     return min(axes, MOST_CUTS), Fraction(0)
 
@@ -26,7 +26,7 @@ def _shape(setting: Setting[Boxes]) -> tuple[int, Fraction]:
 METHOD = tree_method(
     "dp-quadtree",
     "Cut space at midpoints, count boxes with noise, draw rows (differential privacy).",
-    parameters=Boxes,
+    parameters=SpatialTreeParameters,
     shape=_shape,
     basis=(
         "boxes of a level are disjoint, so that a record that comes or goes moves one count of "

@@ -16,9 +16,9 @@ from pydantic import Field
 from shoal.core import Kind
 from shoal.errors import InputError
 from shoal.io.table import Table
-from shoal.methods._distributed.rows import Rows, RunOrder, Spread
+from shoal.methods._distributed.rows import Distributed, DistributedRows, RunOrder
 from shoal.methods._shared import microaggregation
-from shoal.methods._shared.microaggregation import Grouping
+from shoal.methods._shared.microaggregation import MicroaggregationParameters
 from shoal.methods.method import Masked, Setting, Tools
 from shoal.partition import insensitive
 from shoal.partition.insensitive import order_keys
@@ -31,7 +31,7 @@ SOURCE = (
 )
 
 
-class Order(StrEnum):
+class RecordOrder(StrEnum):
     """A public total order of the records."""
 
     REFERENCE = "reference"
@@ -39,16 +39,16 @@ class Order(StrEnum):
     HILBERT = "hilbert"
 
 
-class Ordered(Grouping):
+class InsensitiveParameters(MicroaggregationParameters):
     """Parameters of insensitive microaggregation."""
 
-    order: Annotated[Order, choice(Order)] = Field(
-        Order.REFERENCE,
+    order: Annotated[RecordOrder, choice(RecordOrder)] = Field(
+        RecordOrder.REFERENCE,
         description="The total order: reference (distance to a corner), lexicographic or hilbert.",
     )
 
 
-def public_scale_stated(setting: Setting[Ordered]) -> None:
+def public_scale_stated(setting: Setting[InsensitiveParameters]) -> None:
     """Refuse columns whose place in the unit box is not public."""
     for name in setting.columns:
         column = setting.schema[name]
@@ -64,7 +64,7 @@ def public_scale_stated(setting: Setting[Ordered]) -> None:
             )
 
 
-def _run(table: Table, setting: Setting[Ordered], tools: Tools) -> Masked:
+def _run(table: Table, setting: Setting[InsensitiveParameters], tools: Tools) -> Masked:
     tools.progress("grouping records", 0, 1)
     parameters = setting.parameters
     X = table.unit_matrix(setting.columns)
@@ -72,11 +72,15 @@ def _run(table: Table, setting: Setting[Ordered], tools: Tools) -> Masked:
     return microaggregation.masked(table, setting, partition)
 
 
-def _spread(rows: Rows, setting: Setting[Ordered], tools: Tools) -> Spread:
+def _spread(
+    rows: DistributedRows, setting: Setting[InsensitiveParameters], tools: Tools
+) -> Distributed:
     tools.progress("grouping records", 0, 1)
     keys = partial(_keys, names=setting.columns, order=setting.parameters.order.value)
     (groups,) = rows.runs([RunOrder(keys, setting.columns)], setting.parameters.k)
-    return Spread((microaggregation.spread_recoded(groups, setting.columns, setting.parameters),))
+    return Distributed(
+        (microaggregation.distributed_recoded(groups, setting.columns, setting.parameters),)
+    )
 
 
 def _keys(
@@ -90,7 +94,7 @@ METHOD = microaggregation.joint_method(
     "Group k neighbours along a public total order of the records (k-anonymity).",
     _run,
     source=SOURCE,
-    parameters=Ordered,
+    parameters=InsensitiveParameters,
     refuse=public_scale_stated,
     spread=_spread,
     refuse_spread=microaggregation.no_medoid,

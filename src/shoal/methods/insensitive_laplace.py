@@ -25,10 +25,16 @@ from pydantic import Field
 from shoal.core import Claim, ReleaseForm, Status
 from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
-from shoal.methods._distributed.rows import Rows, RunOrder, Spread
+from shoal.methods._distributed.rows import Distributed, DistributedRows, RunOrder
 from shoal.methods._shared import noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import Axis, G, Origin, Scaled, Split
-from shoal.methods.insensitive import SOURCE, Order
+from shoal.methods._shared.noisy_microaggregation import (
+    G,
+    Origin,
+    ProtectedColumn,
+    ScaledParameters,
+    Split,
+)
+from shoal.methods.insensitive import SOURCE, RecordOrder
 from shoal.methods.method import Masked, Pair, Setting, Tools
 from shoal.partition import insensitive
 from shoal.partition.insensitive import order_keys
@@ -40,11 +46,11 @@ BASIS = (
 )
 
 
-class Ordered(Scaled):
+class InsensitiveLaplaceParameters(ScaledParameters):
     """Parameters of insensitive microaggregation with noise."""
 
-    order: Annotated[Order, choice(Order)] = Field(
-        Order.REFERENCE,
+    order: Annotated[RecordOrder, choice(RecordOrder)] = Field(
+        RecordOrder.REFERENCE,
         description="The total order: reference (distance to a corner), lexicographic or hilbert.",
     )
 
@@ -64,7 +70,7 @@ def counterexample(k: int) -> Pair:
     return Pair(before, after, "one outlier in the first column changes everybody's place")
 
 
-def _claims(setting: Setting[Ordered]) -> tuple[Claim, ...]:
+def _claims(setting: Setting[InsensitiveLaplaceParameters]) -> tuple[Claim, ...]:
     if setting.release_form is ReleaseForm.ROW_ALIGNED:
         claim = noisy_microaggregation.privacy_claim(
             setting,
@@ -85,16 +91,16 @@ def _claims(setting: Setting[Ordered]) -> tuple[Claim, ...]:
     return (claim, noisy_microaggregation.shared_rows(setting, setting.parameters.k, SOURCE))
 
 
-def _scale_matters(setting: Setting[Ordered]) -> bool:
+def _scale_matters(setting: Setting[InsensitiveLaplaceParameters]) -> bool:
     """A scale from the data changes no order of one column, and no lexicographic one."""
     parameters = setting.parameters
-    several = len(setting.columns) > 1 and parameters.order is not Order.LEXICOGRAPHIC
+    several = len(setting.columns) > 1 and parameters.order is not RecordOrder.LEXICOGRAPHIC
     return parameters.scale is Origin.FROM_DATA and several
 
 
-def _run(table: Table, setting: Setting[Ordered], tools: Tools) -> Masked:
+def _run(table: Table, setting: Setting[InsensitiveLaplaceParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
-    given = noisy_microaggregation.axes(table, setting)
+    given = noisy_microaggregation.protected_axes(table, setting)
     X = noisy_microaggregation.matrix(given, parameters.scale, codes={})
     if parameters.scale is Origin.FROM_DATA:
         X = (X - X.min(axis=0)) / max(float(np.ptp(X, axis=0).max()), 1e-300)
@@ -105,11 +111,14 @@ def _run(table: Table, setting: Setting[Ordered], tools: Tools) -> Masked:
 
 
 def _bought(
-    setting: Setting[Ordered], given: Sequence[Axis], partition: G, groups: int
-) -> Iterable[tuple[Axis, G, Purchase]]:
+    setting: Setting[InsensitiveLaplaceParameters],
+    given: Sequence[ProtectedColumn],
+    partition: G,
+    groups: int,
+) -> Iterable[tuple[ProtectedColumn, G, Purchase]]:
     """What is bought for each column: a record can change every group, or one in blocks by rank."""
     touched = [groups] * len(given)
-    if setting.parameters.order is Order.LEXICOGRAPHIC and given[0].distances is None:
+    if setting.parameters.order is RecordOrder.LEXICOGRAPHIC and given[0].distances is None:
         touched[0] = 1
     prices = noisy_microaggregation.budgets(
         given, Fraction(setting.parameters.epsilon), Split.EQUAL
@@ -117,20 +126,24 @@ def _bought(
     return noisy_microaggregation.each(given, partition, prices, touched)
 
 
-def _spread(rows: Rows, setting: Setting[Ordered], tools: Tools) -> Spread:
-    given = noisy_microaggregation.spread_axes(rows, setting)
+def _spread(
+    rows: DistributedRows, setting: Setting[InsensitiveLaplaceParameters], tools: Tools
+) -> Distributed:
+    given = noisy_microaggregation.distributed_columns(rows, setting)
     keys = partial(_keys, names=setting.columns, order=setting.parameters.order.value)
     (groups,) = rows.runs([RunOrder(keys, setting.columns)], setting.parameters.k)
     parts = _bought(setting, given, groups, len(groups.sizes))
-    changes, spendings = noisy_microaggregation.spread_perturbed(tools, parts)
-    return Spread(changes, spendings=spendings, canonical=groups)
+    changes, spendings = noisy_microaggregation.distributed_perturbed(tools, parts)
+    return Distributed(changes, spendings=spendings, canonical=groups)
 
 
 def _keys(
     table: Table, names: Sequence[str], order: Literal["reference", "lexicographic", "hilbert"]
 ) -> Sequence[NDArray[Any]]:
     X = noisy_microaggregation.matrix(
-        [noisy_microaggregation.axis(table, name) for name in names], Origin.PUBLIC, codes={}
+        [noisy_microaggregation.protected_axis(table, name) for name in names],
+        Origin.PUBLIC,
+        codes={},
     )
     return order_keys(X, order)
 
@@ -141,7 +154,7 @@ METHOD = noisy_microaggregation.noisy_method(
     _run,
     _claims,
     source=SOURCE,
-    parameters=Ordered,
+    parameters=InsensitiveLaplaceParameters,
     forms=(ReleaseForm.CANONICAL, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
     counterexample=counterexample,
     spread=_spread,

@@ -23,9 +23,9 @@ from pydantic import Field
 from shoal.core import Claim, ReleaseForm, Status
 from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
-from shoal.methods._distributed.rows import Rows, RunOrder, Spread
+from shoal.methods._distributed.rows import Distributed, DistributedRows, RunOrder
 from shoal.methods._shared import noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import NoisyGroups, Split
+from shoal.methods._shared.noisy_microaggregation import NoisyGroupParameters, Split
 from shoal.methods.method import Masked, Pair, Setting, Tools
 from shoal.partition import individual_ranking
 
@@ -39,7 +39,7 @@ TABLE_BASIS = (
 )
 
 
-class Ranked(NoisyGroups):
+class IndividualRankingLaplaceParameters(NoisyGroupParameters):
     """Parameters of individual ranking with noise."""
 
     isotonic: bool = Field(
@@ -63,7 +63,7 @@ def counterexample(k: int) -> Pair:
     return Pair(before, after, event)
 
 
-def _claims(setting: Setting[Ranked]) -> tuple[Claim, ...]:
+def _claims(setting: Setting[IndividualRankingLaplaceParameters]) -> tuple[Claim, ...]:
     if setting.release_form is ReleaseForm.MARGINALS or noisy_microaggregation.one_list(
         setting, ranked=True
     ):
@@ -81,9 +81,11 @@ def _claims(setting: Setting[Ranked]) -> tuple[Claim, ...]:
     )
 
 
-def _run(table: Table, setting: Setting[Ranked], tools: Tools) -> Masked:
+def _run(
+    table: Table, setting: Setting[IndividualRankingLaplaceParameters], tools: Tools
+) -> Masked:
     parameters = setting.parameters
-    given = noisy_microaggregation.axes(table, setting, ranked=True)
+    given = noisy_microaggregation.protected_axes(table, setting, ranked=True)
     prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
     parts = [
         (axis, individual_ranking(axis.places, parameters.k), Purchase(axis.name, price))
@@ -94,9 +96,11 @@ def _run(table: Table, setting: Setting[Ranked], tools: Tools) -> Masked:
     )
 
 
-def _spread(rows: Rows, setting: Setting[Ranked], tools: Tools) -> Spread:
+def _spread(
+    rows: DistributedRows, setting: Setting[IndividualRankingLaplaceParameters], tools: Tools
+) -> Distributed:
     parameters = setting.parameters
-    given = noisy_microaggregation.spread_axes(rows, setting, ranked=True)
+    given = noisy_microaggregation.distributed_columns(rows, setting, ranked=True)
     prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
     orders = [RunOrder(partial(_unit_key, name=axis.name), (axis.name,)) for axis in given]
     found = rows.runs(orders, parameters.k)
@@ -104,10 +108,10 @@ def _spread(rows: Rows, setting: Setting[Ranked], tools: Tools) -> Spread:
         (axis, groups, Purchase(axis.name, price))
         for axis, groups, price in zip(given, found, prices, strict=True)
     ]
-    changes, spendings = noisy_microaggregation.spread_perturbed(
+    changes, spendings = noisy_microaggregation.distributed_perturbed(
         tools, parts, monotone=parameters.isotonic
     )
-    return Spread(changes, spendings=spendings)
+    return Distributed(changes, spendings=spendings)
 
 
 def _unit_key(table: Table, name: str) -> tuple[NDArray[np.int64]]:
@@ -120,7 +124,7 @@ METHOD = noisy_microaggregation.noisy_method(
     _run,
     _claims,
     source=SOURCE,
-    parameters=Ranked,
+    parameters=IndividualRankingLaplaceParameters,
     forms=(ReleaseForm.MARGINALS, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
     must_choose_form=True,
     counterexample=counterexample,

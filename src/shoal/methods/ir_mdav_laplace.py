@@ -20,7 +20,7 @@ from shoal.core import Claim, ReleaseForm
 from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.methods._shared import noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import NoisyGroups, Split
+from shoal.methods._shared.noisy_microaggregation import NoisyGroupParameters, Split
 from shoal.methods.ir_laplace import TABLE_BASIS
 from shoal.methods.ir_laplace import counterexample as off_the_diagonal
 from shoal.methods.mdav_laplace import CONDITIONAL_BASIS, SOURCE, two_readings
@@ -29,7 +29,7 @@ from shoal.partition import mdav
 from shoal.policy.spec import choice
 
 
-class Divided(NoisyGroups):
+class IrMdavLaplaceParameters(NoisyGroupParameters):
     """Parameters of IR_MDAV+DP."""
 
     split: Annotated[Split, choice(Split)] = Field(
@@ -53,7 +53,7 @@ def counterexample(k: int) -> Pair:
     return Pair(before, after, event)
 
 
-def _claims(setting: Setting[Divided]) -> tuple[Claim, ...]:
+def _claims(setting: Setting[IrMdavLaplaceParameters]) -> tuple[Claim, ...]:
     k = setting.parameters.k
     if setting.release_form is ReleaseForm.MARGINALS or noisy_microaggregation.one_list(
         setting, ranked=True
@@ -70,9 +70,9 @@ def _claims(setting: Setting[Divided]) -> tuple[Claim, ...]:
     )
 
 
-def _run(table: Table, setting: Setting[Divided], tools: Tools) -> Masked:
+def _run(table: Table, setting: Setting[IrMdavLaplaceParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
-    given = noisy_microaggregation.axes(table, setting, ranked=True)
+    given = noisy_microaggregation.protected_axes(table, setting, ranked=True)
     prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), parameters.split)
     parts = [
         (axis, mdav(axis.places[:, None], parameters.k), Purchase(axis.name, price))
@@ -87,7 +87,7 @@ METHOD = noisy_microaggregation.noisy_method(
     _run,
     _claims,
     source=SOURCE,
-    parameters=Divided,
+    parameters=IrMdavLaplaceParameters,
     forms=(ReleaseForm.MARGINALS, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
     must_choose_form=True,
     counterexample=counterexample,

@@ -16,14 +16,14 @@ from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.mechanism.randomised_response import responses
 from shoal.methods._shared import noisy_microaggregation, recordwise
-from shoal.methods._shared.recordwise import Reading, RecordWise
+from shoal.methods._shared.recordwise import EpsilonReading, RecordwiseParameters
 from shoal.methods.method import TWO_NUMBERS, Masked, Method, Setting, Tools
 
 NAME = "kanon-dp"
 
 
-def _claims(setting: Setting[RecordWise]) -> tuple[Claim, ...]:
-    reading = Reading(
+def _claims(setting: Setting[RecordwiseParameters]) -> tuple[Claim, ...]:
+    reading = EpsilonReading(
         Status.PROVED,
         "groups form from the quasi-identifiers alone, and each confidential cell has a draw of "
         "its own; a record changes its own draws only, and they cost epsilon together",
@@ -31,7 +31,7 @@ def _claims(setting: Setting[RecordWise]) -> tuple[Claim, ...]:
     return recordwise.claims(setting, [reading])
 
 
-def _run(table: Table, setting: Setting[RecordWise], tools: Tools) -> Masked:
+def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> Masked:
     partition = recordwise.group(table, setting, tools)
     alone, price = recordwise.alone(table), recordwise.price(setting)
     spendings = []
@@ -47,7 +47,7 @@ def _run(table: Table, setting: Setting[RecordWise], tools: Tools) -> Masked:
             )
             table = table.with_codes(name, answers)
         else:
-            part = (noisy_microaggregation.axis(table, name), alone, purchase)
+            part = (noisy_microaggregation.protected_axis(table, name), alone, purchase)
             table, (spending,) = noisy_microaggregation.perturbed(table, tools, [part])
         spendings.append(spending)
     return Masked(recordwise.centred(table, setting, partition), tuple(spendings))
@@ -56,7 +56,7 @@ def _run(table: Table, setting: Setting[RecordWise], tools: Tools) -> Masked:
 METHOD = Method(
     name=NAME,
     summary="Group quasi-identifiers, add noise to each confidential cell (k-anonymity, epsilon).",
-    parameters=RecordWise,
+    parameters=RecordwiseParameters,
     forms=noisy_microaggregation.LINKED,
     claims=_claims,
     run=_run,

@@ -12,10 +12,10 @@ import numpy as np
 
 from shoal.core import Claim, Partition, Status
 from shoal.io.table import Table
-from shoal.methods._distributed.rows import Rows, Spread
+from shoal.methods._distributed.rows import Distributed, DistributedRows
 from shoal.methods._shared import contributions, noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import Noisy, Split
-from shoal.methods.method import Masked, Method, Setting, Several, Tools
+from shoal.methods._shared.noisy_microaggregation import NoisyParameters, Split
+from shoal.methods.method import ContributionProof, Masked, Method, Setting, Tools
 
 SOURCE = (
     "Dwork, McSherry, Nissim and Smith, Calibrating noise to sensitivity in private data analysis, "
@@ -23,7 +23,7 @@ SOURCE = (
 )
 
 
-def _claims(setting: Setting[Noisy]) -> tuple[Claim, ...]:
+def _claims(setting: Setting[NoisyParameters]) -> tuple[Claim, ...]:
     claim = noisy_microaggregation.privacy_claim(
         setting,
         Status.PROVED,
@@ -33,8 +33,8 @@ def _claims(setting: Setting[Noisy]) -> tuple[Claim, ...]:
     return (claim,)
 
 
-def _run(table: Table, setting: Setting[Noisy], tools: Tools) -> Masked:
-    given = noisy_microaggregation.axes(table, setting)
+def _run(table: Table, setting: Setting[NoisyParameters], tools: Tools) -> Masked:
+    given = noisy_microaggregation.protected_axes(table, setting)
     alone = Partition(np.arange(len(table)))
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
     protected, spent = noisy_microaggregation.perturbed(
@@ -43,19 +43,19 @@ def _run(table: Table, setting: Setting[Noisy], tools: Tools) -> Masked:
     return Masked(protected, contributions.restated(spent, setting))
 
 
-def _spread(rows: Rows, setting: Setting[Noisy], tools: Tools) -> Spread:
+def _spread(rows: DistributedRows, setting: Setting[NoisyParameters], tools: Tools) -> Distributed:
     """Every record is a group: its cells come to the driver as whole numbers and go back noisy."""
-    given = noisy_microaggregation.spread_axes(rows, setting)
+    given = noisy_microaggregation.distributed_columns(rows, setting)
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
     parts = noisy_microaggregation.each(given, rows.singly(), prices)
-    changes, spendings = noisy_microaggregation.spread_perturbed(tools, parts)
-    return Spread(changes, spendings=contributions.restated(spendings, setting))
+    changes, spendings = noisy_microaggregation.distributed_perturbed(tools, parts)
+    return Distributed(changes, spendings=contributions.restated(spendings, setting))
 
 
 METHOD = Method(
     name="laplace",
     summary="Add Laplace noise to every cell (differential privacy; the baseline).",
-    parameters=Noisy,
+    parameters=NoisyParameters,
     forms=noisy_microaggregation.LINKED,
     claims=_claims,
     run=_run,
@@ -64,7 +64,7 @@ METHOD = Method(
     default_columns=noisy_microaggregation.protected_columns,
     refuse=noisy_microaggregation.refuse,
     noisy=True,
-    several=Several.EXACT,
+    several=ContributionProof.EXACT,
     sort_by=lambda _setting: (),
     spread=_spread,
     refuse_spread=noisy_microaggregation.public_only,

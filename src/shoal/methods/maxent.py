@@ -9,17 +9,17 @@ from shoal.methods._shared.synthesis import (
     COVERS,
     MARGINALS,
     PRIVTREE,
-    Drawing,
-    Task,
+    SynthesisParameters,
+    SynthesisTask,
     anywhere,
     synthetic_method,
 )
 from shoal.methods.method import Setting, Tools
-from shoal.synthesis.domain import Drawn
-from shoal.synthesis.maxent.generate import Plan, maxent
+from shoal.synthesis.domain import SyntheticRows
+from shoal.synthesis.maxent.generate import MaxentPlan, maxent
 
 
-def draw(task: Task, tools: Tools, *, tables: Plan | None = None) -> Drawn:
+def draw(task: SynthesisTask, tools: Tools, *, tables: MaxentPlan | None = None) -> SyntheticRows:
     """Run the mechanism with what a method is lent."""
     return maxent(
         task.codes,
@@ -32,7 +32,9 @@ def draw(task: Task, tools: Tools, *, tables: Plan | None = None) -> Drawn:
     )
 
 
-def _draw(task: Task, _setting: Setting[Drawing], tools: Tools) -> tuple[Drawn, tuple[str, ...]]:
+def _draw(
+    task: SynthesisTask, _setting: Setting[SynthesisParameters], tools: Tools
+) -> tuple[SyntheticRows, tuple[str, ...]]:
     return draw(task, tools), ()
 
 
@@ -40,7 +42,7 @@ METHOD = synthetic_method(
     "maxent",
     "Count tables of the columns with noise, draw rows of most entropy (differential privacy).",
     _draw,
-    parameters=Drawing,
+    parameters=SynthesisParameters,
     basis=(
         "a changed record moves the counts of each table by 2 in all, and the trees of numbers as "
         "in privtree; which tables are counted is public, or chosen by permute-and-flip, which is "

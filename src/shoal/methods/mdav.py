@@ -11,12 +11,13 @@ import numpy as np
 from pydantic import Field
 
 from shoal.core import Kind, Partition
+from shoal.core._arrays import Floats
 from shoal.errors import InputError
 from shoal.io.table import Table
 from shoal.methods._distributed import blockwise
-from shoal.methods._distributed.rows import Rows, Spread
+from shoal.methods._distributed.rows import Distributed, DistributedRows
 from shoal.methods._shared import microaggregation
-from shoal.methods._shared.microaggregation import Floats, Grouping
+from shoal.methods._shared.microaggregation import MicroaggregationParameters
 from shoal.methods.method import Masked, Setting, Tools
 from shoal.partition import blocks, mdav
 
@@ -28,7 +29,7 @@ SOURCE = (
 MEDIAN = "median"
 
 
-class Blocked(Grouping):
+class MdavParameters(MicroaggregationParameters):
     """Parameters of the methods that can work within blocks of the table."""
 
     blocks: str | None = Field(
@@ -38,7 +39,7 @@ class Blocked(Grouping):
     )
 
 
-def refuse(setting: Setting[Blocked]) -> None:
+def refuse(setting: Setting[MdavParameters]) -> None:
     """Refuse to cut by a column that is not protected, or that has no categories."""
     by = setting.parameters.blocks
     if by is None or by == MEDIAN:
@@ -53,7 +54,7 @@ def refuse(setting: Setting[Blocked]) -> None:
 
 def within_blocks(
     table: Table,
-    setting: Setting[Blocked],
+    setting: Setting[MdavParameters],
     tools: Tools,
     method: Callable[[Floats, int], Partition],
 ) -> Partition:
@@ -68,7 +69,7 @@ def within_blocks(
     return blocks(X, setting.parameters.k, method=method, by=codes, progress=tools.progress)
 
 
-def _run(table: Table, setting: Setting[Blocked], tools: Tools) -> Masked:
+def _run(table: Table, setting: Setting[MdavParameters], tools: Tools) -> Masked:
     if setting.parameters.blocks is not None:
         return microaggregation.masked(table, setting, within_blocks(table, setting, tools, mdav))
     X = table.matrix(setting.columns)
@@ -77,7 +78,7 @@ def _run(table: Table, setting: Setting[Blocked], tools: Tools) -> Masked:
     )
 
 
-def refuse_spread(setting: Setting[Blocked]) -> None:
+def refuse_distributed(setting: Setting[MdavParameters]) -> None:
     """Refuse blocks by a column: on many machines cells are cut by a coarse tree."""
     if setting.parameters.blocks not in {None, MEDIAN}:
         raise InputError(
@@ -86,8 +87,8 @@ def refuse_spread(setting: Setting[Blocked]) -> None:
         )
 
 
-def _spread(rows: Rows, setting: Setting[Blocked], tools: Tools) -> Spread:
-    return blockwise.spread(rows, setting, tools, mdav)
+def _spread(rows: DistributedRows, setting: Setting[MdavParameters], tools: Tools) -> Distributed:
+    return blockwise.distributed(rows, setting, tools, mdav)
 
 
 METHOD = microaggregation.joint_method(
@@ -95,9 +96,9 @@ METHOD = microaggregation.joint_method(
     "Group k similar records and release the group's centre (k-anonymity).",
     _run,
     source=SOURCE,
-    parameters=Blocked,
+    parameters=MdavParameters,
     refuse=refuse,
     spread=_spread,
-    refuse_spread=refuse_spread,
+    refuse_spread=refuse_distributed,
     approximate=blockwise.APPROXIMATE,
 )

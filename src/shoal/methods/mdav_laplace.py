@@ -30,7 +30,12 @@ from shoal.core import Claim, Partition, Status
 from shoal.errors import InputError
 from shoal.io.table import Table
 from shoal.methods._shared import noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import Axis, Noisy, Origin, Split
+from shoal.methods._shared.noisy_microaggregation import (
+    NoisyParameters,
+    Origin,
+    ProtectedColumn,
+    Split,
+)
 from shoal.methods.method import Masked, Pair, Setting, Tools
 from shoal.partition import mdav, noise_aware
 from shoal.policy.spec import Epsilon, Size, choice
@@ -48,7 +53,7 @@ CONDITIONAL_BASIS = (
 )
 
 
-class Perturbed(Noisy):
+class MdavLaplaceParameters(NoisyParameters):
     """Parameters of MDAV with noise."""
 
     k: Size | None = Field(
@@ -87,7 +92,7 @@ def counterexample(k: int) -> Pair:
 
 
 def two_readings(
-    setting: Setting[Noisy],
+    setting: Setting[NoisyParameters],
     *,
     basis: str,
     source: str,
@@ -111,7 +116,7 @@ def two_readings(
     )
 
 
-def one_column_claims(setting: Setting[Noisy], k: int) -> tuple[Claim, ...]:
+def one_column_claims(setting: Setting[NoisyParameters], k: int) -> tuple[Claim, ...]:
     """Claims for one shuffled column, whose groups are blocks by rank."""
     refutation = (
         "counterexample: of 4k + 1 records at the two ends of a column the larger group is the "
@@ -120,7 +125,7 @@ def one_column_claims(setting: Setting[Noisy], k: int) -> tuple[Claim, ...]:
     return (noisy_microaggregation.list_claim(setting, k, refutation=refutation),)
 
 
-def _claims(setting: Setting[Perturbed]) -> tuple[Claim, ...]:
+def _claims(setting: Setting[MdavLaplaceParameters]) -> tuple[Claim, ...]:
     k = setting.parameters.k
     if noisy_microaggregation.one_list(setting) and k is not None:
         return (
@@ -143,7 +148,7 @@ def _claims(setting: Setting[Perturbed]) -> tuple[Claim, ...]:
     return (*claims, noisy_microaggregation.shared_rows(setting, k, SOURCE))
 
 
-def _refuse(setting: Setting[Perturbed]) -> None:
+def _refuse(setting: Setting[MdavLaplaceParameters]) -> None:
     noisy_microaggregation.no_public_columns(setting)
     parameters = setting.parameters
     if (parameters.k is None) is not parameters.adaptive:
@@ -168,11 +173,11 @@ def _refuse(setting: Setting[Perturbed]) -> None:
             )
 
 
-def _run(table: Table, setting: Setting[Perturbed], tools: Tools) -> Masked:
+def _run(table: Table, setting: Setting[MdavLaplaceParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
-    given = noisy_microaggregation.axes(table, setting)
+    given = noisy_microaggregation.protected_axes(table, setting)
     sets = parameters.groups or [list(setting.columns)]
-    parts: list[tuple[Axis, Partition, Purchase]] = []
+    parts: list[tuple[ProtectedColumn, Partition, Purchase]] = []
     partition = None
     for number, names in enumerate(sets):
         chosen = [axis for axis in given if axis.name in names]
@@ -191,7 +196,10 @@ def _run(table: Table, setting: Setting[Perturbed], tools: Tools) -> Masked:
 
 
 def _price(
-    parameters: Perturbed, number: int, chosen: Sequence[Axis], given: Iterable[Axis]
+    parameters: MdavLaplaceParameters,
+    number: int,
+    chosen: Sequence[ProtectedColumn],
+    given: Iterable[ProtectedColumn],
 ) -> Fraction:
     if parameters.epsilons is not None:
         return Fraction(parameters.epsilons[number])
@@ -199,7 +207,7 @@ def _price(
     return Fraction(parameters.epsilon) * part / whole
 
 
-def _expected_noise(chosen: Sequence[Axis], price: Fraction) -> float:
+def _expected_noise(chosen: Sequence[ProtectedColumn], price: Fraction) -> float:
     """Expected squared length of the noise on a group of one, in the unit box.
 
     Laplace noise of scale b has variance 2 b^2; here b = (sum of widths) / (width epsilon).
@@ -214,7 +222,7 @@ METHOD = noisy_microaggregation.noisy_method(
     _run,
     _claims,
     source=SOURCE,
-    parameters=Perturbed,
+    parameters=MdavLaplaceParameters,
     refuse=_refuse,
     counterexample=counterexample,
 )

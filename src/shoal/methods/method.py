@@ -13,19 +13,19 @@ from pydantic import BaseModel, ConfigDict
 from shoal.core import (
     Claim,
     Column,
-    Decomposition,
     Guarantee,
     Kind,
     Noise,
+    PrivacyLoss,
     Progress,
     ReleaseForm,
     Role,
     Schema,
-    Spending,
+    SpatialDecomposition,
     silent,
 )
 from shoal.io.table import Table
-from shoal.methods._distributed.rows import Rows, Spread
+from shoal.methods._distributed.rows import Distributed, DistributedRows
 
 
 class Parameters(BaseModel):
@@ -38,7 +38,7 @@ P = TypeVar("P", bound=Parameters)
 P_co = TypeVar("P_co", bound=Parameters, covariant=True)
 
 
-class Several(StrEnum):
+class ContributionProof(StrEnum):
     """For which tables a method has a proof, if a person may have several rows.
 
     `none`: for none. `exact`: if every person has the same number. `any`: if a person's rows
@@ -96,8 +96,8 @@ class Masked:
         extras: tables that may be published beside the rows, by name: columns of equal length.
     """
 
-    data: Table | Decomposition
-    spendings: tuple[Spending, ...] = ()
+    data: Table | SpatialDecomposition
+    spendings: tuple[PrivacyLoss, ...] = ()
     canonical: NDArray[np.int64] | None = None
     kept: NDArray[np.int64] | None = None
     notes: tuple[str, ...] = ()
@@ -178,12 +178,12 @@ class Method(Generic[P]):
     noisy: bool = False
     clamped: Callable[[Setting[P]], tuple[str, ...]] | None = None
     scaled: bool = False
-    several: Several = Several.NONE
+    several: ContributionProof = ContributionProof.NONE
     gaps: bool = False
     example_columns: tuple[Column, Column] = TWO_NUMBERS
     sort_by: Callable[[Setting[P]], tuple[str, ...]] | None = None
     counterexample: Callable[[int], Pair] | None = None
-    spread: Callable[[Rows, Setting[P], Tools], Spread] | None = None
+    spread: Callable[[DistributedRows, Setting[P], Tools], Distributed] | None = None
     refuse_spread: Callable[[Setting[P]], None] = lambda _setting: None
     approximate: str = ""
 

@@ -32,7 +32,6 @@ from fractions import Fraction
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from shoal.core import (
@@ -46,20 +45,19 @@ from shoal.core import (
     TCloseness,
     shown,
 )
+from shoal.core._arrays import Ints
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
 from shoal.io import decomposition_table
 from shoal.io.table import Table
 from shoal.methods._distributed import blockwise, mondrian
-from shoal.methods._distributed.rows import Rows, Spread
+from shoal.methods._distributed.rows import Distributed, DistributedRows
 from shoal.methods._shared import microaggregation, whole_persons
-from shoal.methods._shared.encoding import Values, levels_of, places, way
-from shoal.methods._shared.microaggregation import Grouping
+from shoal.methods._shared.encoding import Values, encoded, levels_of, way
+from shoal.methods._shared.microaggregation import MicroaggregationParameters
 from shoal.methods._shared.recode import Aggregate, generalise
 from shoal.methods.method import Masked, Method, Setting, Tools
-from shoal.partition import Choice, Requirement, Tree, mondrian_tree, unmet
+from shoal.partition import CutColumn, PartitionTree, Requirement, mondrian_tree, unmet
 from shoal.policy.spec import MOST, Number, choice
-
-Ints = NDArray[np.int64]
 
 SOURCE = (
     "LeFevre, DeWitt and Ramakrishnan, Mondrian multidimensional k-anonymity, ICDE (2006), "
@@ -67,7 +65,7 @@ SOURCE = (
 )
 
 
-class Output(StrEnum):
+class LeafOutput(StrEnum):
     """What stands for a leaf."""
 
     INTERVALS = "intervals"
@@ -75,14 +73,15 @@ class Output(StrEnum):
     TREE = "tree"
 
 
-class Cuts(Grouping):
+class MondrianParameters(MicroaggregationParameters):
     """Parameters of Mondrian."""
 
-    output: Annotated[Output, choice(Output)] = Field(
-        Output.INTERVALS, description="intervals (and ancestors), centroids, or a tree of boxes."
+    output: Annotated[LeafOutput, choice(LeafOutput)] = Field(
+        LeafOutput.INTERVALS,
+        description="intervals (and ancestors), centroids, or a tree of boxes.",
     )
-    dimension: Annotated[Choice, choice(Choice)] = Field(
-        Choice.RANGE, description="Which column is cut first: by range, entropy or gain."
+    dimension: Annotated[CutColumn, choice(CutColumn)] = Field(
+        CutColumn.RANGE, description="Which column is cut first: by range, entropy or gain."
     )
     target: str | None = Field(None, description="The confidential column that gain looks at.")
     relaxed: bool = Field(
@@ -105,21 +104,21 @@ class Cuts(Grouping):
     )
 
 
-def steering(setting: Setting[Cuts]) -> list[LDiversity | TCloseness]:
+def steering(setting: Setting[MondrianParameters]) -> list[LDiversity | TCloseness]:
     """What is required beside k, and looked at before each cut."""
     return [g for g in setting.required if isinstance(g, LDiversity | TCloseness)]
 
 
-def counted_column(setting: Setting[Cuts]) -> str | None:
+def counted_column(setting: Setting[MondrianParameters]) -> str | None:
     """The column that boxes count: the one that is named, or the only confidential one."""
     confidential = setting.schema.with_role(Role.CONFIDENTIAL)
     named = setting.parameters.count
     return named or (confidential[0] if len(confidential) == 1 else None)
 
 
-def _claims(setting: Setting[Cuts]) -> tuple[Claim, ...]:
+def _claims(setting: Setting[MondrianParameters]) -> tuple[Claim, ...]:
     (k_anonymity,) = microaggregation.joint_claims(SOURCE)(setting)
-    if setting.parameters.output is Output.TREE:
+    if setting.parameters.output is LeafOutput.TREE:
         boxes = "by construction: every box of these columns counts at least k records"
         k_anonymity = replace(k_anonymity, basis=boxes)
     classes = set(setting.columns)
@@ -138,10 +137,10 @@ def _claims(setting: Setting[Cuts]) -> tuple[Claim, ...]:
     return (k_anonymity, *steered)
 
 
-def _not_claimed(setting: Setting[Cuts]) -> tuple[str, ...]:
+def _not_claimed(setting: Setting[MondrianParameters]) -> tuple[str, ...]:
     parameters, counted = setting.parameters, counted_column(setting)
     texts: list[str] = []
-    if parameters.output is not Output.TREE:
+    if parameters.output is not LeafOutput.TREE:
         steered = {name for guarantee in steering(setting) for name in guarantee.columns}
         texts += microaggregation.bare_columns(setting, besides=steered)
     elif counted is not None:
@@ -149,7 +148,7 @@ def _not_claimed(setting: Setting[Cuts]) -> tuple[str, ...]:
             f"Counts of {counted} are exact: where all records of a box share a value, it is known "
             "for each of them."
         )
-    if parameters.output is Output.INTERVALS:
+    if parameters.output is LeafOutput.INTERVALS:
         texts.append("Ends of the intervals are values that somebody of the group has.")
     if parameters.suppress:
         texts.append(
@@ -166,9 +165,9 @@ def _not_claimed(setting: Setting[Cuts]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _refuse(setting: Setting[Cuts]) -> None:
+def _refuse(setting: Setting[MondrianParameters]) -> None:
     parameters, schema = setting.parameters, setting.schema
-    if (parameters.dimension is Choice.GAIN) is not (parameters.target is not None):
+    if (parameters.dimension is CutColumn.GAIN) is not (parameters.target is not None):
         raise InputError("[protect], target: expected beside dimension = 'gain', and only there.")
     if parameters.target is not None and parameters.target not in schema.released:
         raise InputError(f"[protect], target: no released column named '{parameters.target}'.")
@@ -189,24 +188,24 @@ def _refuse(setting: Setting[Cuts]) -> None:
             "[protect], suppress: rows that are left out cannot keep their places; expected "
             "another release form than 'row-aligned'."
         )
-    if (parameters.output is Output.TREE) is not (setting.release_form is ReleaseForm.TREE):
+    if (parameters.output is LeafOutput.TREE) is not (setting.release_form is ReleaseForm.TREE):
         raise InputError(
             "[protect], output: expected 'tree' for the release form 'tree', and for no other."
         )
-    if parameters.output is Output.TREE:
+    if parameters.output is LeafOutput.TREE:
         _refuse_tree(setting)
 
 
-def _refuse_unused(parameters: Cuts) -> None:
+def _refuse_unused(parameters: MondrianParameters) -> None:
     stated = parameters.model_fields_set
     if "halt_distance" in stated and parameters.halt_beyond is None:
         raise InputError("[protect], halt_distance: expected beside halt_beyond, and only there.")
     unused = sorted(stated & {"aggregate", "integers"})
-    if unused and parameters.output is not Output.CENTROIDS:
+    if unused and parameters.output is not LeafOutput.CENTROIDS:
         raise InputError(f"[protect], {unused[0]}: expected beside output = 'centroids' alone.")
 
 
-def _refuse_unordered(setting: Setting[Cuts], guarantee: TCloseness) -> None:
+def _refuse_unordered(setting: Setting[MondrianParameters], guarantee: TCloseness) -> None:
     """An order must be stated where a distance goes by it, lest a check takes another one."""
     columns = [setting.schema[name] for name in guarantee.columns]
     flat = any(column.kind is Kind.NOMINAL and column.levels is None for column in columns)
@@ -217,10 +216,10 @@ def _refuse_unordered(setting: Setting[Cuts], guarantee: TCloseness) -> None:
         )
 
 
-def _refuse_count(setting: Setting[Cuts]) -> None:
+def _refuse_count(setting: Setting[MondrianParameters]) -> None:
     parameters = setting.parameters
     confidential = setting.schema.with_role(Role.CONFIDENTIAL)
-    used = parameters.output is Output.TREE or parameters.halt_beyond is not None
+    used = parameters.output is LeafOutput.TREE or parameters.halt_beyond is not None
     if parameters.count is not None:
         if not used:
             raise InputError(
@@ -243,7 +242,7 @@ def _refuse_count(setting: Setting[Cuts]) -> None:
         raise InputError(f"[protect], count: '{counted}' is protected, and so cannot be counted.")
 
 
-def _refuse_tree(setting: Setting[Cuts]) -> None:
+def _refuse_tree(setting: Setting[MondrianParameters]) -> None:
     parameters, counted = setting.parameters, counted_column(setting)
     if parameters.relaxed:
         raise InputError(
@@ -271,7 +270,7 @@ def _refuse_tree(setting: Setting[Cuts]) -> None:
             )
 
 
-def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
+def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
     tools.progress("cutting space", 0, 1)
     missed = unmet([_requirement(table, guarantee) for guarantee in steering(setting)])
@@ -283,18 +282,18 @@ def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
     kept = _kept(table, setting) if parameters.suppress else None
     rest = table if kept is None else table.take(kept)
     tree = _cut(rest, setting)
-    if parameters.output is Output.TREE and table.persons is not None:
+    if parameters.output is LeafOutput.TREE and table.persons is not None:
         raise InputError(
             "[protect], output: the boxes of a tree count rows, and some persons have several. "
             "Bring the table to one row per person, or choose intervals or centroids."
         )
-    if parameters.output is Output.TREE:
+    if parameters.output is LeafOutput.TREE:
         boxes = decomposition_table.of_tree(
             rest, setting.columns, tree, count=counted_column(setting)
         )
         return Masked(boxes, kept=kept)
     require = [_requirement(rest, guarantee) for guarantee in steering(setting)]
-    if parameters.output is Output.CENTROIDS:
+    if parameters.output is LeafOutput.CENTROIDS:
         masked = microaggregation.masked(rest, setting, tree.partition, require=require)
         return replace(masked, kept=kept)
     made, _ = whole_persons.released(
@@ -309,9 +308,9 @@ def _run(table: Table, setting: Setting[Cuts], tools: Tools) -> Masked:
     return Masked(made, kept=kept)
 
 
-def _cut(table: Table, setting: Setting[Cuts]) -> Tree:
+def _cut(table: Table, setting: Setting[MondrianParameters]) -> PartitionTree:
     parameters = setting.parameters
-    X, borders = places(table, setting.columns)
+    X, borders = encoded(table, setting.columns)
     target = None if parameters.target is None else _codes(table, (parameters.target,))[0]
     halt = None if parameters.halt_beyond is None else _requirement(table, halting(setting))
     return mondrian_tree(
@@ -328,7 +327,7 @@ def _cut(table: Table, setting: Setting[Cuts]) -> Tree:
     )
 
 
-def _kept(table: Table, setting: Setting[Cuts]) -> Ints:
+def _kept(table: Table, setting: Setting[MondrianParameters]) -> Ints:
     """Rows that stay: all but some leaves of a first pass, the widest first.
 
     A leaf is as wide as the sum over the columns of its records' range, over the range of the
@@ -338,12 +337,12 @@ def _kept(table: Table, setting: Setting[Cuts]) -> Ints:
     on.
     """
     parameters = setting.parameters
-    X, borders = places(table, setting.columns)
+    X, borders = encoded(table, setting.columns)
     by = parameters.dimension
     first = mondrian_tree(
         X,
         parameters.k,
-        choice=Choice.RANGE if by is Choice.GAIN else by,  # a gain would look at the target
+        choice=CutColumn.RANGE if by is CutColumn.GAIN else by,  # a gain would look at the target
         borders=borders,
         max_height=parameters.max_height,
     )
@@ -378,7 +377,7 @@ def _kept(table: Table, setting: Setting[Cuts]) -> Ints:
     return np.arange(len(table))
 
 
-def halting(setting: Setting[Cuts]) -> TCloseness:
+def halting(setting: Setting[MondrianParameters]) -> TCloseness:
     """What a node must keep to be cut, where `halt_beyond` is given."""
     parameters = setting.parameters
     t = Fraction(parameters.halt_beyond or 0)
@@ -396,23 +395,25 @@ def _requirement(table: Table, guarantee: LDiversity | TCloseness) -> Requiremen
     return Requirement(guarantee, codes, width, way(table, guarantee, width))
 
 
-def _refuse_spread(setting: Setting[Cuts]) -> None:
+def _refuse_spread(setting: Setting[MondrianParameters]) -> None:
     """Refuse on many machines what needs every record in one place."""
     parameters = setting.parameters
-    if parameters.output is Output.TREE:
+    if parameters.output is LeafOutput.TREE:
         raise InputError("[protect], output: 'tree' runs on one machine only; expected another.")
     if parameters.suppress:
         raise InputError("[protect], suppress: it runs on one machine only; expected 0.")
-    if parameters.dimension is not Choice.RANGE:
+    if parameters.dimension is not CutColumn.RANGE:
         raise InputError(
             f"[protect], dimension: '{parameters.dimension}' runs on one machine only; expected "
             "'range'."
         )
 
 
-def _spread(rows: Rows, setting: Setting[Cuts], tools: Tools) -> Spread:
+def _spread(
+    rows: DistributedRows, setting: Setting[MondrianParameters], tools: Tools
+) -> Distributed:
     parameters, columns = setting.parameters, setting.columns
-    intervals = parameters.output is Output.INTERVALS
+    intervals = parameters.output is LeafOutput.INTERVALS
     medoid = not intervals and parameters.aggregate is Aggregate.MEDOID
     scales = blockwise.scales_of(rows, columns) if medoid else None
 
@@ -431,13 +432,13 @@ def _spread(rows: Rows, setting: Setting[Cuts], tools: Tools) -> Spread:
         max_height=parameters.max_height,
         covers=intervals,
     )
-    return mondrian.spread(rows, asked, release, tools)
+    return mondrian.distributed(rows, asked, release, tools)
 
 
 METHOD = Method(
     name="mondrian",
     summary="Cut space at medians into groups of k or more, steered by l and t (k-anonymity).",
-    parameters=Cuts,
+    parameters=MondrianParameters,
     forms=(*microaggregation.FORMS, ReleaseForm.TREE),
     claims=_claims,
     run=_run,
@@ -445,7 +446,7 @@ METHOD = Method(
     example={"k": 5},
     not_claimed=_not_claimed,
     refuse=_refuse,
-    form_of=lambda cuts: ReleaseForm.TREE if cuts.output is Output.TREE else None,
+    form_of=lambda cuts: ReleaseForm.TREE if cuts.output is LeafOutput.TREE else None,
     spread=_spread,
     refuse_spread=_refuse_spread,
     approximate=mondrian.APPROXIMATE,

@@ -5,7 +5,7 @@ Claim: k-anonymity of the protected columns together, proved (see `grouping`).
 
 from shoal.io.table import Table
 from shoal.methods._shared import microaggregation
-from shoal.methods._shared.microaggregation import Grouping
+from shoal.methods._shared.microaggregation import MicroaggregationParameters
 from shoal.methods.method import Masked, Setting, Tools
 from shoal.partition import mu_approx
 
@@ -16,7 +16,7 @@ SOURCE = (
 )
 
 
-def _run(table: Table, setting: Setting[Grouping], tools: Tools) -> Masked:
+def _run(table: Table, setting: Setting[MicroaggregationParameters], tools: Tools) -> Masked:
     tools.progress("grouping records", 0, 1)
     partition = mu_approx(table.matrix(setting.columns), setting.parameters.k)
     return microaggregation.masked(table, setting, partition)

@@ -8,7 +8,7 @@ time, about 60 bytes a record (value, scaled value, sums, costs and beginnings).
 """
 
 from shoal.methods._shared import microaggregation
-from shoal.partition import optimal_ranking
+from shoal.partition import optimal_univariate
 from shoal.partition.univariate import optimal_begins
 
 SOURCE = (
@@ -19,7 +19,7 @@ SOURCE = (
 METHOD = microaggregation.column_method(
     "optimal-ranking",
     "Like individual-ranking, with the cuts of least loss (k-anonymity a column).",
-    optimal_ranking,
+    optimal_univariate,
     source=SOURCE,
     cut=microaggregation.present_cut(optimal_begins),
 )

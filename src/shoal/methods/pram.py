@@ -26,7 +26,7 @@ from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.mechanism.randomised_response import posterior, redrawn, response_matrix, responses
 from shoal.methods._shared import noisy_microaggregation, recordwise
-from shoal.methods._shared.recordwise import Reading, RecordWise
+from shoal.methods._shared.recordwise import EpsilonReading, RecordwiseParameters
 from shoal.methods.method import TWO_NUMBERS, Masked, Method, Pair, Setting, Tools
 
 NAME = "pram"
@@ -48,15 +48,15 @@ def counterexample(k: int) -> Pair:
     return Pair(before, after, "a value that one record has is released, and else never")
 
 
-def _claims(setting: Setting[RecordWise]) -> tuple[Claim, ...]:
-    conditional = Reading(
+def _claims(setting: Setting[RecordwiseParameters]) -> tuple[Claim, ...]:
+    conditional = EpsilonReading(
         Status.CONDITIONAL,
         "groups form from the quasi-identifiers alone, each confidential cell has a response of "
         "its own at its part of epsilon, and with fixed shares the second draw is post-processing; "
         "two tables whose shares do agree differ in two records or more, which cost epsilon each",
         (FIXED_SHARES,),
     )
-    refuted = Reading(
+    refuted = EpsilonReading(
         Status.REFUTED,
         "counterexample, for shares that follow the table: if nobody has a value, it is never "
         "released; if one record has it, it is released with positive probability",
@@ -64,7 +64,7 @@ def _claims(setting: Setting[RecordWise]) -> tuple[Claim, ...]:
     return recordwise.claims(setting, [conditional, refuted])
 
 
-def _refuse(setting: Setting[RecordWise]) -> None:
+def _refuse(setting: Setting[RecordwiseParameters]) -> None:
     recordwise.refuse(setting, NAME)
     for name in recordwise.confidential(setting.schema):
         if setting.schema[name].kind not in {Kind.ORDINAL, Kind.NOMINAL}:
@@ -74,7 +74,7 @@ def _refuse(setting: Setting[RecordWise]) -> None:
             )
 
 
-def _run(table: Table, setting: Setting[RecordWise], tools: Tools) -> Masked:
+def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> Masked:
     partition = recordwise.group(table, setting, tools)
     price = recordwise.price(setting)
     spendings = []
@@ -94,7 +94,7 @@ def _run(table: Table, setting: Setting[RecordWise], tools: Tools) -> Masked:
 METHOD = Method(
     name=NAME,
     summary="Group quasi-identifiers, redraw confidential categories by invariant PRAM.",
-    parameters=RecordWise,
+    parameters=RecordwiseParameters,
     forms=noisy_microaggregation.LINKED,
     claims=_claims,
     run=_run,

@@ -10,14 +10,20 @@ from typing import Annotated
 
 from pydantic import Field
 
-from shoal.methods._shared.synthesis import PRIVTREE, Drawing, Task, anywhere, synthetic_method
+from shoal.methods._shared.synthesis import (
+    PRIVTREE,
+    SynthesisParameters,
+    SynthesisTask,
+    anywhere,
+    synthetic_method,
+)
 from shoal.methods.method import Setting, Tools
 from shoal.policy.spec import choice
-from shoal.synthesis.domain import Drawn
+from shoal.synthesis.domain import SyntheticRows
 from shoal.synthesis.privtree import Fill, privtree
 
 
-class TreeDrawing(Drawing):
+class PrivTreeParameters(SynthesisParameters):
     """Parameters of PrivTree."""
 
     fill: Annotated[Fill, choice(Fill)] = Field(
@@ -28,7 +34,7 @@ class TreeDrawing(Drawing):
     )
 
 
-def draw(task: Task, tools: Tools, *, fill: Fill, theta: int = 0) -> Drawn:
+def draw(task: SynthesisTask, tools: Tools, *, fill: Fill, theta: int = 0) -> SyntheticRows:
     """Run the mechanism with what a method is lent."""
     return privtree(
         task.codes,
@@ -42,7 +48,9 @@ def draw(task: Task, tools: Tools, *, fill: Fill, theta: int = 0) -> Drawn:
     )
 
 
-def _draw(task: Task, setting: Setting[TreeDrawing], tools: Tools) -> tuple[Drawn, tuple[str, ...]]:
+def _draw(
+    task: SynthesisTask, setting: Setting[PrivTreeParameters], tools: Tools
+) -> tuple[SyntheticRows, tuple[str, ...]]:
     return draw(task, tools, fill=setting.parameters.fill, theta=setting.parameters.theta), ()
 
 
@@ -50,7 +58,7 @@ METHOD = synthetic_method(
     "privtree",
     "Halve space where people are, count boxes with noise, draw rows (differential privacy).",
     _draw,
-    parameters=TreeDrawing,
+    parameters=PrivTreeParameters,
     basis=(
         "a changed record moves counts on two paths of the tree, whose splits together cost 3.607 "
         "over the scale of their noise, however deep; counts of leaves move by 2 in all, their "

@@ -12,19 +12,19 @@ Ties between equal public records go by the order of the file, never by a protec
 from shoal.core import Claim, Partition, ReleaseForm, Status
 from shoal.errors import InputError
 from shoal.io.table import Table
-from shoal.methods._distributed.rows import Rows, Spread
+from shoal.methods._distributed.rows import Distributed, DistributedRows
 from shoal.methods._shared import contributions, noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import NoisyGroups, Split
+from shoal.methods._shared.noisy_microaggregation import NoisyGroupParameters, Split
 from shoal.methods.mdav_laplace import SOURCE
-from shoal.methods.method import Masked, Setting, Several, Tools
+from shoal.methods.method import ContributionProof, Masked, Setting, Tools
 from shoal.partition import mdav
 
 
-def _public(setting: Setting[NoisyGroups]) -> tuple[str, ...]:
+def _public(setting: Setting[NoisyGroupParameters]) -> tuple[str, ...]:
     return tuple(name for name in setting.schema.released if name not in setting.columns)
 
 
-def _claims(setting: Setting[NoisyGroups]) -> tuple[Claim, ...]:
+def _claims(setting: Setting[NoisyGroupParameters]) -> tuple[Claim, ...]:
     claim = noisy_microaggregation.privacy_claim(
         setting,
         Status.PROVED,
@@ -39,7 +39,7 @@ def _claims(setting: Setting[NoisyGroups]) -> tuple[Claim, ...]:
     return (claim,)
 
 
-def _not_claimed(setting: Setting[NoisyGroups]) -> tuple[str, ...]:
+def _not_claimed(setting: Setting[NoisyGroupParameters]) -> tuple[str, ...]:
     text = (
         f"{', '.join(_public(setting))}: released as they are, because the policy declares them "
         "public. Who is in the table is not hidden."
@@ -47,7 +47,7 @@ def _not_claimed(setting: Setting[NoisyGroups]) -> tuple[str, ...]:
     return (text,)
 
 
-def _refuse(setting: Setting[NoisyGroups]) -> None:
+def _refuse(setting: Setting[NoisyGroupParameters]) -> None:
     noisy_microaggregation.refuse(setting)
     schema = setting.schema
     typed = [name for name in _public(setting) if schema[name].kind is not None]
@@ -58,9 +58,9 @@ def _refuse(setting: Setting[NoisyGroups]) -> None:
         )
 
 
-def _run(table: Table, setting: Setting[NoisyGroups], tools: Tools) -> Masked:
+def _run(table: Table, setting: Setting[NoisyGroupParameters], tools: Tools) -> Masked:
     partition = _grouped(table, setting, tools)
-    given = noisy_microaggregation.axes(table, setting)
+    given = noisy_microaggregation.protected_axes(table, setting)
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
     protected, spent = noisy_microaggregation.perturbed(
         table, tools, noisy_microaggregation.each(given, partition, prices)
@@ -68,21 +68,23 @@ def _run(table: Table, setting: Setting[NoisyGroups], tools: Tools) -> Masked:
     return Masked(protected, contributions.restated(spent, setting))
 
 
-def _spread(rows: Rows, setting: Setting[NoisyGroups], tools: Tools) -> Spread:
+def _spread(
+    rows: DistributedRows, setting: Setting[NoisyGroupParameters], tools: Tools
+) -> Distributed:
     """The public columns alone come to the driver, which groups them as one machine does."""
     partition = _grouped(rows.bring(_grouping(setting)), setting, tools)
-    given = noisy_microaggregation.spread_axes(rows, setting)
+    given = noisy_microaggregation.distributed_columns(rows, setting)
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
     parts = noisy_microaggregation.each(given, rows.grouped(partition), prices)
-    changes, spendings = noisy_microaggregation.spread_perturbed(tools, parts)
-    return Spread(changes, spendings=contributions.restated(spendings, setting))
+    changes, spendings = noisy_microaggregation.distributed_perturbed(tools, parts)
+    return Distributed(changes, spendings=contributions.restated(spendings, setting))
 
 
-def _grouping(setting: Setting[NoisyGroups]) -> list[str]:
+def _grouping(setting: Setting[NoisyGroupParameters]) -> list[str]:
     return [name for name in _public(setting) if setting.schema[name].kind is not None]
 
 
-def _grouped(table: Table, setting: Setting[NoisyGroups], tools: Tools) -> Partition:
+def _grouped(table: Table, setting: Setting[NoisyGroupParameters], tools: Tools) -> Partition:
     """Groups from the public columns; cost n^2 / k, wherever the records lie."""
     X = table.matrix(_grouping(setting))
     return mdav(X, setting.parameters.k, progress=tools.progress)
@@ -94,12 +96,12 @@ METHOD = noisy_microaggregation.noisy_method(
     _run,
     _claims,
     source=SOURCE,
-    parameters=NoisyGroups,
+    parameters=NoisyGroupParameters,
     forms=(ReleaseForm.ROW_ALIGNED, ReleaseForm.LINKED_SHUFFLED),
     not_claimed=_not_claimed,
     refuse=_refuse,
     sort_by=_public,
-    several=Several.EXACT,
+    several=ContributionProof.EXACT,
     spread=_spread,
     refuse_spread=noisy_microaggregation.public_only,
 )

@@ -7,7 +7,7 @@ groups of MDAV. Claim: k-anonymity of the protected columns together, proved (se
 
 from shoal.io.table import Table
 from shoal.methods._shared import microaggregation
-from shoal.methods._shared.microaggregation import Grouping
+from shoal.methods._shared.microaggregation import MicroaggregationParameters
 from shoal.methods.method import Masked, Setting, Tools
 from shoal.partition import mdav
 
@@ -17,7 +17,7 @@ SOURCE = (
 )
 
 
-def _run(table: Table, setting: Setting[Grouping], tools: Tools) -> Masked:
+def _run(table: Table, setting: Setting[MicroaggregationParameters], tools: Tools) -> Masked:
     X = table.matrix(setting.columns)
     return microaggregation.masked(
         table, setting, mdav(X, setting.parameters.k, progress=tools.progress)

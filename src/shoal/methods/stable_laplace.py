@@ -22,7 +22,7 @@ from pydantic import Field
 from shoal.core import Claim
 from shoal.io.table import Table
 from shoal.methods._shared import noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import Scaled, Split
+from shoal.methods._shared.noisy_microaggregation import ScaledParameters, Split
 from shoal.methods.mdav_laplace import counterexample, one_column_claims, two_readings
 from shoal.methods.method import Masked, Setting, Tools
 from shoal.methods.stable import SOURCE
@@ -30,23 +30,23 @@ from shoal.partition import mdav
 from shoal.policy.spec import choice
 
 
-class Reading(StrEnum):
+class DeltaReading(StrEnum):
     """What Delta is where a table has several columns."""
 
     PER_ATTRIBUTE = "per-attribute"
     SUMMED = "summed"
 
 
-class Stable(Scaled):
+class StableLaplaceParameters(ScaledParameters):
     """Parameters of S-MDAV."""
 
-    sensitivity: Annotated[Reading, choice(Reading)] = Field(
-        Reading.PER_ATTRIBUTE,
+    sensitivity: Annotated[DeltaReading, choice(DeltaReading)] = Field(
+        DeltaReading.PER_ATTRIBUTE,
         description="Delta is a column's width, or the sum of all; the paper leaves it open.",
     )
 
 
-def _claims(setting: Setting[Stable]) -> tuple[Claim, ...]:
+def _claims(setting: Setting[StableLaplaceParameters]) -> tuple[Claim, ...]:
     k = setting.parameters.k
     if noisy_microaggregation.one_list(setting):
         return (
@@ -54,7 +54,7 @@ def _claims(setting: Setting[Stable]) -> tuple[Claim, ...]:
             noisy_microaggregation.shared_rows(setting, k, SOURCE),
         )
     stated = Fraction(setting.parameters.epsilon)
-    per_attribute = setting.parameters.sensitivity is Reading.PER_ATTRIBUTE
+    per_attribute = setting.parameters.sensitivity is DeltaReading.PER_ATTRIBUTE
     claims = two_readings(
         setting,
         epsilon=stated * len(setting.columns) if per_attribute else stated,
@@ -68,15 +68,15 @@ def _claims(setting: Setting[Stable]) -> tuple[Claim, ...]:
     return (*claims, noisy_microaggregation.shared_rows(setting, k, SOURCE))
 
 
-def _run(table: Table, setting: Setting[Stable], tools: Tools) -> Masked:
+def _run(table: Table, setting: Setting[StableLaplaceParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
-    given = noisy_microaggregation.axes(table, setting)
+    given = noisy_microaggregation.protected_axes(table, setting)
     X = noisy_microaggregation.matrix(
         given, parameters.scale, codes=noisy_microaggregation.nominal_codes(table, given)
     )
     partition = mdav(X, parameters.k, progress=tools.progress)
     epsilon = Fraction(parameters.epsilon)
-    if parameters.sensitivity is Reading.SUMMED:
+    if parameters.sensitivity is DeltaReading.SUMMED:
         prices = noisy_microaggregation.budgets(given, epsilon, Split.PROPORTIONAL)
     else:
         # As published: each column is noised for the whole epsilon, which the ledger sums up.
@@ -91,6 +91,6 @@ METHOD = noisy_microaggregation.noisy_method(
     _run,
     _claims,
     source=SOURCE,
-    parameters=Stable,
+    parameters=StableLaplaceParameters,
     counterexample=counterexample,
 )

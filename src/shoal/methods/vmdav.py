@@ -11,9 +11,9 @@ from pydantic import Field
 from shoal.core import Partition
 from shoal.io.table import Table
 from shoal.methods._distributed import blockwise
-from shoal.methods._distributed.rows import Rows, Spread
+from shoal.methods._distributed.rows import Distributed, DistributedRows
 from shoal.methods._shared import microaggregation
-from shoal.methods.mdav import Blocked, refuse, refuse_spread, within_blocks
+from shoal.methods.mdav import MdavParameters, refuse, refuse_distributed, within_blocks
 from shoal.methods.method import Masked, Setting, Tools
 from shoal.partition import vmdav
 from shoal.policy.spec import MOST, Number
@@ -24,7 +24,7 @@ SOURCE = (
 )
 
 
-class Variable(Blocked):
+class VmdavParameters(MdavParameters):
     """Parameters of V-MDAV."""
 
     gamma: Annotated[Number, Field(ge=0, le=MOST)] | None = Field(
@@ -34,7 +34,7 @@ class Variable(Blocked):
     )
 
 
-def _run(table: Table, setting: Setting[Variable], tools: Tools) -> Masked:
+def _run(table: Table, setting: Setting[VmdavParameters], tools: Tools) -> Masked:
     method = _method(setting)
     if setting.parameters.blocks is not None:
         return microaggregation.masked(table, setting, within_blocks(table, setting, tools, method))
@@ -44,13 +44,13 @@ def _run(table: Table, setting: Setting[Variable], tools: Tools) -> Masked:
     )
 
 
-def _method(setting: Setting[Variable]) -> partial[Partition]:
+def _method(setting: Setting[VmdavParameters]) -> partial[Partition]:
     gamma = setting.parameters.gamma
     return partial(vmdav, gamma=None if gamma is None else float(gamma))
 
 
-def _spread(rows: Rows, setting: Setting[Variable], tools: Tools) -> Spread:
-    return blockwise.spread(rows, setting, tools, _method(setting))
+def _spread(rows: DistributedRows, setting: Setting[VmdavParameters], tools: Tools) -> Distributed:
+    return blockwise.distributed(rows, setting, tools, _method(setting))
 
 
 METHOD = microaggregation.joint_method(
@@ -58,9 +58,9 @@ METHOD = microaggregation.joint_method(
     "Like mdav, with groups that grow where records lie close (k-anonymity).",
     _run,
     source=SOURCE,
-    parameters=Variable,
+    parameters=VmdavParameters,
     refuse=refuse,
     spread=_spread,
-    refuse_spread=refuse_spread,
+    refuse_spread=refuse_distributed,
     approximate=blockwise.APPROXIMATE,
 )

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from shoal.core._arrays import Floats
 from shoal.errors import InputError
 
-Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 
 MOST_CODES = 255

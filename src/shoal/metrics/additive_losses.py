@@ -9,14 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class ColumnMoments:
     """Number, mean and squares around it of the present cells of each column; and their ends.
 
     References:
@@ -31,7 +29,7 @@ class Moments:
     high: Floats
 
     @classmethod
-    def of(cls, x: Floats) -> "Moments":
+    def of(cls, x: Floats) -> "ColumnMoments":
         """Moments of records by columns, NaN where missing."""
         count = np.count_nonzero(~np.isnan(x), axis=0)
         mean = np.nansum(x, axis=0) / np.maximum(count, 1)
@@ -40,11 +38,11 @@ class Moments:
         high = np.fmax.reduce(x, axis=0, initial=-np.inf)
         return cls(count, mean, around, low, high)
 
-    def __add__(self, other: "Moments") -> "Moments":
+    def __add__(self, other: "ColumnMoments") -> "ColumnMoments":
         count = self.count + other.count
         whole = np.maximum(count, 1)
         apart = other.mean - self.mean
-        return Moments(
+        return ColumnMoments(
             count,
             (self.count * self.mean + other.count * other.mean) / whole,
             self.around + other.around + apart**2 * (self.count * other.count / whole),
@@ -73,8 +71,8 @@ class Losses:
     5.0
     """
 
-    original: Moments
-    compared: Moments
+    original: ColumnMoments
+    compared: ColumnMoments
     squares: Floats
     errors: Floats
 
@@ -87,7 +85,7 @@ class Losses:
         apart = x - y
         both = np.where(np.isnan(apart), np.nan, x)
         squares, errors = np.nansum(apart**2, axis=0), np.nansum(np.abs(apart), axis=0)
-        return cls(Moments.of(x), Moments.of(both), squares, errors)
+        return cls(ColumnMoments.of(x), ColumnMoments.of(both), squares, errors)
 
     def __add__(self, other: "Losses") -> "Losses":
         return Losses(

@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from shoal.core import Decomposition
+from shoal.core import SpatialDecomposition
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
+class WeightedBoxes:
     """Boxes with weights, one row a record or a leaf.
 
     Attributes:
@@ -95,7 +93,9 @@ class Boxes:
         return cls(lower, upper, ones, tuple(discrete))
 
     @classmethod
-    def of(cls, tree: Decomposition, *, domain: tuple[ArrayLike, ArrayLike] | None = None) -> Self:
+    def of(
+        cls, tree: SpatialDecomposition, *, domain: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> Self:
         """Boxes of a decomposition, the confidential value as one more, discrete axis.
 
         Boxes without weight are left out.
@@ -126,7 +126,7 @@ class Boxes:
 
         Of an even number of categories the upper of the two middle ones.
 
-        >>> Boxes([[0, 10]], [[4, 20]], [1], (True, False)).centres()
+        >>> WeightedBoxes([[0, 10]], [[4, 20]], [1], (True, False)).centres()
         array([[ 2., 15.]])
         """
         middle = self.lower + (self.upper - self.lower) / 2
@@ -140,7 +140,7 @@ class Boxes:
         What needs rows, such as a model to be trained, can so be had for intervals and trees.
         Boxes with a weight of 0 or less are never drawn.
 
-        >>> Boxes([[3, 7]], [[4, 7]], [2], (True, False)).draw(1, np.random.default_rng(0))
+        >>> WeightedBoxes([[3, 7]], [[4, 7]], [2], (True, False)).draw(1, np.random.default_rng(0))
         array([[3., 7.]])
         """
         chances = np.maximum(self.weights, 0.0)

@@ -17,16 +17,14 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import bdtr
 
 from shoal.core import Estimate
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, did_you_mean
-from shoal.metrics.boxes import Boxes
+from shoal.metrics.boxes import WeightedBoxes
 from shoal.metrics.kernels import count_queries
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 STEPS = 64
 """Places at which a range of numbers may begin or end."""
@@ -84,7 +82,7 @@ class Index:
     weights: Floats
 
 
-class Axis(NamedTuple):
+class QueryColumn(NamedTuple):
     """What `parse` must know of a column.
 
     Attributes:
@@ -98,7 +96,7 @@ class Axis(NamedTuple):
     step: float = 1.0
 
 
-def index(boxes: Boxes) -> Index:
+def index(boxes: WeightedBoxes) -> Index:
     """Merge equal boxes and lay them out for `answers`.
 
     Cost O(n m + n log n), once. A point x is kept as the box from x to the next float, so that
@@ -281,7 +279,7 @@ def median_relative_error(errors: ArrayLike, confidence: float = 0.95) -> Estima
     return Estimate(float(np.median(ordered)), low, high, confidence)
 
 
-def parse(document: Sequence[Mapping[str, Any]], axes: Sequence[Axis]) -> Queries:
+def parse(document: Sequence[Mapping[str, Any]], axes: Sequence[QueryColumn]) -> Queries:
     """Turn own queries, as read from TOML or JSON, into places.
 
     A query is a mapping from column to condition; columns that it does not name are free.
@@ -296,7 +294,7 @@ def parse(document: Sequence[Mapping[str, Any]], axes: Sequence[Axis]) -> Querie
     Raises:
         InputError: a column or category is not known, or a condition cannot be read.
 
-    >>> parse([{"age": [20, 30]}], [Axis("sex", ("f", "m")), Axis("age")]).lower
+    >>> parse([{"age": [20, 30]}], [QueryColumn("sex", ("f", "m")), QueryColumn("age")]).lower
     array([[-inf,  20.]])
     """
     names = [axis.name for axis in axes]
@@ -326,13 +324,13 @@ def parse(document: Sequence[Mapping[str, Any]], axes: Sequence[Axis]) -> Querie
     return Queries(np.reshape(lower, shape), np.reshape(upper, shape), np.array(owner, dtype=int))
 
 
-def _ranges(condition: Any, axis: Axis, where: str) -> list[tuple[float, float]]:
+def _ranges(condition: Any, axis: QueryColumn, where: str) -> list[tuple[float, float]]:
     return _numbers(condition, axis, where) if axis.levels is None else _places(
         condition, axis.levels, where
     )  # fmt: skip
 
 
-def _numbers(condition: Any, axis: Axis, where: str) -> list[tuple[float, float]]:
+def _numbers(condition: Any, axis: QueryColumn, where: str) -> list[tuple[float, float]]:
     low: Any
     high: Any
     match condition:

@@ -15,18 +15,16 @@ from scipy.sparse import coo_array
 from scipy.spatial.distance import cdist
 
 from shoal.core import Estimate
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
-from shoal.metrics.boxes import Boxes, equal_rows
+from shoal.metrics.boxes import WeightedBoxes, equal_rows
 from shoal.metrics.intervals import student
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MOST_CELLS = 1 << 22
 """Cells of a two-way table that are counted densely; larger ones are sorted."""
 
 
-class Marginal(NamedTuple):
+class MarginalDistance(NamedTuple):
     """How far apart two tables are on one column or two."""
 
     columns: tuple[int, ...]
@@ -77,7 +75,7 @@ def total_variations(
     released: Ints,
     *,
     weights: tuple[ArrayLike | None, ArrayLike | None] = (None, None),
-) -> tuple[Marginal, ...]:
+) -> tuple[MarginalDistance, ...]:
     """Total variation of all one- and two-way marginals of two tables of codes, worst first.
 
         TV(P, Q) = 1/2 sum_c |P(c) - Q(c)|
@@ -116,13 +114,13 @@ def total_variations(
         masses = [
             np.bincount(key, weights=w, minlength=cells) for key, w in zip(keys, heavy, strict=True)
         ]
-        found.append(Marginal(chosen, _distance(masses[0], masses[1])))
+        found.append(MarginalDistance(chosen, _distance(masses[0], masses[1])))
     return _worst_first(found)
 
 
 def box_total_variations(
-    original: Boxes, released: Boxes, edges: Sequence[ArrayLike]
-) -> tuple[Marginal, ...]:
+    original: WeightedBoxes, released: WeightedBoxes, edges: Sequence[ArrayLike]
+) -> tuple[MarginalDistance, ...]:
     """Total variation of all one- and two-way marginals of two tables of boxes, worst first.
 
     As `total_variations`, where a box spreads its weight evenly over the places that it holds:
@@ -138,7 +136,7 @@ def box_total_variations(
     return marginal_distances(marginal_masses(original, edges), marginal_masses(released, edges))
 
 
-def marginal_masses(boxes: Boxes, edges: Sequence[ArrayLike]) -> tuple[Floats, ...]:
+def marginal_masses(boxes: WeightedBoxes, edges: Sequence[ArrayLike]) -> tuple[Floats, ...]:
     """Weight in each cell of all one- and then two-way marginals; parts of a table add up.
 
     Args:
@@ -166,11 +164,11 @@ def marginal_masses(boxes: Boxes, edges: Sequence[ArrayLike]) -> tuple[Floats, .
 
 def marginal_distances(
     original: Sequence[Floats], released: Sequence[Floats]
-) -> tuple[Marginal, ...]:
+) -> tuple[MarginalDistance, ...]:
     """Total variation of marginals from their masses, worst first, see `marginal_masses`."""
     axes = round((np.sqrt(8 * len(original) + 1) - 1) / 2)
     return _worst_first([
-        Marginal(chosen, _distance(p, q))
+        MarginalDistance(chosen, _distance(p, q))
         for chosen, p, q in zip(_one_and_two(axes), original, released, strict=True)
     ])  # fmt: skip
 
@@ -250,7 +248,7 @@ def _distance(p: NDArray[Any], q: NDArray[Any]) -> float:
     return float(np.abs(p / full_p - q / full_q).sum() / 2)
 
 
-def _worst_first(found: list[Marginal]) -> tuple[Marginal, ...]:
+def _worst_first(found: list[MarginalDistance]) -> tuple[MarginalDistance, ...]:
     return tuple(sorted(found, key=lambda marginal: -marginal.distance))
 
 

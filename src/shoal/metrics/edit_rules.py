@@ -20,11 +20,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from shoal.core._arrays import Bools
 from shoal.errors import InputError, InternalError, did_you_mean
-
-Bools = NDArray[np.bool_]
 
 TOLERANCE = 1e-9
 """Two numbers count as equal when they differ by less than this share of the larger."""
@@ -36,7 +35,7 @@ _FORM = "Expected comparisons such as 'tax <= income' or 'a + b == total'."
 
 
 @dataclass(frozen=True)
-class Rule:
+class EditRule:
     """A rule that was read: its text, the columns that it names, and its tree."""
 
     text: str
@@ -62,7 +61,7 @@ class Violations(NamedTuple):
         return self.violations / self.applicable if self.applicable else 0.0
 
 
-def parse(text: str, names: Sequence[str]) -> Rule:
+def parse(text: str, names: Sequence[str]) -> EditRule:
     """Read a rule over the named columns.
 
     Raises:
@@ -84,10 +83,10 @@ def parse(text: str, names: Sequence[str]) -> Rule:
         raise InputError(f"Rule '{text}' cannot be read.{hint} {_FORM}") from None
     if not reading.found:
         raise InputError(f"Rule '{text}' names no column. {_FORM}")
-    return Rule(text, tuple(reading.found), tree)
+    return EditRule(text, tuple(reading.found), tree)
 
 
-def count(rule: Rule, table: Mapping[str, ArrayLike]) -> Violations:
+def count(rule: EditRule, table: Mapping[str, ArrayLike]) -> Violations:
     """Count the rows that break a rule. Cost O(n) for each operation of the rule.
 
     A row with a missing cell (NaN or None) in any column of the rule is skipped, and so is one
@@ -187,7 +186,7 @@ class _Reading:
         return InputError(f"Rule '{self.text}' {what}. {_FORM}")
 
 
-def _truth(rule: Rule, node: ast.expr, columns: Mapping[str, Any], defined: Bools) -> Any:
+def _truth(rule: EditRule, node: ast.expr, columns: Mapping[str, Any], defined: Bools) -> Any:
     match node:
         case ast.BoolOp(op=joint, values=parts):
             joined = np.logical_and if isinstance(joint, ast.And) else np.logical_or
@@ -206,7 +205,7 @@ def _truth(rule: Rule, node: ast.expr, columns: Mapping[str, Any], defined: Bool
             return _number(rule, _term(rule, node, columns, defined)) != 0
 
 
-def _term(rule: Rule, node: ast.expr, columns: Mapping[str, Any], defined: Bools) -> Any:
+def _term(rule: EditRule, node: ast.expr, columns: Mapping[str, Any], defined: Bools) -> Any:
     match node:
         case ast.BinOp(left=left, op=op, right=right):
             a, b = (_number(rule, _term(rule, part, columns, defined)) for part in (left, right))
@@ -225,7 +224,7 @@ def _term(rule: Rule, node: ast.expr, columns: Mapping[str, Any], defined: Bools
     raise InternalError(f"A part of rule '{rule.text}' passed that should not have.")
 
 
-def _compare(rule: Rule, op: ast.cmpop, a: Any, b: Any) -> Any:
+def _compare(rule: EditRule, op: ast.cmpop, a: Any, b: Any) -> Any:
     if _is_text(a) or _is_text(b):
         if _is_text(a) != _is_text(b) or not isinstance(op, ast.Eq | ast.NotEq):
             raise InputError(
@@ -236,7 +235,7 @@ def _compare(rule: Rule, op: ast.cmpop, a: Any, b: Any) -> Any:
     return _COMPARE[type(op)](a, b)
 
 
-def _number(rule: Rule, value: Any) -> Any:
+def _number(rule: EditRule, value: Any) -> Any:
     if _is_text(value):
         raise InputError(f"Rule '{rule.text}' computes with a column of texts. {_FORM}")
     return value

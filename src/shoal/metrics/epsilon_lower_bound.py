@@ -35,10 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Estimate, Progress, silent
+from shoal.core._arrays import Floats
 from shoal.errors import InputError
 from shoal.metrics.intervals import least, most
-
-Floats = NDArray[np.float64]
 
 Sampler = Callable[[int], Any]
 """Runs a mechanism on one fixed table so many times; what it returns only scores look into."""
@@ -79,7 +78,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Bound:
+class EpsilonLowerBound:
     """What one pair of tables showed about epsilon.
 
     Attributes:
@@ -117,7 +116,7 @@ def lower_bound(
     finalists: int = 3,
     family: int = 1,
     progress: Progress = silent,
-) -> Bound:
+) -> EpsilonLowerBound:
     """Bound epsilon from below over one pair of neighbouring tables.
 
     Args:
@@ -227,13 +226,15 @@ def _bound(
     share: float,
     confidence: float,
     tried: int,
-) -> Bound:
+) -> EpsilonLowerBound:
     """Bound epsilon by one event, in the direction that was chosen with it."""
     top, bottom = (before, after) if event.before else (after, before)
     p, q = float(least(top, trials, share)), float(most(bottom, trials, share))
     low = max(0.0, log(p / q)) if p > 0 else 0.0
     value = max(low, log((top + 0.5) / (bottom + 0.5)))
-    return Bound(Estimate(value, low, inf, confidence), event, before, after, trials, tried)
+    return EpsilonLowerBound(
+        Estimate(value, low, inf, confidence), event, before, after, trials, tried
+    )
 
 
 # Scores of numbers.

@@ -7,13 +7,11 @@ coarse and useful, or fine and wrong: read them beside a workload.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
-from shoal.metrics.boxes import Boxes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from shoal.metrics.boxes import WeightedBoxes
 
 
 class Penalty(NamedTuple):
@@ -90,7 +88,7 @@ def average_class_size(labels: ArrayLike, *, k: int = 1, weights: ArrayLike | No
 
 
 def certainty_penalty(
-    boxes: Boxes, lows: ArrayLike, highs: ArrayLike, *, gap: ArrayLike = 0.0
+    boxes: WeightedBoxes, lows: ArrayLike, highs: ArrayLike, *, gap: ArrayLike = 0.0
 ) -> Penalty:
     """Mean width of the cells, in units of the width of their axis.
 
@@ -111,7 +109,7 @@ def certainty_penalty(
         Iyengar, "Transforming data to satisfy privacy constraints", KDD 2002 (LM).
         doi:10.1145/775047.775089
 
-    >>> rows = Boxes([[0, 20]], [[3, 25]], [1], (True, False))
+    >>> rows = WeightedBoxes([[0, 20]], [[3, 25]], [1], (True, False))
     >>> certainty_penalty(rows, [0, 0], [5, 100])
     Penalty(overall=0.275, axes=(0.5, 0.05))
     """

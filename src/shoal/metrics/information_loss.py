@@ -7,9 +7,8 @@ left out pairwise.
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.core._arrays import Floats
 from shoal.errors import InputError
-
-Floats = NDArray[np.float64]
 
 
 def sse(original: Floats, released: Floats) -> float:

@@ -10,19 +10,18 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri, stdtrit
 
 from shoal.core import Estimate
+from shoal.core._arrays import Floats
 from shoal.errors import InputError
 from shoal.metrics import _sklearn
 from shoal.metrics.intervals import wilson
 from shoal.metrics.regression import features, logistic, standard
 
-Floats = NDArray[np.float64]
 
-
-class Task(StrEnum):
+class PredictionTask(StrEnum):
     """What is predicted: a category, scored by accuracy, or a number, scored by R2."""
 
     CLASSIFICATION = "classification"
@@ -36,7 +35,7 @@ class Model(StrEnum):
     LINEAR = "linear"
 
 
-class Rows(NamedTuple):
+class LabelledRows(NamedTuple):
     """Rows to learn from or to be tested on.
 
     Attributes:
@@ -68,12 +67,12 @@ class Learned(NamedTuple):
 
 
 def learn(
-    released: Rows,
-    original: Rows,
-    held_out: Rows,
+    released: LabelledRows,
+    original: LabelledRows,
+    held_out: LabelledRows,
     *,
     categorical: ArrayLike,
-    task: Task,
+    task: PredictionTask,
     rng: np.random.Generator,
     model: Model = Model.BOOSTING,
     most: int = 200_000,
@@ -108,7 +107,7 @@ def learn(
     """
     tested = _usable(held_out, "held-out original", most_tested, rng)
     truth = tested.y
-    if task is Task.REGRESSION and np.ptp(truth) == 0:
+    if task is PredictionTask.REGRESSION and np.ptp(truth) == 0:
         raise InputError("The target is constant in the held-out rows: R2 is not defined.")
     sides = {
         name: _usable(rows, name, most, rng)
@@ -119,14 +118,14 @@ def learn(
         for side in sides.values()
     ]
     guesses.append(np.full(len(truth), _constant(sides["original"], task)))
-    if task is Task.CLASSIFICATION:
+    if task is PredictionTask.CLASSIFICATION:
         scores = [wilson(int((g == truth).sum()), len(truth), confidence) for g in guesses]
     else:
         scores = [_r2(truth, guess, rng, confidence) for guess in guesses]
     return Learned(scores[0], scores[1], scores[2], len(truth))
 
 
-def _usable(rows: Rows, name: str, most: int, rng: np.random.Generator) -> Rows:
+def _usable(rows: LabelledRows, name: str, most: int, rng: np.random.Generator) -> LabelledRows:
     X, y = np.asarray(rows.X, dtype=np.float64), np.asarray(rows.y, dtype=np.float64)
     given = np.ones(len(y)) if rows.weights is None else np.asarray(rows.weights, np.float64)
     if X.ndim != 2 or y.shape != (len(X),) or given.shape != y.shape:
@@ -136,21 +135,21 @@ def _usable(rows: Rows, name: str, most: int, rng: np.random.Generator) -> Rows:
         raise InputError(f"There is no {name} row with a target: nothing can be learned.")
     if len(kept) > most:
         kept = rng.choice(kept, most, replace=False)
-    return Rows(X[kept], y[kept], given[kept])
+    return LabelledRows(X[kept], y[kept], given[kept])
 
 
 def _predict(
-    rows: Rows,
+    rows: LabelledRows,
     X: Floats,
     categorical: ArrayLike,
     *,
-    task: Task,
+    task: PredictionTask,
     model: Model,
     rng: np.random.Generator,
 ) -> Floats:
     if np.ptp(rows.y) == 0 or not X.shape[1]:
         return np.full(len(X), _constant(rows, task))
-    classify = task is Task.CLASSIFICATION
+    classify = task is PredictionTask.CLASSIFICATION
     machine: Any
     if model is Model.BOOSTING:
         train, test = _sklearn.without_empty_columns(rows.X), X
@@ -167,8 +166,8 @@ def _predict(
     return np.asarray(guessed, dtype=np.float64)
 
 
-def _constant(rows: Rows, task: Task) -> float:
-    if task is Task.REGRESSION:
+def _constant(rows: LabelledRows, task: PredictionTask) -> float:
+    if task is PredictionTask.REGRESSION:
         return float(np.average(rows.y, weights=rows.weights))
     values, codes = np.unique(rows.y, return_inverse=True)
     return float(values[np.bincount(codes.ravel(), weights=rows.weights).argmax()])

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.core._arrays import Floats
 from shoal.errors import InputError
-
-Floats = NDArray[np.float64]
 
 ROUNDING = 1e-12
 """An eigenvalue below this share of the greatest is zero but for rounding."""

@@ -4,15 +4,14 @@ from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shoal.core import Estimate
+from shoal.core._arrays import Floats
 from shoal.errors import InputError
 from shoal.metrics import _sklearn
 from shoal.metrics.intervals import student
 from shoal.metrics.regression import features, logistic, standard
-
-Floats = NDArray[np.float64]
 
 RIDGE = 1e-3
 """Keeps coefficients finite where tables can be told apart without error."""

@@ -5,13 +5,11 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from shoal.core._arrays import Bools, Floats
 from shoal.errors import InputError
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 MOST_LEVELS = 50
 """Categories with a feature of their own; the rarer ones share one."""

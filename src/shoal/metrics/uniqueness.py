@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 from scipy.special import hyp2f1, ndtri
 
 from shoal.core import Estimate
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.metrics.distinct_rows import row_keys, value_codes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MOST_PATTERNS = 64
 """Patterns of suppressed cells that records are matched by."""

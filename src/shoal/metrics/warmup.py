@@ -4,7 +4,7 @@ import numpy as np
 
 from shoal.metrics import count_queries
 from shoal.metrics.attacks import guidance
-from shoal.metrics.boxes import Boxes
+from shoal.metrics.boxes import WeightedBoxes
 
 
 def warmup() -> None:
@@ -12,10 +12,10 @@ def warmup() -> None:
     rng = np.random.default_rng(0)
     places = np.column_stack([np.arange(200.0), np.arange(200) % 3])
     kinds = (False, True)
-    table = Boxes.points(places, discrete=kinds)
+    table = WeightedBoxes.points(places, discrete=kinds)
     queries = count_queries.half_ranges([0, 0], [200, 3], kinds, queries=10, rng=rng)
     count_queries.answers(count_queries.index(table), queries)
-    wide = Boxes(table.lower, table.upper + np.array([1.5, 0.0]), table.weights, kinds)
+    wide = WeightedBoxes(table.lower, table.upper + np.array([1.5, 0.0]), table.weights, kinds)
     count_queries.answers(count_queries.index(wide), queries)
     guidance.singling_out(
         table.lower, table.upper, places, discrete=kinds, attributes=2, rng=rng, attacks=5

@@ -8,7 +8,7 @@ from shoal.core.jit import compile_notice
 from shoal.partition.bucketization import (
     Bucketed,
     Sizes,
-    buckets,
+    bucketization,
     class_sizes,
     count_bounds,
     merge_close,
@@ -17,23 +17,23 @@ from shoal.partition.insensitive import insensitive
 from shoal.partition.marginality import marginality, marginality_order, path_lengths
 from shoal.partition.mdav import mdav
 from shoal.partition.mondrian import (
-    Choice,
-    Tree,
+    CutColumn,
+    PartitionTree,
     blocks,
+    hierarchy_order,
     median_cut,
     mondrian,
     mondrian_tree,
-    taxonomy_order,
 )
 from shoal.partition.mu_approx import mu_approx
 from shoal.partition.noise_aware import noise_aware
 from shoal.partition.requirement import Requirement, unmet
-from shoal.partition.stable import Change, insensitivity, stability, stable
+from shoal.partition.stable import PartitionChange, insensitivity, stability, stable
 from shoal.partition.univariate import (
     individual_ranking,
     individual_rankings,
-    optimal_ranking,
-    optimal_rankings,
+    optimal_univariate,
+    optimal_univariates,
 )
 from shoal.partition.value_buckets import joint_buckets, rank_buckets
 from shoal.partition.vmdav import vmdav
@@ -41,16 +41,17 @@ from shoal.partition.warmup import warmup
 
 __all__ = [
     "Bucketed",
-    "Change",
-    "Choice",
+    "CutColumn",
+    "PartitionChange",
+    "PartitionTree",
     "Requirement",
     "Sizes",
-    "Tree",
     "blocks",
-    "buckets",
+    "bucketization",
     "class_sizes",
     "compile_notice",
     "count_bounds",
+    "hierarchy_order",
     "individual_ranking",
     "individual_rankings",
     "insensitive",
@@ -65,13 +66,12 @@ __all__ = [
     "mondrian_tree",
     "mu_approx",
     "noise_aware",
-    "optimal_ranking",
-    "optimal_rankings",
+    "optimal_univariate",
+    "optimal_univariates",
     "path_lengths",
     "rank_buckets",
     "stability",
     "stable",
-    "taxonomy_order",
     "unmet",
     "vmdav",
     "warmup",

@@ -17,7 +17,7 @@ the largest magnitude in the table do not enter the centroid; they do enter dist
 
 import numpy as np
 
-from shoal.partition._input import Floats, Ints
+from shoal.core._arrays import Floats, Ints
 
 HALF_WORD = 2.0**31
 

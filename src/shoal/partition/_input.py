@@ -8,12 +8,10 @@ import operator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from shoal.core._arrays import Floats
 from shoal.errors import InputError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def matrix(X: ArrayLike, name: str = "X") -> Floats:

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.core import Partition, Progress, silent
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.partition._exact_scale import centroids, squared_distances, unit_scaled
-from shoal.partition._input import Floats, Ints, group_size, matrix
+from shoal.partition._input import group_size, matrix
 from shoal.partition.kernels.bucketization import Classes, Forest, extendable, fill
 from shoal.partition.kernels.mdav_tree import EMPTY, plant
 
@@ -69,7 +70,7 @@ class Sizes:
         return self.smaller + self.larger
 
 
-def buckets(
+def bucketization(
     X: ArrayLike, bucket: ArrayLike, k: int, t: Number, *, progress: Progress = silent
 ) -> Bucketed:
     """Form classes of k or more in which no bucket's share is off by more than a factor of t.
@@ -113,7 +114,7 @@ def buckets(
         Domingo-Ferrer and Soria-Comas, "From t-closeness to differential privacy and vice
         versa in data anonymization", Knowledge-Based Systems 74 (2015), sections 6.2 and 6.3.
 
-    >>> found = buckets([[0], [1], [10], [11]], [0, 1, 0, 1], 2, 1)
+    >>> found = bucketization([[0], [1], [10], [11]], [0, 1, 0, 1], 2, 1)
     >>> found.partition.labels, found.achieved
     (array([0, 0, 1, 1]), Fraction(1, 1))
     """
@@ -141,9 +142,9 @@ def class_sizes(totals: ArrayLike, k: int, t: Number) -> Sizes:
        possible of one larger size that take up what is left: where a size such as 4 allows
        equal shares and 5 does not.
 
-    Feasible means that whole counts within the bounds of `buckets` exist for all classes together:
-    a minimum cut, of which there are only eight candidates, because classes of one size can
-    be taken together.
+    Feasible means that whole counts within the bounds of `bucketization` exist for all classes
+    together: a minimum cut, of which there are only eight candidates, because classes of one size
+    can be taken together.
 
     Cost: at most the number of buckets times N / k or, if larger, a few times 10^4.
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from shoal.core import Partition
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.partition._exact_scale import within_squares
-from shoal.partition._input import Floats, Ints, matrix
+from shoal.partition._input import matrix
 from shoal.partition.kernels.coarse_tree import descend
 
 SPARE = 1.15
@@ -26,7 +27,7 @@ WINDOW = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class CoarseTree:
     """A tree of cuts; each record lies in one of its cells.
 
     Attributes:
@@ -56,7 +57,7 @@ class Cells:
             found[((X - self.centre) ** 2).sum(axis=1) >= self.beyond] = 0
         return found
 
-    def merged(self, sizes: Ints, least: int) -> "Cells":
+    def merged(self, sizes: Ints, least: int) -> "CoarseTree":
         """Let each cell with fewer than `least` records join its sibling.
 
         The cut above such a cell is taken out, so that its records go the ways of those on the
@@ -98,7 +99,7 @@ def coarse_cells(
     size: int,
     least: int,
     method: Callable[[Floats, int], Partition],
-) -> Cells:
+) -> CoarseTree:
     """Cut space into cells of about `size` to twice as many records, where few records lie.
 
     A node that the sample says to hold 2 `size` records or more is cut. Of each axis the cuts
@@ -140,7 +141,7 @@ def coarse_cells(
     return apart if losses[1] < losses[0] else whole
 
 
-def _grown(X: Floats, centre: Floats, beyond: float, wanted: tuple[float, float]) -> Cells:
+def _grown(X: Floats, centre: Floats, beyond: float, wanted: tuple[float, float]) -> CoarseTree:
     """Grow the tree; `wanted` is from which size on, and to which, a node of X is cut."""
     axis: list[int] = []
     cut: list[float] = []
@@ -167,7 +168,7 @@ def _grown(X: Floats, centre: Floats, beyond: float, wanted: tuple[float, float]
     if top < 0:
         axis, cut, ways = [0], [np.inf], [[top, top]]
     low, high = np.array(ways, np.int64).T.copy()
-    return Cells(np.array(axis, np.int64), np.array(cut), low, high, cells, centre, beyond)
+    return CoarseTree(np.array(axis, np.int64), np.array(cut), low, high, cells, centre, beyond)
 
 
 def _best_cut(X: Floats, least: float) -> tuple[int, float] | None:
@@ -193,7 +194,9 @@ def _best_cut(X: Floats, least: float) -> tuple[int, float] | None:
     return None
 
 
-def _loss(tree: Cells, sample: Floats, k: int, method: Callable[[Floats, int], Partition]) -> float:
+def _loss(
+    tree: CoarseTree, sample: Floats, k: int, method: Callable[[Floats, int], Partition]
+) -> float:
     cell = tree.route(sample)
     order = np.argsort(cell, kind="stable")
     lost = 0.0
@@ -205,7 +208,7 @@ def _loss(tree: Cells, sample: Floats, k: int, method: Callable[[Floats, int], P
     return lost
 
 
-def _numbered(tree: Cells, top: int) -> Cells:
+def _numbered(tree: CoarseTree, top: int) -> CoarseTree:
     """Keep the nodes below `top`, and number them and their cells anew."""
     axis: list[int] = []
     cut: list[float] = []

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.core import Partition
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, did_you_mean
 from shoal.partition._exact_scale import squared_distances
-from shoal.partition._input import Floats, Ints, group_size, matrix
+from shoal.partition._input import group_size, matrix
 
 Order = Literal["reference", "lexicographic", "hilbert"]
 

@@ -3,8 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
-from shoal.partition._input import Floats, Ints, column, matrix
+from shoal.partition._input import column, matrix
 
 
 def marginality(distances: ArrayLike, counts: ArrayLike | None = None) -> Floats:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.core import Diversity, LDiversity, Partition, Progress, silent, whole_numbers
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
-from shoal.partition._input import Floats, Ints, group_size, matrix
+from shoal.partition._input import group_size, matrix
 from shoal.partition.kernels.mondrian import Leaves, Options, grow
 from shoal.partition.kernels.requirement import Rules
 from shoal.partition.mdav import mdav
@@ -22,7 +23,7 @@ LEAST = 10_000
 """Records that a block has at least."""
 
 
-class Choice(StrEnum):
+class CutColumn(StrEnum):
     """By which column a node is cut first.
 
     `range`: the widest in the node, as a share of its width in the whole table. `entropy`: the
@@ -36,7 +37,7 @@ class Choice(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class PartitionTree:
     """The leaves of a recursive partition of space.
 
     Attributes:
@@ -75,13 +76,13 @@ def mondrian_tree(
     require: Sequence[Requirement] = (),
     units: ArrayLike | None = None,
     relaxed: bool = False,
-    choice: Choice = Choice.RANGE,
+    choice: CutColumn = CutColumn.RANGE,
     target: ArrayLike | None = None,
     borders: Mapping[int, ArrayLike] | None = None,
     max_height: int | None = None,
     halt: Requirement | None = None,
     whole: ArrayLike | None = None,
-) -> Tree:
+) -> PartitionTree:
     """Cut space at medians, column after column, while both sides keep what is required.
 
     A node is cut by the column that `choice` ranks first, ties by the lowest column; where no
@@ -110,10 +111,10 @@ def mondrian_tree(
         require: what every leaf must meet beside k. Records are counted.
         units: person of each record, as whole numbers from 0: a leaf needs k persons.
         relaxed: whether equal values may be parted to balance the sides.
-        choice: see `Choice`.
-        target: class of each record, as whole numbers from 0, for `Choice.GAIN`.
+        choice: see `CutColumn`.
+        target: class of each record, as whole numbers from 0, for `CutColumn.GAIN`.
         borders: for columns of codes 0..m-1 in the order of a taxonomy, the height of the
-            border after each code but the last, see `taxonomy_order`. Such a column is cut
+            border after each code but the last, see `hierarchy_order`. Such a column is cut
             between the children of the lowest node of the taxonomy that covers its codes in
             the node, and nowhere else.
         max_height: cuts between the root and a leaf, at most.
@@ -141,16 +142,16 @@ def mondrian_tree(
     n, d = X.shape
     k = group_size(k, n)
     rules, codes = _rules(require, units, halt, n, k)
-    choice = Choice(choice)
+    choice = CutColumn(choice)
     classes = np.zeros(n, np.int64) if target is None else _of_records(target, "target", n)
-    if (choice is Choice.GAIN) is (target is None):
+    if (choice is CutColumn.GAIN) is (target is None):
         raise InputError("choice = 'gain', and no other, needs a target.")
     if max_height is not None and max_height < 0:
         raise InputError(f"max_height must be at least 0; found {max_height}.")
     columns = X.T.copy()
     heights = {j: _border(columns, j, own) for j, own in (borders or {}).items()}
     values: list[Floats] = []
-    if choice is Choice.ENTROPY:
+    if choice is CutColumn.ENTROPY:
         columns, values, heights = _ranked(columns, heights)
     border = np.full((d, max([1, *map(len, heights.values())])), -1, np.int64)
     for j, own in heights.items():
@@ -159,7 +160,7 @@ def mondrian_tree(
         k=k,
         height=n if max_height is None else max_height,
         relaxed=bool(relaxed),
-        choice=list(Choice).index(choice),
+        choice=list(CutColumn).index(choice),
         extent=_extent(columns, None if values else whole),
         border=border,
         codes=max([border.shape[1], *map(len, values)]),
@@ -177,7 +178,7 @@ def mondrian_tree(
             finite = np.isfinite(side[:, j])
             side[finite, j] = held[side[finite, j].astype(np.int64)]
     depth = leaves.depth[:groups].copy()
-    return Tree(Partition(labels), lower, upper, above, upto, depth)
+    return PartitionTree(Partition(labels), lower, upper, above, upto, depth)
 
 
 def _extent(columns: Floats, whole: ArrayLike | None) -> Floats:
@@ -194,7 +195,7 @@ def _extent(columns: Floats, whole: ArrayLike | None) -> Floats:
     return extent
 
 
-def taxonomy_order(edges: ArrayLike) -> tuple[Ints, Ints]:
+def hierarchy_order(edges: ArrayLike) -> tuple[Ints, Ints]:
     """Order the leaves of a taxonomy so that all below any node are neighbours.
 
     Args:
@@ -205,7 +206,7 @@ def taxonomy_order(edges: ArrayLike) -> tuple[Ints, Ints]:
         the next the height of the lowest node above both, as `borders` of `mondrian_tree`
         has it. A record of leaf v gets the code `np.argsort(order)[v]`.
 
-    >>> taxonomy_order([[0, 4], [1, 5], [2, 4], [3, -1]])
+    >>> hierarchy_order([[0, 4], [1, 5], [2, 4], [3, -1]])
     (array([0, 2, 1, 3]), array([1, 2, 2]))
     """
     paths = [[e for e in row if e >= 0] for row in np.asarray(edges).tolist()]

@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.core import Partition
+from shoal.core._arrays import Floats, Ints
 from shoal.partition._exact_scale import centroids, squared_distances, unit_scaled
-from shoal.partition._input import Floats, Ints, group_size, matrix
+from shoal.partition._input import group_size, matrix
 from shoal.partition.kernels.mdav_tree import plant
 from shoal.partition.kernels.variable_size import cut_forest, grow_forest
 from shoal.partition.mdav import mdav

@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.core import Partition, Progress, silent
+from shoal.core._arrays import Floats
 from shoal.errors import InputError
-from shoal.partition._input import Floats, matrix
+from shoal.partition._input import matrix
 
 REACH = 4096
 """Nearest records that are looked at when a group grows."""

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from shoal.core import Distance, Diversity, LDiversity, TCloseness, whole_numbers
+from shoal.core._arrays import Ints
 from shoal.errors import InputError
-from shoal.partition._input import Ints
 from shoal.partition.kernels import requirement as kernels
 from shoal.partition.kernels.requirement import Rules, meets
 

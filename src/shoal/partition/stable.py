@@ -8,13 +8,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from shoal.core import Partition
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.partition._exact_scale import unit_scaled
-from shoal.partition._input import Floats, Ints, group_size, matrix
+from shoal.partition._input import group_size, matrix
 from shoal.partition.mdav import mdav
 
 
-class Change(NamedTuple):
+class PartitionChange(NamedTuple):
     """What changing one record did to a partition."""
 
     groups: int
@@ -99,7 +100,7 @@ def insensitivity(before: Partition, after: Partition, record: int) -> int:
     return stability(before, after, record).records
 
 
-def stability(before: Partition, after: Partition, record: int) -> Change:
+def stability(before: Partition, after: Partition, record: int) -> PartitionChange:
     """Count how many groups changed, and by how many records, after one record changed.
 
     Groups correspond by a bijection; two groups A and B differ by max(|A - B|, |B - A|)
@@ -137,7 +138,7 @@ def stability(before: Partition, after: Partition, record: int) -> Change:
     right = np.setdiff1d(np.arange(len(after)), common.col[equal])
     side = max(len(left), len(right))
     if not side:
-        return Change(0, 0)
+        return PartitionChange(0, 0)
     overlap = np.zeros((side, side), np.int64)
     kept = np.isin(common.row, left) & np.isin(common.col, right)
     rows = np.searchsorted(left, common.row[kept])
@@ -145,7 +146,7 @@ def stability(before: Partition, after: Partition, record: int) -> Change:
     sizes = np.zeros((2, side), np.int64)
     sizes[0, : len(left)] = before.sizes[left]
     sizes[1, : len(right)] = after.sizes[right]
-    return Change(side, _bottleneck(np.maximum(sizes[0][:, None], sizes[1]) - overlap))
+    return PartitionChange(side, _bottleneck(np.maximum(sizes[0][:, None], sizes[1]) - overlap))
 
 
 def _bottleneck(difference: Ints) -> int:

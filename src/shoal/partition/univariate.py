@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.core import Partition
+from shoal.core._arrays import Floats
 from shoal.partition._exact_scale import unit_scaled
-from shoal.partition._input import Floats, column, group_size, matrix
+from shoal.partition._input import column, group_size, matrix
 from shoal.partition.kernels.univariate import label_by_rank, label_runs, optimal_ends, rank_order
 
 _LONG = 1 << 16
@@ -21,7 +22,7 @@ def individual_ranking(x: ArrayLike, k: int) -> Partition:
 
     Equal values are ranked by index. Sorting dominates the cost.
 
-    Not promised: the least sum of squares (see `optimal_ranking`), and anything about
+    Not promised: the least sum of squares (see `optimal_univariate`), and anything about
     the combination of several columns: k-anonymity holds for each column by itself.
 
     References:
@@ -49,7 +50,7 @@ def individual_rankings(X: ArrayLike, k: int) -> tuple[Partition, ...]:
     return tuple(_blocks_by_rank(np.ascontiguousarray(x), k) for x in X.T)
 
 
-def optimal_ranking(x: ArrayLike, k: int) -> Partition:
+def optimal_univariate(x: ArrayLike, k: int) -> Partition:
     """Group the values of one column so that their sum of squares within groups is least.
 
     An optimal grouping consists of runs of k to 2k - 1 values of the sorted column, so that
@@ -70,7 +71,7 @@ def optimal_ranking(x: ArrayLike, k: int) -> Partition:
         Aggarwal et al., "Geometric applications of a matrix-searching algorithm",
         Algorithmica 2 (1987). doi:10.1007/BF01840359
 
-    >>> optimal_ranking([1.0, 9.0, 1.1, 9.1, 1.2], 2).labels
+    >>> optimal_univariate([1.0, 9.0, 1.1, 9.1, 1.2], 2).labels
     array([0, 1, 0, 1, 0])
     """
     x = column(x)
@@ -78,8 +79,8 @@ def optimal_ranking(x: ArrayLike, k: int) -> Partition:
     return _least_squares(x, k)
 
 
-def optimal_rankings(X: ArrayLike, k: int) -> tuple[Partition, ...]:
-    """Group every column of X by itself: one partition a column, see `optimal_ranking`.
+def optimal_univariates(X: ArrayLike, k: int) -> tuple[Partition, ...]:
+    """Group every column of X by itself: one partition a column, see `optimal_univariate`.
 
     >>> [p.labels.tolist() for p in optimal_rankings([[1, 9], [2, 8], [3, 7], [4, 6]], 2)]
     [[0, 0, 1, 1], [1, 1, 0, 0]]
@@ -90,7 +91,7 @@ def optimal_rankings(X: ArrayLike, k: int) -> tuple[Partition, ...]:
 
 
 def optimal_begins(values: Floats, k: int) -> NDArray[np.int64]:
-    """Where the groups of `optimal_ranking` begin in a column that is sorted already.
+    """Where the groups of `optimal_univariate` begin in a column that is sorted already.
 
     >>> optimal_begins(np.array([1.0, 1.1, 1.2, 9.0, 9.1]), 2)
     array([0, 3])

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
-from shoal.partition._input import Floats, Ints, column
+from shoal.partition._input import column
 
 
 def rank_buckets(places: ArrayLike, b: int, *, heights: ArrayLike | None = None) -> Ints:

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.core import Partition, Progress, silent
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.partition._exact_scale import centroids, squared_distances, unit_scaled, within_squares
-from shoal.partition._input import Floats, Ints, group_size, matrix
+from shoal.partition._input import group_size, matrix
 from shoal.partition.kernels.mdav_tree import plant
 from shoal.partition.kernels.variable_size import variable_groups
 

@@ -5,14 +5,14 @@ from fractions import Fraction
 import numpy as np
 
 from shoal.core import Diversity, LDiversity
-from shoal.partition.bucketization import buckets
-from shoal.partition.coarse_tree import Cells
+from shoal.partition.bucketization import bucketization
+from shoal.partition.coarse_tree import CoarseTree
 from shoal.partition.kernels.coarse_tree import tally_grid
 from shoal.partition.mdav import mdav
 from shoal.partition.mondrian import mondrian
 from shoal.partition.mu_approx import mu_approx
 from shoal.partition.requirement import Requirement
-from shoal.partition.univariate import individual_ranking, optimal_ranking
+from shoal.partition.univariate import individual_ranking, optimal_univariate
 from shoal.partition.vmdav import vmdav
 
 
@@ -29,11 +29,11 @@ def warmup() -> None:
     mu_approx(table[:100], 3)
     diverse = LDiversity(Fraction(2), Diversity.DISTINCT, (), ())
     mondrian(table[:100], 3, require=[Requirement(diverse, np.arange(100))])
-    buckets(table[:100], np.arange(100) % 2, 3, 2)
+    bucketization(table[:100], np.arange(100) % 2, 3, 2)
     individual_ranking(grid, 3)
-    optimal_ranking(grid[:100], 3)
+    optimal_univariate(grid[:100], 3)
     # What blocks of records on Spark are asked.
     nodes = np.zeros(1, np.int64)
-    Cells(nodes, np.ones(1), nodes - 1, nodes - 2, 2, np.zeros(2)).route(table[:9])
+    CoarseTree(nodes, np.ones(1), nodes - 1, nodes - 2, 2, np.zeros(2)).route(table[:9])
     first = np.zeros((1, 3), np.int64)
     tally_grid(table[:1], nodes, np.zeros(0), first, np.zeros((2, 2)), np.zeros(2, np.int64))

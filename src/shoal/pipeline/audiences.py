@@ -12,7 +12,7 @@ from shoal.errors import InputError, did_you_mean
 
 
 @dataclass(frozen=True)
-class Rule:
+class AudienceRule:
     """What an audience needs.
 
     Attributes:
@@ -25,17 +25,17 @@ class Rule:
 
 
 RULES = {
-    Audience.OPEN: Rule(
+    Audience.OPEN: AudienceRule(
         "Anybody",
         "An open release. It needs a proved claim.",
         frozenset({Status.PROVED}),
     ),
-    Audience.PARTNER: Rule(
+    Audience.PARTNER: AudienceRule(
         "Named recipients under contract",
         "They promise not to re-identify. A claim may hang on stated conditions.",
         frozenset({Status.PROVED, Status.CONDITIONAL}),
     ),
-    Audience.INTERNAL: Rule(
+    Audience.INTERNAL: AudienceRule(
         "Our own staff",
         "The table stays in the house. No claim is needed, and every gap is shown.",
         frozenset(),

@@ -47,7 +47,7 @@ def budget_facts(path: Path) -> list[dict[str, Any]]:
     ]
 
 
-def with_ledger(policy: Policy, file: Path | None, source: str | None) -> Policy:
+def with_budget(policy: Policy, file: Path | None, source: str | None) -> Policy:
     """The policy with another budget file or population, as the command line may state them."""
     if file is None and source is None:
         return policy
@@ -59,14 +59,14 @@ def with_ledger(policy: Policy, file: Path | None, source: str | None) -> Policy
     return replace(policy, ledger=stated)
 
 
-def looked(policy: Policy) -> bool:
+def inspected(policy: Policy) -> bool:
     """Whether the budget file knows of an inspection of the table itself."""
     if not policy.ledger:
         return False
     return budget_file.account(Path(policy.ledger["file"]), policy.ledger["source"]).looked
 
 
-def looking_costs(policy: Policy, *, sample: bool) -> tuple[str, ...]:
+def inspection_costs(policy: Policy, *, sample: bool) -> tuple[str, ...]:
     """What a comparison of methods will cost, in sentences; nothing is recorded by asking."""
     if sample:
         known = "Nothing of the confidential table is looked at, so that the choice costs nothing."
@@ -95,10 +95,10 @@ def record_comparison(policy: Policy, *, sample: bool, note: str = "") -> tuple[
     Returns:
         What the steward should know before the run, in sentences.
     """
-    known = looking_costs(policy, sample=sample)
+    known = inspection_costs(policy, sample=sample)
     if not policy.ledger:
         return known
-    kind = budget_file.Look.SAMPLE if sample else budget_file.Look.TABLE
+    kind = budget_file.Inspection.SAMPLE if sample else budget_file.Inspection.TABLE
     account = _recorded(policy, kind, budget_file.What.COMPARE, note)
     if sample and account.looked:
         undone = "that this comparison looks at public data only does not undo it."
@@ -123,8 +123,8 @@ def record_inspection(policy: Policy, *, what: str, note: str = "") -> tuple[str
     """
     if not policy.ledger:
         return (_NOT_RECORDED,) if find(policy.method).noisy else ()
-    known = looked(policy)
-    account = _recorded(policy, budget_file.Look.TABLE, budget_file.What(what), note)
+    known = inspected(policy)
+    account = _recorded(policy, budget_file.Inspection.TABLE, budget_file.What(what), note)
     if known:
         return ()
     avoid = ", and use --no-measure before" if what == budget_file.What.PROTECT else ""
@@ -137,7 +137,7 @@ def record_inspection(policy: Policy, *, what: str, note: str = "") -> tuple[str
 
 
 def _recorded(
-    policy: Policy, kind: budget_file.Look, what: budget_file.What, note: str
+    policy: Policy, kind: budget_file.Inspection, what: budget_file.What, note: str
 ) -> budget_file.Account:
     """The account with an inspection; doing the same again is no further one."""
     path, source = Path(policy.ledger["file"]), policy.ledger["source"]
@@ -145,7 +145,9 @@ def _recorded(
     if any((one.kind, one.what, one.policy, one.note) == (kind, what, policy.digest, note)
            for one in account.looks):  # fmt: skip
         return account
-    return budget_file.look(path, source, kind, what=what, policy=policy.digest, note=note)
+    return budget_file.record_inspection(
+        path, source, kind, what=what, policy=policy.digest, note=note
+    )
 
 
 def charge_selection(policy: Policy, epsilon: Fraction, *, note: str = "") -> tuple[Path, int]:
@@ -169,7 +171,9 @@ def charge_selection(policy: Policy, epsilon: Fraction, *, note: str = "") -> tu
         method="private-selection",
         note=note,
     )
-    budget_file.look(path, source, budget_file.Look.SELECTION, policy=policy.digest, note=note)
+    budget_file.record_inspection(
+        path, source, budget_file.Inspection.SELECTION, policy=policy.digest, note=note
+    )
     return path, booked.id
 
 
@@ -195,11 +199,11 @@ def book(planned: Plan, claims: Iterable[Claim], note: str) -> budget_file.Reser
     )
 
 
-def _facts(policy: Policy, neighbours: Neighbours) -> budget_file.Facts:
+def _facts(policy: Policy, neighbours: Neighbours) -> budget_file.DeclaredFacts:
     """What the policy declares of a release: nothing of what its table holds."""
     persons, released = policy.schema.persons, policy.schema.released
     number = "rows" if persons is None or persons.exact else "persons"
-    return budget_file.Facts(
+    return budget_file.DeclaredFacts(
         neighbours=neighbours,
         unit="" if persons is None else persons.column,
         contributions=1 if persons is None else persons.most,

@@ -7,13 +7,11 @@ from typing import Any, cast
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from shoal import io
 from shoal import policy as policies
 from shoal.core import (
     Check,
-    Decomposition,
     DifferentialPrivacy,
     Distance,
     KAnonymity,
@@ -21,9 +19,11 @@ from shoal.core import (
     Policy,
     Role,
     Schema,
+    SpatialDecomposition,
     TCloseness,
     Testable,
 )
+from shoal.core._arrays import Ints
 from shoal.errors import ClaimViolationError, InputError, did_you_mean, quotable, unlike
 from shoal.io import decomposition_table
 from shoal.io.validate import composed, spelled
@@ -35,8 +35,6 @@ WITNESS_ROWS = 5
 
 MOST_MATCHES = 4_000_000
 """Patterns of missing cells, squared, times classes: above this, matches are not counted."""
-
-Integers = NDArray[np.int64]
 
 
 def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tuple[Check, ...]:
@@ -107,7 +105,7 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
 
 
 def check_frame(
-    frame: pl.DataFrame, guarantee: Testable, schema: Schema, *, units: Integers | None = None
+    frame: pl.DataFrame, guarantee: Testable, schema: Schema, *, units: Ints | None = None
 ) -> Check:
     """Recompute a guarantee on a frame, cells compared as they are.
 
@@ -155,7 +153,7 @@ def check_frame(
     )
 
 
-def check_leaves(boxes: Decomposition, guarantee: Testable, schema: Schema) -> Check:
+def check_leaves(boxes: SpatialDecomposition, guarantee: Testable, schema: Schema) -> Check:
     """Recompute a guarantee on boxes with exact counts: each box is a class.
 
     Boxes without a record are no classes. If the guarantee is about fewer columns than the boxes
@@ -188,7 +186,7 @@ def check_leaves(boxes: Decomposition, guarantee: Testable, schema: Schema) -> C
         witness = {"size": achieved, "rows": rows[:WITNESS_ROWS].tolist()}
         return Check(guarantee, achieved >= guarantee.k, achieved, witness, {"classes": filled})
     counts = _leaf_counts(boxes, held, schema)
-    edges = taxonomy_edges(guarantee, schema, counts.width)
+    edges = hierarchy_edges(guarantee, schema, counts.width)
     found = verdict(counts, guarantee, edges=edges)
     return Check(
         guarantee,
@@ -203,7 +201,7 @@ def check_leaves(boxes: Decomposition, guarantee: Testable, schema: Schema) -> C
     )
 
 
-def _leaf_counts(boxes: Decomposition, held: Integers, schema: Schema) -> Counts:
+def _leaf_counts(boxes: SpatialDecomposition, held: Ints, schema: Schema) -> Counts:
     """Number the values of boxes as `value_codes` numbers those of rows, and count."""
     used = np.flatnonzero(held.any(axis=0))
     texts = pl.Series(str(boxes.column), [boxes.values[v] or None for v in used], dtype=pl.String)
@@ -215,7 +213,7 @@ def _leaf_counts(boxes: Decomposition, held: Integers, schema: Schema) -> Counts
     return Counts(box, value, together[box, value], together.sum(axis=1), width)
 
 
-def class_labels(frame: pl.DataFrame, keys: Sequence[str]) -> Integers:
+def class_labels(frame: pl.DataFrame, keys: Sequence[str]) -> Ints:
     """Number the equivalence classes of some columns from 0; missing is a value."""
     labels = np.zeros(frame.height, dtype=np.int64)
     for name in keys:
@@ -224,9 +222,7 @@ def class_labels(frame: pl.DataFrame, keys: Sequence[str]) -> Integers:
     return labels
 
 
-def value_codes(
-    frame: pl.DataFrame, columns: Sequence[str], schema: Schema
-) -> tuple[Integers, int]:
+def value_codes(frame: pl.DataFrame, columns: Sequence[str], schema: Schema) -> tuple[Ints, int]:
     """Number the confidential values from 0, one code a combination; and how many there are.
 
     One column keeps its order: that of its declared categories, or of its numbers. A missing
@@ -254,11 +250,11 @@ def _check_counts(
     frame: pl.DataFrame,
     guarantee: LDiversity | TCloseness,
     schema: Schema,
-    units: Integers | None,
+    units: Ints | None,
 ) -> Check:
     labels = class_labels(frame, guarantee.keys)
     codes, width = value_codes(frame, guarantee.columns, schema)
-    edges = taxonomy_edges(guarantee, schema, width)
+    edges = hierarchy_edges(guarantee, schema, width)
     found, counts = decided(labels, codes, guarantee, units=units, width=width, edges=edges)
     rows = np.flatnonzero(labels == found.witness) + 1
     return Check(
@@ -278,14 +274,12 @@ def _check_counts(
     )
 
 
-def _persons(units: Integers | None) -> dict[str, Any]:
+def _persons(units: Ints | None) -> dict[str, Any]:
     """Say that persons were counted, where some have several rows."""
     return {} if units is None else {"counted": "persons"}
 
 
-def taxonomy_edges(
-    guarantee: LDiversity | TCloseness, schema: Schema, width: int
-) -> Integers | None:
+def hierarchy_edges(guarantee: LDiversity | TCloseness, schema: Schema, width: int) -> Ints | None:
     """Edges that a hierarchical distance goes by, one of its own for missing cells; else none."""
     if not isinstance(guarantee, TCloseness) or guarantee.distance is not Distance.HIERARCHICAL:
         return None
@@ -320,7 +314,7 @@ def _check_columns(present: Collection[str | None], guarantee: Testable) -> None
             )
 
 
-def _units(frame: pl.DataFrame, schema: Schema) -> Integers | None:
+def _units(frame: pl.DataFrame, schema: Schema) -> Ints | None:
     """The persons of the rows, where the table says them and some have several rows."""
     name = schema.flagged("unit")
     if name is None or name not in frame.columns:
@@ -339,6 +333,6 @@ def _check_column(series: pl.Series, guarantee: KAnonymity) -> Check:
     return Check(guarantee, achieved >= guarantee.k, achieved, {"size": achieved}, remarks)
 
 
-def _dense(series: pl.Series) -> Integers:
+def _dense(series: pl.Series) -> Ints:
     """Number the distinct values of a column from 0, -1 where missing."""
     return (series.rank("dense").cast(pl.Int64) - 1).fill_null(-1).to_numpy()

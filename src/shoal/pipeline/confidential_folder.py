@@ -33,7 +33,7 @@ class Written:
         failed: why there is no report, or nothing.
     """
 
-    measured: evaluate.Measurement | None
+    measured: evaluate.Evaluation | None
     unmeasured: str
     failed: str = ""
 

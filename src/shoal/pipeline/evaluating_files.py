@@ -11,7 +11,7 @@ from shoal import io
 from shoal.core import Policy, Progress, silent
 from shoal.core.serialise import plain
 from shoal.errors import InputError
-from shoal.evaluation import evaluate
+from shoal.evaluation import evaluate as evaluation
 from shoal.evaluation.comparison import compare as comparison
 from shoal.evaluation.comparison import grid
 from shoal.evaluation.comparison.compare import Comparison, Selection
@@ -27,7 +27,7 @@ KEPT = "results"
 _COMPARED = {KEPT, "comparison.json", "comparison.parquet", "report.html", "selection.json"}
 
 
-def measure(
+def evaluate(
     original: Path,
     released: Path,
     policy: Policy | Path,
@@ -41,7 +41,7 @@ def measure(
     source: str | None = None,
     progress: Progress = silent,
     **options: Any,
-) -> evaluate.Measurement:
+) -> evaluation.Evaluation:
     """Measure a release against its original, from files; all of it is confidential.
 
     Args:
@@ -60,15 +60,15 @@ def measure(
     """
     check_text(out, force=force)
     text_files.check_options(seed=options.get("seed"))
-    stated = booking.with_ledger(load(policy), ledger, source)
+    stated = booking.with_budget(load(policy), ledger, source)
     progress("reading the files", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     before = io.read(original, **marks).frame
     after = io.read(released, **io.marks_of_other(released, marks | {"encoding": encoding})).frame
     others = None if control is None else io.read(control, **marks).frame
-    found = evaluate.measure(before, after, stated, control=others, progress=progress, **options)
+    found = evaluation.evaluate(before, after, stated, control=others, progress=progress, **options)
     if out is not None:
-        page = html.measure_report(found.facts(), found.plots(), DIFFERENCE)
+        page = html.evaluation_report(found.facts(), found.plots(), DIFFERENCE)
         write_text(out, page, force=force, confidential=True)
     return found
 
@@ -112,7 +112,7 @@ def compare(
     listed = None if candidates is None else grid.read(candidates)
     asked = {name: value for name, value in options.items() if name in text_files.RANGES}
     text_files.check_options(jobs=jobs, **asked)
-    stated = booking.with_ledger(load(policy), ledger, source)
+    stated = booking.with_budget(load(policy), ledger, source)
     for path in filter(None, (data, on_sample)):
         text_files.refuse_special(path)
     if on_sample is not None and _same(data, on_sample):
@@ -178,7 +178,7 @@ def select(
     The arguments are those of `compare`; epsilon is a number as text, so that it is exact.
     """
     _check_compared(out)
-    stated = booking.with_ledger(load(policy), ledger, source)
+    stated = booking.with_budget(load(policy), ledger, source)
     price = text_files.parse_epsilon(epsilon)
     listed = None if candidates is None else grid.read(candidates)
     progress("reading the file", 0, 1)

@@ -87,7 +87,7 @@ class CheckRecord(_Record):
     remarks: dict[str, Any]
 
 
-class SpendingRecord(_Record):
+class PrivacyLossRecord(_Record):
     """What a mechanism was allowed to learn, and at what price."""
 
     mechanism: str
@@ -139,7 +139,7 @@ class Manifest(_Record):
     not_claimed: list[str]
     notes: list[str]
     checks: list[CheckRecord]
-    spendings: list[SpendingRecord]
+    spendings: list[PrivacyLossRecord]
     draws: list[DrawRecord]
     guard_formulas: bool
     files: dict[str, FileRecord]

@@ -32,7 +32,7 @@ from shoal.errors import ClaimViolationError, InputError, did_you_mean
 from shoal.io import clamp
 from shoal.methods import REGISTRY, Method, Setting, find
 from shoal.methods._shared import contributions
-from shoal.methods.method import Several
+from shoal.methods.method import ContributionProof
 from shoal.pipeline import audiences
 from shoal.policy.spec import sentence
 
@@ -129,15 +129,17 @@ def plan(
 def _several(method: Method[Any], setting: Setting[Any]) -> None:
     """Refuse several rows a person where a method has no proof for them."""
     stated = setting.schema.persons
-    if stated is None or not method.noisy or method.several is Several.ANY:
+    if stated is None or not method.noisy or method.several is ContributionProof.ANY:
         return  # without noise groups are made of persons
     if stated.most == 1:
         if stated.dropped and method.noisy:
             contributions.refuse_shown(setting, method.clamps(setting), method.name)
         return
     where = f"Column '{stated.column}': a person may have {stated.most:,} rows"
-    if method.several is Several.NONE:
-        able = [name for name, other in REGISTRY.items() if other.several is not Several.NONE]
+    if method.several is ContributionProof.NONE:
+        able = [
+            name for name, other in REGISTRY.items() if other.several is not ContributionProof.NONE
+        ]
         raise InputError(
             f"{where}, and the promise of '{method.name}' is about single rows. Bring the table to "
             f"one row a person, or use one of {', '.join(able)}."

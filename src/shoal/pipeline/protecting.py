@@ -26,10 +26,10 @@ from shoal.core import (
     LDiversity,
     Noise,
     Policy,
+    PrivacyLoss,
     Progress,
     Release,
     Role,
-    Spending,
     Status,
     TCloseness,
     Testable,
@@ -104,7 +104,9 @@ def protect(
             for the audience.
         ClaimViolationError: a required promise cannot be kept; nothing is released.
     """
-    planned = plan(policy, keep_order=keep_order, spread=engine.is_spread(data), audience=audience)
+    planned = plan(
+        policy, keep_order=keep_order, spread=engine.is_distributed(data), audience=audience
+    )
     source = engine.source(data, alone=planned.method.noisy)
     done = run(planned, source, progress=progress, noise=noise)
     settle(done)
@@ -143,7 +145,7 @@ def run(
     planned = with_rows(planned, rows.public_rows(planned.setting))
     claims = tuple(c for c in planned.claims if ours or isinstance(c.guarantee, Testable))
     _still_covered(planned, claims)
-    _not_looked_at(planned, claims, looked=booking.looked(planned.policy))
+    _not_looked_at(planned, claims, looked=booking.inspected(planned.policy))
     booked = booking.book(planned, claims, note)
     with _counting_as_spent(booked):
         if booked is not None and booked.looked:
@@ -228,7 +230,7 @@ def foreseen(policy: Policy) -> Plan:
         ClaimViolationError: a required promise cannot be had.
     """
     planned = plan(policy)
-    if not booking.looked(policy):
+    if not booking.inspected(policy):
         return planned
     _not_looked_at(planned, planned.claims, looked=True)
     return replace(planned, claims=tuple(map(_if_not_chosen_from_it, planned.claims)))
@@ -265,7 +267,7 @@ def _if_not_chosen_from_it(claim: Claim) -> Claim:
 
 def _verify(
     claims: Iterable[Claim],
-    spendings: tuple[Spending, ...],
+    spendings: tuple[PrivacyLoss, ...],
     drawn: Mapping[tuple[str, Fraction], int],
 ) -> None:
     """Derive the price of what was drawn again, and compare it with every claim.
@@ -284,7 +286,7 @@ def _verify(
 
 
 def accounting_faults(
-    spendings: Iterable[Spending],
+    spendings: Iterable[PrivacyLoss],
     priced: Iterable[DifferentialPrivacy],
     drawn: Mapping[tuple[str, Fraction], int],
 ) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ class Published:
     internal: Path
     release: Release
     notes: tuple[str, ...]
-    measured: evaluate.Measurement | None = None
+    measured: evaluate.Evaluation | None = None
 
 
 def protect(
@@ -96,7 +96,7 @@ def protect(
     text_files.refuse_special(out)
     if control is not None and measure is False:
         raise InputError("--control is for measuring; expected it without --no-measure.")
-    stated = booking.with_ledger(load(policy), ledger, source)
+    stated = booking.with_budget(load(policy), ledger, source)
     planned = plan(stated, keep_order=keep_order, spread=spread, audience=audience)
     io.check_writable(form, planned.policy.schema.released)
     if planned.setting.release_form is ReleaseForm.TREE and form in io.STATS_NAMES:

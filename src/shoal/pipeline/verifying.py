@@ -30,9 +30,9 @@ from shoal.core import (
     DifferentialPrivacy,
     Distance,
     Neighbours,
+    PrivacyLoss,
     ReleaseForm,
     Schema,
-    Spending,
     Status,
     TCloseness,
     Testable,
@@ -440,10 +440,10 @@ def _without_order(one: Any, other: Any) -> tuple[Any, Any]:
 def _accounting(opened: _Folder) -> VerifiedPart:
     """The recorded entries add up to each claim of an epsilon, and account for every draw."""
     fields, faults = opened.fields, []
-    entries: list[Spending] = []
+    entries: list[PrivacyLoss] = []
     for number, record in enumerate(fields.spendings):
         try:
-            entries.append(Spending(**{name: getattr(record, name) for name in _SPENDING}))
+            entries.append(PrivacyLoss(**{name: getattr(record, name) for name in _SPENDING}))
         except ShoalError as error:
             faults.append(f"spendings.{number}: {error}")
     drawn: Counter[tuple[str, Fraction]] = Counter()
@@ -465,7 +465,7 @@ def _claims_epsilon(fields: Manifest) -> bool:
     return any(one.guarantee.get("name") == DifferentialPrivacy.name for one in fields.claims)
 
 
-_SPENDING = tuple(Spending.__dataclass_fields__)
+_SPENDING = tuple(PrivacyLoss.__dataclass_fields__)
 
 
 def _priced(opened: _Folder) -> list[DifferentialPrivacy]:

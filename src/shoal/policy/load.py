@@ -21,7 +21,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from shoal.core import Column, Kind, Policy, Schema, Taxonomy
+from shoal.core import Column, Hierarchy, Kind, Policy, Schema
 from shoal.errors import InputError
 from shoal.io import text_files
 from shoal.policy.spec import ColumnSpec, PolicySpec, RequireSpec, sentence
@@ -205,7 +205,7 @@ def _column(name: str, spec: ColumnSpec, files: _Files) -> Column:
     if spec.taxonomy:
         rows = files.rows(spec.taxonomy, name, "taxonomy")
         try:
-            values["taxonomy"] = Taxonomy(tuple(map(tuple, rows)))
+            values["taxonomy"] = Hierarchy(tuple(map(tuple, rows)))
         except InputError as error:
             raise InputError(f"Column '{name}', taxonomy '{spec.taxonomy}': {error}") from None
         for key in ("other", "missing_as"):

@@ -366,7 +366,7 @@ class ReadingSpec(_Spec):
     decimal: Annotated[str, Field(pattern=r"^[.,]$")] | None = None
 
 
-class LedgerSpec(_Spec):
+class BudgetSpec(_Spec):
     """Where the budget of the population is kept; never published with the release."""
 
     file: str = Field(description="The budget file, made by `shoal budget init`.")
@@ -402,7 +402,7 @@ class ContextSpec(_Spec):
     approver: str | None = None
 
 
-class MeasureSpec(_Spec):
+class EvaluateSpec(_Spec):
     """What `shoal measure` looks at beside its own choice; never published with the release."""
 
     rules: list[str] = Field(
@@ -436,9 +436,9 @@ class PolicySpec(_Spec):
     require: RequireSpec = Field(default_factory=lambda: RequireSpec.model_validate({}))
     release: ReleaseSpec = Field(default_factory=lambda: ReleaseSpec.model_validate({}))
     reading: ReadingSpec = Field(default_factory=ReadingSpec)
-    ledger: LedgerSpec | None = None
+    ledger: BudgetSpec | None = None
     context: ContextSpec = Field(default_factory=ContextSpec)
-    measure: MeasureSpec = Field(default_factory=lambda: MeasureSpec.model_validate({}))
+    measure: EvaluateSpec = Field(default_factory=lambda: EvaluateSpec.model_validate({}))
 
     @model_validator(mode="after")
     def _flags_once(self) -> Self:
@@ -539,9 +539,9 @@ def _known_keys(error: ErrorDetails) -> list[str]:
         "t-closeness": ClosenessSpec,
         "release": ReleaseSpec,
         "reading": ReadingSpec,
-        "ledger": LedgerSpec,
+        "ledger": BudgetSpec,
         "context": ContextSpec,
-        "measure": MeasureSpec,
+        "measure": EvaluateSpec,
     }
     # Below [columns] come names that the steward gave.
     found = models.get("columns" if tables[0] == "columns" else tables[-1])

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.core import KAnonymity, LDiversity, TCloseness
-from shoal.privacy_models.class_counts import Counts, Ints, k_when_missing_matches
+from shoal.core._arrays import Ints
+from shoal.privacy_models.class_counts import Counts, k_when_missing_matches
 from shoal.privacy_models.exact_comparison import Verdict
 from shoal.privacy_models.k_and_l import k_anonymity, l_diversity
 from shoal.privacy_models.stochastic_t_closeness import (

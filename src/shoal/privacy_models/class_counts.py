@@ -9,9 +9,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from shoal.core import whole_numbers
+from shoal.core._arrays import Ints
 from shoal.errors import InputError
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

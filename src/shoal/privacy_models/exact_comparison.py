@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.core._arrays import Ints
 from shoal.errors import InputError
-from shoal.privacy_models.class_counts import Ints
 
 NEAR = 1e-9
 """Floating-point figures this close, relatively, are compared again in whole numbers."""

@@ -6,8 +6,9 @@ from fractions import Fraction
 import numpy as np
 
 from shoal.core import Diversity
+from shoal.core._arrays import Ints
 from shoal.errors import InputError
-from shoal.privacy_models.class_counts import Counts, Ints
+from shoal.privacy_models.class_counts import Counts
 from shoal.privacy_models.exact_comparison import Power, Verdict, below, decide, judge
 
 _LARGE = 2**62

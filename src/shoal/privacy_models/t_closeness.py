@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Distance, whole_numbers
+from shoal.core._arrays import Ints
 from shoal.errors import InputError
-from shoal.privacy_models.class_counts import Counts, Ints
+from shoal.privacy_models.class_counts import Counts
 from shoal.privacy_models.exact_comparison import Verdict, decide
 
 _WIDE = 2**62

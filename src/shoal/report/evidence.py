@@ -48,7 +48,7 @@ def measured(
     wanted: bool | None,
     control: io.Raw | None,
     progress: Progress,
-) -> tuple[evaluate.Measurement | None, str]:
+) -> tuple[evaluate.Evaluation | None, str]:
     """Measure a release for its officer, or say why it was not done.
 
     A release that is paid for is not lost because it cannot be measured: whatever stops the
@@ -73,7 +73,7 @@ def measured(
         )
     aligned = release.manifest["release_form"] == ReleaseForm.ROW_ALIGNED.value
     try:
-        found = evaluate.measure_frames(
+        found = evaluate.evaluate_frames(
             _clamped(planned, raw.frame),
             io.from_native(release.data).frame,
             planned.policy,
@@ -183,4 +183,4 @@ def _clamped(planned: Plan, frame: pl.DataFrame) -> pl.DataFrame:
     schema, decimal = planned.policy.schema, planned.policy.reading.get("decimal")
     columns = planned.method.clamps(planned.setting)
     known = frame.select(name for name in frame.columns if name in schema.names)
-    return clamp.adopt(known, schema, columns=columns, decimal=decimal)[0].publishable()
+    return clamp.clamp(known, schema, columns=columns, decimal=decimal)[0].publishable()

@@ -91,7 +91,7 @@ def audit_report(audit: Mapping[str, Any]) -> str:
     return _page("audit.html", audit=audit, confidential=AUDIT_CONFIDENTIAL)
 
 
-def measure_report(facts: Mapping[str, Any], plots: Mapping[str, Any], difference: str) -> str:
+def evaluation_report(facts: Mapping[str, Any], plots: Mapping[str, Any], difference: str) -> str:
     """Render what a measurement found, for the steward and the officer."""
     return _page("measure.html", facts=facts, plots=plots, difference=difference)
 

@@ -15,8 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
+from shoal.core._arrays import Floats, Ints
 
 OLDEST: Final = 105
 _BINS: Final = 4096
@@ -55,7 +54,7 @@ def ages(curve: Mapping[int, float]) -> NDArray[np.uint16]:
     return table
 
 
-def pick(table: NDArray[np.uint16], row: Codes | int, u: Floats) -> Codes:
+def pick(table: NDArray[np.uint16], row: Ints | int, u: Floats) -> Ints:
     """Look up the level that uniform numbers u choose in the given rows of a `chooser`."""
     cell = (u * _BINS).astype(np.int64)
     return table.reshape(-1)[row * _BINS + cell].astype(np.int64)
@@ -87,7 +86,7 @@ def exponential(x: Floats) -> Floats:
     return _POWERS[low] + (place - low) * (_POWERS[low + 1] - _POWERS[low])
 
 
-def whole(x: Floats) -> Codes:
+def whole(x: Floats) -> Ints:
     """Round numbers that are not negative to the nearest whole number, halves up."""
     return (x + 0.5).astype(np.int64)
 

@@ -15,9 +15,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core._arrays import Ints
 from shoal.errors import InputError
 from shoal.sample import households, lives
-from shoal.sample.draws import Codes, by_age, chooser, pick, whole
+from shoal.sample.draws import by_age, chooser, pick, whole
 from shoal.sample.world import (
     CONDITIONS,
     DISTRICTS,
@@ -107,7 +108,7 @@ _STORED: Final = {
 }
 
 
-def _draw(rng: np.random.Generator) -> dict[str, Codes]:
+def _draw(rng: np.random.Generator) -> dict[str, Ints]:
     """Draw one block of households, with the gaps of a survey."""
     who = households.draw(rng, _BLOCK)
     life = lives.draw(rng, who)
@@ -131,7 +132,7 @@ def _draw(rng: np.random.Generator) -> dict[str, Codes]:
     }
 
 
-def _names(rng: np.random.Generator, who: households.Members) -> Codes:
+def _names(rng: np.random.Generator, who: households.Members) -> Ints:
     """Draw names as sex, given name and surname in one code; families mostly share the last."""
     n = len(who.age)
     generation = who.age // 27
@@ -142,7 +143,7 @@ def _names(rng: np.random.Generator, who: households.Members) -> Codes:
     return (who.sex * len(GIVEN_NAMES[0]) + given) * len(SURNAMES) + surname
 
 
-def _cents(rng: np.random.Generator, who: households.Members) -> Codes:
+def _cents(rng: np.random.Generator, who: households.Members) -> Ints:
     """Draw sampling weights in hundredths: by region, by size of place and by age."""
     response = (0.85 + 0.3 * rng.random(_BLOCK))[who.household]
     return whole(
@@ -154,7 +155,7 @@ def _cents(rng: np.random.Generator, who: households.Members) -> Codes:
     )
 
 
-def _gaps(values: Codes, missing: NDArray[np.bool_]) -> Codes:
+def _gaps(values: Ints, missing: NDArray[np.bool_]) -> Ints:
     return np.where(missing, _MISSING, values)
 
 
@@ -179,7 +180,7 @@ def _frame(codes: dict[str, NDArray[Any]], seed: int) -> pl.DataFrame:
     return pl.DataFrame(columns).select(COLUMNS)
 
 
-def _numbers(index: NDArray[Any], *, seed: int, factor: int, digits: int) -> Codes:
+def _numbers(index: NDArray[Any], *, seed: int, factor: int, digits: int) -> Ints:
     """Give each index its own number of so many digits, in no visible order.
 
     With m = 9 10^(digits - 1), i -> (factor i + shift) mod m is one-to-one below m, because
@@ -187,7 +188,7 @@ def _numbers(index: NDArray[Any], *, seed: int, factor: int, digits: int) -> Cod
     """
     start = 10 ** (digits - 1)
     shift = (seed + 1) * 6_180_339_887 % (9 * start)
-    numbers: Codes = start + (index.astype(np.int64) * factor + shift) % (9 * start)
+    numbers: Ints = start + (index.astype(np.int64) * factor + shift) % (9 * start)
     return numbers
 
 

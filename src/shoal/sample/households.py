@@ -4,7 +4,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from shoal.sample.draws import OLDEST, Codes, Floats, ages, by_age, chooser, normal, pick
+from shoal.core._arrays import Floats, Ints
+from shoal.sample.draws import OLDEST, ages, by_age, chooser, normal, pick
 from shoal.sample.world import DISTRICTS, MARITAL
 
 HEAD, PARTNER, CHILD, SHARER, ELDER = range(5)
@@ -25,14 +26,14 @@ class Members(NamedTuple):
         youngest: age of the household's youngest child, 99 if there is none.
     """
 
-    household: Codes
-    place: Codes
-    age: Codes
-    sex: Codes
-    marital: Codes
-    district: Codes
+    household: Ints
+    place: Ints
+    age: Ints
+    sex: Ints
+    marital: Ints
+    district: Ints
     standing: Floats
-    youngest: Codes
+    youngest: Ints
 
 
 def draw(rng: np.random.Generator, count: int) -> Members:
@@ -102,18 +103,18 @@ def draw(rng: np.random.Generator, count: int) -> Members:
     )
 
 
-def _child_age(parent: Codes, rank: Codes, children: Codes, u: Floats) -> Codes:
+def _child_age(parent: Ints, rank: Ints, children: Ints, u: Floats) -> Ints:
     """Spread the children of a parent over the ages that they can have at home, 0 to 27."""
     low = np.maximum(0, parent - 44)
     high = np.maximum(low, np.minimum(27, parent - 19))
     # Each child has its own stretch of [0, 1), so that siblings are seldom twins.
     stretch = np.clip((rank + u) / np.maximum(children, 1), 0.0, 0.999999)
     leaning = stretch * (0.78 + 0.22 * stretch)  # grown-up children have often moved out
-    age: Codes = (low + leaning * (high - low + 1)).astype(np.int64)
+    age: Ints = (low + leaning * (high - low + 1)).astype(np.int64)
     return age
 
 
-def _alone(age: Codes, sex: Codes, place: Codes, kind: Codes, u: Floats) -> Codes:
+def _alone(age: Ints, sex: Ints, place: Ints, kind: Ints, u: Floats) -> Ints:
     """Draw the marital status of people without a partner in the household."""
     widowed = _WIDOWED[sex, age]
     divorced = _DIVORCED[age]

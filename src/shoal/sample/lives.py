@@ -4,7 +4,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from shoal.sample.draws import Codes, Floats, by_age, chooser, exponential, normal, pick, whole
+from shoal.core._arrays import Floats, Ints
+from shoal.sample.draws import by_age, chooser, exponential, normal, pick, whole
 from shoal.sample.households import CHILD, ELDER, SETTING, WEALTH, Members
 from shoal.sample.world import CONDITIONS, OCCUPATIONS
 
@@ -23,12 +24,12 @@ class Lives(NamedTuple):
         tax: on that income.
     """
 
-    education: Codes
-    condition: Codes
-    occupation: Codes
-    hours: Codes
-    income: Codes
-    tax: Codes
+    education: Ints
+    condition: Ints
+    occupation: Ints
+    hours: Ints
+    income: Ints
+    tax: Ints
 
 
 def draw(rng: np.random.Generator, who: Members) -> Lives:
@@ -44,15 +45,15 @@ def draw(rng: np.random.Generator, who: Members) -> Lives:
     return Lives(education, condition, occupation, hours, income, _tax(rng, income))
 
 
-def _condition(rng: np.random.Generator, who: Members) -> Codes:
+def _condition(rng: np.random.Generator, who: Members) -> Ints:
     """Draw the main condition, which depends on age, sex and how well off the household is."""
     third = (who.standing < 0.4).astype(np.int64) + (who.standing < -0.4)
     return pick(_HEALTH, (_AGE_BAND[who.age] * 2 + who.sex) * 3 + third, rng.random(len(who.age)))
 
 
 def _work(
-    rng: np.random.Generator, who: Members, education: Codes, condition: Codes
-) -> tuple[Codes, Codes]:
+    rng: np.random.Generator, who: Members, education: Ints, condition: Ints
+) -> tuple[Ints, Ints]:
     """Draw occupation and weekly hours; both say so if the person does not work."""
     n = len(who.age)
     parent = (who.place != CHILD) & (who.place != ELDER) & (who.youngest < 99)
@@ -79,11 +80,11 @@ def _income(
     rng: np.random.Generator,
     who: Members,
     *,
-    education: Codes,
-    occupation: Codes,
-    hours: Codes,
+    education: Ints,
+    occupation: Ints,
+    hours: Ints,
     talent: Floats,
-) -> Codes:
+) -> Ints:
     """Draw a year's income: pay, pension or benefit, and what capital brings to a few."""
     n = len(who.age)
     luck = 0.25 * talent + 0.95 * normal(rng.random(n))
@@ -110,15 +111,15 @@ def _income(
     return _as_told(whole(total), rng.random(n))
 
 
-def _as_told(income: Codes, u: Floats) -> Codes:
+def _as_told(income: Ints, u: Floats) -> Ints:
     """Round as people do: one in five to thousands, one in four to hundreds."""
     step = np.where(u < 0.20, 1000, np.where(u < 0.45, 100, 1))
     step = np.where(income < 5000, 1, step)
-    told: Codes = np.minimum((income + step // 2) // step * step, TOP_INCOME)
+    told: Ints = np.minimum((income + step // 2) // step * step, TOP_INCOME)
     return told
 
 
-def _tax(rng: np.random.Generator, income: Codes) -> Codes:
+def _tax(rng: np.random.Generator, income: Ints) -> Ints:
     """Tax income by brackets, in whole units rounded down, less deductions."""
     due = sum(
         (rate * np.maximum(income - start, 0.0) for start, rate in _TAX_STEPS),

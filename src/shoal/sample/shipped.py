@@ -7,7 +7,7 @@ from typing import Final
 import polars as pl
 
 from shoal.sample.generator import people
-from shoal.sample.world import taxonomies
+from shoal.sample.world import hierarchies
 
 ROWS: Final = 10_000
 SEED: Final = 1927
@@ -49,6 +49,6 @@ def regenerate(target: Path | None = None) -> None:
     people(ROWS, SEED).write_parquet(
         target / "people.parquet", compression="zstd", compression_level=19, statistics=False
     )
-    for column, rows in taxonomies().items():
+    for column, rows in hierarchies().items():
         with (target / f"{column}.csv").open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows(rows)

@@ -244,7 +244,7 @@ GIVEN_NAMES: Final = (tuple(_MEN.split()), tuple(_WOMEN.split()))
 SURNAMES: Final = tuple(start + end for end in _ENDINGS.split() for start in _BEGINNINGS.split())
 
 
-def taxonomies() -> dict[str, list[tuple[str, ...]]]:
+def hierarchies() -> dict[str, list[tuple[str, ...]]]:
     """Return the three taxonomies by column: one row a leaf, leaf first, root last."""
     return {
         "region": [(d.name, d.region, COUNTRY) for d in DISTRICTS],

@@ -20,7 +20,7 @@ from shoal.pipeline.verifying import verify
 from shoal.policy.load import shown
 from shoal.studio import downloads, invalid_input, policy_document, release_binding, uploads
 from shoal.studio.context import Current, Studio, TheSession, TheStudio
-from shoal.studio.history import Entry
+from shoal.studio.history import HistoryEntry
 from shoal.studio.jobs import JobStatus
 from shoal.studio.method_cards import Card, Preview, audience_of
 from shoal.studio.private_files import ID
@@ -183,7 +183,7 @@ class SelectIn(_Model):
     candidates: list[dict[str, Any]] | None = Field(None, min_length=1, max_length=200)
 
 
-class MeasureIn(_Model):
+class EvaluateIn(_Model):
     """Measure a release."""
 
     kind: Literal["measure"]
@@ -366,7 +366,7 @@ def put_fields(studio: TheStudio, workspace: Current, given: PolicyFields) -> Po
 
 
 @router.get("/workspaces/{id}/release")
-def get_release(studio: TheStudio, workspace: Current) -> release_binding.Bound:
+def get_release(studio: TheStudio, workspace: Current) -> release_binding.BoundRelease:
     """The latest release, the policy that it was made with, and what has changed since."""
     found = release_binding.latest(studio, workspace)
     if found is None:
@@ -402,7 +402,7 @@ def again(studio: TheStudio, workspace: Current) -> AgainOut:
 def start_job(
     studio: TheStudio,
     workspace: Current,
-    given: Annotated[ProtectIn | CompareIn | SelectIn | MeasureIn, Field(discriminator="kind")],
+    given: Annotated[ProtectIn | CompareIn | SelectIn | EvaluateIn, Field(discriminator="kind")],
 ) -> JobStatus:
     """Start long work."""
     match given:
@@ -420,7 +420,7 @@ def start_job(
             id_ = studio.start_select(
                 workspace, epsilon=given.epsilon, candidates=_grid(given.candidates)
             )
-        case MeasureIn():
+        case EvaluateIn():
             id_ = studio.start_measure(workspace, given.release)
     return studio.jobs.status(id_)
 
@@ -454,7 +454,7 @@ def choose(studio: TheStudio, workspace: Current, given: ChooseIn) -> PolicyOut:
 
 
 @router.get("/history")
-def history(studio: TheStudio) -> tuple[Entry, ...]:
+def history(studio: TheStudio) -> tuple[HistoryEntry, ...]:
     """All releases and attempts of this studio's home, the newest first."""
     return studio.history.entries()
 

@@ -30,12 +30,12 @@ from shoal.studio import (
     uploads,
 )
 from shoal.studio.history import History, release_name
-from shoal.studio.jobs import Jobs, JobStatus, Kind, State
+from shoal.studio.jobs import JobKind, Jobs, JobState, JobStatus
 from shoal.studio.private_files import alone_in, new_id, private_folder, read_json, temporary_folder
 from shoal.studio.profile import DataProfile
 from shoal.studio.security import Sessions
 from shoal.studio.settings import Settings
-from shoal.studio.workspace import DataFile, Store, Workspace
+from shoal.studio.workspace import DataFile, Workspace, WorkspaceStore
 
 SAMPLE = "people.parquet"
 """What the shipped sample is called."""
@@ -55,7 +55,7 @@ class Studio:
     """
 
     settings: Settings
-    store: Store
+    store: WorkspaceStore
     jobs: Jobs
     history: History
     sessions: Sessions
@@ -117,7 +117,7 @@ class Studio:
         self.store.change(workspace.id, data=file, title=file.label)
         arguments = {"data": str(path), "label": file.label,
                      "decoded_limit": self.settings.decoded_limit}  # fmt: skip
-        return self._start(workspace, Kind.PROFILE, arguments)
+        return self._start(workspace, JobKind.PROFILE, arguments)
 
     def put_others(self, workspace: Workspace, file: DataFile) -> Workspace:
         """Take a file as people who are not in the table."""
@@ -166,7 +166,7 @@ class Studio:
         if invalid_input.TEXT in workspace.drafts and invalid_input.TEXT not in settles:
             raise InputError(invalid_input.sentence(workspace))
         policy = policy_document.judged(text, folder=self.store.files(workspace.id))
-        policy_document.check_ledger(policy, home=self.settings.home)
+        policy_document.check_budget(policy, home=self.settings.home)
         observed = policy_document.observed(text, before=workspace.observed, public=public)
         return self.store.change(
             workspace.id,
@@ -213,7 +213,7 @@ class Studio:
     def booked(self, workspace: Workspace, policy: Policy) -> Policy:
         """A policy with the studio's budget file, if the workspace names a population in it."""
         if not workspace.source:
-            policy_document.check_ledger(policy, home=self.settings.home)
+            policy_document.check_budget(policy, home=self.settings.home)
             return policy
         ledger = {**policy.ledger, "file": str(self.settings.budget), "source": workspace.source}
         return replace(policy, ledger=ledger)
@@ -252,7 +252,7 @@ class Studio:
             "choices": release_binding.choices(workspace),
             "again": self.again(workspace),
         }
-        self._only_one(workspace, Kind.PROTECT)
+        self._only_one(workspace, JobKind.PROTECT)
         self.history.begin(
             id_,
             workspace=workspace.id,
@@ -260,7 +260,7 @@ class Studio:
             method=policy.method,
             source=workspace.source or policy.ledger.get("source", ""),
         )
-        return self._start(workspace, Kind.PROTECT, arguments, id_=id_)
+        return self._start(workspace, JobKind.PROTECT, arguments, id_=id_)
 
     def start_compare(
         self, workspace: Workspace, *, on_others: bool = False, **options: Any
@@ -279,7 +279,7 @@ class Studio:
         if on_others and others is None:
             raise InputError("Choose a file of other people first; there is none to look at.")
         data = self._data(workspace)
-        self._only_one(workspace, Kind.COMPARE)
+        self._only_one(workspace, JobKind.COMPARE)
         arguments = {
             **self._common(workspace, id_),
             "data": str(data),
@@ -288,7 +288,7 @@ class Studio:
             "candidates": self._grid(id_, options.pop("candidates", None)),
             "options": {name: value for name, value in options.items() if value is not None},
         }
-        return self._start(workspace, Kind.COMPARE, arguments, id_=id_)
+        return self._start(workspace, JobKind.COMPARE, arguments, id_=id_)
 
     def start_select(
         self, workspace: Workspace, *, epsilon: str, candidates: Mapping[str, Any] | None = None
@@ -296,7 +296,7 @@ class Studio:
         """Choose one method privately, in a job, at a price of epsilon."""
         id_ = new_id()
         self._settled(workspace)
-        self._only_one(workspace, Kind.SELECT)
+        self._only_one(workspace, JobKind.SELECT)
         arguments = {
             **self._common(workspace, id_),
             "data": str(self._data(workspace)),
@@ -304,7 +304,7 @@ class Studio:
             "candidates": self._grid(id_, candidates),
             "epsilon": epsilon,
         }
-        return self._start(workspace, Kind.SELECT, arguments, id_=id_)
+        return self._start(workspace, JobKind.SELECT, arguments, id_=id_)
 
     def start_measure(self, workspace: Workspace, release: str) -> str:
         """Measure a release against the table, in a job; the page is `jobs.folder(id)/out`."""
@@ -313,7 +313,7 @@ class Studio:
         manifest = read_json(folder / "manifest.json")
         others = self.path(workspace, workspace.others)
         table = next(path for path in sorted(folder.glob("release.*")))
-        self._only_one(workspace, Kind.MEASURE)
+        self._only_one(workspace, JobKind.MEASURE)
         arguments = {
             **self._common(workspace, id_),
             "data": str(self._data(workspace)),
@@ -322,7 +322,7 @@ class Studio:
             "aligned": manifest["release_form"] == "row-aligned",
             "out": str(private_folder(self.jobs.folder(id_) / "out") / "measure.html"),
         }
-        return self._start(workspace, Kind.MEASURE, arguments, id_=id_)
+        return self._start(workspace, JobKind.MEASURE, arguments, id_=id_)
 
     def released(self, release: str) -> Path:
         """The public folder of a release.
@@ -338,7 +338,7 @@ class Studio:
 
     def comparison(self, workspace: Workspace) -> Path | None:
         """The folder of the latest comparison that is done, or none."""
-        id_ = workspace.jobs.get(Kind.COMPARE.value)
+        id_ = workspace.jobs.get(JobKind.COMPARE.value)
         if id_ is None:
             return None
         folder = self.jobs.comparison(id_)
@@ -388,9 +388,9 @@ class Studio:
 
     def finished(self, status: JobStatus) -> None:
         """Take what a job found into the workspace and the history; called by `Jobs`."""
-        if status.kind is Kind.PROTECT:
+        if status.kind is JobKind.PROTECT:
             self._record(status)
-        if status.kind is Kind.PROFILE and status.state is State.DONE and status.result:
+        if status.kind is JobKind.PROFILE and status.state is JobState.DONE and status.result:
             found = status.result
             job = read_json(self.jobs.folder(status.id) / "job.json")
 
@@ -406,7 +406,11 @@ class Studio:
                 return  # The workspace was removed meanwhile.
 
     def _record(self, status: JobStatus) -> None:
-        states = {State.DONE: "released", State.FAILED: "failed", State.CANCELLED: "cancelled"}
+        states = {
+            JobState.DONE: "released",
+            JobState.FAILED: "failed",
+            JobState.CANCELLED: "cancelled",
+        }
         manifest = read_json(self.jobs.release(status.id) / "manifest.json")
         self.history.end(
             status.id,
@@ -416,7 +420,7 @@ class Studio:
         )
 
     def _start(
-        self, workspace: Workspace, kind: Kind, arguments: Mapping[str, Any], *, id_: str = ""
+        self, workspace: Workspace, kind: JobKind, arguments: Mapping[str, Any], *, id_: str = ""
     ) -> str:
         id_ = self.jobs.launch(id_ or new_id(), workspace.id, kind, arguments)
         self.store.note(workspace.id, lambda now: replace(now, jobs={**now.jobs, kind.value: id_}))
@@ -426,7 +430,7 @@ class Studio:
         if workspace.drafts:
             raise InputError(invalid_input.sentence(workspace))
 
-    def _only_one(self, workspace: Workspace, kind: Kind) -> None:
+    def _only_one(self, workspace: Workspace, kind: JobKind) -> None:
         if any(one.kind is kind for one in self.jobs.of(workspace.id)):
             raise InputError("This is under way already. Wait for it, or cancel it first.")
 
@@ -474,7 +478,7 @@ def studio(settings: Settings, sessions: Sessions) -> Iterator[Studio]:
         history = History(settings.home)
         jobs.recover()
         history.recover(jobs.release)
-        made = Studio(settings, Store(settings.home), jobs, history, sessions, temporary)
+        made = Studio(settings, WorkspaceStore(settings.home), jobs, history, sessions, temporary)
         jobs.finished = made.finished
         try:
             yield made

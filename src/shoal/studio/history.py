@@ -23,7 +23,7 @@ BEGUN, ENDED = "begun", "ended"
 
 
 @dataclass(frozen=True)
-class Entry:
+class HistoryEntry:
     """One release, or an attempt at one.
 
     Attributes:
@@ -94,9 +94,9 @@ class History:
              "claims": facts.get("claims", []), "spendings": facts.get("spendings", [])}
         )  # fmt: skip
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[HistoryEntry, ...]:
         """All releases and attempts, the newest first."""
-        found: dict[str, Entry] = {}
+        found: dict[str, HistoryEntry] = {}
         with self._lock:
             lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
         for line in lines:
@@ -107,7 +107,7 @@ class History:
                 continue  # A line that a crash cut short.
         return tuple(reversed(found.values()))
 
-    def entry(self, id_: str) -> Entry | None:
+    def entry(self, id_: str) -> HistoryEntry | None:
         """One of them."""
         return next((one for one in self.entries() if one.id == id_), None)
 
@@ -126,9 +126,9 @@ class History:
                     self.end(one.id, "interrupted", sentence=INTERRUPTED)
 
     @staticmethod
-    def _take(found: dict[str, Entry], one: Mapping[str, Any]) -> None:
+    def _take(found: dict[str, HistoryEntry], one: Mapping[str, Any]) -> None:
         if one["event"] == BEGUN:
-            found[one["id"]] = Entry(
+            found[one["id"]] = HistoryEntry(
                 one["id"], one["name"], one["workspace"], one["label"], one["method"], "running",
                 one["time"], source=one["source"],
             )  # fmt: skip

@@ -58,7 +58,7 @@ KILLED = (
 )
 
 
-class Kind(StrEnum):
+class JobKind(StrEnum):
     """What a job does.
 
     `profile`: looks at an uploaded file. `protect`: makes a release. `compare`: compares methods.
@@ -72,7 +72,7 @@ class Kind(StrEnum):
     MEASURE = "measure"
 
 
-class State(StrEnum):
+class JobState(StrEnum):
     """How a job stands. The last four are final."""
 
     WAITING = "waiting"
@@ -85,7 +85,7 @@ class State(StrEnum):
     @property
     def final(self) -> bool:
         """Whether nothing more will happen."""
-        return self not in {State.WAITING, State.RUNNING}
+        return self not in {JobState.WAITING, JobState.RUNNING}
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class JobStatus:
 
     id: str
     workspace: str
-    kind: Kind
-    state: State
+    kind: JobKind
+    state: JobState
     stage: str = ""
     share: float | None = None
     seconds_left: float | None = None
@@ -144,7 +144,7 @@ class Jobs:
         self._lock = Lock()
         self._closed = False
 
-    def start(self, workspace: str, kind: Kind, arguments: Mapping[str, Any]) -> str:
+    def start(self, workspace: str, kind: JobKind, arguments: Mapping[str, Any]) -> str:
         """Start a job, or let it wait for room.
 
         Args:
@@ -157,15 +157,15 @@ class Jobs:
         """
         return self.launch(new_id(), workspace, kind, arguments)
 
-    def launch(self, id_: str, workspace: str, kind: Kind, arguments: Mapping[str, Any]) -> str:
+    def launch(self, id_: str, workspace: str, kind: JobKind, arguments: Mapping[str, Any]) -> str:
         """Start a job whose id was given out before, by `new_id`; see `start`."""
         folder = private_folder(self.folder(id_))
         content = {
-            "id": id_, "workspace": workspace, "kind": Kind(kind).value, "begun": _now(),
+            "id": id_, "workspace": workspace, "kind": JobKind(kind).value, "begun": _now(),
             "arguments": dict(arguments),
         }  # fmt: skip
         write_json(folder / "job.json", content)
-        _write_status(folder, State.WAITING, "waiting for other work")
+        _write_status(folder, JobState.WAITING, "waiting for other work")
         running = _Running(folder)
         with self._lock:
             if self._closed:
@@ -187,12 +187,14 @@ class Jobs:
         told = self._told(id_)
         if told.final:
             if here and id_ in self._running:
-                return replace(told, state=State.RUNNING, stage="finishing", error="", result=None)
+                return replace(
+                    told, state=JobState.RUNNING, stage="finishing", error="", result=None
+                )
             return told
         if not here and id_ not in self._running:
             told = self._told(id_)  # It may have ended between the two lines above.
             if not told.final:
-                return replace(told, state=State.INTERRUPTED, stage="", error=INTERRUPTED)
+                return replace(told, state=JobState.INTERRUPTED, stage="", error=INTERRUPTED)
         return told
 
     def _told(self, id_: str) -> JobStatus:
@@ -202,12 +204,12 @@ class Jobs:
         if job is None:
             raise InputError("No such job. It may have been removed.")
         said = read_json(folder / "status.json") or {}
-        state = State(said.get("state", State.INTERRUPTED))
-        done = state is State.DONE
+        state = JobState(said.get("state", JobState.INTERRUPTED))
+        done = state is JobState.DONE
         return JobStatus(
             id=id_,
             workspace=job["workspace"],
-            kind=Kind(job["kind"]),
+            kind=JobKind(job["kind"]),
             state=state,
             stage="" if state.final else said.get("stage", ""),
             share=1.0 if done else said.get("share"),
@@ -252,8 +254,8 @@ class Jobs:
         """
         for folder in self._folder.iterdir():
             said = read_json(folder / "status.json") or {}
-            if State(said.get("state", State.WAITING)).final:
-                if self._is(folder, Kind.PROFILE):
+            if JobState(said.get("state", JobState.WAITING)).final:
+                if self._is(folder, JobKind.PROFILE):
                     shutil.rmtree(folder, ignore_errors=True)
                 continue
             end_left_behind(folder / LOCK)
@@ -261,17 +263,17 @@ class Jobs:
                 _remove_hidden(folder / "out")
             else:
                 _clear(folder / "out")
-                _write_status(folder, State.INTERRUPTED, error=INTERRUPTED)
+                _write_status(folder, JobState.INTERRUPTED, error=INTERRUPTED)
 
     def forget(self, workspace: str) -> None:
         """Remove all jobs of a workspace but its releases, which the history knows."""
         for folder in self._folder.iterdir():
             job = read_json(folder / "job.json") or {}
-            if job.get("workspace") == workspace and not self._is(folder, Kind.PROTECT):
+            if job.get("workspace") == workspace and not self._is(folder, JobKind.PROTECT):
                 shutil.rmtree(folder, ignore_errors=True)
 
     @staticmethod
-    def _is(folder: Path, kind: Kind) -> bool:
+    def _is(folder: Path, kind: JobKind) -> bool:
         return (read_json(folder / "job.json") or {}).get("kind") == kind.value
 
     def folder(self, id_: str) -> Path:
@@ -316,25 +318,25 @@ class Jobs:
             return False
         notes = [said] if said else []
         write_json(folder / "result.json", {"rows": manifest["rows"], "notes": notes})
-        _write_status(folder, State.DONE)
+        _write_status(folder, JobState.DONE)
         return True
 
     def _close_one(self, running: "_Running") -> None:
         """Say how it ended where the worker could not, and remove what it left."""
         folder = running.folder
         said = read_json(folder / "status.json") or {}
-        state = State(said.get("state", State.FAILED))
+        state = JobState(said.get("state", JobState.FAILED))
         if not state.final:
             if running.cancelled.is_set():
-                state, error = State.CANCELLED, CANCELLED
+                state, error = JobState.CANCELLED, CANCELLED
             elif running.interrupted.is_set():
-                state, error = State.INTERRUPTED, INTERRUPTED
+                state, error = JobState.INTERRUPTED, INTERRUPTED
             else:
-                state, error = State.FAILED, KILLED
+                state, error = JobState.FAILED, KILLED
             if not self._is_out(folder, UNREPORTED):
                 _clear(folder / "out")
                 _write_status(folder, state, error=error)
-        elif state is not State.DONE and not self._is_out(folder, said.get("error", "")):
+        elif state is not JobState.DONE and not self._is_out(folder, said.get("error", "")):
             _clear(folder / "out")
 
 
@@ -400,7 +402,7 @@ def _kill(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
         os.killpg(process.pid, number)
 
 
-def _write_status(folder: Path, state: State, stage: str = "", *, error: str = "") -> None:
+def _write_status(folder: Path, state: JobState, stage: str = "", *, error: str = "") -> None:
     write_json(folder / "status.json", {"state": state.value, "stage": stage, "error": error})
 
 

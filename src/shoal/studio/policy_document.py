@@ -57,7 +57,7 @@ def judged(text: str, *, folder: Path) -> Policy:
     return policy.loads(text, folder=folder, where="The policy")
 
 
-def check_ledger(policy: Policy, *, home: Path) -> None:
+def check_budget(policy: Policy, *, home: Path) -> None:
     """Refuse a budget file outside the studio's folder, links followed.
 
     Args:

@@ -97,7 +97,7 @@ def write(
     raw = io.read(path, limit=limit)
     progress("looking at the columns", 0, 1)
     drafted = draft(raw, source=label)
-    seen = look(raw)
+    seen = profile(raw)
     write_json(_beside(path), asdict(seen), durable=False)
     return {
         "policy": without_observed(drafted),
@@ -124,7 +124,7 @@ def read(path: Path) -> DataProfile | None:
     )
 
 
-def look(raw: io.Raw) -> DataProfile:
+def profile(raw: io.Raw) -> DataProfile:
     """See what is in a table."""
     frame = raw.frame
     labels = raw.labels.get("columns", {})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Change:
+class PolicyChange:
     """One thing that a release was made with and that is otherwise now.
 
     Attributes:
@@ -31,7 +31,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundRelease:
     """The latest release of a workspace, and how it stands to the present policy.
 
     Attributes:
@@ -45,7 +45,7 @@ class Bound:
     id: str
     policy_digest: str
     current: bool
-    changed: tuple[Change, ...]
+    changed: tuple[PolicyChange, ...]
     again: dict[str, str]
 
 
@@ -59,7 +59,7 @@ def choices(workspace: "Workspace") -> dict[str, str]:
     }
 
 
-def latest(studio: "Studio", workspace: "Workspace") -> Bound | None:
+def latest(studio: "Studio", workspace: "Workspace") -> BoundRelease | None:
     """The latest whole release of a workspace; none before there is one."""
     entry = next(
         (one for one in studio.history.entries()
@@ -75,8 +75,8 @@ def latest(studio: "Studio", workspace: "Workspace") -> Bound | None:
     before, now = job.get("choices", {}), choices(workspace)
     found = policy_document.differences(policy, workspace.policy)
     found += [(key, before[key], now[key]) for key in before if before[key] != now.get(key)]
-    changed = tuple(Change(*one) for one in found)
-    return Bound(
+    changed = tuple(PolicyChange(*one) for one in found)
+    return BoundRelease(
         entry.id,
         manifest["policy_digest"],
         current=not changed,

@@ -26,7 +26,7 @@ from typing import Any
 from shoal.core.jit import compile_notice
 from shoal.core.serialise import plain
 from shoal.errors import ShoalError, withheld
-from shoal.studio.jobs import LOCK, Kind, State
+from shoal.studio.jobs import LOCK, JobKind, JobState
 from shoal.studio.private_files import hold, read_json, write_json
 
 EVERY = 0.2
@@ -45,27 +45,27 @@ def main(folder: Path) -> None:
     os.nice(NICE)
     held = hold(folder / LOCK)
     job = read_json(folder / "job.json")
-    status = Status(folder)
+    status = ProgressNote(folder)
     try:
         status("starting", 0, 1)
         with compile_notice(status.tell):
-            result = DO[Kind(job["kind"])](job["arguments"], status)
+            result = DO[JobKind(job["kind"])](job["arguments"], status)
         write_json(folder / "result.json", result)
-        status.end(State.DONE)
+        status.end(JobState.DONE)
     except ShoalError as error:
-        status.end(State.FAILED, str(error))
+        status.end(JobState.FAILED, str(error))
     except KeyboardInterrupt:
         sys.exit(130)  # The server says why.
     except MemoryError:
-        status.end(State.FAILED, "There is not enough memory for this table on this machine.")
+        status.end(JobState.FAILED, "There is not enough memory for this table on this machine.")
     except BaseException as error:  # noqa: BLE001 (a panic of Polars is no Exception)
         told = withheld(error)
-        status.end(State.FAILED, told[0].upper() + told[1:])
+        status.end(JobState.FAILED, told[0].upper() + told[1:])
     finally:
         held.close()
 
 
-class Status:
+class ProgressNote:
     """Notes how far a job is, as often as somebody may look."""
 
     def __init__(self, folder: Path) -> None:
@@ -84,22 +84,22 @@ class Status:
         self._noted = now
         share = done / total if total > 1 and done else None
         left = (now - self._since) * (1 - share) / share if share and not fresh else None
-        content = {"state": State.RUNNING.value, "stage": name, "share": share,
+        content = {"state": JobState.RUNNING.value, "stage": name, "share": share,
                    "seconds_left": left, "error": ""}  # fmt: skip
         write_json(self._path, content, durable=False)
 
     def tell(self, sentence: str) -> None:
         """Show a sentence until the next stage."""
         said = sentence[0].lower() + sentence[1:].rstrip(".")
-        content = {"state": State.RUNNING.value, "stage": said, "error": ""}
+        content = {"state": JobState.RUNNING.value, "stage": said, "error": ""}
         write_json(self._path, content, durable=False)
 
-    def end(self, state: State, error: str = "") -> None:
+    def end(self, state: JobState, error: str = "") -> None:
         """Note that it is over."""
         write_json(self._path, {"state": state.value, "stage": "", "error": error})
 
 
-def _profile(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
+def _profile(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     from shoal.studio import profile, uploads
 
     limit = given["decoded_limit"]
@@ -111,7 +111,7 @@ def _profile(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
     return profile.write(path, label=given["label"], limit=limit, progress=status)
 
 
-def _protect(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
+def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     from shoal.pipeline import publishing
 
     done = publishing.protect(
@@ -133,7 +133,7 @@ def _protect(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
     }
 
 
-def _compare(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
+def _compare(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     from shoal.pipeline import evaluating_files
 
     costs: list[str] = []
@@ -152,7 +152,7 @@ def _compare(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
     return {"costs": costs}
 
 
-def _select(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
+def _select(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     from shoal.pipeline import evaluating_files
 
     costs: list[str] = []
@@ -176,10 +176,10 @@ def _select(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
     return {"chosen": one.label, "costs": costs, "sentence": str(chosen), "protect": protect}
 
 
-def _measure(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
+def _measure(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     from shoal.pipeline import evaluating_files
 
-    found = evaluating_files.measure(
+    found = evaluating_files.evaluate(
         Path(given["data"]),
         Path(given["released"]),
         Path(given["policy"]),
@@ -195,11 +195,11 @@ def _measure(given: Mapping[str, Any], status: Status) -> dict[str, Any]:
 
 
 DO = {
-    Kind.PROFILE: _profile,
-    Kind.PROTECT: _protect,
-    Kind.COMPARE: _compare,
-    Kind.SELECT: _select,
-    Kind.MEASURE: _measure,
+    JobKind.PROFILE: _profile,
+    JobKind.PROTECT: _protect,
+    JobKind.COMPARE: _compare,
+    JobKind.SELECT: _select,
+    JobKind.MEASURE: _measure,
 }
 
 

@@ -65,7 +65,7 @@ class Workspace:
 
     Attributes:
         id: in the address: /w/{id}/data.
-        session: who made it; see `Store.mine`.
+        session: who made it; see `WorkspaceStore.mine`.
         title: for lists, such as the file's label.
         created: UTC, ISO 8601.
         data: the table, or none yet.
@@ -103,7 +103,7 @@ KEPT = ("id", "session", "created", "jobs", "drafts")
 """Fields that undo leaves as they are."""
 
 
-class Store:
+class WorkspaceStore:
     """All workspaces of a home.
 
     Threads may share it: one lock, and every change is one replaced file.

@@ -69,15 +69,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import LAPLACE, Kind, Neighbours, Noise, Progress, Spending, silent
+from shoal.core import LAPLACE, Kind, Neighbours, Noise, PrivacyLoss, Progress, silent
+from shoal.core._arrays import Ints
 from shoal.errors import InputError
 from shoal.mechanism.consistent_counts import apportion, project
 from shoal.mechanism.noisy_answers import noisy_answers
 from shoal.mechanism.records import Columns, Walk
-from shoal.synthesis.domain import Attribute
+from shoal.synthesis.domain import Domain
 from shoal.synthesis.kernels.adaptive_tree import descend
-
-Integers = NDArray[np.int64]
 
 PATH = Fraction(3607, 1000)
 """An upper bound of 2 + E: what a changed record costs, in units of 1 / lam."""
@@ -91,13 +90,13 @@ class Space(Protocol):
     """Axes of places that a tree is about; all of it follows from what is public or published."""
 
     @property
-    def sizes(self) -> Integers:
+    def sizes(self) -> Ints:
         """How many places each axis has."""
 
-    def start(self, columns: Sequence[Integers]) -> "Descent":
+    def start(self, columns: Sequence[Ints]) -> "Descent":
         """Put the records of a block on their places, at the root."""
 
-    def halve(self, lower: Integers, upper: Integers, split: Integers) -> tuple[Integers, Integers]:
+    def halve(self, lower: Ints, upper: Ints, split: Ints) -> tuple[Ints, Ints]:
         """Axis and cut of each node that is split; zero for the others.
 
         Args:
@@ -108,7 +107,7 @@ class Space(Protocol):
 
 
 @dataclass(frozen=True)
-class Domain:
+class AdaptiveAxis:
     """The public domain of columns, where boxes are halved in the middle of their widest side.
 
     Sides are measured in proportion to the domain, and ties go to the first column.
@@ -118,22 +117,22 @@ class Domain:
         members: which of the records' columns they are; by default the first ones.
     """
 
-    attributes: tuple[Attribute, ...]
+    attributes: tuple[Domain, ...]
     members: tuple[int, ...] | None = None
 
     @property
-    def sizes(self) -> Integers:
+    def sizes(self) -> Ints:
         """How many codes each column has."""
         return np.array([attribute.size for attribute in self.attributes], dtype=np.int64)
 
-    def start(self, columns: Sequence[Integers]) -> "Descent":
+    def start(self, columns: Sequence[Ints]) -> "Descent":
         """Put records at their codes' public places."""
         members = range(len(self.attributes)) if self.members is None else self.members
         own = [columns[j] for j in members]
         places = [_places(*pair) for pair in zip(own, self.attributes, strict=True)]
         return Descent(own, np.vstack(places))
 
-    def halve(self, lower: Integers, upper: Integers, split: Integers) -> tuple[Integers, Integers]:
+    def halve(self, lower: Ints, upper: Ints, split: Ints) -> tuple[Ints, Ints]:
         """Axis and cut of each node that is split; zero for the others."""
         axis = np.zeros(len(lower), dtype=np.int64)
         cut = np.zeros(len(lower), dtype=np.int64)
@@ -145,13 +144,13 @@ class Domain:
         return axis, cut
 
 
-def _places(column: Integers, attribute: Attribute) -> NDArray[np.int32]:
+def _places(column: Ints, attribute: Domain) -> NDArray[np.int32]:
     positions = attribute.positions
     return (column if positions is None else positions[column]).astype(np.int32)
 
 
-def _cuts(low: Integers, high: Integers, attribute: Attribute) -> Integers:
-    """Where the runs of places are halved: `Attribute.cut` of all of them."""
+def _cuts(low: Ints, high: Ints, attribute: Domain) -> Ints:
+    """Where the runs of places are halved: `Domain.cut` of all of them."""
     if attribute.joins is None:
         middle = low + (high - low) // 2
         return np.where(attribute.gap & (high == attribute.size), high - 1, middle)
@@ -168,36 +167,36 @@ class Descent:
         places: where the codes stand on the axes that are cut, a line a column.
     """
 
-    def __init__(self, columns: Sequence[Integers], places: NDArray[np.int32]) -> None:
+    def __init__(self, columns: Sequence[Ints], places: NDArray[np.int32]) -> None:
         self.columns = columns
         self._places = places
         self._labels = np.zeros(places.shape[1], dtype=np.int32)
 
     @property
-    def labels(self) -> Integers:
+    def labels(self) -> Ints:
         """The leaf of each record that has arrived."""
         return -1 - self._labels.astype(np.int64)
 
-    def descend(self, axis: Integers, cut: Integers, child: Integers, nodes: int) -> Integers:
+    def descend(self, axis: Ints, cut: Ints, child: Ints, nodes: int) -> Ints:
         """Move the records a level down, and count them there."""
         return descend(self._places, self._labels, axis, cut, child, nodes)
 
-    def leaves(self, size: int) -> Integers:
+    def leaves(self, size: int) -> Ints:
         """Count the records that each leaf has."""
         return np.bincount(self.labels, minlength=size).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class AdaptiveTree:
     """Leaves as boxes lower <= place < upper, and the records, which know their leaves.
 
     `walk` has the original records and never leaves the mechanism.
     """
 
-    lower: Integers
-    upper: Integers
+    lower: Ints
+    upper: Ints
     walk: Walk
-    spending: Spending
+    spending: PrivacyLoss
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -212,7 +211,7 @@ def grow(
     theta: int = 0,
     target: str = "the tree",
     progress: Progress = silent,
-) -> Tree:
+) -> AdaptiveTree:
     """Grow the tree level by level; the theorem above is its price.
 
     The spending's sensitivity is PATH in the units of a count: the noise of a split has scale lam,
@@ -242,7 +241,7 @@ def grow(
     walk = columns.walk(space.start)
     lower, upper = np.zeros((1, len(sizes)), dtype=np.int64), sizes[None, :].copy()
     counts = np.array([len(columns)], dtype=np.int64)
-    leaves: list[tuple[Integers, Integers]] = []
+    leaves: list[tuple[Ints, Ints]] = []
     found, draws, depth = 0, 0, 0
     while counts.size:
         progress("splitting nodes", found, found + counts.size)
@@ -266,7 +265,7 @@ def grow(
         lower = np.stack([lower[split], right], axis=1).reshape(-1, len(sizes))
         upper = np.stack([left, upper[split]], axis=1).reshape(-1, len(sizes))
         depth += 1
-    spending = Spending(
+    spending = PrivacyLoss(
         mechanism=LAPLACE,
         target=target,
         sensitivity=UNITS * PATH,
@@ -275,7 +274,7 @@ def grow(
         neighbours=Neighbours.CHANGE_ONE,
         draws=draws,
     )
-    return Tree(
+    return AdaptiveTree(
         lower=np.concatenate([low for low, _ in leaves]),
         upper=np.concatenate([high for _, high in leaves]),
         walk=walk,
@@ -284,15 +283,15 @@ def grow(
 
 
 def leaf_counts(
-    tree: Tree, *, epsilon: Fraction, noise: Noise, target: str = "counts of its leaves"
-) -> tuple[Integers, Spending]:
+    tree: AdaptiveTree, *, epsilon: Fraction, noise: Noise, target: str = "counts of its leaves"
+) -> tuple[Ints, PrivacyLoss]:
     """Count the leaves with noise; a changed record moves the counts by at most 2 in all."""
     counts = tree.walk.ask(partial(Descent.leaves, size=len(tree)))
     return noisy_answers(counts, sensitivity=2, epsilon=epsilon, target=target, noise=noise)
 
 
 @dataclass(frozen=True, eq=False)
-class Marginal:
+class NoisyHistogram:
     """One numeric column as a private histogram over leaves of its own tree, in order.
 
     Attributes:
@@ -302,16 +301,16 @@ class Marginal:
         scale: of the counts' noise.
     """
 
-    edges: Integers
-    counts: Integers
-    projected: Integers
+    edges: Ints
+    counts: Ints
+    projected: Ints
     scale: Fraction
-    spendings: tuple[Spending, ...]
+    spendings: tuple[PrivacyLoss, ...]
 
 
 def marginal(
-    columns: Columns, member: int, attribute: Attribute, *, epsilon: Fraction, noise: Noise
-) -> Marginal:
+    columns: Columns, member: int, attribute: Domain, *, epsilon: Fraction, noise: Noise
+) -> NoisyHistogram:
     """The histogram of one ordered column by a tree of its own, half of epsilon for either part.
 
     Args:
@@ -322,10 +321,10 @@ def marginal(
         noise: where draws come from.
     """
     structure = min(epsilon / 2, PATH / SHALLOWEST)
-    line = Attribute(attribute.name, Kind.NUMERIC, attribute.size, gap=attribute.gap)
+    line = Domain(attribute.name, Kind.NUMERIC, attribute.size, gap=attribute.gap)
     tree = grow(
         columns,
-        Domain((line,), (member,)),
+        AdaptiveAxis((line,), (member,)),
         epsilon=structure,
         noise=noise,
         target=f"{attribute.name}: its tree",
@@ -338,7 +337,7 @@ def marginal(
     )
     order = np.argsort(tree.lower[:, 0])
     n = len(columns)
-    return Marginal(
+    return NoisyHistogram(
         edges=np.append(tree.lower[order, 0], attribute.size),
         counts=counts[order],
         projected=apportion(project(counts[order], n), n),

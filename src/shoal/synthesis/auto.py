@@ -33,8 +33,8 @@ from math import comb
 from shoal.core import figure
 from shoal.errors import InputError
 from shoal.synthesis.copula import Margins
-from shoal.synthesis.domain import Attribute
-from shoal.synthesis.maxent.generate import WEAK, Plan, Tables, plan
+from shoal.synthesis.domain import Domain
+from shoal.synthesis.maxent.generate import WEAK, MaxentPlan, PairMarginals, plan
 from shoal.synthesis.maxent.one_way import is_line
 from shoal.synthesis.privtree import Fill
 
@@ -50,25 +50,25 @@ class Goal(StrEnum):
 
 
 @dataclass(frozen=True)
-class Choice:
+class SynthesizerChoice:
     """A mechanism with its public settings, and why.
 
     Attributes:
         mechanism: privtree, copula or maxent.
-        plan: how it is run: `Fill`, `Margins` or `Plan`.
+        plan: how it is run: `Fill`, `Margins` or `MaxentPlan`.
         why: sentences for the report.
         warnings: what the user should know before spending epsilon.
     """
 
     mechanism: str
-    plan: Fill | Margins | Plan
+    plan: Fill | Margins | MaxentPlan
     why: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
 def choose(
-    attributes: Sequence[Attribute], *, n: int, epsilon: Fraction, goal: Goal = Goal.COUNTS
-) -> Choice:
+    attributes: Sequence[Domain], *, n: int, epsilon: Fraction, goal: Goal = Goal.COUNTS
+) -> SynthesizerChoice:
     """Choose a mechanism from public facts; see the rule above.
 
     Args:
@@ -88,20 +88,20 @@ def choose(
     tables = plan(attributes, n=n, epsilon=epsilon)
     if m == 1 and not is_line(attributes[0]) and 2 * attributes[0].size <= budget:
         alone = "One column of categories: each is counted, with noise."
-        return Choice("maxent", tables, (alone,), weak)
+        return SynthesizerChoice("maxent", tables, (alone,), weak)
     if m == 1 or (m == 2 and not _whole(attributes, tables)):
-        return Choice("privtree", *_tree(budget, goal), weak)
+        return SynthesizerChoice("privtree", *_tree(budget, goal), weak)
     if numeric and goal is Goal.MEANS and budget < _FEW and n > 1:
         blocks = (
             f"All {m} columns are numeric, means are wanted and n epsilon is below {_FEW:,}.",
             "Means of blocks by rank, joined by rank correlations, then have the least distance.",
         )
         skewed = "Give skewed columns a public log or square-root scale."
-        return Choice("copula", Margins.BLOCKS, blocks, (*weak, skewed))
+        return SynthesizerChoice("copula", Margins.BLOCKS, blocks, (*weak, skewed))
     strength = figure(float(tables.strength))
     if m == 2:
         few = "Two columns of few categories: their table is counted cell by cell, with noise."
-        return Choice("maxent", tables, (few,), weak)
+        return SynthesizerChoice("maxent", tables, (few,), weak)
     why = (
         f"{m} columns: tables with noise, and the distribution of greatest entropy near them.",
         f"n epsilon is {strength} for each pair of columns: {_REASONS[tables.tables]}.",
@@ -109,7 +109,7 @@ def choose(
         *([_QUESTION] if tables.question else []),
         *([_threes(tables.threes)] if tables.threes else []),
     )
-    return Choice("maxent", tables, why, weak)
+    return SynthesizerChoice("maxent", tables, why, weak)
 
 
 _QUESTION = (
@@ -124,14 +124,16 @@ def _threes(count: int) -> str:
 
 
 _REASONS = {
-    Tables.FULL: "one coarse table of all columns, because many would share too little",
-    Tables.BLOCKS: "tables of a few columns each, by which every two are seen with least noise",
-    Tables.PAIRS: "a table of every two columns",
-    Tables.TRIPLES: "enough for a table of every three columns",
+    PairMarginals.FULL: "one coarse table of all columns, because many would share too little",
+    PairMarginals.BLOCKS: (
+        "tables of a few columns each, by which every two are seen with least noise"
+    ),
+    PairMarginals.PAIRS: "a table of every two columns",
+    PairMarginals.TRIPLES: "enough for a table of every three columns",
 }
 
 
-def warnings(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> tuple[str, ...]:
+def warnings(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> tuple[str, ...]:
     """What to know before epsilon is spent, whichever mechanism draws the rows."""
     m = len(attributes)
     strength = n * epsilon / max(comb(m, 2), 1)
@@ -147,7 +149,7 @@ def warnings(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> t
     return ()
 
 
-def _whole(attributes: Sequence[Attribute], tables: Plan) -> bool:
+def _whole(attributes: Sequence[Domain], tables: MaxentPlan) -> bool:
     """Whether every code is a group by itself, so that the tables lose nothing."""
     return all(not is_line(a) and a.size <= tables.groups for a in attributes)
 

@@ -41,18 +41,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Noise, Progress, Spending, silent
+from shoal.core import Noise, PrivacyLoss, Progress, silent
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.mechanism.microaggregate_noise import isotonic
 from shoal.mechanism.noisy_answers import noisy_answers
-from shoal.mechanism.records import Held
+from shoal.mechanism.records import HeldColumns
 from shoal.mechanism.systematic_sampling import spread
 from shoal.synthesis.adaptive_tree import marginal
-from shoal.synthesis.domain import Attribute, Drawn, Measurement, Sort, checked
+from shoal.synthesis.domain import Domain, Measurement, Sort, SyntheticRows, checked
 from shoal.synthesis.kernels.kendall import concordance
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Margins(StrEnum):
@@ -72,7 +70,7 @@ SHARES = {Margins.BLOCKS: Fraction(4, 5), Margins.TREE: Fraction(17, 20)}
 
 def copula(
     codes: Sequence[NDArray[Any]],
-    attributes: Sequence[Attribute],
+    attributes: Sequence[Domain],
     *,
     epsilon: Fraction,
     noise: Noise,
@@ -80,7 +78,7 @@ def copula(
     margins: Margins = Margins.BLOCKS,
     share: Fraction | None = None,
     progress: Progress = silent,
-) -> Drawn:
+) -> SyntheticRows:
     """Draw as many rows as there are records; the module says how, and proves the price.
 
     Args:
@@ -107,13 +105,13 @@ def copula(
         raise InputError("A copula joins columns; expected at least two, and two records.")
     own = (SHARES[margins] if share is None else share) * epsilon
     lists: list[Floats] = []
-    spendings: list[Spending] = []
+    spendings: list[PrivacyLoss] = []
     measurements: list[Measurement] = []
     for j, (column, attribute) in enumerate(zip(columns, attributes, strict=True)):
         progress("learning columns", j, m)
         each = own / m
         if margins is Margins.TREE:
-            found = marginal(Held(columns), j, attribute, epsilon=each, noise=noise)
+            found = marginal(HeldColumns(columns), j, attribute, epsilon=each, noise=noise)
             drawn = spread(found.edges, found.projected.astype(np.float64), n, rng)
             lists.append(drawn.astype(np.float64))
             spendings += found.spendings
@@ -141,7 +139,7 @@ def copula(
         "share of columns": float(own / epsilon),
         "noise of tau": float(spending.scale * 2 / (n * (n - 1))),
     }
-    return Drawn(rows, tuple(spendings), tuple(measurements), facts)
+    return SyntheticRows(rows, tuple(spendings), tuple(measurements), facts)
 
 
 def block_size(n: int, m: int, epsilon: Fraction) -> int:
@@ -153,7 +151,7 @@ def block_size(n: int, m: int, epsilon: Fraction) -> int:
     return max(min(ceil(sqrt(m * n / epsilon)), n // 4), 1)
 
 
-def kendall(first: Integers, second: Integers) -> int:
+def kendall(first: Ints, second: Ints) -> int:
     """Concordant less discordant pairs of records; ties count 0. O(n log n).
 
     >>> kendall(np.array([1, 2, 3]), np.array([1, 3, 2]))
@@ -163,18 +161,18 @@ def kendall(first: Integers, second: Integers) -> int:
     return _concordance(np.argsort(first, kind="stable"), first, ranks)
 
 
-def _concordance(order: Integers, first: Integers, ranks: Integers) -> int:
+def _concordance(order: Ints, first: Ints, ranks: Ints) -> int:
     return int(concordance(order, first, ranks, int(ranks.max()) + 1))
 
 
-def _ends(n: int, size: int) -> Integers:
+def _ends(n: int, size: int) -> Ints:
     """First rank of each block, and n at the end; the last block has size to 2 size - 1 ranks."""
     return np.append(np.arange(n // size) * size, n).astype(np.int64)
 
 
 def _blocks(
-    column: Integers, attribute: Attribute, size: int, *, epsilon: Fraction, noise: Noise
-) -> tuple[Floats, Integers, Spending]:
+    column: Ints, attribute: Domain, size: int, *, epsilon: Fraction, noise: Noise
+) -> tuple[Floats, Ints, PrivacyLoss]:
     """N values in order: noisy block means, made monotone and joined by straight lines."""
     n = len(column)
     ends = _ends(n, size)
@@ -193,8 +191,8 @@ def _blocks(
 
 
 def _links(
-    columns: Sequence[Integers], *, epsilon: Fraction, noise: Noise, progress: Progress
-) -> tuple[Integers, Spending]:
+    columns: Sequence[Ints], *, epsilon: Fraction, noise: Noise, progress: Progress
+) -> tuple[Ints, PrivacyLoss]:
     """Noisy concordances of every two columns."""
     n = len(columns[0])
     orders = [np.argsort(column, kind="stable") for column in columns]
@@ -213,7 +211,7 @@ def _links(
     )
 
 
-def _taus(concordances: Integers, lists: Sequence[Floats]) -> Floats:
+def _taus(concordances: Ints, lists: Sequence[Floats]) -> Floats:
     """Kendall's tau of the copula: tau-a over the share of pairs that the lists do not tie."""
     n = len(lists[0])
     untied = []
@@ -238,7 +236,7 @@ def _correlations(taus: Floats, m: int) -> Floats:
     return fixed
 
 
-def _ranks(R: Floats, n: int, rng: np.random.Generator) -> Integers:
+def _ranks(R: Floats, n: int, rng: np.random.Generator) -> Ints:
     """Ranks 0 to n - 1 in each column of n normal rows whose sample correlations are R."""
     m = len(R)
     Z = rng.standard_normal((n, m))
@@ -250,8 +248,8 @@ def _ranks(R: Floats, n: int, rng: np.random.Generator) -> Integers:
     return np.argsort(np.argsort(Z, axis=0), axis=0)
 
 
-def _as_codes(values: Floats, attribute: Attribute) -> Integers | Floats:
+def _as_codes(values: Floats, attribute: Domain) -> Ints | Floats:
     if attribute.numeric:
         return values
-    places: Integers = np.clip(np.rint(values), 0, attribute.size - 1).astype(np.int64)
+    places: Ints = np.clip(np.rint(values), 0, attribute.size - 1).astype(np.int64)
     return places if attribute.order is None else np.array(attribute.order)[places]

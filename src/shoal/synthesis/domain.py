@@ -10,18 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Kind, Spending
+from shoal.core import Kind, PrivacyLoss
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, InternalError
-from shoal.mechanism.records import Columns, Held
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.mechanism.records import Columns, HeldColumns
 
 _MOST_CODES = 1 << 31
 
 
 @dataclass(frozen=True)
-class Attribute:
+class Domain:
     """A column by public facts alone; its cells are codes 0 to size - 1.
 
     A number's codes are cells of a public grid at the column's public resolution, in order of value
@@ -38,7 +36,7 @@ class Attribute:
             lies, 0 being the root; by default 0 throughout, which is a flat nominal.
         gap: the last code stands for a missing cell. It is cut off before the others are halved.
 
-    >>> Attribute("colour", Kind.NOMINAL, 4, joins=(1, 0, 1)).cut(0, 4)
+    >>> Domain("colour", Kind.NOMINAL, 4, joins=(1, 0, 1)).cut(0, 4)
     2
     """
 
@@ -71,7 +69,7 @@ class Attribute:
         return self.kind is Kind.NUMERIC
 
     @cached_property
-    def positions(self) -> Integers | None:
+    def positions(self) -> Ints | None:
         """The place of each code in the public order, if there is one."""
         if self.order is None:
             return None
@@ -122,14 +120,14 @@ class Measurement:
     """
 
     columns: tuple[int, ...]
-    groups: tuple[Integers, ...]
-    counts: Integers
+    groups: tuple[Ints, ...]
+    counts: Ints
     scale: Fraction
     sort: Sort = Sort.TABLE
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class SyntheticRows:
     """Rows that stand for nobody, what they were drawn from, and what that cost.
 
     Attributes:
@@ -139,15 +137,15 @@ class Drawn:
             follow from the public inputs and the noisy answers.
     """
 
-    rows: tuple[Integers | Floats, ...]
-    spendings: tuple[Spending, ...]
+    rows: tuple[Ints | Floats, ...]
+    spendings: tuple[PrivacyLoss, ...]
     measurements: tuple[Measurement, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def checked(
-    codes: Sequence[NDArray[Any]] | NDArray[Any], attributes: Sequence[Attribute]
-) -> list[Integers]:
+    codes: Sequence[NDArray[Any]] | NDArray[Any], attributes: Sequence[Domain]
+) -> list[Ints]:
     """The columns as whole numbers within their domains.
 
     Raises:
@@ -169,8 +167,8 @@ def checked(
     return columns
 
 
-def records(codes: Sequence[NDArray[Any]] | Columns, attributes: Sequence[Attribute]) -> Columns:
+def records(codes: Sequence[NDArray[Any]] | Columns, attributes: Sequence[Domain]) -> Columns:
     """The columns as records that answer; arrays are checked, see `checked`."""
     if isinstance(codes, Sequence | np.ndarray):
-        return Held(checked(codes, attributes))
+        return HeldColumns(checked(codes, attributes))
     return codes

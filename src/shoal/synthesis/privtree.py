@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Noise, Progress, Spending, silent
+from shoal.core import Noise, PrivacyLoss, Progress, silent
+from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.consistent_counts import apportion, project
 from shoal.mechanism.noisy_answers import noisy_answers
 from shoal.mechanism.records import Columns
@@ -33,16 +34,13 @@ from shoal.synthesis.adaptive_tree import (
     PATH,
     SHALLOWEST,
     UNITS,
+    AdaptiveAxis,
+    AdaptiveTree,
     Descent,
-    Domain,
-    Tree,
     grow,
     leaf_counts,
 )
-from shoal.synthesis.domain import Attribute, Drawn, Measurement, Sort, records
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.synthesis.domain import Domain, Measurement, Sort, SyntheticRows, records
 
 _LOCAL = 1 << 16  # steps between the ends of a leaf, for sums
 _TRUST = 3  # A centroid is used where a leaf counts more than so many scales of its noise.
@@ -61,7 +59,7 @@ class Fill(StrEnum):
 
 def privtree(
     codes: Sequence[NDArray[Any]] | Columns,
-    attributes: Sequence[Attribute],
+    attributes: Sequence[Domain],
     *,
     epsilon: Fraction,
     noise: Noise,
@@ -69,7 +67,7 @@ def privtree(
     fill: Fill = Fill.CENTROID,
     theta: int = 0,
     progress: Progress = silent,
-) -> Drawn:
+) -> SyntheticRows:
     """Draw as many rows as there are records from the leaves of a private tree.
 
     Of epsilon, 0.4 goes to the tree, 0.4 to the leaves' counts and 0.2 to their sums; without sums
@@ -103,7 +101,7 @@ def privtree(
     structure = min(share * epsilon, PATH / SHALLOWEST)
     rest = epsilon - structure
     sums = rest * Fraction(1, 3) if summed else Fraction(0)
-    domain = Domain(tuple(attributes))
+    domain = AdaptiveAxis(tuple(attributes))
     tree = grow(columns, domain, epsilon=structure, theta=theta, noise=noise, progress=progress)
     progress("counting leaves", 0, 1)
     counts, counted = leaf_counts(tree, epsilon=rest - sums, noise=noise)
@@ -131,16 +129,16 @@ def privtree(
         sort=Sort.TREE,
     )
     facts = {"leaves": len(tree), "scale of a split": float(tree.spending.scale / UNITS)}
-    return Drawn(tuple(row[order] for row in rows), tuple(spendings), (measurement,), facts)
+    return SyntheticRows(tuple(row[order] for row in rows), tuple(spendings), (measurement,), facts)
 
 
 def _offsets(
-    tree: Tree,
+    tree: AdaptiveTree,
     summed: Sequence[int],
     *,
     epsilon: Fraction,
     noise: Noise,
-) -> tuple[Floats, Spending]:
+) -> tuple[Floats, PrivacyLoss]:
     """Noisy sums of distances from the middle of each leaf, in codes.
 
     A cell becomes a whole number between -R and R by its place between its leaf's ends, R = 2^16:
@@ -160,7 +158,7 @@ def _offsets(
     return noisy * reach, spending
 
 
-def _sums(block: Descent, lower: Integers, upper: Integers, summed: Sequence[int]) -> Integers:
+def _sums(block: Descent, lower: Ints, upper: Ints, summed: Sequence[int]) -> Ints:
     """Sum the places of the records between the ends of their leaves; see `_offsets`."""
     labels = block.labels
     exact = np.empty((len(lower), len(summed)), dtype=np.int64)
@@ -175,14 +173,14 @@ def _sums(block: Descent, lower: Integers, upper: Integers, summed: Sequence[int
 
 
 def _spread(
-    tree: Tree, sizes: Integers, attributes: Sequence[Attribute], rng: np.random.Generator
-) -> list[Integers | Floats]:
+    tree: AdaptiveTree, sizes: Ints, attributes: Sequence[Domain], rng: np.random.Generator
+) -> list[Ints | Floats]:
     """Codes of the rows, leaf by leaf: evenly over each side of the box, sides unrelated.
 
     A Latin hypercube: see `strewn`.
     """
     leaf = np.repeat(np.arange(len(tree)), sizes)
-    rows: list[Integers | Floats] = []
+    rows: list[Ints | Floats] = []
     for j, attribute in enumerate(attributes):
         low, width = tree.lower[leaf, j], (tree.upper - tree.lower)[leaf, j]
         inside = (strewn(sizes, rng) * width).astype(np.int64)

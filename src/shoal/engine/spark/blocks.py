@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from shoal.core._arrays import Ints
 from shoal.errors import InputError, InternalError, ShoalError
 
 SEQ, RID = "\0seq", "\0rid"
@@ -44,7 +44,6 @@ TASKS = 4
 STRIDE = 1 << 40
 """Between the blocks of one order and those of the next."""
 
-Integers = NDArray[np.int64]
 Numbered = Iterable[tuple[int, pl.DataFrame]]
 Reader = Callable[[Iterator[pa.RecordBatch]], Numbered]
 Step = Callable[[int, pl.DataFrame], Numbered]
@@ -52,7 +51,7 @@ Merge = Callable[[int, Sequence[pl.DataFrame]], Numbered]
 
 
 @dataclass(frozen=True)
-class Order:
+class SortOrder:
     """An order that records are sorted by.
 
     Attributes:
@@ -82,7 +81,7 @@ BLOCK_ROWS = 250_000
 """Records of a block, unless the setting `spark.shoal.blockRows` says."""
 
 
-class Store:
+class BlockStore:
     """A Spark session, as far as blocks need one."""
 
     def __init__(self, spark: SparkSession) -> None:
@@ -272,7 +271,7 @@ class Kept(Blocks):
 
 
 def exchange(
-    blocks: Blocks, orders: Sequence[Order], counts: Sequence[int], *, rows: int
+    blocks: Blocks, orders: Sequence[SortOrder], counts: Sequence[int], *, rows: int
 ) -> Blocks:
     """Sort all records by keys that tell each from any other, in about so many blocks.
 
@@ -312,7 +311,7 @@ _SAMPLED = 64
 
 
 def _borders(
-    blocks: Blocks, orders: Sequence[Order], counts: Sequence[int], rows: int
+    blocks: Blocks, orders: Sequence[SortOrder], counts: Sequence[int], rows: int
 ) -> list[bytes | None]:
     """Records between the blocks, from evenly spaced records of every block there is."""
     if max(counts) == 1:
@@ -351,7 +350,7 @@ def _parted(frame: pl.DataFrame, keys: pl.DataFrame, borders: pl.DataFrame, firs
     return cut_by(frame[order[record] - borders.height], first + block)
 
 
-def cut_by(frame: pl.DataFrame, block: Integers) -> Numbered:
+def cut_by(frame: pl.DataFrame, block: Ints) -> Numbered:
     """Cut a frame where its block changes; blocks do not decrease."""
     first = np.flatnonzero(np.diff(block, prepend=-1))
     for begin, end in zip(first, np.append(first[1:], block.size), strict=True):

@@ -19,26 +19,24 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Check, Kind, LDiversity, ReleaseForm, Role, Schema, TCloseness, Testable
+from shoal.core._arrays import Floats, Ints
 from shoal.engine.spark.blocks import RID, STRIDE, Blocks, Numbered, Step, cut_by
 from shoal.engine.spark.rows import Layout, SparkRows
 from shoal.errors import InternalError
-from shoal.io.external.columns import Scale, read_column, scale_of
+from shoal.io.external.columns import ColumnAxis, read_column, scale_of
 from shoal.io.table import Table
-from shoal.methods._distributed.blockwise import Drawn, Sample
+from shoal.methods._distributed.blockwise import Sample, SampledRecords
 from shoal.metrics import count_queries
 from shoal.metrics.additive_losses import Losses
-from shoal.metrics.boxes import Boxes
+from shoal.metrics.boxes import WeightedBoxes
 from shoal.metrics.distributions import (
-    Marginal,
+    MarginalDistance,
     marginal_distances,
     marginal_masses,
     quantile_edges,
 )
-from shoal.pipeline.checking import taxonomy_edges, value_codes
+from shoal.pipeline.checking import hierarchy_edges, value_codes
 from shoal.privacy_models import Counts, verdict
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 COUNT = "\0count"
 WAS = "\0was:"
@@ -56,7 +54,7 @@ class Judged(NamedTuple):
     homogeneous: int
 
 
-class Grouping(NamedTuple):
+class CountingKeys(NamedTuple):
     """Rows are counted by keys, which make the classes, and by other columns within them."""
 
     keys: tuple[str, ...]
@@ -101,10 +99,10 @@ def checks(
     return tuple(_check(guarantee, found[at]) for at, guarantee in enumerate(guarantees))
 
 
-def _grouping(guarantee: Testable) -> Grouping:
+def _grouping(guarantee: Testable) -> CountingKeys:
     if isinstance(guarantee, LDiversity | TCloseness):
-        return Grouping(guarantee.keys, guarantee.columns)
-    return Grouping(guarantee.columns)
+        return CountingKeys(guarantee.keys, guarantee.columns)
+    return CountingKeys(guarantee.columns)
 
 
 def _check(guarantee: Testable, found: Judged) -> Check:
@@ -114,7 +112,7 @@ def _check(guarantee: Testable, found: Judged) -> Check:
     return Check(guarantee, found.holds, found.achieved, {"size": found.size}, remarks)
 
 
-def classes(sources: Sequence[tuple[Blocks, Grouping]], *, tasks: int) -> Blocks:
+def classes(sources: Sequence[tuple[Blocks, CountingKeys]], *, tasks: int) -> Blocks:
     """Count rows by several groupings; all counts of one class lie in one block.
 
     Blocks of the second grouping are numbered from `STRIDE`, and so on.
@@ -186,7 +184,7 @@ def _judging(
     codes, width = value_codes(held.select(columns), columns, schema)
     whole = np.zeros(width, np.int64)
     np.add.at(whole, codes, held[COUNT].to_numpy())
-    edges = taxonomy_edges(guarantee, schema, width)
+    edges = hierarchy_edges(guarantee, schema, width)
     named = held.select(columns).with_columns(pl.Series("\0code", codes))
     keys = list(guarantee.keys)
 
@@ -247,7 +245,7 @@ def pairs(records: SparkRows, released: Blocks) -> Blocks:
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class TableFacts:
     """What a block must know of the whole table to be measured.
 
     Attributes:
@@ -258,7 +256,7 @@ class Facts:
     """
 
     layout: Layout
-    scales: tuple[Scale, ...]
+    scales: tuple[ColumnAxis, ...]
     edges: tuple[Floats, ...]
     queries: count_queries.Queries
 
@@ -269,7 +267,7 @@ class Facts:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class BlockLosses:
     """Sums over rows; those of other rows are added.
 
     Attributes:
@@ -289,12 +287,12 @@ class Measured:
     masses: tuple[tuple[Floats, ...], tuple[Floats, ...]]
     counts: Floats
 
-    def __add__(self, other: "Measured") -> "Measured":
+    def __add__(self, other: "BlockLosses") -> "BlockLosses":
         masses = [
             tuple(a + b for a, b in zip(one, two, strict=True))
             for one, two in zip(self.masses, other.masses, strict=True)
         ]
-        return Measured(
+        return BlockLosses(
             self.rows + other.rows,
             self.losses + other.losses,
             self.changed + other.changed,
@@ -305,7 +303,7 @@ class Measured:
         )
 
     @property
-    def marginals(self) -> tuple[Marginal, ...]:
+    def marginals(self) -> tuple[MarginalDistance, ...]:
         """Total variation of all one- and two-way marginals, worst first."""
         return marginal_distances(*self.masses)
 
@@ -317,17 +315,19 @@ class Measured:
 
 def facts_of(
     records: SparkRows, *, rng: np.random.Generator, queries: int = QUERIES, bins: int = BINS
-) -> Facts:
+) -> TableFacts:
     """Find domains, bins from a sample, and queries: one pass over the original."""
     layout, template = records.layout, records.template
     names = [name for name in layout.types if layout.schema[name].kind is not None]
 
     draw = Sample(tuple(names), min(SAMPLE / len(records), 1.0))
 
-    def look(table: Table, places: Ints) -> tuple[Floats, Drawn]:
+    def look(table: Table, places: Ints) -> tuple[Floats, SampledRecords]:
         return np.array([_ends(table.raw(name)) for name in names]), draw.of(table, places)
 
-    def join(one: tuple[Floats, Drawn], other: tuple[Floats, Drawn]) -> tuple[Floats, Drawn]:
+    def join(
+        one: tuple[Floats, SampledRecords], other: tuple[Floats, SampledRecords]
+    ) -> tuple[Floats, SampledRecords]:
         return np.maximum(one[0], other[0]), one[1] + other[1]
 
     found, drawn = records.fold(look, join)
@@ -344,7 +344,7 @@ def facts_of(
     asked = count_queries.half_ranges(
         low, high, discrete, queries=queries, rng=rng, axes=min(3, len(discrete))
     )
-    return Facts(layout, scales, edges, asked)
+    return TableFacts(layout, scales, edges, asked)
 
 
 def _ends(raw: Floats) -> list[float]:
@@ -359,7 +359,7 @@ def _ends(raw: Floats) -> list[float]:
     ]
 
 
-def _scale(template: Table, name: str, found: Sequence[float]) -> Scale:
+def _scale(template: Table, name: str, found: Sequence[float]) -> ColumnAxis:
     """The axis of a column, from a table of three rows that has its ends."""
     column = template.schema[name]
     high, low, gone, broken = found
@@ -376,9 +376,9 @@ def _scale(template: Table, name: str, found: Sequence[float]) -> Scale:
     return laid
 
 
-def measure(records: SparkRows, released: Blocks, facts: Facts) -> Measured:
+def losses_of_blocks(records: SparkRows, released: Blocks, facts: TableFacts) -> BlockLosses:
     """Add up what losses, marginals and queries are made of: one pass over both tables."""
-    found: Measured = pairs(records, released).fold(
+    found: BlockLosses = pairs(records, released).fold(
         lambda _number, frame: measured(frame, facts),
         lambda one, other: one + other,
         tasks=records.store.tasks,
@@ -386,7 +386,7 @@ def measure(records: SparkRows, released: Blocks, facts: Facts) -> Measured:
     return found
 
 
-def measured(frame: pl.DataFrame, facts: Facts) -> Measured:
+def measured(frame: pl.DataFrame, facts: TableFacts) -> BlockLosses:
     """Measure the rows of one frame of `pairs`."""
     names = facts.names
     was = frame.select(pl.col(WAS + name).alias(name) for name in facts.layout.types)
@@ -406,13 +406,13 @@ def measured(frame: pl.DataFrame, facts: Facts) -> Measured:
         if scale.discrete and scale.domain[1] > len(scale.levels):
             lower[axis.missing, j], upper[axis.missing, j] = scale.domain[1] - 1, scale.domain[1]
             hidden[axis.missing, j] = False
-    points = Boxes.points(places, discrete=discrete, domain=(domain[0], domain[1]))
-    boxes = Boxes(lower, upper, np.ones(len(lower)), discrete)
+    points = WeightedBoxes.points(places, discrete=discrete, domain=(domain[0], domain[1]))
+    boxes = WeightedBoxes(lower, upper, np.ones(len(lower)), discrete)
     answers = [
         count_queries.answers(count_queries.index(one), facts.queries) for one in (points, boxes)
     ]
     numeric = [j for j, codes in enumerate(discrete) if not codes]
-    return Measured(
+    return BlockLosses(
         len(places),
         Losses.of(places[:, numeric], _middles(lower, upper, hidden, facts.scales)[:, numeric]),
         np.array([_changed(table, frame, name) for name in names]),
@@ -426,7 +426,7 @@ def measured(frame: pl.DataFrame, facts: Facts) -> Measured:
 
 
 def _middles(
-    lower: Floats, upper: Floats, hidden: NDArray[np.bool_], scales: Sequence[Scale]
+    lower: Floats, upper: Floats, hidden: NDArray[np.bool_], scales: Sequence[ColumnAxis]
 ) -> Floats:
     """One place a cell, the middle of an interval; NaN where nothing is told."""
     unit = np.array([scale.unit for scale in scales])
@@ -465,7 +465,7 @@ def compare(
         tuple(schema.with_role(Role.QUASI_IDENTIFIER)) if form is not ReleaseForm.MARGINALS else ()
     )
     facts = facts_of(records, rng=rng)
-    found = measure(records, released, facts)
+    found = losses_of_blocks(records, released, facts)
     bare = [name for name in schema.with_role(Role.CONFIDENTIAL) if name not in columns]
     before, after, alike = _few(records.base, released, keys, bare, tasks)
     return {
@@ -498,14 +498,14 @@ def _stepped(schema: Schema, keys: Sequence[str]) -> bool:
     return any(c.step or c.recode or (c.top, c.bottom) != (None, None) for c in columns)
 
 
-def _median(found: Measured) -> dict[str, Any] | None:
+def _median(found: BlockLosses) -> dict[str, Any] | None:
     if not found.errors.size:
         return None
     middle = count_queries.median_relative_error(found.errors)
     return {"median_relative_error": middle.value, "low": middle.low, "high": middle.high}
 
 
-def _column(found: Measured, facts: Facts, name: str) -> Mapping[str, Any]:
+def _column(found: BlockLosses, facts: TableFacts, name: str) -> Mapping[str, Any]:
     place = facts.names.index(name)
     scale = facts.scales[place]
     figures = {
@@ -538,8 +538,8 @@ def _few(
     """
     if not keys:
         return None, None, {}
-    whole = [(original, Grouping(keys)), (released, Grouping(keys))]
-    sources = [*whole, *((released, Grouping(keys, (name,))) for name in columns)]
+    whole = [(original, CountingKeys(keys)), (released, CountingKeys(keys))]
+    sources = [*whole, *((released, CountingKeys(keys, (name,))) for name in columns)]
     many = len(sources)
 
     def ask(number: int, frame: pl.DataFrame) -> Ints:

@@ -15,11 +15,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from shoal.core import (
     Check,
     Confidential,
-    Decomposition,
     Noise,
+    PrivacyLoss,
     ReleaseForm,
     Schema,
-    Spending,
+    SpatialDecomposition,
     Testable,
 )
 from shoal.engine.spark import checks_and_metrics
@@ -30,7 +30,7 @@ from shoal.engine.spark.blocks import (
     Blocks,
     Kept,
     Numbered,
-    Order,
+    SortOrder,
     cut_by,
     exchange,
     speaking,
@@ -39,7 +39,7 @@ from shoal.engine.spark.rows import GROUP, SparkRows
 from shoal.errors import InternalError
 from shoal.io import decomposition_table
 from shoal.io.table import Table, as_it_came
-from shoal.methods._distributed.rows import Change
+from shoal.methods._distributed.rows import ReplacedColumns
 from shoal.pipeline.checking import check_frame, check_leaves
 
 _KEY = "\0key"
@@ -55,9 +55,9 @@ class SparkOutcome:
     """
 
     records: SparkRows
-    protected: Kept | Table | Decomposition
+    protected: Kept | Table | SpatialDecomposition
     form: ReleaseForm
-    spendings: tuple[Spending, ...]
+    spendings: tuple[PrivacyLoss, ...]
     notes: tuple[str, ...]
     tables: Mapping[str, Mapping[str, NDArray[Any]]]
     noise: Noise
@@ -78,7 +78,7 @@ class SparkOutcome:
     @cached_property
     def _local(self) -> pl.DataFrame | None:
         """The release, where it was made on the driver."""
-        if isinstance(self.protected, Decomposition):
+        if isinstance(self.protected, SpatialDecomposition):
             return decomposition_table.to_frame(self.protected, self.records.layout.schema)
         if isinstance(self.protected, Table):
             frame = self.protected.publishable()
@@ -174,13 +174,13 @@ class SparkOutcome:
             by = [GROUP, RID]
         if by is None:
             return shuffled(kept, count, self._secret).map(dressed)
-        order = Order(lambda frame: frame, lambda frame: frame.select(by), dressed)
+        order = SortOrder(lambda frame: frame, lambda frame: frame.select(by), dressed)
         made = exchange(kept, [order], [count], rows=len(self.records))
         return Blocks(levelled(made, count, len(self.records)).frame.orderBy("block"))
 
     def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
         """Recompute promises on what is released, all in one pass or two."""
-        if isinstance(self.protected, Decomposition):
+        if isinstance(self.protected, SpatialDecomposition):
             return tuple(check_leaves(self.protected, one, schema) for one in guarantees)
         if self._local is not None:
             return tuple(check_frame(self._local, one, schema) for one in guarantees)
@@ -218,7 +218,7 @@ class SparkOutcome:
 _TYPES, _MISFITS = -1, -2
 
 
-def protected(records: SparkRows, changes: Sequence[Change]) -> Kept:
+def protected(records: SparkRows, changes: Sequence[ReplacedColumns]) -> Kept:
     """Change the records and keep them; note their types, and what fits no more in the old one."""
     dtypes = records.layout.dtypes
 
@@ -236,7 +236,7 @@ def protected(records: SparkRows, changes: Sequence[Change]) -> Kept:
     return made
 
 
-def _kept(protected: Kept | Table | Decomposition) -> Kept:
+def _kept(protected: Kept | Table | SpatialDecomposition) -> Kept:
     if not isinstance(protected, Kept):
         raise InternalError("Blocks were asked for where there are none.")
     return protected

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from shoal.core import Column, Kind, Role, Schema
-from shoal.engine.spark.blocks import SEQ, UNIT, Blocks, Kept, Numbered, Step, Store, speaking
+from shoal.engine.spark.blocks import SEQ, UNIT, Blocks, BlockStore, Kept, Numbered, Step, speaking
 from shoal.engine.spark.rows import Layout
 from shoal.errors import InputError
 from shoal.io import clamp, validate
@@ -32,7 +32,7 @@ _STAGES = ("cells that are no", "NaN or infinite", "numbers beyond", "values out
 class Typed:
     """Typed records in blocks, in no order; a record knows its place in the file."""
 
-    store: Store
+    store: BlockStore
     blocks: Kept
     layout: Layout
     clamped: Mapping[str, Mapping[str, int]]
@@ -61,7 +61,7 @@ def typed(
         decimal: the decimal mark of numbers in text.
         gaps: missing cells of clamped columns stay where the policy keeps them.
     """
-    store = Store(frame.sparkSession)
+    store = BlockStore(frame.sparkSession)
     empty = _empty(frame)
     validate.check_names(empty, schema)
     kept = [name for name in empty.columns if schema[name].role is not Role.IDENTIFIER]

@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from shoal.core import Partition, Schema
+from shoal.core._arrays import Array, Ints
 from shoal.engine.spark.blocks import (
     RID,
     SEQ,
     STRIDE,
     Blocks,
+    BlockStore,
     Kept,
     Numbered,
-    Order,
+    SortOrder,
     Step,
-    Store,
     cut_by,
     exchange,
     pack,
@@ -34,11 +34,7 @@ from shoal.engine.spark.blocks import (
 )
 from shoal.errors import InternalError
 from shoal.io.table import Table
-from shoal.methods._distributed.rows import Change, Cut, Question, RunOrder
-
-Array = NDArray[Any]
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.methods._distributed.rows import Cut, Question, ReplacedColumns, RunOrder
 
 GROUP = "\0group"
 
@@ -77,10 +73,10 @@ class SparkRows:
         kept: what else is kept on the way.
     """
 
-    store: Store
+    store: BlockStore
     base: Blocks
     layout: Layout
-    starts: Integers
+    starts: Ints
     held: Kept
     kept: list[Kept] = field(default_factory=list)
 
@@ -102,7 +98,7 @@ class SparkRows:
         """Records that a machine should hold at once."""
         return self.store.block_rows
 
-    def fold(self, ask: Callable[[Table, Integers], Any], add: Callable[[Any, Any], Any]) -> Any:
+    def fold(self, ask: Callable[[Table, Ints], Any], add: Callable[[Any, Any], Any]) -> Any:
         """Ask each block, and put the answers together two by two, in any order."""
         layout = self.layout
 
@@ -114,11 +110,11 @@ class SparkRows:
     def within(
         self,
         columns: Sequence[str],
-        route: Callable[[Table, Integers], Integers],
+        route: Callable[[Table, Ints], Ints],
         change: Callable[[int, Table], Table],
         *,
         needs: Sequence[str] = (),
-    ) -> Change:
+    ) -> ReplacedColumns:
         """Bring the records of each cell together, in canonical order, and change columns there."""
         layout, home = self.layout, _homing(self.starts)
         names = list(needs or columns)
@@ -134,11 +130,11 @@ class SparkRows:
             return [(cell, done.frame.select(columns).with_columns(whole[RID]))]
 
         held = self.base.map(part).gather(len(self.starts) - 1, finish)
-        return Change(tuple(columns), (held, lambda _cell, frame: home(frame)))
+        return ReplacedColumns(tuple(columns), (held, lambda _cell, frame: home(frame)))
 
-    def total(self, question: Question) -> Integers:
+    def total(self, question: Question) -> Ints:
         """Ask each block, and add the answers up: in each task, and then here."""
-        found: Integers = self.fold(lambda table, _rids: np.asarray(question(table)), np.add)
+        found: Ints = self.fold(lambda table, _rids: np.asarray(question(table)), np.add)
         return found
 
     def walk(self, start: Callable[[Table], Any]) -> "SparkWalk":
@@ -155,24 +151,24 @@ class SparkRows:
         parts = dict(self.base.map(narrow).fetch(len(self) * len(names)))
         return self.layout.table(pl.concat([parts[number] for number in sorted(parts)]))
 
-    def runs(self, orders: Sequence[RunOrder], k: int) -> "tuple[Runs, ...]":
+    def runs(self, orders: Sequence[RunOrder], k: int) -> "tuple[RunGroups, ...]":
         """Sort the records by several orders, ties in canonical order, and cut each into groups."""
         count = self.block_count(4 * k)
         counts = [count] * len(orders)
         shipping = [_shipping(self.layout, one, k) for one in orders]
         made = exchange(self.base, shipping, counts, rows=len(self)).keep()
         self.kept.append(made)
-        return tuple(Runs(self, made, which, k, one.cut) for which, one in enumerate(orders))
+        return tuple(RunGroups(self, made, which, k, one.cut) for which, one in enumerate(orders))
 
-    def singly(self) -> "Single":
+    def singly(self) -> "BaseGroups":
         """Every record is a group of its own, numbered in canonical order."""
-        return Single(self, np.ones(len(self), dtype=np.int64), None)
+        return BaseGroups(self, np.ones(len(self), dtype=np.int64), None)
 
-    def grouped(self, partition: Partition) -> "Single":
+    def grouped(self, partition: Partition) -> "BaseGroups":
         """Groups that were formed from what was brought."""
-        return Single(self, partition.sizes, partition.labels)
+        return BaseGroups(self, partition.sizes, partition.labels)
 
-    def changed(self, changes: Sequence[Change]) -> Blocks:
+    def changed(self, changes: Sequence[ReplacedColumns]) -> Blocks:
         """The base with its columns changed, gathered again in canonical order."""
         if not changes:
             return self.base
@@ -216,20 +212,20 @@ class SparkRows:
 
 
 @dataclass(eq=False)
-class Single:
+class BaseGroups:
     """Groups on the base itself: each record, or by labels that every task gets."""
 
     rows: SparkRows
-    sizes: Integers
-    labels: Integers | None
+    sizes: Ints
+    labels: Ints | None
 
-    def _labels(self) -> Callable[[pl.DataFrame], Integers]:
+    def _labels(self) -> Callable[[pl.DataFrame], Ints]:
         if self.labels is None:
             return lambda frame: frame[RID].to_numpy()
         sent = self.rows.store.send(np.asarray(self.labels))
         return lambda frame: sent.value[frame[RID].to_numpy()]
 
-    def sums(self, measure: Callable[[Table], Integers]) -> Integers:
+    def sums(self, measure: Callable[[Table], Ints]) -> Ints:
         """Add up whole numbers of the records by group."""
         layout, labels = self.rows.layout, self._labels()
 
@@ -240,7 +236,7 @@ class Single:
 
     def answered(
         self, columns: Sequence[str], answers: Array, put: Callable[[Table, Array], Table]
-    ) -> Change:
+    ) -> ReplacedColumns:
         """Change columns by what was answered for each group."""
         layout, labels = self.rows.layout, self._labels()
         sent = self.rows.store.send(np.asarray(answers))
@@ -249,17 +245,17 @@ class Single:
             table = put(layout.table(frame.select(RID, *columns)), sent.value[labels(frame)])
             return [(number, table.frame.select(columns).with_columns(frame[RID]))]
 
-        return Change(tuple(columns), (self.rows.base, change))
+        return ReplacedColumns(tuple(columns), (self.rows.base, change))
 
     def recoded(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
-    ) -> Change:
+    ) -> ReplacedColumns:
         """Not served: only runs are brought together in blocks."""
         raise InternalError(f"Groups by label cannot be recoded in blocks: {columns}, {change}.")
 
 
 @dataclass(eq=False)
-class Runs:
+class RunGroups:
     """Groups that are runs of an order; blocks hold the records in that order.
 
     Attributes:
@@ -275,7 +271,7 @@ class Runs:
     cut: Cut | None
 
     @cached_property
-    def held(self) -> tuple[list[int], Integers]:
+    def held(self) -> tuple[list[int], Ints]:
         """Numbers of the blocks, and the rank of the first record of each, with the end."""
         sizes = {n: rows for n, rows in self.blocks.sizes.items() if n // STRIDE == self.which}
         ranks = np.concatenate([[0], np.cumsum(list(sizes.values()))])
@@ -284,7 +280,7 @@ class Runs:
         return list(sizes), ranks.astype(np.int64)
 
     @cached_property
-    def begins(self) -> Integers:
+    def begins(self) -> Ints:
         """The first rank of each group."""
         n = len(self.rows)
         if self.cut is None:
@@ -303,11 +299,11 @@ class Runs:
         return self.cut(found, self.k)
 
     @property
-    def sizes(self) -> Integers:
+    def sizes(self) -> Ints:
         """Records of each group."""
         return np.diff(np.append(self.begins, len(self.rows)))
 
-    def _group(self) -> Callable[[Integers], Integers]:
+    def _group(self) -> Callable[[Ints], Ints]:
         """From ranks to groups."""
         k, last = self.k, len(self.begins) - 1
         if self.cut is None:
@@ -315,7 +311,7 @@ class Runs:
         sent = self.rows.store.send(self.begins)
         return lambda ranks: np.searchsorted(sent.value, ranks, side="right") - 1
 
-    def sums(self, measure: Callable[[Table], Integers]) -> Integers:
+    def sums(self, measure: Callable[[Table], Ints]) -> Ints:
         """Add up whole numbers of the records by group."""
         layout, group, first = self.rows.layout, self._group(), self._first()
 
@@ -329,7 +325,7 @@ class Runs:
 
     def answered(
         self, columns: Sequence[str], answers: Array, put: Callable[[Table, Array], Table]
-    ) -> Change:
+    ) -> ReplacedColumns:
         """Change columns by what was answered for each group."""
         layout, group, first = self.rows.layout, self._group(), self._first()
         sent = self.rows.store.send(np.asarray(answers))
@@ -342,11 +338,11 @@ class Runs:
             table = put(layout.table(frame.select(RID, *columns)), sent.value[labels])
             return home(table.frame.select(columns).with_columns(frame[RID]).sort(RID))
 
-        return Change(tuple(columns), (self.blocks, change))
+        return ReplacedColumns(tuple(columns), (self.blocks, change))
 
     def recoded(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
-    ) -> Change:
+    ) -> ReplacedColumns:
         """Change columns on blocks that hold whole groups, their records in canonical order."""
         layout, group, first = self.rows.layout, self._group(), self._first()
         shipped, leading = self._borders()
@@ -367,9 +363,9 @@ class Runs:
             done = change(table, Partition(whole[GROUP].to_numpy()))
             return home(done.frame.select(columns).with_columns(whole[RID]))
 
-        return Change(tuple(columns), (self.blocks, recode))
+        return ReplacedColumns(tuple(columns), (self.blocks, recode))
 
-    def labelled(self) -> Change:
+    def labelled(self) -> ReplacedColumns:
         """The group of each record, as one more column."""
         group, first = self._group(), self._first()
         home = _homing(self.rows.starts)
@@ -380,7 +376,7 @@ class Runs:
             labels = pl.Series(GROUP, group(first[number] + np.arange(frame.height)))
             return home(frame.select(RID).with_columns(labels).sort(RID))
 
-        return Change((GROUP,), (self.blocks, label))
+        return ReplacedColumns((GROUP,), (self.blocks, label))
 
     def _first(self) -> dict[int, int]:
         numbers, ranks = self.held
@@ -410,7 +406,7 @@ class Runs:
         return shipped, leading
 
 
-def _shipping(layout: Layout, order: RunOrder, k: int) -> Order:
+def _shipping(layout: Layout, order: RunOrder, k: int) -> SortOrder:
     """How the records of an order are shipped and sorted; the first of a block are noted."""
     columns, keys = list(order.columns), order.keys
 
@@ -425,7 +421,7 @@ def _shipping(layout: Layout, order: RunOrder, k: int) -> Order:
     def finish(number: int, frame: pl.DataFrame) -> Numbered:
         return [(number, frame), (-1 - number, frame[: 2 * k - 2])]
 
-    return Order(select, by, finish)
+    return SortOrder(select, by, finish)
 
 
 class SparkWalk:
@@ -436,19 +432,19 @@ class SparkWalk:
 
     def __init__(self, rows: SparkRows, start: Callable[[Table], Any]) -> None:
         self._rows, self._start = rows, start
-        self._moves: tuple[Callable[[Any], Integers], ...] = ()
+        self._moves: tuple[Callable[[Any], Ints], ...] = ()
 
-    def step(self, move: Callable[[Any], Integers]) -> Integers:
+    def step(self, move: Callable[[Any], Ints]) -> Ints:
         """Change the state of each block, and add up what the blocks say."""
         answer = self.ask(move)
         self._moves = (*self._moves, move)
         return answer
 
-    def ask(self, question: Callable[[Any], Integers]) -> Integers:
+    def ask(self, question: Callable[[Any], Ints]) -> Ints:
         """Add up what the blocks say; their state stays as it is."""
         moves, start = self._moves, self._start
 
-        def replay(table: Table) -> Integers:
+        def replay(table: Table) -> Ints:
             state = start(table)
             for move in moves:
                 move(state)
@@ -457,14 +453,14 @@ class SparkWalk:
         return self._rows.total(replay)
 
 
-def _homing(starts: Integers) -> Callable[[pl.DataFrame], Numbered]:
+def _homing(starts: Ints) -> Callable[[pl.DataFrame], Numbered]:
     def home(frame: pl.DataFrame) -> Numbered:
         return cut_by(frame, np.searchsorted(starts, frame[RID].to_numpy(), side="right") - 1)
 
     return home
 
 
-def _by_group(labels: Integers, measured: Integers) -> pl.DataFrame:
+def _by_group(labels: Ints, measured: Ints) -> pl.DataFrame:
     """Sums of a block by group: only of groups that it holds."""
     wide = measured if measured.ndim > 1 else measured[:, None]
     groups, place = np.unique(labels, return_inverse=True)
@@ -473,8 +469,8 @@ def _by_group(labels: Integers, measured: Integers) -> pl.DataFrame:
     return pl.DataFrame({GROUP: groups} | {str(j): c for j, c in enumerate(sums.T)})
 
 
-def _group_sums(blocks: Blocks, groups: int) -> Integers:
-    total: Integers | None = None
+def _group_sums(blocks: Blocks, groups: int) -> Ints:
+    total: Ints | None = None
     for _, frame in blocks.fetch(groups):
         part = frame.drop(GROUP).to_numpy()
         if total is None:

@@ -6,19 +6,16 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
 from shoal.core import Schema
 from shoal.engine.spark import persons, reading
-from shoal.engine.spark.blocks import RID, SEQ, Numbered, Order, exchange, speaking
+from shoal.engine.spark.blocks import RID, SEQ, Numbered, SortOrder, exchange, speaking
 from shoal.engine.spark.outcome import SparkOutcome, protected
-from shoal.engine.spark.rows import Runs, SparkRows
+from shoal.engine.spark.rows import RunGroups, SparkRows
 from shoal.errors import InternalError
 from shoal.methods import Method, Setting, Tools
 from shoal.methods._shared.contributions import rows_are_public
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,22 +35,22 @@ class SparkSource:
         decimal: str | None,
         gaps: bool,
         key: int,
-    ) -> "SparkAdopted":
+    ) -> "SparkCoerced":
         """Bring the rows to the types of the policy, block by block.
 
         Of persons with more rows than the policy states, the rest are left out.
         """
         typed = reading.typed(self.frame, schema, clamped=clamped, decimal=decimal, gaps=gaps)
         if schema.persons is None:
-            return SparkAdopted(typed)
+            return SparkCoerced(typed)
         if clamped is None:
-            return SparkAdopted(persons.single(typed, schema.persons))
+            return SparkCoerced(persons.single(typed, schema.persons))
         limited = persons.limited(typed, schema.persons, key=key)
-        return SparkAdopted(limited, typed.rows - limited.rows)
+        return SparkCoerced(limited, typed.rows - limited.rows)
 
 
 @dataclass(frozen=True, eq=False)
-class SparkAdopted:
+class SparkCoerced:
     """Rows with the types of the policy, in blocks."""
 
     typed: reading.Typed
@@ -72,7 +69,7 @@ class SparkAdopted:
         rows = ordered(self.typed, columns)
         with speaking():
             done = method.spread(rows, setting, tools)
-        runs = done.canonical if isinstance(done.canonical, Runs) else None
+        runs = done.canonical if isinstance(done.canonical, RunGroups) else None
         changes = [*done.changes, *([] if runs is None else [runs.labelled()])]
         return SparkOutcome(
             records=rows,
@@ -98,7 +95,7 @@ def ordered(typed: reading.Typed, columns: Sequence[str] | None) -> SparkRows:
         )
 
     count = typed.store.block_count(typed.rows)
-    order = Order(lambda frame: frame, keys)
+    order = SortOrder(lambda frame: frame, keys)
     made = exchange(typed.blocks, [order], [count], rows=typed.rows).keep()
     sizes = made.sizes
     starts = np.concatenate([[0], np.cumsum(list(sizes.values()))]).astype(np.int64)

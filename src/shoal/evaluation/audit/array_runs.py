@@ -15,13 +15,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core import Decomposition, DifferentialPrivacy, Kind, Noise, ReleaseForm
+from shoal.core import DifferentialPrivacy, Kind, Noise, ReleaseForm, SpatialDecomposition
+from shoal.core._arrays import Floats, Ints
 from shoal.io.table import Table
 from shoal.methods import Tools
 from shoal.pipeline.planning import Plan, with_rows
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _AHEAD = 200_000
 _CORNERS = 4
@@ -44,7 +42,7 @@ class Arrays(Table):
                 columns[column.name] = table.numbers(column.name)
         return cls(table.frame, table.schema, table.dtypes, columns)
 
-    def codes(self, name: str) -> Integers:
+    def codes(self, name: str) -> Ints:
         """An ordinal or nominal column as positions in its levels."""
         return self.columns[name]
 
@@ -52,12 +50,12 @@ class Arrays(Table):
         """A numeric or date column as floats."""
         return self.columns[name]
 
-    def take(self, order: Integers) -> "Arrays":
+    def take(self, order: Ints) -> "Arrays":
         """Rows in another order, or some of them; the frame, which nobody reads here, stays."""
         columns = {name: cells[order] for name, cells in self.columns.items()}
         return replace(self, columns=columns)
 
-    def with_codes(self, name: str, codes: Integers) -> "Arrays":
+    def with_codes(self, name: str, codes: Ints) -> "Arrays":
         """Replace an ordinal or nominal column."""
         return replace(self, columns={**self.columns, name: codes})
 
@@ -85,47 +83,45 @@ class Ahead:
         """Start a run."""
         self._place = 0
 
-    def discrete_laplace(self, values: Integers, *, scale: Fraction) -> Integers:
+    def discrete_laplace(self, values: Ints, *, scale: Fraction) -> Ints:
         """Add two-sided geometric noise."""
         return self._next(_Pool(values, (scale,), self._many_laplace))
 
-    def select(self, scores: Integers, *, sensitivity: Fraction, epsilon: Fraction) -> int:
+    def select(self, scores: Ints, *, sensitivity: Fraction, epsilon: Fraction) -> int:
         """Choose an index by permute-and-flip."""
         rows = scores[None, :]
         return int(self.select_many(rows, sensitivity=sensitivity, epsilon=epsilon)[0])
 
-    def select_many(
-        self, scores: Integers, *, sensitivity: Fraction, epsilon: Fraction
-    ) -> Integers:
+    def select_many(self, scores: Ints, *, sensitivity: Fraction, epsilon: Fraction) -> Ints:
         """Choose an index for each row of scores."""
         return self._next(_Pool(scores, (sensitivity, epsilon), self._many_choices))
 
-    def respond(self, codes: Integers, *, levels: int, epsilon: Fraction) -> Integers:
+    def respond(self, codes: Ints, *, levels: int, epsilon: Fraction) -> Ints:
         """Answer for each code by randomised response."""
         return self._next(_Pool(codes, (Fraction(levels), epsilon), self._many_responses))
 
-    def uniform(self, below: int, *, size: int) -> Integers:
+    def uniform(self, below: int, *, size: int) -> Ints:
         """Draw numbers evenly, by themselves."""
         return self._noise.uniform(below, size=size)
 
-    def _next(self, asked: "_Pool") -> Integers:
+    def _next(self, asked: "_Pool") -> Ints:
         place, self._place = self._place, self._place + 1
         if place == len(self._pools):
             self._pools.append(asked)
         pool = self._pools[place]
         return pool.take() if pool.serves(asked) else asked.draw(1)[0]
 
-    def _many_laplace(self, values: Integers, times: int, terms: tuple[Fraction, ...]) -> Integers:
+    def _many_laplace(self, values: Ints, times: int, terms: tuple[Fraction, ...]) -> Ints:
         many = np.broadcast_to(values, (times, *values.shape))
         return self._noise.discrete_laplace(many, scale=terms[0])
 
-    def _many_choices(self, scores: Integers, times: int, terms: tuple[Fraction, ...]) -> Integers:
+    def _many_choices(self, scores: Ints, times: int, terms: tuple[Fraction, ...]) -> Ints:
         many = np.tile(scores, (times, 1))
         sensitivity, epsilon = terms
         chosen = self._noise.select_many(many, sensitivity=sensitivity, epsilon=epsilon)
         return chosen.reshape(times, len(scores))
 
-    def _many_responses(self, codes: Integers, times: int, terms: tuple[Fraction, ...]) -> Integers:
+    def _many_responses(self, codes: Ints, times: int, terms: tuple[Fraction, ...]) -> Ints:
         many = np.broadcast_to(codes, (times, *codes.shape))
         return self._noise.respond(many, levels=int(terms[0]), epsilon=terms[1])
 
@@ -133,24 +129,24 @@ class Ahead:
 class _Pool:
     """One request for noise, and what was drawn ahead for it."""
 
-    def __init__(self, values: Integers, terms: tuple[Fraction, ...], many: Any) -> None:
+    def __init__(self, values: Ints, terms: tuple[Fraction, ...], many: Any) -> None:
         self.values, self.terms, self._many = values, terms, many
-        self._drawn: Integers = np.empty((0, *values.shape), dtype=np.int64)
+        self._drawn: Ints = np.empty((0, *values.shape), dtype=np.int64)
         self._taken = 0
 
     def serves(self, asked: "_Pool") -> bool:
         return self.terms == asked.terms and np.array_equal(self.values, asked.values)
 
-    def draw(self, times: int) -> Integers:
-        drawn: Integers = self._many(self.values, times, self.terms)
+    def draw(self, times: int) -> Ints:
+        drawn: Ints = self._many(self.values, times, self.terms)
         return drawn
 
-    def take(self) -> Integers:
+    def take(self) -> Ints:
         if self._taken == len(self._drawn):
             self._drawn = self.draw(max(1, min(2000, _AHEAD // max(1, self.values.size))))
             self._taken = 0
         self._taken += 1
-        drawn: Integers = self._drawn[self._taken - 1]
+        drawn: Ints = self._drawn[self._taken - 1]
         return drawn
 
 
@@ -160,7 +156,7 @@ def protected(planned: Plan) -> tuple[str, ...]:
     return claimed[0].protects if claimed else planned.setting.columns
 
 
-class Runs:
+class ArrayRuns:
     """Runs of a plan on one table: what the release would hold, as arrays.
 
     Rows that a release form shuffles are sorted, public columns first: that says as much as
@@ -204,7 +200,7 @@ class Runs:
             noise.begin()
         masked = self._method.run(self._rows, self._setting, Tools(noise=noise, rng=rng))
         table: Any = masked.data
-        if isinstance(table, Decomposition):
+        if isinstance(table, SpatialDecomposition):
             self.names, cells = _corners(table)
             return cells
         cells = np.column_stack([table.columns[name] for name in self.names])
@@ -225,7 +221,7 @@ class Runs:
         return arranged.astype(np.float64, copy=False)
 
 
-def _corners(boxes: Decomposition) -> tuple[list[str], Floats]:
+def _corners(boxes: SpatialDecomposition) -> tuple[list[str], Floats]:
     """The boxes at the corners of the space, along its first axes: ends and counts, with names."""
     low, high = boxes.extent
     axes = low.size

@@ -30,12 +30,12 @@ from shoal.core import (
 )
 from shoal.errors import InputError
 from shoal.evaluation.audit import file_runs, neighbouring_tables
-from shoal.evaluation.audit.array_runs import Runs, protected
-from shoal.evaluation.audit.neighbouring_tables import Neighbours
+from shoal.evaluation.audit.array_runs import ArrayRuns, protected
+from shoal.evaluation.audit.neighbouring_tables import NeighbouringTables
 from shoal.io import text_files
 from shoal.io.validate import check_names
 from shoal.metrics import epsilon_lower_bound as measure
-from shoal.metrics.epsilon_lower_bound import Bound
+from shoal.metrics.epsilon_lower_bound import EpsilonLowerBound
 from shoal.metrics.intervals import clopper_pearson
 from shoal.pipeline import booking
 from shoal.pipeline.planning import Plan, plan, with_rows
@@ -55,9 +55,9 @@ _ROWS_MORE = 20
 class Finding:
     """What one pair of tables showed."""
 
-    pair: Neighbours
+    pair: NeighbouringTables
     claim: Claim
-    bound: Bound
+    bound: EpsilonLowerBound
 
     @property
     def declared(self) -> Fraction:
@@ -254,7 +254,7 @@ def _chosen(
     tries: int,
     seed: int,
     progress: Progress,
-) -> Sequence[Neighbours]:
+) -> Sequence[NeighbouringTables]:
     if pair is not None:
         return [neighbouring_tables.given(planned, *(_frame(planned, side) for side in pair))]
     if table is not None:
@@ -288,7 +288,7 @@ def _frame(planned: Plan, data: Any) -> pl.DataFrame:
 
 def _finding(
     planned: Plan,
-    pair: Neighbours,
+    pair: NeighbouringTables,
     *,
     level: str,
     trials: int,
@@ -319,7 +319,7 @@ def _finding(
         source = secure_noise() if noise is None else noise
         rows = 2 * pair.before.height + _ROWS_MORE
         runs = [
-            Runs(planned, neighbouring_tables.table_of(planned, frame), source, rows=rows)
+            ArrayRuns(planned, neighbouring_tables.table_of(planned, frame), source, rows=rows)
             for frame in frames
         ]
         bound = measure.lower_bound(
@@ -328,7 +328,9 @@ def _finding(
     return Finding(pair, _audited(planned), bound)
 
 
-def _scores(planned: Plan, pair: Neighbours, runs: Sequence[Runs]) -> dict[str, measure.Score]:
+def _scores(
+    planned: Plan, pair: NeighbouringTables, runs: Sequence[ArrayRuns]
+) -> dict[str, measure.Score]:
     """What events of the fast level may look at."""
     aligned = planned.setting.release_form is ReleaseForm.ROW_ALIGNED
     marginal = planned.setting.release_form is ReleaseForm.MARGINALS
@@ -381,7 +383,7 @@ def _likelihoods(
     return {f"{name}, rows in no order": lambda outputs: ratio(outputs[:, ::size])}
 
 
-def _learners(planned: Plan, pair: Neighbours) -> dict[str, measure.Learner]:
+def _learners(planned: Plan, pair: NeighbouringTables) -> dict[str, measure.Learner]:
     learn: dict[str, measure.Learner] = {
         "learned projection": measure.learned_projection,
         "learned likelihood ratio": measure.learned_likelihood_ratio,

@@ -16,15 +16,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from shoal.core import Noise, ReleaseForm
+from shoal.core._arrays import Floats
 from shoal.metrics import epsilon_lower_bound as measure
 from shoal.pipeline import public_folder, publishing
 from shoal.pipeline.planning import Plan
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _FIRST = 16
 """How many rows of a table beside the release are looked at."""

@@ -15,19 +15,16 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from shoal import core
 from shoal.core import Column, Kind, Progress, ReleaseForm, Role, silent
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
-from shoal.evaluation.audit.array_runs import Runs, protected
-from shoal.io.clamp import adopt
+from shoal.evaluation.audit.array_runs import ArrayRuns, protected
+from shoal.io.clamp import clamp
 from shoal.methods import REGISTRY
 from shoal.pipeline.planning import Plan
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 STRUCTURE = 1000.0
 """What a difference in who shares a row counts for, in units of epsilon: no noise hides it."""
@@ -35,7 +32,7 @@ _MATCHED = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbours:
+class NeighbouringTables:
     """Two tables that differ in one record, and where.
 
     Attributes:
@@ -49,7 +46,7 @@ class Neighbours:
     row: int
 
 
-def built_in(planned: Plan) -> list[Neighbours]:
+def built_in(planned: Plan) -> list[NeighbouringTables]:
     """Worst cases for a plan, the method's own counterexample first."""
     k = _group_size(planned)
     own = planned.method.counterexample
@@ -81,7 +78,7 @@ def adds(planned: Plan) -> bool:
     return neighbours is core.Neighbours.ADD_REMOVE
 
 
-def given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> Neighbours:
+def given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> NeighbouringTables:
     """The steward's own two tables, which must differ in one record's protected cells."""
     if before.columns != after.columns:
         raise InputError("The two tables must have the same columns in the same order.")
@@ -105,10 +102,10 @@ def given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> Neighbour
         if name in schema.released and name not in protected(planned):
             known = "public" if schema[name].public else "outside the claim"
             raise InputError(f"Column '{name}' is {known}, and differs between the two tables.")
-    return Neighbours("the two tables that were given", before, after, int(rows[0]))
+    return NeighbouringTables("the two tables that were given", before, after, int(rows[0]))
 
 
-def _one_more(before: pl.DataFrame, after: pl.DataFrame) -> Neighbours:
+def _one_more(before: pl.DataFrame, after: pl.DataFrame) -> NeighbouringTables:
     longer, shorter = (before, after) if before.height > after.height else (after, before)
     if longer.height != shorter.height + 1:
         raise InputError(
@@ -126,7 +123,7 @@ def _one_more(before: pl.DataFrame, after: pl.DataFrame) -> Neighbours:
     for left, right in zip(rest, shorter, strict=True):
         if not _comparable(left, right).equals(_comparable(right, left), null_equal=True):
             raise InputError("The two tables must be the same, in the same order, but for one row.")
-    return Neighbours("the two tables that were given", longer, shorter, row)
+    return NeighbouringTables("the two tables that were given", longer, shorter, row)
 
 
 def _without(table: pl.DataFrame, row: int) -> pl.DataFrame:
@@ -146,13 +143,13 @@ def searched(
     tries: int,
     rng: np.random.Generator,
     progress: Progress = silent,
-) -> Neighbours:
+) -> NeighbouringTables:
     """Change one record of a table at random, many times, and keep the most telling change.
 
     A changed cell becomes one end of its column's domain, or another record's cell, or any
     value between; see `apartness` for what is telling.
     """
-    best: tuple[float, Neighbours] | None = None
+    best: tuple[float, NeighbouringTables] | None = None
     # A cell between two whole numbers must not give its whole column another type.
     table = table.with_columns(
         table[name].cast(pl.Float64)
@@ -164,7 +161,7 @@ def searched(
         row = int(rng.integers(table.height))
         changed = table
         if adds(planned):
-            pair = Neighbours(
+            pair = NeighbouringTables(
                 "one record of the table left out, by search", table, _without(table, row), row
             )
             score = apartness(planned, pair)
@@ -176,7 +173,7 @@ def searched(
             changed = changed.with_columns(_with_cell(changed[name], row, cell))
         if changed.equals(table, null_equal=True):
             continue
-        pair = Neighbours("one record of the table changed, by search", table, changed, row)
+        pair = NeighbouringTables("one record of the table changed, by search", table, changed, row)
         score = apartness(planned, pair)
         if best is None or score > best[0]:
             best = score, pair
@@ -185,7 +182,7 @@ def searched(
     return best[1]
 
 
-def apartness(planned: Plan, pair: Neighbours) -> float:
+def apartness(planned: Plan, pair: NeighbouringTables) -> float:
     """How well one could tell two tables apart who saw the mechanism's inside.
 
     The L1 distance of the exact answers over the scale of their noise, answers matched where
@@ -194,7 +191,8 @@ def apartness(planned: Plan, pair: Neighbours) -> float:
     noise hides. A guide for the search, no bound.
     """
     sides = [
-        Runs(planned, table_of(planned, frame), _Exact()) for frame in (pair.before, pair.after)
+        ArrayRuns(planned, table_of(planned, frame), _Exact())
+        for frame in (pair.before, pair.after)
     ]
     probes = [_Exact(), _Exact()]
     for side, probe in zip(sides, probes, strict=True):
@@ -207,7 +205,7 @@ def apartness(planned: Plan, pair: Neighbours) -> float:
 
 def table_of(planned: Plan, frame: pl.DataFrame) -> Any:
     """A frame as the noisy methods see it."""
-    return adopt(
+    return clamp(
         frame,
         planned.policy.schema,
         columns=planned.method.clamps(planned.setting),
@@ -216,7 +214,7 @@ def table_of(planned: Plan, frame: pl.DataFrame) -> Any:
     )[0]
 
 
-def exact_answers(runs: Runs) -> tuple[Floats, list[Fraction]]:
+def exact_answers(runs: ArrayRuns) -> tuple[Floats, list[Fraction]]:
     """What a release would hold without noise, and the scales of the noise it asks for."""
     probe = _Exact()
     cells = runs.with_noise(probe)
@@ -229,25 +227,23 @@ class _Exact:
     def __init__(self) -> None:
         self.answers: list[tuple[Floats, Fraction]] = []
 
-    def discrete_laplace(self, values: Integers, *, scale: Fraction) -> Integers:
+    def discrete_laplace(self, values: Ints, *, scale: Fraction) -> Ints:
         self.answers.append((values.astype(np.float64), scale))
         return np.asarray(values)
 
-    def select(self, scores: Integers, *, sensitivity: Fraction, epsilon: Fraction) -> int:
+    def select(self, scores: Ints, *, sensitivity: Fraction, epsilon: Fraction) -> int:
         return int(self.select_many(scores[None, :], sensitivity=sensitivity, epsilon=epsilon)[0])
 
-    def select_many(
-        self, scores: Integers, *, sensitivity: Fraction, epsilon: Fraction
-    ) -> Integers:
+    def select_many(self, scores: Ints, *, sensitivity: Fraction, epsilon: Fraction) -> Ints:
         self.answers.append((scores.astype(np.float64), sensitivity / epsilon))
         return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
-    def respond(self, codes: Integers, *, levels: int, epsilon: Fraction) -> Integers:
+    def respond(self, codes: Ints, *, levels: int, epsilon: Fraction) -> Ints:
         del levels
         self.answers.append((codes.astype(np.float64), 1 / epsilon))
         return np.asarray(codes)
 
-    def uniform(self, below: int, *, size: int) -> Integers:
+    def uniform(self, below: int, *, size: int) -> Ints:
         return np.arange(size, dtype=np.int64) % below
 
 
@@ -258,13 +254,13 @@ class _Deaf(_Exact):
         super().__init__()
         self._next = 1
 
-    def discrete_laplace(self, values: Integers, *, scale: Fraction) -> Integers:
+    def discrete_laplace(self, values: Ints, *, scale: Fraction) -> Ints:
         del scale
         numbers = self._next + np.arange(values.size, dtype=np.int64)
         self._next += values.size
         return (numbers * 7919).reshape(values.shape)
 
-    def respond(self, codes: Integers, *, levels: int, epsilon: Fraction) -> Integers:
+    def respond(self, codes: Ints, *, levels: int, epsilon: Fraction) -> Ints:
         del epsilon
         return np.arange(codes.size, dtype=np.int64).reshape(codes.shape) % levels
 
@@ -334,13 +330,13 @@ def _zig_zag(k: int) -> tuple[str, Floats, Floats]:
     return "records alternate between two axes, and the first becomes the last", before, after
 
 
-def _carried(planned: Plan, name: str, before: Floats, after: Floats) -> Neighbours | None:
+def _carried(planned: Plan, name: str, before: Floats, after: Floats) -> NeighbouringTables | None:
     """Carry a pair of the unit box over to the policy's columns, if it still is a pair."""
     frames = [_frame(planned, X) for X in (before, after)]
     if adds(planned):
         # The record that would change comes or goes instead, from where it is most alone.
         row = int((before != after).any(axis=1).argmax())
-        return Neighbours(f"{name}: with that record, and without", frames[1],
+        return NeighbouringTables(f"{name}: with that record, and without", frames[1],
                           _without(frames[1], row), row)  # fmt: skip
     try:
         return replace(given(planned, frames[0], frames[1]), name=name)
@@ -394,7 +390,7 @@ def _with_cell(series: pl.Series, row: int, cell: Any) -> pl.Series:
 
 
 __all__ = [
-    "Neighbours",
+    "NeighbouringTables",
     "adds",
     "apartness",
     "built_in",

@@ -37,9 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import LAPLACE, RESPONSE, SELECTION, Noise
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.core._arrays import Floats, Ints
 
 Mechanism = Callable[[Any, Noise], Any]
 """A mechanism as a function of a table and the noise; what it returns is not looked at."""
@@ -85,8 +83,8 @@ class Replay:
 @dataclass(frozen=True, eq=False)
 class _Answer:
     draw: Draw
-    values: Integers
-    drawn: Integers
+    values: Ints
+    drawn: Ints
     levels: int = 0
 
 
@@ -111,27 +109,25 @@ class _Asked:
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(0)
 
-    def discrete_laplace(self, values: Integers, *, scale: Fraction) -> Integers:
+    def discrete_laplace(self, values: Ints, *, scale: Fraction) -> Ints:
         return self._answer((LAPLACE, scale), values)
 
-    def select(self, scores: Integers, *, sensitivity: Fraction, epsilon: Fraction) -> int:
+    def select(self, scores: Ints, *, sensitivity: Fraction, epsilon: Fraction) -> int:
         scale = 2 * sensitivity / epsilon
         return int(self._answer((SELECTION, scale), np.asarray(scores)[None, :])[0])
 
-    def select_many(
-        self, scores: Integers, *, sensitivity: Fraction, epsilon: Fraction
-    ) -> Integers:
+    def select_many(self, scores: Ints, *, sensitivity: Fraction, epsilon: Fraction) -> Ints:
         return self._answer((SELECTION, 2 * sensitivity / epsilon), scores)
 
-    def respond(self, codes: Integers, *, levels: int, epsilon: Fraction) -> Integers:
+    def respond(self, codes: Ints, *, levels: int, epsilon: Fraction) -> Ints:
         return self._answer((RESPONSE, 1 / epsilon), codes, levels)
 
-    def uniform(self, below: int, *, size: int) -> Integers:
+    def uniform(self, below: int, *, size: int) -> Ints:
         """The same in both runs; of two sizes the one begins as the other."""
         self.uniforms += 1
         return np.random.default_rng(self.uniforms).integers(below, size=size)
 
-    def _answer(self, draw: Draw, values: Integers, levels: int = 0) -> Integers:
+    def _answer(self, draw: Draw, values: Ints, levels: int = 0) -> Ints:
         raise NotImplementedError
 
 
@@ -141,13 +137,13 @@ class _Recorder(_Asked):
     laws: Laws
     kept: list[_Answer] = field(default_factory=list)
 
-    def _answer(self, draw: Draw, values: Integers, levels: int = 0) -> Integers:
+    def _answer(self, draw: Draw, values: Ints, levels: int = 0) -> Ints:
         values = np.array(values)
         drawn = self._drawn(draw[0], values, levels, self.laws.actual(draw[1]))
         self.kept.append(_Answer(draw, values, drawn, levels))
         return drawn
 
-    def _drawn(self, mechanism: str, values: Integers, levels: int, scale: Fraction) -> Integers:
+    def _drawn(self, mechanism: str, values: Ints, levels: int, scale: Fraction) -> Ints:
         if mechanism == LAPLACE:
             return values if scale == 0 else self.noise.discrete_laplace(values, scale=scale)
         if mechanism == RESPONSE:
@@ -166,7 +162,7 @@ class _Replay(_Asked):
     losses: dict[Draw, float] = field(default_factory=dict)
     place: int = 0
 
-    def _answer(self, draw: Draw, values: Integers, levels: int = 0) -> Integers:
+    def _answer(self, draw: Draw, values: Ints, levels: int = 0) -> Ints:
         if self.place == len(self.kept):
             raise _Apart
         answer = self.kept[self.place]
@@ -180,7 +176,7 @@ class _Replay(_Asked):
             raise _Over
         return answer.drawn
 
-    def _loss(self, answer: _Answer, values: Integers) -> float:
+    def _loss(self, answer: _Answer, values: Ints) -> float:
         mechanism, asked = answer.draw
         scale = float(self.laws.actual(asked))
         if mechanism == SELECTION:
@@ -208,7 +204,7 @@ class _Replay(_Asked):
         return float(np.sum(np.abs(drawn - new) - np.abs(drawn - old))) / scale
 
 
-def _decided(values: Integers, scale: float, *, above: NDArray[np.bool_]) -> Floats:
+def _decided(values: Ints, scale: float, *, above: NDArray[np.bool_]) -> Floats:
     """Ln P(value + Z > 0) where it was above, and of the opposite where not."""
     if scale == 0:
         known: Floats = np.where((values > 0) == above, 0.0, -np.inf)
@@ -222,7 +218,7 @@ def _decided(values: Integers, scale: float, *, above: NDArray[np.bool_]) -> Flo
     return chosen
 
 
-def chance(scores: Integers, chosen: int, scale: float) -> float:
+def chance(scores: Ints, chosen: int, scale: float) -> float:
     """Ln P(permute-and-flip chooses this one).
 
     It goes through the scores in a random order, as if each came at a random time in [0, 1], and

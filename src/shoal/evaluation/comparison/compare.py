@@ -23,7 +23,7 @@ from shoal.core import KNOWN_COLUMNS, ONE_ROW, Estimate, Policy, Progress, Role,
 from shoal.core.serialise import plain
 from shoal.errors import InputError, ShoalError
 from shoal.evaluation.comparison import frontier, grid, private_selection, running
-from shoal.evaluation.comparison.frontier import Choice, Point, Standing
+from shoal.evaluation.comparison.frontier import Point, Recommendation, Standing
 from shoal.evaluation.comparison.grid import Candidate
 from shoal.evaluation.comparison.private_selection import Selection
 from shoal.evaluation.comparison.results import (
@@ -435,7 +435,10 @@ def _like(row: Row, samples: Mapping[float, float]) -> str | None:
 
 
 def _sentence(
-    rows: Sequence[Row], choice: Choice, eligible: Sequence[int], settings: Mapping[str, Any]
+    rows: Sequence[Row],
+    choice: Recommendation,
+    eligible: Sequence[int],
+    settings: Mapping[str, Any],
 ) -> str:
     """The recommendation with its reason, or why there is none."""
     whom = "with a proved claim that keep what the policy requires"
@@ -476,7 +479,7 @@ def _sentence(
     return f"{head}{told}.{unsure}"
 
 
-def _unsure(rows: Sequence[Row], choice: Choice) -> str:
+def _unsure(rows: Sequence[Row], choice: Recommendation) -> str:
     """Name who is within the limit by the estimate alone."""
     if not choice.unsure:
         return ""

@@ -137,7 +137,7 @@ def _dominates(one: Point, other: Point) -> bool:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Recommendation:
     """What a rule recommends.
 
     Attributes:
@@ -158,7 +158,7 @@ class Choice:
     unsure: tuple[int, ...] = ()
     close: tuple[int, ...] = ()
 
-    def among(self, places: Sequence[int]) -> "Choice":
+    def among(self, places: Sequence[int]) -> "Recommendation":
         """The same choice, with the points numbered by their places in a longer list."""
 
         def many(points: tuple[int, ...]) -> tuple[int, ...]:
@@ -175,7 +175,7 @@ class Choice:
         return tuple(sorted({*undecided, *self.unsure}))
 
 
-def choose(points: Sequence[Point], eligible: Sequence[bool], max_risk: float) -> Choice:
+def choose(points: Sequence[Point], eligible: Sequence[bool], max_risk: float) -> Recommendation:
     """Recommend a point that is clearly the one to take, or none.
 
     Within the limit is an eligible point whose risk has its upper end at or below `max_risk`. Of
@@ -191,7 +191,7 @@ def choose(points: Sequence[Point], eligible: Sequence[bool], max_risk: float) -
     doubtful = [place for place in able if points[place].risk.value <= max_risk
                 and place not in within]  # fmt: skip
     if not within:
-        return Choice(None, None, (), 0, tuple(doubtful))
+        return Recommendation(None, None, (), 0, tuple(doubtful))
 
     def by_error(place: int) -> tuple[float, float, int]:
         return points[place].error.value, points[place].risk.value, place
@@ -209,7 +209,7 @@ def choose(points: Sequence[Point], eligible: Sequence[bool], max_risk: float) -
         better = [place for place in able if _dominates(points[place], points[left[0]])]
         left += better
     index = left[0] if len(left) == 1 else None
-    return Choice(index, best, tuple(sorted(left)), len(within), unsure, close)
+    return Recommendation(index, best, tuple(sorted(left)), len(within), unsure, close)
 
 
 def like_a_sample(error: float, samples: Mapping[float, float]) -> str:

@@ -211,7 +211,7 @@ def _counts(
 ) -> NDArray[np.int64]:
     """How many records lie in each range; each record is clamped by itself."""
     decimal = policy.reading.get("decimal")
-    table, _ = clamp.adopt(frame, policy.schema, columns=columns, decimal=decimal)
+    table, _ = clamp.clamp(frame, policy.schema, columns=columns, decimal=decimal)
     places = table.unit_matrix(columns)
     inside = np.ones((len(places), len(queries.lower)), dtype=bool)
     for axis in range(len(columns)):

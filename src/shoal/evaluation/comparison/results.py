@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from shoal.core import Estimate
-from shoal.evaluation.comparison.frontier import Choice, Point, Standing
+from shoal.evaluation.comparison.frontier import Point, Recommendation, Standing
 from shoal.evaluation.results import CONFIDENTIAL
 
 RISK = (
@@ -101,7 +101,7 @@ class Comparison:
 
     rows: tuple[Row, ...]
     baselines: tuple[Row, ...]
-    choice: Choice
+    choice: Recommendation
     recommendation: str
     costs: tuple[str, ...]
     settings: Mapping[str, Any]

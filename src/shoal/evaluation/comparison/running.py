@@ -248,7 +248,7 @@ def _measured(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
         unmet = str(reason).removesuffix(" Nothing was written.")
         unmet = unmet.removesuffix(" Nothing was read or written.")
         done = protecting.run(plan(without_requirements(job.policy)), raw)
-    found = evaluate.measure(
+    found = evaluate.evaluate(
         inside,
         done.release,
         job.policy,
@@ -282,7 +282,7 @@ def _baseline(
     repeated = inside.select(names)[chosen[np.arange(inside.height) % size]]
     figures: list[Any] = []
     for rows, which in ((sampled, ATTACKS), (repeated, MEASURES)):
-        found = evaluate.measure(
+        found = evaluate.evaluate(
             inside, rows, job.policy, control=outside, which=which, aligned=False, seed=_seed(job)
         )
         figures += found.facts()["figures"]

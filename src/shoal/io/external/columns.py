@@ -9,12 +9,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Column, Kind
+from shoal.core._arrays import Floats
 from shoal.io import validate
 from shoal.io.decomposition_table import level_order
 from shoal.io.external.cells import Categories, Cell, Form, dated, numeric
 from shoal.io.table import Table
 
-Floats = NDArray[np.float64]
 CATEGORICAL = frozenset({Kind.ORDINAL, Kind.NOMINAL})
 HIDDEN = (Form.STAR, Form.MISSING, Form.UNKNOWN)
 """Forms that tell nothing, and are scored as the whole domain."""
@@ -28,7 +28,7 @@ _BARE_COMMA = r"^[+-]?\d*,\d+$"
 
 
 @dataclass(frozen=True, eq=False)
-class Scale:
+class ColumnAxis:
     """The axis of a column: what the original and the policy say about its places.
 
     Attributes:
@@ -54,7 +54,7 @@ class Scale:
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class ReleasedColumn:
     """A released column on its scale, and how its cells were read.
 
     Attributes:
@@ -74,7 +74,7 @@ class Axis:
     notes: dict[str, int] = field(default_factory=dict)
 
 
-def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -> Scale:
+def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -> ColumnAxis:
     """Lay out the axis of an original column.
 
     Args:
@@ -89,7 +89,7 @@ def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -
         domain = (0.0, float(max(len(levels) + gone, 1)))
         ordered = tuple(levels[code] for code in level_order(column, levels))
         places = places_of(table, name)
-        return Scale(column, ordered, places, domain, column.levels is not None, 1.0)
+        return ColumnAxis(column, ordered, places, domain, column.levels is not None, 1.0)
     places = table.numbers(name)
     present = places[~np.isnan(places)]
     days = table.frame.schema[name] == pl.Date
@@ -106,7 +106,7 @@ def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -
     low, high = (min(ends), max(ends)) if ends else (0.0, 0.0)
     domain = (float(np.ceil(low) if whole else low), _after(float(high), unit))
     comma = decimal == "," or (text.dtype == pl.String and decimal is None and _uses_comma(text))
-    return Scale(column, (), places, domain, column.bounds is not None, unit, comma)
+    return ColumnAxis(column, (), places, domain, column.bounds is not None, unit, comma)
 
 
 def places_of(table: Table, name: str) -> Floats:
@@ -127,7 +127,7 @@ def _after(value: float, unit: float) -> float:
     return max(float(np.floor(value)) + unit, beyond) if unit else beyond
 
 
-def read_column(released: pl.Series, scale: Scale, *, decimal: str | None) -> Axis:
+def read_column(released: pl.Series, scale: ColumnAxis, *, decimal: str | None) -> ReleasedColumn:
     """Read a released column of any type on the scale of its original.
 
     Numbers and dates of a numeric or temporal type, and texts that are plain numbers or dates,
@@ -158,7 +158,7 @@ def read_column(released: pl.Series, scale: Scale, *, decimal: str | None) -> Ax
     )
 
 
-def _marks(text: pl.Series, scale: Scale, decimal: str | None) -> Sequence[str]:
+def _marks(text: pl.Series, scale: ColumnAxis, decimal: str | None) -> Sequence[str]:
     """Decimal marks to try: a release may be written with another one than its original."""
     if decimal == ".":
         return (".",)
@@ -172,7 +172,7 @@ def _trimmed(series: pl.Series) -> pl.Series:
     return validate.as_text(series).str.strip_chars()
 
 
-def _date_column(series: pl.Series, scale: Scale) -> Axis:
+def _date_column(series: pl.Series, scale: ColumnAxis) -> ReleasedColumn:
     days = scale.unit == 1.0
     if series.dtype == pl.Date and days:
         return _values(series.to_physical().cast(pl.Float64), series.is_null(), scale)
@@ -198,7 +198,7 @@ def _date_column(series: pl.Series, scale: Scale) -> Axis:
     return _mixed(text, pl.Series(dates(text), nan_to_null=True), scale, parse, dates)
 
 
-def _categories(scale: Scale) -> Categories:
+def _categories(scale: ColumnAxis) -> Categories:
     place = {level: at for at, level in enumerate(scale.levels)}
     below: dict[str, list[int]] = {}
     for path in scale.column.taxonomy.paths if scale.column.taxonomy else ():
@@ -209,7 +209,7 @@ def _categories(scale: Scale) -> Categories:
     return Categories(place, nodes, recode=scale.column.recode, ordered=ordered)
 
 
-def _values(values: pl.Series, gone: pl.Series, scale: Scale) -> Axis:
+def _values(values: pl.Series, gone: pl.Series, scale: ColumnAxis) -> ReleasedColumn:
     """Boxes of a column that holds numbers already."""
     numbers = values.fill_null(np.nan).to_numpy()
     missing = gone.to_numpy() | np.isnan(numbers)
@@ -221,10 +221,10 @@ def _values(values: pl.Series, gone: pl.Series, scale: Scale) -> Axis:
 def _mixed(
     text: pl.Series,
     values: pl.Series,
-    scale: Scale,
+    scale: ColumnAxis,
     parse: Callable[[str], Cell],
     ends: Ends | None,
-) -> Axis:
+) -> ReleasedColumn:
     """Boxes of a column of texts, of which `values` has the plain ones."""
     done = values.is_not_null()
     if done.all():
@@ -241,7 +241,7 @@ def _mixed(
     counts = rest.counts + plain.counts
     counts[Form.STAR] -= int(at.sum())  # the stand-ins above
     notes = {key: rest.notes[key] + plain.notes[key] for key in rest.notes}
-    return Axis(lower, upper, suppressed, exact, missing, gap, counts, notes)
+    return ReleasedColumn(lower, upper, suppressed, exact, missing, gap, counts, notes)
 
 
 def _patched(whole: NDArray[Any], at: NDArray[np.bool_], part: NDArray[Any]) -> NDArray[Any]:
@@ -251,8 +251,8 @@ def _patched(whole: NDArray[Any], at: NDArray[np.bool_], part: NDArray[Any]) -> 
 
 
 def _texts(
-    text: pl.Series, scale: Scale, parse: Callable[[str], Cell], ends: Ends | None = None
-) -> Axis:
+    text: pl.Series, scale: ColumnAxis, parse: Callable[[str], Cell], ends: Ends | None = None
+) -> ReleasedColumn:
     """Boxes of a column of texts, each distinct text parsed once."""
     distinct = text.drop_nulls().unique()
     codes = text.cast(pl.Enum(distinct)).to_physical().cast(pl.Int64)
@@ -297,14 +297,16 @@ def _numbers(text: pl.Series) -> Floats:
     return values.set(~(values.abs() <= validate.LARGEST), None).fill_null(np.nan).to_numpy()
 
 
-def _boxed(scale: Scale, cells: Iterable[Cell], codes: NDArray[np.int64]) -> Axis:
+def _boxed(scale: ColumnAxis, cells: Iterable[Cell], codes: NDArray[np.int64]) -> ReleasedColumn:
     form, lower, upper, gap, loose = map(np.array, zip(*cells, strict=True))
     axis = _boxes(scale, form[codes], lower[codes], upper[codes])
     told = {"hull": int((gap[codes] > 0).sum()), "loose": int(loose[codes].sum())}
     return replace(axis, gap=gap[codes].astype(np.float64), notes={**axis.notes, **told})
 
 
-def _boxes(scale: Scale, forms: NDArray[np.int64], lower: Floats, upper: Floats) -> Axis:
+def _boxes(
+    scale: ColumnAxis, forms: NDArray[np.int64], lower: Floats, upper: Floats
+) -> ReleasedColumn:
     """Bring spans into the domain, and find those that hold one value.
 
     What lies outside the domain keeps its place: noise goes there. Of what lies partly
@@ -331,4 +333,4 @@ def _boxes(scale: Scale, forms: NDArray[np.int64], lower: Floats, upper: Floats)
     counts = np.bincount(forms, minlength=len(Form))
     notes = {"hull": 0, "loose": 0, "outside": int(outside.sum())}
     gap = np.zeros(len(lower))
-    return Axis(lower, upper, hidden, exact, forms == Form.MISSING, gap, counts, notes)
+    return ReleasedColumn(lower, upper, hidden, exact, forms == Form.MISSING, gap, counts, notes)

@@ -20,7 +20,7 @@ def typed_alike(
     Raises:
         InputError: a table does not fit the policy, or the control lacks a column.
     """
-    table = validate.adopt(original.select(schema.names), schema, decimal=decimal)
+    table = validate.validate(original.select(schema.names), schema, decimal=decimal)
     if control is None:
         return table, None
     absent = [name for name in schema.names if name not in control.columns]
@@ -29,7 +29,7 @@ def typed_alike(
     if control.height == 0:
         raise InputError("Control: expected one row per person, found no rows.")
     try:
-        others = validate.adopt(control.select(schema.names), schema, decimal=decimal)
+        others = validate.validate(control.select(schema.names), schema, decimal=decimal)
     except InputError as error:
         raise InputError(f"Control: {error}") from None
     shared = {

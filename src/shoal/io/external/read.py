@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core import Decomposition, Kind, Policy, Schema
+from shoal.core import Kind, Policy, Schema, SpatialDecomposition
 from shoal.errors import InputError
 from shoal.io import decomposition_table, validate
 from shoal.io.external import names, sentences
@@ -21,11 +21,11 @@ from shoal.io.external.columns import CATEGORICAL, places_of, read_column, scale
 from shoal.io.external.domains import typed_alike
 from shoal.io.table import Table
 
-__all__ = ["Reading", "read"]
+__all__ = ["ExternalRelease", "read_external_release"]
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class ExternalRelease:
     """A release, its original and the people not in it on common axes. As confidential as they.
 
     Original and control share one list of categories for each column, and the release is read
@@ -75,7 +75,7 @@ class Reading:
     aligned: bool | None
     how: tuple[str, ...]
     findings: tuple[str, ...]
-    tree: Decomposition | None = None
+    tree: SpatialDecomposition | None = None
     weights: NDArray[np.float64] | None = None
     control: Table | None = None
     outside: NDArray[np.float64] | None = None
@@ -100,7 +100,7 @@ class Reading:
                 raise InputError(f"Original and control must share the categories of '{name}'.")
 
 
-def read(
+def read_external_release(
     original: pl.DataFrame,
     released: pl.DataFrame,
     policy: Policy,
@@ -108,7 +108,7 @@ def read(
     control: pl.DataFrame | None = None,
     rename: Mapping[str, str] | None = None,
     aligned: bool | None = None,
-) -> Reading:
+) -> ExternalRelease:
     """Read a release beside its original and people not in it, by the original's policy.
 
     The policy's steps (missing marks, recoding, coding, rounding) are taken on the original;
@@ -147,7 +147,7 @@ def read(
     suppressed = np.column_stack([axis.suppressed for axis in axes])
     strange, record = sentences.other_people(schema, scales, axes)
     scored = [sentences.how_scored(s.column.name, s, a) for s, a in zip(scales, axes, strict=True)]
-    return Reading(
+    return ExternalRelease(
         schema=schema,
         original=table,
         columns=schema.names,
@@ -250,7 +250,7 @@ def _read_tree(
     policy: Policy,
     decimal: str | None,
     control: pl.DataFrame | None,
-) -> Reading:
+) -> ExternalRelease:
     """Read a release that is a spatial tree: one box a row, with counts."""
     boxes = decomposition_table.from_frame(_typed_tree(released, policy.schema), policy.schema)
     wanted = {*boxes.columns, boxes.column}
@@ -270,7 +270,7 @@ def _read_tree(
     counted = f" by '{boxes.column}'" if boxes.column else ""
     lost = [name for name in policy.schema.released
             if name in original.columns and name not in schema.names]  # fmt: skip
-    return Reading(
+    return ExternalRelease(
         schema=schema,
         original=table,
         columns=boxes.columns,

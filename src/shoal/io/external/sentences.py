@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from shoal.core import Role, Schema
 from shoal.io.external.cells import Form
-from shoal.io.external.columns import Axis, Scale
+from shoal.io.external.columns import ColumnAxis, ReleasedColumn
 
-Floats = NDArray[np.float64]
 SAMPLE = 200
 """Released rows that are looked up in the original."""
 FEW = 0.1
@@ -33,7 +32,7 @@ _SCORED = {
 }  # fmt: skip
 
 
-def how_scored(name: str, scale: Scale, axis: Axis) -> str:
+def how_scored(name: str, scale: ColumnAxis, axis: ReleasedColumn) -> str:
     """Say how the cells of one column were read and scored, with counts alone."""
     said = [_counted(int(axis.counts[form]), *words) for form, words in _SCORED.items()
             if axis.counts[form]]  # fmt: skip
@@ -60,7 +59,7 @@ def how_scored(name: str, scale: Scale, axis: Axis) -> str:
     return text
 
 
-def _whence(scale: Scale) -> str:
+def _whence(scale: ColumnAxis) -> str:
     if scale.discrete:
         return "the declared categories" if scale.declared else "the categories that occur"
     return "the declared bounds" if scale.declared else "the range of the original"
@@ -118,7 +117,7 @@ def hidden_rows(schema: Schema, suppressed: NDArray[np.bool_]) -> list[str]:
 
 
 def other_people(
-    schema: Schema, scales: Sequence[Scale], axes: Sequence[Axis]
+    schema: Schema, scales: Sequence[ColumnAxis], axes: Sequence[ReleasedColumn]
 ) -> tuple[list[str], list[str]]:
     """Look whether the released rows fit anybody in the original.
 
@@ -166,7 +165,7 @@ def other_people(
 
 
 def _fitting(
-    scales: Sequence[Scale], axes: Sequence[Axis], rows: NDArray[np.int64]
+    scales: Sequence[ColumnAxis], axes: Sequence[ReleasedColumn], rows: NDArray[np.int64]
 ) -> tuple[int, int]:
     """Count, of some rows at even distances, those whose box holds a row of the original."""
     chosen = rows[np.linspace(0, len(rows) - 1, min(SAMPLE, len(rows))).astype(np.int64)]
@@ -186,7 +185,7 @@ def _fitting(
     return len(chosen), fit
 
 
-def _far(scale: Scale, axis: Axis) -> bool:
+def _far(scale: ColumnAxis, axis: ReleasedColumn) -> bool:
     """Whether released values, or middles, lie far from the original's.
 
     Numbers by Kolmogorov-Smirnov's distance, categories by total variation.

@@ -18,17 +18,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.core import Column, Partition
-from shoal.io.table import Scale, Table, edges_of, placed, transformed
-from shoal.methods._distributed.rows import Rows, Spread
-from shoal.methods._shared.microaggregation import Floats, Grouping
+from shoal.core._arrays import Floats, Ints
+from shoal.io.table import ColumnScale, Table, edges_of, placed, transformed
+from shoal.methods._distributed.rows import Distributed, DistributedRows
+from shoal.methods._shared.microaggregation import MicroaggregationParameters
 from shoal.methods._shared.recode import Aggregate, medoids, recode
 from shoal.methods.method import Setting, Tools
-from shoal.partition.coarse_tree import Cells, coarse_cells
+from shoal.partition.coarse_tree import CoarseTree, coarse_cells
 
-Ints = NDArray[np.int64]
 Grouper = Callable[[Floats, int], Partition]
 
 LEAST = 10_000
@@ -52,7 +51,9 @@ APPROXIMATE = (
 HALF_WORD = 2.0**31
 
 
-def spread(rows: Rows, setting: Setting[Any], tools: Tools, method: Grouper) -> Spread:
+def distributed(
+    rows: DistributedRows, setting: Setting[Any], tools: Tools, method: Grouper
+) -> Distributed:
     """Group the records of each cell by a method."""
     columns, parameters = setting.columns, setting.parameters
     size = max(int(SHARE * rows.block_rows), 1)
@@ -67,7 +68,7 @@ def spread(rows: Rows, setting: Setting[Any], tools: Tools, method: Grouper) -> 
         route = _routing(rows, setting, scales, (size, least), method)
     tools.progress("grouping cells", 0, 1)
     change = rows.within(columns, route, _finishing(columns, parameters, scales, method))
-    return Spread(changes=(change,))
+    return Distributed(changes=(change,))
 
 
 def _nowhere(_table: Table, places: Ints) -> Ints:
@@ -75,7 +76,10 @@ def _nowhere(_table: Table, places: Ints) -> Ints:
 
 
 def _finishing(
-    columns: Sequence[str], parameters: Grouping, scales: Sequence[Scale] | None, method: Grouper
+    columns: Sequence[str],
+    parameters: MicroaggregationParameters,
+    scales: Sequence[ColumnScale] | None,
+    method: Grouper,
 ) -> Callable[[int, Table], Table]:
     def finish(_cell: int, table: Table) -> Table:
         partition = method(table.matrix(columns, scales), parameters.k)
@@ -88,8 +92,8 @@ def recoded(
     table: Table,
     columns: Sequence[str],
     partition: Partition,
-    parameters: Grouping,
-    scales: Sequence[Scale] | None,
+    parameters: MicroaggregationParameters,
+    scales: Sequence[ColumnScale] | None,
 ) -> Table:
     """Give every group one value a column, medoids on the scale of the whole table."""
     if parameters.aggregate is Aggregate.MEDOID:
@@ -106,9 +110,9 @@ def recoded(
 
 
 def _routing(
-    rows: Rows,
+    rows: DistributedRows,
     setting: Setting[Any],
-    scales: Sequence[Scale],
+    scales: Sequence[ColumnScale],
     sizes_wanted: tuple[int, int],
     method: Grouper,
 ) -> Callable[[Table, Ints], Ints]:
@@ -134,7 +138,9 @@ def _routing(
     return route
 
 
-def _sizes(rows: Rows, columns: Sequence[str], scales: Sequence[Scale], cells: Cells) -> Ints:
+def _sizes(
+    rows: DistributedRows, columns: Sequence[str], scales: Sequence[ColumnScale], cells: CoarseTree
+) -> Ints:
     def count(table: Table, _places: Ints) -> Ints:
         return np.bincount(cells.route(table.matrix(columns, scales)), minlength=cells.count)
 
@@ -142,14 +148,14 @@ def _sizes(rows: Rows, columns: Sequence[str], scales: Sequence[Scale], cells: C
     return sizes
 
 
-class Drawn(NamedTuple):
+class SampledRecords(NamedTuple):
     """Sampled records: their places in the canonical order, and their raw values by column."""
 
     places: Ints
     raws: Floats
 
-    def __add__(self, other: Any) -> "Drawn":
-        return Drawn(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+    def __add__(self, other: Any) -> "SampledRecords":
+        return SampledRecords(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
     def in_order(self) -> Floats:
         """Raw values in canonical order, one column each."""
@@ -162,17 +168,17 @@ class Sample(NamedTuple):
     columns: tuple[str, ...]
     share: float
 
-    def of(self, table: Table, places: Ints) -> Drawn:
+    def of(self, table: Table, places: Ints) -> SampledRecords:
         """Those of a block."""
         chosen = np.flatnonzero(_mixed(places) < self.share)
         raws = np.column_stack([table.raw(name) for name in self.columns])
-        return Drawn(places[chosen], raws[chosen])
+        return SampledRecords(places[chosen], raws[chosen])
 
 
-def sampled(rows: Rows, columns: Sequence[str], count: int) -> Floats:
+def sampled(rows: DistributedRows, columns: Sequence[str], count: int) -> Floats:
     """Raw values of about so many records, in canonical order: one column each."""
     draw = Sample(tuple(columns), min(count / len(rows), 1.0))
-    drawn: Drawn = rows.fold(draw.of, operator.add)
+    drawn: SampledRecords = rows.fold(draw.of, operator.add)
     return drawn.in_order()
 
 
@@ -189,7 +195,7 @@ def _mixed(places: Ints) -> Floats:
     return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def scales_of(rows: Rows, columns: Sequence[str]) -> tuple[Scale, ...]:
+def scales_of(rows: DistributedRows, columns: Sequence[str]) -> tuple[ColumnScale, ...]:
     """Centre and spread of each column, the same whatever blocks the rows lie in.
 
     A first pass finds the ends of each column, a second adds up fixed-point numbers around their
@@ -263,14 +269,14 @@ def _moments(values: Floats, middle: float, half: float) -> Ints:
     return np.array(sums, dtype=np.int64)
 
 
-def _scale(sums: Ints, counts: Ints, middle: float, half: float, *, nominal: bool) -> Scale:
+def _scale(sums: Ints, counts: Ints, middle: float, half: float, *, nominal: bool) -> ColumnScale:
     if nominal:
-        return Scale(shares=counts / max(int(counts.sum()), 1))
+        return ColumnScale(shares=counts / max(int(counts.sum()), 1))
     present, gone = (int(number) for number in counts)
     if not present:
-        return Scale()
+        return ColumnScale()
     a, b, c, d = (int(word) for word in sums)
     first = (a + b / HALF_WORD) / HALF_WORD / present
     second = (c + d / HALF_WORD) / HALF_WORD / present
     spread = float(np.sqrt(max(second - first * first, 0.0)) * half)
-    return Scale(float(middle + first * half), spread or 1.0, gone > 0)
+    return ColumnScale(float(middle + first * half), spread or 1.0, gone > 0)

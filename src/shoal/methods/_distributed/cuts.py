@@ -4,10 +4,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from shoal.core._arrays import Floats, Ints
 
 
 class Cut(NamedTuple):

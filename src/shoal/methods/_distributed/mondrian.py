@@ -19,23 +19,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from shoal.core import LDiversity, Partition, TCloseness
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import ClaimViolationError, InputError
 from shoal.io.table import Table
 from shoal.methods._distributed import blockwise
 from shoal.methods._distributed.cuts import Cut, around, border_cuts, merged, middle_place
-from shoal.methods._distributed.rows import Rows, Spread
-from shoal.methods._shared.encoding import Ruler, Values, levels_of, representatives, ruler, way
+from shoal.methods._distributed.rows import Distributed, DistributedRows
+from shoal.methods._shared.encoding import (
+    Encoding,
+    Values,
+    encoding,
+    levels_of,
+    representatives,
+    way,
+)
 from shoal.methods.method import Tools
 from shoal.partition import Requirement, mondrian_tree, unmet
 from shoal.partition.kernels.coarse_tree import descend, tally_grid
 from shoal.partition.kernels.requirement import Rules, meets
 from shoal.partition.requirement import compiled
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NODE = 2
 """Nodes of up to so many blocks are finished on one machine."""
@@ -78,7 +82,7 @@ class Asked(NamedTuple):
     covers: bool = False
 
 
-class Counted(NamedTuple):
+class CountedGuarantee(NamedTuple):
     """A guarantee with the values that it is about, and how often the whole table has them."""
 
     guarantee: LDiversity | TCloseness
@@ -146,7 +150,7 @@ class Upper:
         self.ends.pop(end, None)
 
 
-def spread(rows: Rows, asked: Asked, release: Release, tools: Tools) -> Spread:
+def distributed(rows: DistributedRows, asked: Asked, release: Release, tools: Tools) -> Distributed:
     """Cut from the root down, and finish each small node by itself."""
     tools.progress("measuring columns", 0, 1)
     columns = asked.columns
@@ -165,7 +169,7 @@ def spread(rows: Rows, asked: Asked, release: Release, tools: Tools) -> Spread:
     tools.progress("finishing nodes", 0, 1)
     needs = dict.fromkeys((*columns, *(n for own in counted for n in own.guarantee.columns)))
     route, finish = work.finishing(upper, most, release)
-    return Spread(changes=(rows.within(columns, route, finish, needs=tuple(needs)),))
+    return Distributed(changes=(rows.within(columns, route, finish, needs=tuple(needs)),))
 
 
 def _one(totals: Ints) -> Ints:
@@ -173,19 +177,19 @@ def _one(totals: Ints) -> Ints:
     return np.array([int(np.argmax(totals))])
 
 
-def _rulers(rows: Rows, columns: Sequence[str]) -> list[Ruler]:
+def _rulers(rows: DistributedRows, columns: Sequence[str]) -> list[Encoding]:
     def facts(table: Table, _places: Ints) -> Floats:
         raws = [table.raw(name) for name in columns]
         return np.array([[np.nanmax(x, initial=0.0), np.isnan(x).any()] for x in raws], float)
 
     found = rows.fold(facts, np.maximum)
     return [
-        ruler(rows.template, name, largest=float(most), gone=bool(gone))
+        encoding(rows.template, name, largest=float(most), gone=bool(gone))
         for name, (most, gone) in zip(columns, found, strict=True)
     ]
 
 
-def _counted(rows: Rows, guarantee: LDiversity | TCloseness) -> Counted:
+def _counted(rows: DistributedRows, guarantee: LDiversity | TCloseness) -> CountedGuarantee:
     """Find which values the whole table has, and how often."""
     names = guarantee.columns
 
@@ -202,7 +206,7 @@ def _counted(rows: Rows, guarantee: LDiversity | TCloseness) -> Counted:
     values = Values.of(raws, levels_of(rows.template, names))
     totals = np.zeros(values.width, np.int64)
     np.add.at(totals, values.codes(raws), counts)
-    return Counted(guarantee, values, totals, way(rows.template, guarantee, values.width))
+    return CountedGuarantee(guarantee, values, totals, way(rows.template, guarantee, values.width))
 
 
 def _distinct(raws: Floats, counts: Ints) -> tuple[Floats, Ints]:
@@ -239,10 +243,10 @@ class _Work:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: DistributedRows,
         asked: Asked,
-        rulers: Sequence[Ruler],
-        counted: Sequence[Counted],
+        rulers: Sequence[Encoding],
+        counted: Sequence[CountedGuarantee],
     ) -> None:
         self.rows, self.columns, self.asked = rows, asked.columns, asked
         self.rulers, self.counted = rulers, counted
@@ -582,7 +586,9 @@ class _Work:
         return route, finish
 
 
-def _values(counted: Sequence[Counted], rules: Rules, table: Table, slot: Ints, slots: int) -> Ints:
+def _values(
+    counted: Sequence[CountedGuarantee], rules: Rules, table: Table, slot: Ints, slots: int
+) -> Ints:
     """Confidential values by node, those of all rules one after the other."""
     width = int(rules.first[-1])
     found = np.zeros(slots * width, np.int64)

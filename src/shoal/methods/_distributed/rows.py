@@ -1,7 +1,7 @@
 """What a method may ask of records that lie in blocks on many machines.
 
 A method that runs beyond one machine says how in its own file: `Method.spread` names a function of
-`Rows`, and an engine serves `Rows`. The verbs are few:
+`DistributedRows`, and an engine serves `DistributedRows`. The verbs are few:
 
     total      whole numbers that are computed on each block and added up
     walk       the same again and again, on blocks that remember what happened to them
@@ -14,8 +14,8 @@ A method that runs beyond one machine says how in its own file: `Method.spread` 
 
 Questions see the rows as they came, whatever was changed before. Functions that are handed in run
 where the blocks are: they are pure, and they may run twice on a block. So no noise is drawn in
-them: sums come to the caller, noise is drawn there once, and `Groups.answered` sends the answers
-back as they are.
+them: sums come to the caller, noise is drawn there once, and `DistributedGroups.answered` sends the
+answers back as they are.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,20 +23,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Decomposition, Partition, Spending
+from shoal.core import Partition, PrivacyLoss, SpatialDecomposition
+from shoal.core._arrays import Array, Floats, Ints
 from shoal.io.table import Table
 from shoal.mechanism.records import HeldWalk, Walk
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Array = NDArray[Any]
-
-Question = Callable[[Table], Integers]
+Question = Callable[[Table], Ints]
 """From a block to whole numbers, of one shape for all blocks, that add up."""
-Cut = Callable[[Floats, int], Integers]
+Cut = Callable[[Floats, int], Ints]
 """From the sorted values of a column to the first rank of each group."""
 
 
@@ -57,28 +53,28 @@ class RunOrder:
     cut: Cut | None = None
 
 
-class Groups(Protocol):
+class DistributedGroups(Protocol):
     """Records in groups, numbered from 0 in their order."""
 
     @property
-    def sizes(self) -> Integers:
+    def sizes(self) -> Ints:
         """Records of each group."""
 
-    def sums(self, measure: Callable[[Table], Integers]) -> Integers:
+    def sums(self, measure: Callable[[Table], Ints]) -> Ints:
         """Add up whole numbers of the records, one row a record, by group: one row a group."""
 
     def recoded(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
-    ) -> "Change":
+    ) -> "ReplacedColumns":
         """Change columns on blocks that hold whole groups, their records in canonical order."""
 
     def answered(
         self, columns: Sequence[str], answers: Array, put: Callable[[Table, Array], Table]
-    ) -> "Change":
+    ) -> "ReplacedColumns":
         """Change columns by what was answered for each group: `put` gets one answer a record."""
 
 
-class Counted(Protocol):
+class CountableRows(Protocol):
     """Records of which only sums are asked: what a method needs that counts boxes or cells."""
 
     @property
@@ -87,37 +83,37 @@ class Counted(Protocol):
 
     def __len__(self) -> int: ...
 
-    def total(self, question: Question) -> Integers:
+    def total(self, question: Question) -> Ints:
         """Ask each block, and add the answers up."""
 
     def walk(self, start: Callable[[Table], Any]) -> Walk:
         """Give each block a state, which the steps may change."""
 
 
-class Rows(Counted, Protocol):
+class DistributedRows(CountableRows, Protocol):
     """Records in blocks. See the module for what may be asked of them."""
 
     def bring(self, columns: Sequence[str]) -> Table:
         """Bring some columns of all records here, in canonical order. Memory: all of them."""
 
-    def runs(self, orders: Sequence[RunOrder], k: int) -> Sequence[Groups]:
+    def runs(self, orders: Sequence[RunOrder], k: int) -> Sequence[DistributedGroups]:
         """Sort the records by each order, ties in canonical order, and cut it into groups.
 
         With g = floor(n / k), the record of rank i is in group min(floor(i / k), g - 1), unless
         the order has a cut of its own.
         """
 
-    def singly(self) -> Groups:
+    def singly(self) -> DistributedGroups:
         """Every record is a group of its own, numbered in canonical order."""
 
-    def grouped(self, partition: Partition) -> Groups:
+    def grouped(self, partition: Partition) -> DistributedGroups:
         """Groups that were formed from what was brought."""
 
     @property
     def block_rows(self) -> int:
         """Records that a machine should hold at once."""
 
-    def fold(self, ask: Callable[[Table, Integers], Any], add: Callable[[Any, Any], Any]) -> Any:
+    def fold(self, ask: Callable[[Table, Ints], Any], add: Callable[[Any, Any], Any]) -> Any:
         """Ask each block, and put the answers together two by two, in any order.
 
         Args:
@@ -128,11 +124,11 @@ class Rows(Counted, Protocol):
     def within(
         self,
         columns: Sequence[str],
-        route: Callable[[Table, Integers], Integers],
+        route: Callable[[Table, Ints], Ints],
         change: Callable[[int, Table], Table],
         *,
         needs: Sequence[str] = (),
-    ) -> "Change":
+    ) -> "ReplacedColumns":
         """Bring the records of each cell together, in canonical order, and change columns there.
 
         Args:
@@ -144,7 +140,7 @@ class Rows(Counted, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class ReplacedColumns:
     """Columns that will be replaced; what holds the new ones is the engine's."""
 
     columns: tuple[str, ...]
@@ -152,7 +148,7 @@ class Change:
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class Distributed:
     """What a run on blocks gives, and what it costs: `Masked`, with changes in place of rows.
 
     Attributes:
@@ -161,15 +157,15 @@ class Spread:
         canonical: the groups whose order is public, where the method has such.
     """
 
-    changes: tuple[Change, ...] = ()
-    data: Table | Decomposition | None = None
-    spendings: tuple[Spending, ...] = ()
-    canonical: Groups | None = None
+    changes: tuple[ReplacedColumns, ...] = ()
+    data: Table | SpatialDecomposition | None = None
+    spendings: tuple[PrivacyLoss, ...] = ()
+    canonical: DistributedGroups | None = None
     notes: tuple[str, ...] = ()
     extras: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
 
 
-class Held:
+class HeldTable:
     """A table in memory, as records of which only sums are asked: one block."""
 
     def __init__(self, table: Table) -> None:
@@ -178,7 +174,7 @@ class Held:
     def __len__(self) -> int:
         return len(self.template)
 
-    def total(self, question: Question) -> Integers:
+    def total(self, question: Question) -> Ints:
         """Ask the one block."""
         return question(self.template)
 
@@ -190,24 +186,24 @@ class Held:
 class Coded:
     """Columns of records as whole codes, for mechanisms: `shoal.mechanism.records.Columns`."""
 
-    def __init__(self, rows: Counted, encode: Callable[[Table], Sequence[Integers]]) -> None:
+    def __init__(self, rows: CountableRows, encode: Callable[[Table], Sequence[Ints]]) -> None:
         self._rows, self._encode = rows, encode
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def total(self, question: Callable[[Sequence[Integers]], Integers]) -> Integers:
+    def total(self, question: Callable[[Sequence[Ints]], Ints]) -> Ints:
         """Add up what the blocks say."""
         return self._rows.total(partial(_then, encode=self._encode, after=question))
 
-    def walk(self, start: Callable[[Sequence[Integers]], Any]) -> Walk:
+    def walk(self, start: Callable[[Sequence[Ints]], Any]) -> Walk:
         """Give each block a state."""
         return self._rows.walk(partial(_then, encode=self._encode, after=start))
 
 
 def _then(
     table: Table,
-    encode: Callable[[Table], Sequence[Integers]],
-    after: Callable[[Sequence[Integers]], Any],
+    encode: Callable[[Table], Sequence[Ints]],
+    after: Callable[[Sequence[Ints]], Any],
 ) -> Any:
     return after(encode(table))

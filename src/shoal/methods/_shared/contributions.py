@@ -53,15 +53,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shoal.core import Neighbours, Noise, ReleaseForm, Schema, Spending
+from shoal.core import Neighbours, Noise, PrivacyLoss, ReleaseForm, Schema
+from shoal.core._arrays import Ints
 from shoal.errors import InputError
 from shoal.mechanism.noisy_answers import noisy_answers
 from shoal.methods.method import Setting
-from shoal.synthesis.domain import Attribute
-
-Integers = NDArray[np.int64]
+from shoal.synthesis.domain import Domain
 
 SHARE = Fraction(1, 20)
 """Share of epsilon that the number of rows takes where it is not public."""
@@ -93,7 +91,7 @@ def row_epsilon(setting: Setting[Any]) -> Fraction:
     return Fraction(setting.parameters.epsilon) / most(setting.schema)
 
 
-def restated(spendings: Iterable[Spending], setting: Setting[Any]) -> tuple[Spending, ...]:
+def restated(spendings: Iterable[PrivacyLoss], setting: Setting[Any]) -> tuple[PrivacyLoss, ...]:
     """What a row costs as what a person costs: r times as much, the noise being the same."""
     r = most(setting.schema)
     neighbours = setting.parameters.neighbours
@@ -138,7 +136,7 @@ def refuse_shown(setting: Setting[Any], noisy: Collection[str], method: str) -> 
     )
 
 
-def noisy_number(n: int, *, epsilon: Fraction, least: int, noise: Noise) -> tuple[int, Spending]:
+def noisy_number(n: int, *, epsilon: Fraction, least: int, noise: Noise) -> tuple[int, PrivacyLoss]:
     """The number of rows with noise, at least `least`; a row that comes or goes moves it by 1."""
     noisy, spending = noisy_answers(
         np.array([n]), sensitivity=1, epsilon=epsilon, target="the number of rows", noise=noise
@@ -147,12 +145,12 @@ def noisy_number(n: int, *, epsilon: Fraction, least: int, noise: Noise) -> tupl
 
 
 def fitted(
-    codes: Sequence[Integers],
-    attributes: Sequence[Attribute],
+    codes: Sequence[Ints],
+    attributes: Sequence[Domain],
     *,
     total: int,
     noise: Noise,
-) -> list[Integers]:
+) -> list[Ints]:
     """Bring a table to `total` records: leave some out, or add some from the public domain.
 
     A record that comes or goes changes at most one record of the result (step 2 above), for

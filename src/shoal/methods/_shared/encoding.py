@@ -11,31 +11,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Distance, Kind, LDiversity, TCloseness
+from shoal.core._arrays import Ints
 from shoal.io.table import Table, leaf_edges
-from shoal.partition import taxonomy_order
-
-Ints = NDArray[np.int64]
+from shoal.partition import hierarchy_order
 
 
-def places(
+def encoded(
     table: Table, columns: Sequence[str]
 ) -> tuple[NDArray[np.float64], dict[int, Ints] | None]:
     """Numbers to cut each column by, and where the columns with a taxonomy may be cut."""
-    found = [places_of(table, name) for name in columns]
+    found = [encoding_of(table, name) for name in columns]
     borders = {number: border for number, (_, border) in enumerate(found) if border is not None}
     return np.column_stack([place for place, _ in found]), borders or None
 
 
-def places_of(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
+def encoding_of(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
     """Numbers to cut a column by, missing beyond the largest; and where a taxonomy may be cut."""
     raw = table.raw(name)
     largest = float(np.nanmax(raw, initial=0.0))
-    own = ruler(table, name, largest=largest, gone=bool(np.isnan(raw).any()))
+    own = encoding(table, name, largest=largest, gone=bool(np.isnan(raw).any()))
     return own.places(raw), own.borders
 
 
 @dataclass(frozen=True, eq=False)
-class Ruler:
+class Encoding:
     """How the cells of a column become numbers to cut it by.
 
     Attributes:
@@ -56,7 +55,7 @@ class Ruler:
         return np.append(self.order, self.last)[np.where(gone, -1, raw).astype(np.int64)]
 
 
-def ruler(table: Table, name: str, *, largest: float, gone: bool) -> Ruler:
+def encoding(table: Table, name: str, *, largest: float, gone: bool) -> Encoding:
     """Make the ruler of a column.
 
     Args:
@@ -67,15 +66,15 @@ def ruler(table: Table, name: str, *, largest: float, gone: bool) -> Ruler:
     """
     column = table.schema[name]
     if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
-        return Ruler(float(np.nextafter(max(largest, 0.0), np.inf)))
+        return Encoding(float(np.nextafter(max(largest, 0.0), np.inf)))
     count = len(table.levels(name))
     if column.taxonomy is None or count < 2:
-        return Ruler(float(count), np.arange(count))
-    order, heights = taxonomy_order(leaf_edges(table, name))
+        return Encoding(float(count), np.arange(count))
+    order, heights = hierarchy_order(leaf_edges(table, name))
     if gone:
         # The missing cell hangs from the root, as one more leaf.
         heights = np.append(heights, heights.max())
-    return Ruler(float(count), np.argsort(order), heights)
+    return Encoding(float(count), np.argsort(order), heights)
 
 
 @dataclass(frozen=True, eq=False)

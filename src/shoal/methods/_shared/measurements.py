@@ -22,15 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Kind
-from shoal.methods._shared.spatial_encoding import MISSING, Places
+from shoal.core._arrays import Ints, Texts
+from shoal.methods._shared.spatial_encoding import MISSING, SpatialEncoding
 from shoal.synthesis.domain import Measurement, Sort
-
-Integers = NDArray[np.int64]
-Texts = NDArray[np.object_]
 
 
 def tabulated(
-    measurements: Sequence[Measurement], space: Sequence[Places]
+    measurements: Sequence[Measurement], space: Sequence[SpatialEncoding]
 ) -> dict[str, NDArray[Any]]:
     """One row an answer; see above."""
     sizes = [measured.counts.size for measured in measurements]
@@ -69,7 +67,7 @@ def stacked(
     return found
 
 
-def _cells(measured: Measurement, space: Sequence[Places]) -> dict[int, Texts]:
+def _cells(measured: Measurement, space: Sequence[SpatialEncoding]) -> dict[int, Texts]:
     """For each column that was looked at, what each answer is about."""
     columns = measured.columns
     if measured.sort is Sort.LOSS:
@@ -94,7 +92,7 @@ def _cells(measured: Measurement, space: Sequence[Places]) -> dict[int, Texts]:
     }
 
 
-def _groups(axis: Places, groups: Integers) -> Texts:
+def _groups(axis: SpatialEncoding, groups: Ints) -> Texts:
     """What each group of a table's axis holds: runs of codes by their ends, or codes by group."""
     if groups[-1] == axis.count:
         return _sides(axis, groups[:-1], groups[1:])
@@ -103,7 +101,7 @@ def _groups(axis: Places, groups: Integers) -> Texts:
     return _texts([_listed(axis, codes.tolist()) for codes in members])
 
 
-def _sides(axis: Places, lower: Integers, upper: Integers) -> Texts:
+def _sides(axis: SpatialEncoding, lower: Ints, upper: Ints) -> Texts:
     """Runs lower <= code < upper, each different one written once."""
     ends, back = np.unique(np.column_stack([lower, upper]), axis=0, return_inverse=True)
     texts = [
@@ -113,7 +111,7 @@ def _sides(axis: Places, lower: Integers, upper: Integers) -> Texts:
     return _texts(texts)[back.ravel()]
 
 
-def _listed(axis: Places, codes: Sequence[int]) -> str:
+def _listed(axis: SpatialEncoding, codes: Sequence[int]) -> str:
     """Categories by name; of an ordinal's run the first and the last."""
     if axis.order is None:  # a number that was counted in groups of single codes
         return " | ".join(axis.text(code, code + 1) for code in codes)

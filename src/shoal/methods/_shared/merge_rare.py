@@ -13,13 +13,11 @@ function of the rows; it draws nothing.
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.core._arrays import Floats, Ints
 from shoal.partition import mondrian
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
-
-def merged(rows: Floats, nominal: NDArray[np.bool_], least: int) -> Integers:
+def merged(rows: Floats, nominal: NDArray[np.bool_], least: int) -> Ints:
     """For each row, the row whose combination it takes, so that each is shared by `least` rows.
 
     Cost: O(n log n) a column.
@@ -50,11 +48,11 @@ def merged(rows: Floats, nominal: NDArray[np.bool_], least: int) -> Integers:
     return source
 
 
-def _medoids(rows: Floats, labels: Integers) -> Integers:
+def _medoids(rows: Floats, labels: Ints) -> Ints:
     """The row of each group that is nearest the group's mean, the first of equals."""
     sizes = np.bincount(labels)
     means = np.column_stack([np.bincount(labels, column) for column in rows.T]) / sizes[:, None]
     apart = ((rows - means[labels]) ** 2).sum(axis=1)
     order = np.lexsort([np.arange(len(rows)), apart, labels])
-    nearest: Integers = order[np.cumsum(sizes) - sizes]
+    nearest: Ints = order[np.cumsum(sizes) - sizes]
     return nearest

@@ -33,9 +33,17 @@ from shoal.core import (
     Schema,
     Status,
 )
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.io.table import Table, leaf_edges
-from shoal.methods._distributed.rows import Change, Cut, Groups, Rows, RunOrder, Spread
+from shoal.methods._distributed.rows import (
+    Cut,
+    Distributed,
+    DistributedGroups,
+    DistributedRows,
+    ReplacedColumns,
+    RunOrder,
+)
 from shoal.methods._shared import whole_persons
 from shoal.methods._shared.recode import Aggregate, recode
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
@@ -45,11 +53,8 @@ from shoal.policy.spec import Size, choice
 FORMS = (ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
 STATED = f"{ONE_ROW}, as the policy states"
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
-
-class Grouping(Parameters):
+class MicroaggregationParameters(Parameters):
     """Parameters of the methods that form groups of at least k records."""
 
     k: Size = Field(description="Smallest number of records in a group.")
@@ -59,21 +64,23 @@ class Grouping(Parameters):
     integers: bool = Field(default=False, description="Keep whole numbers whole, by rounding.")
 
 
-def joint_claims(source: str) -> Callable[[Setting[Grouping]], tuple[Claim, ...]]:
+def joint_claims(source: str) -> Callable[[Setting[MicroaggregationParameters]], tuple[Claim, ...]]:
     """Claim k-anonymity of the protected columns together."""
     basis = "by construction: groups of at least k records share every protected value"
 
-    def claims(setting: Setting[Grouping]) -> tuple[Claim, ...]:
+    def claims(setting: Setting[MicroaggregationParameters]) -> tuple[Claim, ...]:
         return (_claim(setting, setting.columns, basis, source),)
 
     return claims
 
 
-def column_claims(source: str) -> Callable[[Setting[Grouping]], tuple[Claim, ...]]:
+def column_claims(
+    source: str,
+) -> Callable[[Setting[MicroaggregationParameters]], tuple[Claim, ...]]:
     """Claim k-anonymity of each protected column by itself."""
     basis = "by construction: every released value of the column stands for a block of k or more"
 
-    def claims(setting: Setting[Grouping]) -> tuple[Claim, ...]:
+    def claims(setting: Setting[MicroaggregationParameters]) -> tuple[Claim, ...]:
         return tuple(_claim(setting, [name], basis, source) for name in setting.columns)
 
     return claims
@@ -85,7 +92,7 @@ def joint_method(
     run: Callable[[Table, Setting[Any], Tools], Masked],
     *,
     source: str,
-    parameters: type[Grouping] = Grouping,
+    parameters: type[MicroaggregationParameters] = MicroaggregationParameters,
     **more: Any,
 ) -> Method[Any]:
     """A method that groups whole records: joint k-anonymity, in both linked forms."""
@@ -123,19 +130,21 @@ def column_method(
     return Method(
         name=name,
         summary=summary,
-        parameters=Grouping,
+        parameters=MicroaggregationParameters,
         forms=FORMS,
         claims=column_claims(source),
         run=run_columns(rank),
         reference=source,
         example={"k": 5},
         not_claimed=no_joint_promise,
-        spread=spread_columns(cut),
+        spread=distributed_columns(cut),
         refuse_spread=no_medoid,
     )
 
 
-def _claim(setting: Setting[Grouping], columns: Sequence[str], basis: str, source: str) -> Claim:
+def _claim(
+    setting: Setting[MicroaggregationParameters], columns: Sequence[str], basis: str, source: str
+) -> Claim:
     if setting.schema.persons is not None:
         basis = f"{basis}; counted in persons where some have several rows"
     return Claim(
@@ -164,7 +173,9 @@ def of_persons(schema: Schema, status: Status = Status.PROVED) -> Status:
     return Status.CONDITIONAL if ONE_ROW in one_row(schema) and status is Status.PROVED else status
 
 
-def bare_columns(setting: Setting[Grouping], besides: Collection[str] = ()) -> tuple[str, ...]:
+def bare_columns(
+    setting: Setting[MicroaggregationParameters], besides: Collection[str] = ()
+) -> tuple[str, ...]:
     """Say what joint k-anonymity leaves open: the confidential columns that go unprotected.
 
     Args:
@@ -183,7 +194,7 @@ def bare_columns(setting: Setting[Grouping], besides: Collection[str] = ()) -> t
     return (text,)
 
 
-def no_joint_promise(setting: Setting[Grouping]) -> tuple[str, ...]:
+def no_joint_promise(setting: Setting[MicroaggregationParameters]) -> tuple[str, ...]:
     """Say what grouping column by column leaves open."""
     if len(setting.columns) < 2:
         return ()
@@ -196,7 +207,7 @@ def no_joint_promise(setting: Setting[Grouping]) -> tuple[str, ...]:
 
 def masked(
     table: Table,
-    setting: Setting[Grouping],
+    setting: Setting[MicroaggregationParameters],
     partition: Partition,
     *,
     require: Sequence[Requirement] = (),
@@ -217,10 +228,10 @@ def masked(
 
 def run_columns(
     rank: Callable[[Floats, int], Partition],
-) -> Callable[[Table, Setting[Grouping], Tools], Masked]:
+) -> Callable[[Table, Setting[MicroaggregationParameters], Tools], Masked]:
     """Make a method of a function that groups one column of numbers."""
 
-    def run(table: Table, setting: Setting[Grouping], tools: Tools) -> Masked:
+    def run(table: Table, setting: Setting[MicroaggregationParameters], tools: Tools) -> Masked:
         for number, name in enumerate(setting.columns):
             tools.progress("ranking columns", number, len(setting.columns))
             partition = rank(ranks(table, name), setting.parameters.k)
@@ -230,7 +241,9 @@ def run_columns(
     return run
 
 
-def _column(table: Table, name: str, partition: Partition, parameters: Grouping) -> Table:
+def _column(
+    table: Table, name: str, partition: Partition, parameters: MicroaggregationParameters
+) -> Table:
     """Give every group of one column one value."""
     return whole_persons.released(
         table,
@@ -242,14 +255,18 @@ def _column(table: Table, name: str, partition: Partition, parameters: Grouping)
     )[0]
 
 
-def spread_columns(cut: Cut | None) -> Callable[[Rows, Setting[Grouping], Tools], Spread]:
+def distributed_columns(
+    cut: Cut | None,
+) -> Callable[[DistributedRows, Setting[MicroaggregationParameters], Tools], Distributed]:
     """Group one column after the other in blocks: each order on its own, ties as on one machine.
 
     The record of rank i in a column is in the same group wherever it lies, and a group's value
     is computed from its records in canonical order: the same bits as on one machine.
     """
 
-    def run(rows: Rows, setting: Setting[Grouping], tools: Tools) -> Spread:
+    def run(
+        rows: DistributedRows, setting: Setting[MicroaggregationParameters], tools: Tools
+    ) -> Distributed:
         tools.progress("ranking columns", 0, 1)
         orders = [
             RunOrder(
@@ -259,44 +276,46 @@ def spread_columns(cut: Cut | None) -> Callable[[Rows, Setting[Grouping], Tools]
         ]
         found = rows.runs(orders, setting.parameters.k)
         changes = [
-            spread_recoded(groups, order.columns, setting.parameters)
+            distributed_recoded(groups, order.columns, setting.parameters)
             for order, groups in zip(orders, found, strict=True)
         ]
-        return Spread(tuple(changes))
+        return Distributed(tuple(changes))
 
     return run
 
 
-def spread_recoded(groups: Groups, columns: Sequence[str], parameters: Grouping) -> Change:
+def distributed_recoded(
+    groups: DistributedGroups, columns: Sequence[str], parameters: MicroaggregationParameters
+) -> ReplacedColumns:
     """Give every group one value in some columns, where the records lie in blocks."""
     return groups.recoded(
         columns, partial(_recode_block, columns=tuple(columns), parameters=parameters)
     )
 
 
-def category_counts(rows: Rows, name: str) -> Integers | None:
+def category_counts(rows: DistributedRows, name: str) -> Ints | None:
     """How often the categories of a taxonomy occur: what `ranks` reads off all records."""
     if rows.template.schema[name].taxonomy is None:
         return None
     return rows.total(partial(_category_counts, name=name))
 
 
-def _category_counts(table: Table, name: str) -> Integers:
+def _category_counts(table: Table, name: str) -> Ints:
     codes = table.codes(name)
     return np.bincount(codes[codes >= 0], minlength=len(table.levels(name)))
 
 
-def _rank_key(table: Table, name: str, counts: Integers | None) -> tuple[Floats]:
+def _rank_key(table: Table, name: str, counts: Ints | None) -> tuple[Floats]:
     """Numbers in the order of `ranks`; a missing number is infinite, and so last as well."""
     if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
         return (ranks(table, name, counts=counts),)
     return (np.nan_to_num(table.numbers(name) + 0.0, copy=False, nan=np.inf),)
 
 
-def present_cut(begins: Callable[[Floats, int], Integers]) -> Cut:
+def present_cut(begins: Callable[[Floats, int], Ints]) -> Cut:
     """Cut a sorted column in which missing cells are infinite, as `ranks` would place them."""
 
-    def cut(values: Floats, k: int) -> Integers:
+    def cut(values: Floats, k: int) -> Ints:
         gone = np.isinf(values)
         if gone.any():
             values[gone] = np.nextafter(np.max(values[~gone], initial=0.0), np.inf)
@@ -306,12 +325,15 @@ def present_cut(begins: Callable[[Floats, int], Integers]) -> Cut:
 
 
 def _recode_block(
-    table: Table, partition: Partition, columns: Sequence[str], parameters: Grouping
+    table: Table,
+    partition: Partition,
+    columns: Sequence[str],
+    parameters: MicroaggregationParameters,
 ) -> Table:
     return _recoded(table, columns, partition, parameters)
 
 
-def no_medoid(setting: Setting[Grouping]) -> None:
+def no_medoid(setting: Setting[MicroaggregationParameters]) -> None:
     """Refuse the one aggregate that is measured on a scale read off all records."""
     if setting.parameters.aggregate is Aggregate.MEDOID:
         raise InputError(
@@ -320,7 +342,7 @@ def no_medoid(setting: Setting[Grouping]) -> None:
         )
 
 
-def ranks(table: Table, name: str, *, counts: Integers | None = None) -> Floats:
+def ranks(table: Table, name: str, *, counts: Ints | None = None) -> Floats:
     """Numbers to sort a column by; missing last.
 
     Numbers and dates by value, ordinals by their declared order. A nominal with a taxonomy
@@ -359,7 +381,10 @@ def top_down(edges: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _recoded(
-    table: Table, columns: Sequence[str], partition: Partition, parameters: Grouping
+    table: Table,
+    columns: Sequence[str],
+    partition: Partition,
+    parameters: MicroaggregationParameters,
 ) -> Table:
     return recode(
         table,

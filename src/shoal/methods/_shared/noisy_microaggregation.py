@@ -17,7 +17,6 @@ from functools import partial
 from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from shoal.core import (
@@ -29,14 +28,15 @@ from shoal.core import (
     Kind,
     Neighbours,
     Partition,
+    PrivacyLoss,
     ReleaseForm,
     Schema,
-    Spending,
     Status,
 )
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.io.table import Table, leaf_edges
-from shoal.mechanism.fixed_point import Grid
+from shoal.mechanism.fixed_point import FixedPointGrid
 from shoal.mechanism.microaggregate_noise import (
     Purchase,
     categories_of_counts,
@@ -45,15 +45,12 @@ from shoal.mechanism.microaggregate_noise import (
     means_of_sums,
     noisy_means,
 )
-from shoal.methods._distributed.rows import Change, Counted, Groups
+from shoal.methods._distributed.rows import CountableRows, DistributedGroups, ReplacedColumns
 from shoal.methods._shared import contributions
 from shoal.methods._shared.microaggregation import of_persons, one_row, top_down
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
 from shoal.partition import path_lengths
 from shoal.policy.spec import Epsilon, Size, choice
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LINKED = (ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
 FIXED_GROUPS = (
@@ -81,7 +78,7 @@ class Split(StrEnum):
     PROPORTIONAL = "proportional"
 
 
-class Priced(Parameters):
+class EpsilonParameters(Parameters):
     """Parameters of every method that spends epsilon."""
 
     epsilon: Epsilon = Field(description="Privacy budget of the release.")
@@ -90,7 +87,7 @@ class Priced(Parameters):
     )
 
 
-class Noisy(Priced):
+class NoisyParameters(EpsilonParameters):
     """Parameters of the methods that add noise to cells or to groups."""
 
     bounds: Annotated[Origin, choice(Origin)] = Field(
@@ -99,13 +96,13 @@ class Noisy(Priced):
     )
 
 
-class NoisyGroups(Noisy):
+class NoisyGroupParameters(NoisyParameters):
     """Parameters of the methods that form groups of at least k records before adding noise."""
 
     k: Size = Field(description="Smallest number of records in a group.")
 
 
-class Scaled(NoisyGroups):
+class ScaledParameters(NoisyGroupParameters):
     """Parameters of the methods that group whole records."""
 
     scale: Annotated[Origin, choice(Origin)] = Field(
@@ -115,7 +112,7 @@ class Scaled(NoisyGroups):
 
 
 @dataclass(frozen=True)
-class Axis:
+class ProtectedColumn:
     """One protected column on its grid.
 
     Attributes:
@@ -127,10 +124,10 @@ class Axis:
 
     name: str
     kind: Kind
-    grid: Grid
-    units: Integers
+    grid: FixedPointGrid
+    units: Ints
     width: Fraction
-    distances: Integers | None = None
+    distances: Ints | None = None
     embedding: Floats | None = None
 
     @property
@@ -146,7 +143,7 @@ def noisy_method(
     claims: Callable[[Setting[Any]], tuple[Claim, ...]],
     *,
     source: str,
-    parameters: type[Noisy],
+    parameters: type[NoisyParameters],
     **more: Any,
 ) -> Method[Any]:
     """A method that forms groups of k and adds noise to them, no column beside them."""
@@ -174,13 +171,13 @@ def protected_columns(schema: Schema) -> tuple[str, ...]:
     return tuple(name for name in schema.released if not schema[name].public)
 
 
-def refuse(setting: Setting[Noisy]) -> None:
+def refuse(setting: Setting[NoisyParameters]) -> None:
     """Refuse what no claim of differential privacy survives, before any data is read."""
     change_one_only(setting)
     refuse_bare(setting, bounded=setting.parameters.bounds is Origin.PUBLIC)
 
 
-def change_one_only(setting: Setting[Priced]) -> None:
+def change_one_only(setting: Setting[EpsilonParameters]) -> None:
     """Refuse neighbours for which the number of rows would not be public."""
     if setting.parameters.neighbours is not Neighbours.CHANGE_ONE:
         raise InputError(
@@ -189,7 +186,7 @@ def change_one_only(setting: Setting[Priced]) -> None:
         )
 
 
-def nobody_beside(setting: Setting[Priced]) -> None:
+def nobody_beside(setting: Setting[EpsilonParameters]) -> None:
     """Refuse public columns where rows or boxes stand for nobody."""
     strata = getattr(setting.parameters, "strata", None)
     public = [name for name in setting.schema.released if name not in {*setting.columns, strata}]
@@ -200,7 +197,7 @@ def nobody_beside(setting: Setting[Priced]) -> None:
         )
 
 
-def refuse_bare(setting: Setting[Priced], *, bounded: bool = True) -> None:
+def refuse_bare(setting: Setting[EpsilonParameters], *, bounded: bool = True) -> None:
     """Refuse columns that bypass the noise, and protected ones without a public domain."""
     schema = setting.schema
     for name in schema.released:
@@ -235,7 +232,7 @@ def check_domain(column: Column, *, bounded: bool = True) -> None:
             raise InputError(f"Column '{column.name}': a date needs stated bounds.")
 
 
-def no_public_columns(setting: Setting[Noisy]) -> None:
+def no_public_columns(setting: Setting[NoisyParameters]) -> None:
     """Refuse public columns beside groups: they would show who is in which group."""
     refuse(setting)
     public = [name for name in setting.schema.released if name not in setting.columns]
@@ -246,7 +243,9 @@ def no_public_columns(setting: Setting[Noisy]) -> None:
         )
 
 
-def axes(table: Table, setting: Setting[Noisy], *, ranked: bool = False) -> tuple[Axis, ...]:
+def protected_axes(
+    table: Table, setting: Setting[NoisyParameters], *, ranked: bool = False
+) -> tuple[ProtectedColumn, ...]:
     """Put the protected columns on their grids.
 
     Args:
@@ -254,16 +253,18 @@ def axes(table: Table, setting: Setting[Noisy], *, ranked: bool = False) -> tupl
         setting: says where bounds come from.
         ranked: give nominals a grid of ranks as well, in their declared order.
     """
-    return tuple(axis(table, name, setting.parameters.bounds, ranked=ranked)
+    return tuple(protected_axis(table, name, setting.parameters.bounds, ranked=ranked)
                  for name in setting.columns)  # fmt: skip
 
 
-def axis(table: Table, name: str, origin: Origin = Origin.PUBLIC, *, ranked: bool = False) -> Axis:
+def protected_axis(
+    table: Table, name: str, origin: Origin = Origin.PUBLIC, *, ranked: bool = False
+) -> ProtectedColumn:
     """Put one column on its grid."""
     kind = cast("Kind", table.schema[name].kind)
     if kind in {Kind.ORDINAL, Kind.NOMINAL}:
         last = max(len(table.levels(name)) - 1, 1)
-        grid, codes = Grid(0, last), table.codes(name)
+        grid, codes = FixedPointGrid(0, last), table.codes(name)
         distances = None
         embedding = None
         if kind is Kind.NOMINAL and not ranked:
@@ -271,19 +272,21 @@ def axis(table: Table, name: str, origin: Origin = Origin.PUBLIC, *, ranked: boo
             distances = path_lengths(top_down(edges)).astype(np.int64)
             embedding = _embedded(edges) / np.sqrt(max(int(distances.max()), 1))
         encoded = grid.encode(codes.astype(np.float64))
-        return Axis(name, kind, grid, encoded, Fraction(last), distances, embedding)
+        return ProtectedColumn(name, kind, grid, encoded, Fraction(last), distances, embedding)
     values = table.numbers(name)
     if origin is Origin.FROM_DATA:
         # As the papers: [0, 1.5 max]; a negative value extends it downwards alike.
         low, high = min(1.5 * float(values.min()), 0.0), max(1.5 * float(values.max()), 0.0)
-        grid = Grid(Fraction(low), Fraction(high if high > low else low + 1.0))
+        grid = FixedPointGrid(Fraction(low), Fraction(high if high > low else low + 1.0))
     else:
         low, high = table.limits(name)
-        grid = Grid(Fraction(low), Fraction(high))
-    return Axis(name, kind, grid, grid.encode(values), Fraction(grid.high) - Fraction(grid.low))
+        grid = FixedPointGrid(Fraction(low), Fraction(high))
+    return ProtectedColumn(
+        name, kind, grid, grid.encode(values), Fraction(grid.high) - Fraction(grid.low)
+    )
 
 
-def budgets(given: Sequence[Axis], epsilon: Fraction, split: Split) -> list[Fraction]:
+def budgets(given: Sequence[ProtectedColumn], epsilon: Fraction, split: Split) -> list[Fraction]:
     """Divide epsilon over columns: in equal parts, or in proportion to their widths."""
     if split is Split.EQUAL:
         return [epsilon / len(given)] * len(given)
@@ -291,7 +294,7 @@ def budgets(given: Sequence[Axis], epsilon: Fraction, split: Split) -> list[Frac
     return [epsilon * axis.width / total for axis in given]
 
 
-def _embedded(edges: Integers) -> Floats:
+def _embedded(edges: Ints) -> Floats:
     """One axis for each edge of the taxonomy, 1 where it lies above the category."""
     places = np.zeros((len(edges), int(edges.max(initial=0)) + 1))
     level, step = np.nonzero(edges >= 0)
@@ -299,7 +302,7 @@ def _embedded(edges: Integers) -> Floats:
     return places
 
 
-def matrix(given: Sequence[Axis], scale: Origin, *, codes: Mapping[str, Integers]) -> Floats:
+def matrix(given: Sequence[ProtectedColumn], scale: Origin, *, codes: Mapping[str, Ints]) -> Floats:
     """Records for grouping: in the public unit box, or standardised by the data.
 
     Args:
@@ -321,7 +324,7 @@ def matrix(given: Sequence[Axis], scale: Origin, *, codes: Mapping[str, Integers
     return Z
 
 
-def nominal_codes(table: Table, given: Sequence[Axis]) -> dict[str, Integers]:
+def nominal_codes(table: Table, given: Sequence[ProtectedColumn]) -> dict[str, Ints]:
     """Categories of the records in the nominal columns that are not ranked."""
     return {axis.name: table.codes(axis.name) for axis in given if axis.distances is not None}
 
@@ -329,10 +332,10 @@ def nominal_codes(table: Table, given: Sequence[Axis]) -> dict[str, Integers]:
 def perturbed(
     table: Table,
     tools: Tools,
-    parts: Iterable[tuple[Axis, Partition, Purchase]],
+    parts: Iterable[tuple[ProtectedColumn, Partition, Purchase]],
     *,
     monotone: bool = False,
-) -> tuple[Table, tuple[Spending, ...]]:
+) -> tuple[Table, tuple[PrivacyLoss, ...]]:
     """Replace each column by its noisy group values.
 
     Args:
@@ -367,24 +370,24 @@ def perturbed(
     return table, tuple(spendings)
 
 
-def spread_axes(
-    rows: Counted, setting: Setting[Noisy], *, ranked: bool = False
-) -> tuple[Axis, ...]:
+def distributed_columns(
+    rows: CountableRows, setting: Setting[NoisyParameters], *, ranked: bool = False
+) -> tuple[ProtectedColumn, ...]:
     """The grids of the protected columns, without their records."""
-    return axes(rows.template.take(np.zeros(0, dtype=np.int64)), setting, ranked=ranked)
+    return protected_axes(rows.template.take(np.zeros(0, dtype=np.int64)), setting, ranked=ranked)
 
 
-def units_of(table: Table, name: str, *, ranked: bool = False) -> Integers:
+def units_of(table: Table, name: str, *, ranked: bool = False) -> Ints:
     """A column of a block in the units of its public grid."""
-    return axis(table, name, ranked=ranked).units
+    return protected_axis(table, name, ranked=ranked).units
 
 
-def spread_perturbed(
+def distributed_perturbed(
     tools: Tools,
-    parts: Iterable[tuple[Axis, Groups, Purchase]],
+    parts: Iterable[tuple[ProtectedColumn, DistributedGroups, Purchase]],
     *,
     monotone: bool = False,
-) -> tuple[tuple[Change, ...], tuple[Spending, ...]]:
+) -> tuple[tuple[ReplacedColumns, ...], tuple[PrivacyLoss, ...]]:
     """Replace each column by its noisy group values: `perturbed`, for records in blocks.
 
     Sums of whole numbers come to the caller exactly as one machine adds them up. Noise is drawn
@@ -411,25 +414,25 @@ def spread_perturbed(
     return tuple(changes), tuple(spendings)
 
 
-def _units(table: Table, name: str) -> Integers:
-    return axis(table, name, ranked=True).units
+def _units(table: Table, name: str) -> Ints:
+    return protected_axis(table, name, ranked=True).units
 
 
-def _present(table: Table, name: str, count: int) -> Integers:
+def _present(table: Table, name: str, count: int) -> Ints:
     """Which category each record has, one column a category."""
-    present: Integers = (table.codes(name)[:, None] == np.arange(count)).astype(np.int64)
+    present: Ints = (table.codes(name)[:, None] == np.arange(count)).astype(np.int64)
     return present
 
 
-def _put_codes(table: Table, codes: Integers, name: str) -> Table:
+def _put_codes(table: Table, codes: Ints, name: str) -> Table:
     return table.with_codes(name, codes)
 
 
-def _put_units(table: Table, units: Floats, one: Axis) -> Table:
+def _put_units(table: Table, units: Floats, one: ProtectedColumn) -> Table:
     return _released(table, one, units)
 
 
-def public_only(setting: Setting[Noisy]) -> None:
+def public_only(setting: Setting[NoisyParameters]) -> None:
     """Refuse what is read off all records, and refutes the claim anyway, where they lie in blocks.
 
     Raises:
@@ -440,7 +443,7 @@ def public_only(setting: Setting[Noisy]) -> None:
             raise InputError(f"[protect], {name}: expected public on Spark, found from-data.")
 
 
-def _released(table: Table, axis: Axis, units: Floats) -> Table:
+def _released(table: Table, axis: ProtectedColumn, units: Floats) -> Table:
     values = axis.grid.decode(units)
     if axis.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         # The grid of a single category is as wide as that of two.
@@ -453,11 +456,11 @@ G = TypeVar("G")
 
 
 def each(
-    given: Sequence[Axis],
+    given: Sequence[ProtectedColumn],
     partition: G,
     prices: Sequence[Fraction],
     touched: Sequence[int] | int = 1,
-) -> Iterable[tuple[Axis, G, Purchase]]:
+) -> Iterable[tuple[ProtectedColumn, G, Purchase]]:
     """Pair all columns with one partition, or with groups in blocks."""
     reach = [touched] * len(given) if isinstance(touched, int) else touched
     return [
@@ -466,13 +469,13 @@ def each(
     ]
 
 
-def grouped(table: Table, spendings: tuple[Spending, ...], partition: Partition) -> Masked:
+def grouped(table: Table, spendings: tuple[PrivacyLoss, ...], partition: Partition) -> Masked:
     """A masked table whose canonical order is that of its groups."""
     return Masked(table, spendings, np.argsort(partition.labels, kind="stable"))
 
 
 def privacy_claim(
-    setting: Setting[Priced],
+    setting: Setting[EpsilonParameters],
     status: Status,
     *,
     basis: str,
@@ -496,7 +499,11 @@ def privacy_claim(
     listed = (*setting.columns, *([strata] if strata else []))
     observed = [name for name in listed if schema[name].observed]
     measured = any(schema[name].kind in {Kind.NUMERIC, Kind.DATE} for name in setting.columns)
-    from_data = isinstance(parameters, Noisy) and parameters.bounds is Origin.FROM_DATA and measured
+    from_data = (
+        isinstance(parameters, NoisyParameters)
+        and parameters.bounds is Origin.FROM_DATA
+        and measured
+    )
     known = []
     if parameters.neighbours is Neighbours.CHANGE_ONE:
         counted = "rows" if contributions.rows_are_public(setting) else "persons"
@@ -547,7 +554,7 @@ def fixed_blocks(rows: int, k: int) -> bool:
     return rows % k == 0 or (rows // k) % 2 == 1
 
 
-def list_claim(setting: Setting[Noisy], k: int, *, refutation: str) -> Claim:
+def list_claim(setting: Setting[NoisyParameters], k: int, *, refutation: str) -> Claim:
     """Claim for lists of block means that MDAV forms on single columns.
 
     At planning the number of rows is not known, and the claim is conditional on it.
@@ -562,7 +569,7 @@ def list_claim(setting: Setting[Noisy], k: int, *, refutation: str) -> Claim:
     return privacy_claim(setting, Status.REFUTED, basis=refutation, source=OURS)
 
 
-def one_list(setting: Setting[Noisy], *, ranked: bool = False) -> bool:
+def one_list(setting: Setting[NoisyParameters], *, ranked: bool = False) -> bool:
     """Whether the release is a list of the block means of one column, in no order.
 
     A nominal's groups have no means, unless it is ranked: Lemma 1 is about sums, and says
@@ -573,7 +580,7 @@ def one_list(setting: Setting[Noisy], *, ranked: bool = False) -> bool:
     return ranked or setting.schema[setting.columns[0]].kind is not Kind.NOMINAL
 
 
-def shared_rows(setting: Setting[Noisy], k: int, source: str) -> Claim:
+def shared_rows(setting: Setting[NoisyParameters], k: int, source: str) -> Claim:
     """Claim k-anonymity: noise is drawn once a group, so that its records stay alike."""
     return Claim(
         guarantee=KAnonymity(k, setting.columns),

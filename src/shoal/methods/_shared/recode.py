@@ -13,13 +13,10 @@ from enum import StrEnum
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from shoal.core import Kind, Partition, Taxonomy
+from shoal.core import Hierarchy, Kind, Partition
+from shoal.core._arrays import Floats, Ints
 from shoal.io.table import Table, leaf_edges
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Aggregate(StrEnum):
@@ -173,7 +170,7 @@ def _cover(table: Table, name: str, partition: Partition) -> pl.Series:
     return written[place[partition.labels]]
 
 
-def _covers(taxonomy: Taxonomy | None, cells: pl.DataFrame, groups: pl.Series) -> pl.Series:
+def _covers(taxonomy: Hierarchy | None, cells: pl.DataFrame, groups: pl.Series) -> pl.Series:
     """What covers the categories of each group; many groups hold the same ones."""
     inside = cells.group_by("group").agg(pl.col("cell").unique().sort())
     held = dict(zip(inside["group"], map(tuple, inside["cell"].to_list()), strict=True))
@@ -181,7 +178,7 @@ def _covers(taxonomy: Taxonomy | None, cells: pl.DataFrame, groups: pl.Series) -
     return pl.Series([cover[held[group]] for group in groups], dtype=pl.String)
 
 
-def _above(taxonomy: Taxonomy | None, held: Sequence[str | None]) -> str:
+def _above(taxonomy: Hierarchy | None, held: Sequence[str | None]) -> str:
     """The lowest node above some leaves, or their set where there is no tree."""
     present = [value for value in held if value is not None]
     if taxonomy is None:
@@ -232,7 +229,7 @@ def modes(values: Floats, partition: Partition) -> Floats:
     return np.where(2 * count > partition.sizes, result, np.nan)
 
 
-def central_category(codes: Integers, partition: Partition, edges: Integers | None) -> Integers:
+def central_category(codes: Ints, partition: Partition, edges: Ints | None) -> Ints:
     """Category of least total distance to its group; ties to the lowest code.
 
     With s members in the group, c_e of them below edge e, a category's total path length to
@@ -266,7 +263,7 @@ def central_category(codes: Integers, partition: Partition, edges: Integers | No
     return result
 
 
-def medoids(X: Floats, partition: Partition) -> Integers:
+def medoids(X: Floats, partition: Partition) -> Ints:
     """Record of each group that is nearest to the group's centroid, ties to the first.
 
     It is the member of least total squared distance to the others.
@@ -275,11 +272,11 @@ def medoids(X: Floats, partition: Partition) -> Integers:
     distance = ((X - centroids[partition.labels]) ** 2).sum(axis=1)
     order = np.lexsort((distance, partition.labels))
     starts = np.cumsum(partition.sizes) - partition.sizes
-    nearest: Integers = order[starts]
+    nearest: Ints = order[starts]
     return nearest
 
 
-def _sorted_by_group(values: Floats, partition: Partition) -> tuple[Floats, Integers, Integers]:
+def _sorted_by_group(values: Floats, partition: Partition) -> tuple[Floats, Ints, Ints]:
     """Values sorted within groups, missing last; where groups start; how many are present."""
     ordered = values[np.lexsort((values, partition.labels))]
     starts = np.cumsum(partition.sizes) - partition.sizes

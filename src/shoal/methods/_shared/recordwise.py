@@ -49,8 +49,8 @@ from shoal.core import (
 from shoal.errors import InputError
 from shoal.io.table import Table
 from shoal.methods._shared import noisy_microaggregation
-from shoal.methods._shared.encoding import places
-from shoal.methods._shared.microaggregation import Grouping, of_persons, one_row
+from shoal.methods._shared.encoding import encoded
+from shoal.methods._shared.microaggregation import MicroaggregationParameters, of_persons, one_row
 from shoal.methods._shared.recode import recode
 from shoal.methods.method import Setting, Tools
 from shoal.partition import mdav, mondrian
@@ -68,26 +68,26 @@ _LARGEST = 700
 """Beyond this epsilon exp(epsilon) is no float, and closeness would say nothing."""
 
 
-class Groups(StrEnum):
+class GroupFormation(StrEnum):
     """How groups form."""
 
     MDAV = "mdav"
     MONDRIAN = "mondrian"
 
 
-class RecordWise(Grouping):
+class RecordwiseParameters(MicroaggregationParameters):
     """Parameters of the methods that group quasi-identifiers and protect confidential cells."""
 
     epsilon: Epsilon = Field(
         description="Privacy budget of a record's confidential values, all of them together."
     )
-    partition: Annotated[Groups, choice(Groups)] = Field(
-        Groups.MDAV, description="How quasi-identifiers are grouped: mdav or mondrian."
+    partition: Annotated[GroupFormation, choice(GroupFormation)] = Field(
+        GroupFormation.MDAV, description="How quasi-identifiers are grouped: mdav or mondrian."
     )
 
 
 @dataclass(frozen=True)
-class Reading:
+class EpsilonReading:
     """Under which reading a record costs epsilon.
 
     Attributes:
@@ -115,7 +115,7 @@ def columns(schema: Schema) -> tuple[str, ...]:
     return tuple(name for name in schema.names if name in chosen)
 
 
-def refuse(setting: Setting[RecordWise], method: str) -> None:
+def refuse(setting: Setting[RecordwiseParameters], method: str) -> None:
     """Refuse what would let groups follow confidential values, or let a column bypass Z."""
     schema = setting.schema
     if not keys(schema):
@@ -151,17 +151,17 @@ def refuse(setting: Setting[RecordWise], method: str) -> None:
             )
 
 
-def group(table: Table, setting: Setting[RecordWise], tools: Tools) -> Partition:
+def group(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> Partition:
     """Group the records by their quasi-identifiers alone."""
     names, k = keys(setting.schema), setting.parameters.k
-    if setting.parameters.partition is Groups.MDAV:
+    if setting.parameters.partition is GroupFormation.MDAV:
         return mdav(table.matrix(names), k, progress=tools.progress)
     tools.progress("cutting space", 0, 1)
-    X, borders = places(table, names)
+    X, borders = encoded(table, names)
     return mondrian(X, k, borders=borders)
 
 
-def centred(table: Table, setting: Setting[RecordWise], partition: Partition) -> Table:
+def centred(table: Table, setting: Setting[RecordwiseParameters], partition: Partition) -> Table:
     """Give every group one value in every quasi-identifier."""
     parameters = setting.parameters
     return recode(
@@ -173,7 +173,7 @@ def centred(table: Table, setting: Setting[RecordWise], partition: Partition) ->
     )
 
 
-def price(setting: Setting[RecordWise]) -> Fraction:
+def price(setting: Setting[RecordwiseParameters]) -> Fraction:
     """What each confidential column of a record may cost."""
     return Fraction(setting.parameters.epsilon) / len(confidential(setting.schema))
 
@@ -183,7 +183,9 @@ def alone(table: Table) -> Partition:
     return Partition(np.arange(len(table)))
 
 
-def claims(setting: Setting[RecordWise], readings: Sequence[Reading]) -> tuple[Claim, ...]:
+def claims(
+    setting: Setting[RecordwiseParameters], readings: Sequence[EpsilonReading]
+) -> tuple[Claim, ...]:
     """Claim k-anonymity, the price of a record by each reading, and stochastic t-closeness.
 
     The first reading is the one that stochastic t-closeness rests on.
@@ -201,17 +203,17 @@ def claims(setting: Setting[RecordWise], readings: Sequence[Reading]) -> tuple[C
     return (k_anonymity, *prices, *_closeness(setting, spoken[0]))
 
 
-def _weakened(setting: Setting[RecordWise], reading: Reading) -> Reading:
+def _weakened(setting: Setting[RecordwiseParameters], reading: EpsilonReading) -> EpsilonReading:
     """Categories that were copied from the data make a proof conditional."""
     schema = setting.schema
     observed = [name for name in confidential(schema) if schema[name].observed]
     if not observed or reading.status is Status.REFUTED:
         return reading
     given = f"the categories of {', '.join(observed)}, copied from the data, are public"
-    return Reading(Status.CONDITIONAL, reading.basis, (*reading.assumes, given))
+    return EpsilonReading(Status.CONDITIONAL, reading.basis, (*reading.assumes, given))
 
 
-def _price_claim(setting: Setting[RecordWise], reading: Reading) -> Claim:
+def _price_claim(setting: Setting[RecordwiseParameters], reading: EpsilonReading) -> Claim:
     schema = setting.schema
     public = [name for name in schema.released if name not in setting.columns]
     shown = (f"the public columns {', '.join(public)}",) if public else ()
@@ -236,7 +238,9 @@ def _price_claim(setting: Setting[RecordWise], reading: Reading) -> Claim:
     )
 
 
-def _closeness(setting: Setting[RecordWise], reading: Reading) -> tuple[Claim, ...]:
+def _closeness(
+    setting: Setting[RecordwiseParameters], reading: EpsilonReading
+) -> tuple[Claim, ...]:
     epsilon = float(setting.parameters.epsilon)
     if epsilon > _LARGEST:
         return ()
@@ -268,7 +272,7 @@ def least_t(epsilon: float, k: int, rows: int | None) -> float:
     return t_from_epsilon(epsilon, [rows] if rows < 2 * k else [k, rows - k])
 
 
-def not_claimed(setting: Setting[RecordWise]) -> tuple[str, ...]:
+def not_claimed(setting: Setting[RecordwiseParameters]) -> tuple[str, ...]:
     """Say what the claims leave open."""
     schema = setting.schema
     public = [name for name in schema.released if name not in setting.columns]

@@ -27,19 +27,16 @@ from math import ceil, floor
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.core import Column, Kind
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InternalError
 from shoal.io.decomposition_table import level_order
 from shoal.io.table import Table
-from shoal.mechanism.fixed_point import Grid
-from shoal.mechanism.skewed_grid import Scale
-from shoal.mechanism.spatial_trees import Axis
-from shoal.partition import taxonomy_order
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.mechanism.fixed_point import FixedPointGrid
+from shoal.mechanism.skewed_grid import SkewedGrid
+from shoal.mechanism.spatial_trees import SpatialAxis
+from shoal.partition import hierarchy_order
 
 MISSING = "missing"
 _EPOCH = date(1970, 1, 1)
@@ -47,7 +44,7 @@ _MOST_MULTIPLES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class SpatialEncoding:
     """A column's public axis.
 
     Attributes:
@@ -64,9 +61,9 @@ class Places:
     count: int
     first: int = 0
     step: Fraction | None = None
-    grid: Grid | Scale | None = None
-    order: Integers | None = None
-    heights: Integers | None = None
+    grid: FixedPointGrid | SkewedGrid | None = None
+    order: Ints | None = None
+    heights: Ints | None = None
     gap: bool = False
 
     @property
@@ -75,11 +72,11 @@ class Places:
         return self.count - self.gap
 
     @property
-    def axis(self) -> Axis:
+    def axis(self) -> SpatialAxis:
         """What the mechanism sees."""
-        return Axis(self.count, self.heights)
+        return SpatialAxis(self.count, self.heights)
 
-    def cells(self, table: Table) -> Integers:
+    def cells(self, table: Table) -> Ints:
         """The column as cells, each record by itself."""
         name = self.column.name
         if self.order is not None:
@@ -100,7 +97,7 @@ class Places:
         cells = np.clip(places - self.first, 0, self.present - 1)
         return np.where(gone, self.present, cells) if self.gap else cells
 
-    def put(self, table: Table, cells: Integers | Floats) -> Table:
+    def put(self, table: Table, cells: Ints | Floats) -> Table:
         """The table with other cells in this column."""
         name = self.column.name
         gone = self.gap & (np.rint(cells) >= self.present)
@@ -110,7 +107,7 @@ class Places:
             return table.with_codes(name, np.where(gone, -1, self.order[places]))
         return table.with_numbers(name, np.where(gone, np.nan, self.values(cells)))
 
-    def values(self, cells: Integers | Floats) -> Floats:
+    def values(self, cells: Ints | Floats) -> Floats:
         """Numbers, days or ranks of cells."""
         if self.grid is not None:
             numbers = self._on_grid(cells)
@@ -124,11 +121,11 @@ class Places:
             return (self.first + cells) * float(self.step.numerator) / self.step.denominator
         return (self.first + cells).astype(np.float64)
 
-    def _on_grid(self, cells: Integers | Floats) -> Floats:
-        grid = cast("Grid | Scale", self.grid)
+    def _on_grid(self, cells: Ints | Floats) -> Floats:
+        grid = cast("FixedPointGrid | SkewedGrid", self.grid)
         return np.clip(grid.decode(cells), float(grid.low), float(grid.high))
 
-    def ends(self, lower: Integers, upper: Integers) -> tuple[Floats, Floats]:
+    def ends(self, lower: Ints, upper: Ints) -> tuple[Floats, Floats]:
         """Boxes of cells as boxes of places, the upper end not included."""
         last = self.values(upper)
         if self.grid is not None:  # so that the upper bound itself lies in the last box
@@ -155,7 +152,9 @@ class Places:
         return f"[{one}, {other}{']' if upper == self.present else ')'}"
 
 
-def places(column: Column, *, scaled: bool = False, gaps: bool = False) -> Places:
+def spatial_encoding(
+    column: Column, *, scaled: bool = False, gaps: bool = False
+) -> SpatialEncoding:
     """The public axis of a column that has bounds or levels.
 
     Args:
@@ -172,26 +171,26 @@ def places(column: Column, *, scaled: bool = False, gaps: bool = False) -> Place
     return replace(axis, count=axis.count + 1, heights=heights, gap=True)
 
 
-def _places(column: Column, *, scaled: bool) -> Places:
+def _places(column: Column, *, scaled: bool) -> SpatialEncoding:
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         return _ranks(column)
     low, high = (_limit(column, bound) for bound in cast("tuple[Any, Any]", column.bounds))
     if column.kind is Kind.DATE:
-        return Places(column, int(high - low) + 1, int(low))
+        return SpatialEncoding(column, int(high - low) + 1, int(low))
     step = Fraction(column.step) if column.step else None
     first, last = (0, _MOST_MULTIPLES) if step is None else _multiples(low, high, step)
     if scaled and low < high and (column.transform or last - first > _MOST_MULTIPLES):
-        scale = Scale(low, high, column.transform)
-        return Places(column, scale.steps + 1, step=step, grid=scale)
+        scale = SkewedGrid(low, high, column.transform)
+        return SpatialEncoding(column, scale.steps + 1, step=step, grid=scale)
     if step is not None:
-        return Places(column, last - first + 1, first, step)
+        return SpatialEncoding(column, last - first + 1, first, step)
     if low >= high:  # top and bottom leave one number
-        return Places(column, 1, int(low != 0), low or Fraction(1))
-    grid = Grid(low, high)
-    return Places(column, grid.steps + 1, grid=grid)
+        return SpatialEncoding(column, 1, int(low != 0), low or Fraction(1))
+    grid = FixedPointGrid(low, high)
+    return SpatialEncoding(column, grid.steps + 1, grid=grid)
 
 
-def redrawn(table: Table, columns: Sequence[tuple[Places, Integers | Floats]]) -> Table:
+def redrawn(table: Table, columns: Sequence[tuple[SpatialEncoding, Ints | Floats]]) -> Table:
     """A table of drawn rows, of which nothing but the columns' names and types is old.
 
     Args:
@@ -224,13 +223,13 @@ def _number(value: Any) -> Fraction:
     return Fraction((value - _EPOCH).days if isinstance(value, date) else value)
 
 
-def _ranks(column: Column) -> Places:
+def _ranks(column: Column) -> SpatialEncoding:
     levels = cast("tuple[str, ...]", column.levels)
     order = level_order(column, levels)
     if column.taxonomy is not None and len(levels) > 1:
-        return Places(
-            column, len(levels), order=order, heights=taxonomy_order(column.taxonomy.edges())[1]
+        return SpatialEncoding(
+            column, len(levels), order=order, heights=hierarchy_order(column.taxonomy.edges())[1]
         )
     first = levels.index(str(column.bottom)) if column.bottom is not None else 0
     last = levels.index(str(column.top)) if column.top is not None else len(levels) - 1
-    return Places(column, last - first + 1, first, order=order)
+    return SpatialEncoding(column, last - first + 1, first, order=order)

@@ -31,34 +31,31 @@ from math import ceil, floor, log2
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from shoal.core import (
     Claim,
-    Decomposition,
     Kind,
     LDiversity,
     Neighbours,
+    PrivacyLoss,
     ReleaseForm,
     Role,
-    Spending,
+    SpatialDecomposition,
     Status,
     TCloseness,
 )
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
 from shoal.mechanism.spatial_trees import Design, Records, grow, known_total, noisy_total
 from shoal.mechanism.tree_consistency import Level, whole
-from shoal.methods._distributed.rows import Counted, Held, Spread
+from shoal.methods._distributed.rows import CountableRows, Distributed, HeldTable
 from shoal.methods._shared import contributions, noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import Priced
-from shoal.methods._shared.spatial_encoding import Places, places, redrawn
-from shoal.methods.method import Masked, Method, Setting, Several, Tools
+from shoal.methods._shared.noisy_microaggregation import EpsilonParameters
+from shoal.methods._shared.spatial_encoding import SpatialEncoding, redrawn, spatial_encoding
+from shoal.methods.method import ContributionProof, Masked, Method, Setting, Tools
 from shoal.policy.spec import MOST, choice
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST_COUNTS = 300_000
 """Largest number of boxes times bins on the last level."""
@@ -69,18 +66,18 @@ SOURCE = (
 )
 
 
-class Output(StrEnum):
+class TreeOutput(StrEnum):
     """What is released of a tree."""
 
     ROWS = "rows"
     TREE = "tree"
 
 
-class Boxes(Priced):
+class SpatialTreeParameters(EpsilonParameters):
     """Parameters of every spatial tree."""
 
-    output: Annotated[Output, choice(Output)] = Field(
-        Output.ROWS, description="rows drawn from the tree, or the tree's boxes with counts."
+    output: Annotated[TreeOutput, choice(TreeOutput)] = Field(
+        TreeOutput.ROWS, description="rows drawn from the tree, or the tree's boxes with counts."
     )
     height: Annotated[int, Field(ge=1, le=MOST)] | None = Field(
         None, description="Cuts above a box of the last level; by default a public rule."
@@ -98,11 +95,11 @@ Shape = Callable[[Setting[Any]], tuple[int, Fraction]]
 
 
 def tree_method(
-    name: str, summary: str, *, parameters: type[Boxes], shape: Shape, basis: str
+    name: str, summary: str, *, parameters: type[SpatialTreeParameters], shape: Shape, basis: str
 ) -> Method[Any]:
     """A method that grows a tree and releases its boxes, or rows drawn from them."""
 
-    def claims(setting: Setting[Boxes]) -> tuple[Claim, ...]:
+    def claims(setting: Setting[SpatialTreeParameters]) -> tuple[Claim, ...]:
         adds = setting.parameters.neighbours is Neighbours.ADD_REMOVE
         claim = noisy_microaggregation.privacy_claim(
             setting,
@@ -113,7 +110,9 @@ def tree_method(
         )
         return (claim,)
 
-    def spread(rows: Counted, setting: Setting[Boxes], tools: Tools) -> Spread:
+    def spread(
+        rows: CountableRows, setting: Setting[SpatialTreeParameters], tools: Tools
+    ) -> Distributed:
         return _run(rows, setting, tools, *shape(setting))
 
     return Method(
@@ -122,7 +121,7 @@ def tree_method(
         parameters=parameters,
         forms=(ReleaseForm.SYNTHETIC, ReleaseForm.TREE),
         claims=claims,
-        run=lambda table, setting, tools: masked(spread(Held(table), setting, tools)),
+        run=lambda table, setting, tools: masked(spread(HeldTable(table), setting, tools)),
         reference=SOURCE,
         example={"epsilon": 1},
         not_claimed=_not_claimed,
@@ -130,24 +129,24 @@ def tree_method(
         refuse=_refuse,
         form_of=_form,
         noisy=True,
-        several=Several.ANY,
+        several=ContributionProof.ANY,
         sort_by=lambda _setting: (),
         spread=spread,
     )
 
 
-def masked(done: Spread) -> Masked:
+def masked(done: Distributed) -> Masked:
     """What was made of counts, as a method on one machine gives it."""
     if done.data is None:
         raise InternalError("A method that draws rows or boxes gave neither.")
     return Masked(done.data, done.spendings, notes=done.notes, extras=done.extras)
 
 
-def _form(parameters: Boxes) -> ReleaseForm:
-    return ReleaseForm.TREE if parameters.output is Output.TREE else ReleaseForm.SYNTHETIC
+def _form(parameters: SpatialTreeParameters) -> ReleaseForm:
+    return ReleaseForm.TREE if parameters.output is TreeOutput.TREE else ReleaseForm.SYNTHETIC
 
 
-def _not_claimed(setting: Setting[Boxes]) -> tuple[str, ...]:
+def _not_claimed(setting: Setting[SpatialTreeParameters]) -> tuple[str, ...]:
     if setting.release_form is ReleaseForm.TREE:
         return ("k-anonymity: a box may hold one person, or none.",)
     return (
@@ -156,7 +155,7 @@ def _not_claimed(setting: Setting[Boxes]) -> tuple[str, ...]:
     )
 
 
-def _refuse(setting: Setting[Boxes]) -> None:
+def _refuse(setting: Setting[SpatialTreeParameters]) -> None:
     noisy_microaggregation.refuse_bare(setting)
     noisy_microaggregation.nobody_beside(setting)
     tested = [g.name for g in setting.required if isinstance(g, LDiversity | TCloseness)]
@@ -184,7 +183,7 @@ def _refuse(setting: Setting[Boxes]) -> None:
         )
 
 
-def counted_column(setting: Setting[Boxes]) -> str | None:
+def counted_column(setting: Setting[SpatialTreeParameters]) -> str | None:
     """The confidential column that is counted in each box: the named one, or the only one."""
     schema, named = setting.schema, setting.parameters.count
     confidential = [name for name in setting.columns if schema[name].role is Role.CONFIDENTIAL]
@@ -208,15 +207,15 @@ class _Histogram:
         edges: first cell of each bin, and the end; one bin for all where nothing is counted.
     """
 
-    places: Places | None
-    edges: Integers
+    places: SpatialEncoding | None
+    edges: Ints
 
     @classmethod
-    def of(cls, setting: Setting[Boxes]) -> "_Histogram":
+    def of(cls, setting: Setting[SpatialTreeParameters]) -> "_Histogram":
         name = counted_column(setting)
         if name is None:
             return cls(None, np.array([0, 1]))
-        counted = places(setting.schema[name])
+        counted = spatial_encoding(setting.schema[name])
         bins = counted.count
         if counted.order is None:
             bins = min(bins, setting.parameters.bins)
@@ -228,18 +227,22 @@ class _Histogram:
         ends = zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), strict=True)
         return tuple(self.places.text(*pair) for pair in ends)
 
-    def bins(self, table: Table) -> Integers | None:
+    def bins(self, table: Table) -> Ints | None:
         if self.places is None:
             return None
         return np.searchsorted(self.edges, self.places.cells(table), side="right") - 1
 
 
 def _run(
-    rows: Counted, setting: Setting[Boxes], tools: Tools, stride: int, structure: Fraction
-) -> Spread:
+    rows: CountableRows,
+    setting: Setting[SpatialTreeParameters],
+    tools: Tools,
+    stride: int,
+    structure: Fraction,
+) -> Distributed:
     schema, counted = setting.schema, counted_column(setting)
     histogram = _Histogram.of(setting)
-    space = [places(schema[name]) for name in setting.columns if name != counted]
+    space = [spatial_encoding(schema[name]) for name in setting.columns if name != counted]
     bins = len(histogram.edges) - 1
     root, left, spent = _root(len(rows), setting, tools)
     height = setting.parameters.height or public_height(int(root.counts[0]), left, bins, space)
@@ -257,21 +260,21 @@ def _run(
     spendings = contributions.restated((*spent, *tree.spendings), setting)
     if setting.release_form is ReleaseForm.TREE:
         boxes = _boxes(space, histogram, (tree.lower, tree.upper), counts)
-        return Spread(data=boxes, spendings=spendings)
+        return Distributed(data=boxes, spendings=spendings)
     number = setting.rows or max(1, round(float(counts.sum())))
     drawn = _drawn(tree.lower, tree.upper, counts, number, tools.rng)
     data = _rows(rows.template, space, histogram, drawn, tools.rng)
-    return Spread(data=data, spendings=spendings)
+    return Distributed(data=data, spendings=spendings)
 
 
-def _records(table: Table, space: Sequence[Places], histogram: "_Histogram") -> Records:
+def _records(table: Table, space: Sequence[SpatialEncoding], histogram: "_Histogram") -> Records:
     """The records of a block as the mechanism sees them."""
     return Records(np.column_stack([axis.cells(table) for axis in space]), histogram.bins(table))
 
 
 def _root(
-    records: int, setting: Setting[Boxes], tools: Tools
-) -> tuple[Level, Fraction, tuple[Spending, ...]]:
+    records: int, setting: Setting[SpatialTreeParameters], tools: Tools
+) -> tuple[Level, Fraction, tuple[PrivacyLoss, ...]]:
     """The number of records; what is left of epsilon after it; and what it cost."""
     epsilon = contributions.row_epsilon(setting)
     if setting.parameters.neighbours is Neighbours.CHANGE_ONE:
@@ -283,7 +286,9 @@ def _root(
     return root, epsilon - price, (spending,)
 
 
-def public_height(total: int, epsilon: Fraction, bins: int, space: Sequence[Places]) -> int:
+def public_height(
+    total: int, epsilon: Fraction, bins: int, space: Sequence[SpatialEncoding]
+) -> int:
     """The number of cuts above a box by the rule of this module."""
     wanted = floor(log2(max(float(total * epsilon), 1.0)))
     room = sum(ceil(log2(axis.count)) for axis in space)
@@ -291,14 +296,14 @@ def public_height(total: int, epsilon: Fraction, bins: int, space: Sequence[Plac
 
 
 def _boxes(
-    space: Sequence[Places],
+    space: Sequence[SpatialEncoding],
     histogram: _Histogram,
-    ends: tuple[Integers, Integers],
+    ends: tuple[Ints, Ints],
     counts: Floats,
-) -> Decomposition:
+) -> SpatialDecomposition:
     sides = [axis.ends(*(side[:, place] for side in ends)) for place, axis in enumerate(space)]
     kinds = [axis.column.kind for axis in space]
-    return Decomposition(
+    return SpatialDecomposition(
         columns=tuple(axis.column.name for axis in space),
         lower=np.column_stack([lower for lower, _ in sides]),
         upper=np.column_stack([upper for _, upper in sides]),
@@ -310,8 +315,8 @@ def _boxes(
 
 
 def _drawn(
-    lower: Integers, upper: Integers, counts: Floats, rows: int, rng: np.random.Generator
-) -> tuple[Integers, Integers]:
+    lower: Ints, upper: Ints, counts: Floats, rows: int, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
     """Cells of rows drawn from boxes, and which bin of the histogram each has."""
     people = whole(counts.ravel(), rows, float(rng.random()))
     box, value = np.divmod(np.repeat(np.arange(people.size), people), counts.shape[1])
@@ -320,9 +325,9 @@ def _drawn(
 
 def _rows(
     table: Table,
-    space: Sequence[Places],
+    space: Sequence[SpatialEncoding],
     histogram: _Histogram,
-    drawn: tuple[Integers, Integers],
+    drawn: tuple[Ints, Ints],
     rng: np.random.Generator,
 ) -> Table:
     cells, value = drawn

@@ -31,15 +31,13 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shoal.core import Kind, Schema, Spending
+from shoal.core import Kind, PrivacyLoss, Schema
+from shoal.core._arrays import Ints
 from shoal.errors import InputError
 from shoal.io.table import Table
 from shoal.methods._shared import contributions
 from shoal.methods.method import Setting
-
-Integers = NDArray[np.int64]
 
 TINY = 50
 """Records of a stratum below which a reader is warned."""
@@ -51,7 +49,7 @@ class Stratum:
 
     name: str
     code: int
-    members: Integers
+    members: Ints
 
 
 def refuse(setting: Setting[Any], name: str) -> None:
@@ -95,7 +93,9 @@ def divided(table: Table, setting: Setting[Any], name: str) -> list[Stratum]:
     return found
 
 
-def side_by_side(spendings: Iterable[Spending], name: str, stratum: str) -> tuple[Spending, ...]:
+def side_by_side(
+    spendings: Iterable[PrivacyLoss], name: str, stratum: str
+) -> tuple[PrivacyLoss, ...]:
     """Entries of one stratum, as the ledger composes them with those of the others."""
     return tuple(
         replace(entry, parallel=f"strata of {name}", part=stratum, fixed=True)

@@ -22,28 +22,24 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from shoal.core import Claim, Kind, ReleaseForm, Role, Spending, Status
+from shoal.core import Claim, Kind, PrivacyLoss, ReleaseForm, Role, Status
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
-from shoal.mechanism.records import Columns
-from shoal.mechanism.records import Held as HeldColumns
-from shoal.methods._distributed.rows import Coded, Counted, Held, Spread
+from shoal.mechanism.records import Columns, HeldColumns
+from shoal.methods._distributed.rows import Coded, CountableRows, Distributed, HeldTable
 from shoal.methods._shared import contributions, noisy_microaggregation, strata
 from shoal.methods._shared.measurements import stacked, tabulated
 from shoal.methods._shared.merge_rare import merged
-from shoal.methods._shared.noisy_microaggregation import Priced
-from shoal.methods._shared.spatial_encoding import Places, places, redrawn
+from shoal.methods._shared.noisy_microaggregation import EpsilonParameters
+from shoal.methods._shared.spatial_encoding import SpatialEncoding, redrawn, spatial_encoding
 from shoal.methods._shared.spatial_trees import masked
-from shoal.methods.method import Method, Setting, Several, Tools
+from shoal.methods.method import ContributionProof, Method, Setting, Tools
 from shoal.policy.spec import Size
 from shoal.synthesis.auto import warnings
-from shoal.synthesis.domain import Attribute, Drawn
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.synthesis.domain import Domain, SyntheticRows
 
 COMBINATION = "the combination and its proof are ours, unreviewed"
 PRIVTREE = (
@@ -71,7 +67,7 @@ NOT_A_PERSON = "k-anonymity: rows are drawn, and one may by chance have the valu
 TAILS = "Tails: extreme values, and combinations that few people have, are mostly noise."
 
 
-class Drawing(Priced):
+class SynthesisParameters(EpsilonParameters):
     """Parameters of every method that draws rows from a noisy model."""
 
     min_cell: Size | None = Field(
@@ -84,11 +80,11 @@ class Drawing(Priced):
 
 
 @dataclass(frozen=True)
-class Task:
+class SynthesisTask:
     """What a mechanism is given: codes, their public descriptions, epsilon."""
 
     codes: Columns
-    attributes: Sequence[Attribute]
+    attributes: Sequence[Domain]
     epsilon: Fraction
 
     @property
@@ -97,7 +93,7 @@ class Task:
         return len(self.codes)
 
 
-Draw = Callable[[Task, Setting[Any], Tools], tuple[Drawn, tuple[str, ...]]]
+Draw = Callable[[SynthesisTask, Setting[Any], Tools], tuple[SyntheticRows, tuple[str, ...]]]
 """A mechanism with its parameters: the rows, and sentences on how it was run."""
 
 
@@ -106,7 +102,7 @@ def synthetic_method(
     summary: str,
     draw: Draw,
     *,
-    parameters: type[Drawing],
+    parameters: type[SynthesisParameters],
     basis: str,
     source: str,
     unsupported: Sequence[str],
@@ -127,7 +123,7 @@ def synthetic_method(
         refuse_spread: what it refuses on Spark; none where the mechanism must see the records.
     """
 
-    def claims(setting: Setting[Drawing]) -> tuple[Claim, ...]:
+    def claims(setting: Setting[SynthesisParameters]) -> tuple[Claim, ...]:
         credit = f"{source}; {COMBINATION}"
         divided = setting.parameters.strata
         empty = (contributions.NOT_EMPTY,) if contributions.adds(setting) else ()
@@ -141,11 +137,11 @@ def synthetic_method(
         )
         return (claim,)
 
-    def refused(setting: Setting[Drawing]) -> None:
+    def refused(setting: Setting[SynthesisParameters]) -> None:
         _refuse(setting)
         refuse(setting)
 
-    def refused_spread(setting: Setting[Drawing]) -> None:
+    def refused_spread(setting: Setting[SynthesisParameters]) -> None:
         _refuse_spread(setting)
         if refuse_spread is not None:
             refuse_spread(setting)
@@ -156,7 +152,7 @@ def synthetic_method(
         parameters=parameters,
         forms=(ReleaseForm.SYNTHETIC,),
         claims=claims,
-        run=lambda table, setting, tools: masked(_run(Held(table), setting, tools, draw)),
+        run=lambda table, setting, tools: masked(_run(HeldTable(table), setting, tools, draw)),
         reference=source,
         example={"epsilon": 1},
         not_claimed=lambda setting: (*_not_claimed(setting), *unsupported, TAILS),
@@ -164,7 +160,7 @@ def synthetic_method(
         refuse=refused,
         noisy=True,
         scaled=True,
-        several=Several.ANY,
+        several=ContributionProof.ANY,
         gaps=True,
         sort_by=lambda _setting: (),
         spread=None
@@ -178,7 +174,7 @@ def anywhere(_setting: Setting[Any]) -> None:
     """Refuse nothing: the mechanism only counts."""
 
 
-def _not_claimed(setting: Setting[Drawing]) -> tuple[str, ...]:
+def _not_claimed(setting: Setting[SynthesisParameters]) -> tuple[str, ...]:
     least = setting.parameters.min_cell
     if least is None:
         return (NOT_A_PERSON,)
@@ -189,7 +185,7 @@ def _not_claimed(setting: Setting[Drawing]) -> tuple[str, ...]:
     return (text,)
 
 
-def _refuse(setting: Setting[Drawing]) -> None:
+def _refuse(setting: Setting[SynthesisParameters]) -> None:
     least, divided = setting.parameters.min_cell, setting.parameters.strata
     if divided is not None:
         strata.refuse(setting, divided)
@@ -211,7 +207,7 @@ def _refuse(setting: Setting[Drawing]) -> None:
             )
 
 
-def _refuse_spread(setting: Setting[Drawing]) -> None:
+def _refuse_spread(setting: Setting[SynthesisParameters]) -> None:
     """Refuse what needs the records themselves, which lie in blocks."""
     if setting.parameters.strata is not None:
         raise InputError("[protect], strata: they are not learnt one by one on Spark.")
@@ -223,11 +219,15 @@ def _refuse_spread(setting: Setting[Drawing]) -> None:
         )
 
 
-def _run(rows_in: Counted, setting: Setting[Drawing], tools: Tools, draw: Draw) -> Spread:
-    space = [places(setting.schema[name], scaled=True, gaps=True) for name in setting.columns]
+def _run(
+    rows_in: CountableRows, setting: Setting[SynthesisParameters], tools: Tools, draw: Draw
+) -> Distributed:
+    space = [
+        spatial_encoding(setting.schema[name], scaled=True, gaps=True) for name in setting.columns
+    ]
     encode = partial(_encoded, space=space)
     learn = partial(_learnt, space=space, setting=setting, tools=tools, draw=draw)
-    if not isinstance(rows_in, Held):
+    if not isinstance(rows_in, HeldTable):
         learnt = learn(Coded(rows_in, encode))
     elif setting.parameters.strata is not None:
         return _stratified(rows_in.template, setting, space, learn)
@@ -237,7 +237,7 @@ def _run(rows_in: Counted, setting: Setting[Drawing], tools: Tools, draw: Draw) 
     if setting.parameters.min_cell is not None:
         tools.progress("merging rare rows", 0, 1)
         rows = _without_rare(space, rows, setting.parameters.min_cell)
-    return Spread(
+    return Distributed(
         data=redrawn(rows_in.template, list(zip(space, rows, strict=True))),
         spendings=learnt.spendings,
         notes=learnt.notes,
@@ -249,24 +249,24 @@ def _run(rows_in: Counted, setting: Setting[Drawing], tools: Tools, draw: Draw) 
 class _Learnt:
     """What a mechanism drew for one table, or for one stratum of it."""
 
-    drawn: Drawn
-    rows: list[Integers | Floats]
-    spendings: tuple[Spending, ...]
+    drawn: SyntheticRows
+    rows: list[Ints | Floats]
+    spendings: tuple[PrivacyLoss, ...]
     notes: tuple[str, ...]
 
 
 def _learnt(
     codes: Columns,
     *,
-    space: Sequence[Places],
-    setting: Setting[Drawing],
+    space: Sequence[SpatialEncoding],
+    setting: Setting[SynthesisParameters],
     tools: Tools,
     draw: Draw,
 ) -> _Learnt:
     """Measure the number of rows if it is not public, and run the mechanism."""
-    attributes = [attribute(axis) for axis in space]
+    attributes = [domain(axis) for axis in space]
     epsilon = contributions.row_epsilon(setting)
-    spent: tuple[Spending, ...] = ()
+    spent: tuple[PrivacyLoss, ...] = ()
     told: tuple[str, ...] = ()
     if not contributions.rows_are_public(setting):
         total, number = contributions.noisy_number(
@@ -283,7 +283,7 @@ def _learnt(
         epsilon -= number.epsilon
         spent = (number,)
         told = (f"The number of rows was measured with noise of scale {_shown(number.scale)}.",)
-    task = Task(codes, attributes, epsilon)
+    task = SynthesisTask(codes, attributes, epsilon)
     drawn, notes = draw(task, setting, tools)
     ran = "; ".join(f"{name}: {_shown(value)}" for name, value in drawn.facts.items())
     warned = warnings(attributes, n=task.rows, epsilon=epsilon)
@@ -298,28 +298,28 @@ def _learnt(
 
 def _stratified(
     table: Table,
-    setting: Setting[Drawing],
-    space: Sequence[Places],
+    setting: Setting[SynthesisParameters],
+    space: Sequence[SpatialEncoding],
     learn: Callable[[Columns], _Learnt],
-) -> Spread:
+) -> Distributed:
     """Learn each stratum by itself; rows of all strata together are the release."""
     name = cast("str", setting.parameters.strata)
     codes = _encoded(table, space)
     parts: dict[str, _Learnt] = {}
-    spendings: list[Spending] = []
-    where: list[Integers] = []
+    spendings: list[PrivacyLoss] = []
+    where: list[Ints] = []
     for stratum in strata.divided(table, setting, name):
         learnt = learn(HeldColumns([column[stratum.members] for column in codes]))
         parts[stratum.name] = learnt
         spendings += strata.side_by_side(learnt.spendings, name, stratum.name)
         where.append(np.full(len(learnt.rows[0]), stratum.code))
     rows = [np.concatenate(cells) for cells in zip(*(p.rows for p in parts.values()), strict=True)]
-    axis = places(setting.schema[name])
-    column = np.argsort(cast("Integers", axis.order))[np.concatenate(where)] - axis.first
+    axis = spatial_encoding(setting.schema[name])
+    column = np.argsort(cast("Ints", axis.order))[np.concatenate(where)] - axis.first
     sizes = {stratum: len(learnt.rows[0]) for stratum, learnt in parts.items()}
     told = [f"{stratum}: {note}" for stratum, learnt in parts.items() for note in learnt.notes]
     measured = {s: tabulated(learnt.drawn.measurements, space) for s, learnt in parts.items()}
-    return Spread(
+    return Distributed(
         data=redrawn(table, [*zip(space, rows, strict=True), (axis, column)]),
         spendings=tuple(spendings),
         notes=(*strata.notes(setting.schema, name, sizes), *told),
@@ -327,11 +327,11 @@ def _stratified(
     )
 
 
-def _encoded(table: Table, space: Sequence[Places]) -> list[Integers]:
+def _encoded(table: Table, space: Sequence[SpatialEncoding]) -> list[Ints]:
     return [axis.cells(table) for axis in space]
 
 
-def attribute(axis: Places) -> Attribute:
+def domain(axis: SpatialEncoding) -> Domain:
     """What a mechanism may know of an axis. Codes are places in the public order."""
     kind = cast("Kind", axis.column.kind)
     joins = None
@@ -339,17 +339,17 @@ def attribute(axis: Places) -> Attribute:
         top = int(axis.heights.max())
         joins = tuple(top - int(height) for height in axis.heights)
     kind = Kind.NUMERIC if kind is Kind.DATE else kind
-    return Attribute(axis.column.name, kind, axis.count, joins=joins, gap=axis.gap)
+    return Domain(axis.column.name, kind, axis.count, joins=joins, gap=axis.gap)
 
 
-def _settled(axis: Places, cells: Integers | Floats) -> Integers | Floats:
+def _settled(axis: SpatialEncoding, cells: Ints | Floats) -> Ints | Floats:
     """Whole cells, but on a grid: a mean of codes is a value there."""
     return cells if axis.grid is not None else np.rint(cells).astype(np.int64)
 
 
 def _without_rare(
-    space: Sequence[Places], rows: list[Integers | Floats], least: int
-) -> list[Integers | Floats]:
+    space: Sequence[SpatialEncoding], rows: list[Ints | Floats], least: int
+) -> list[Ints | Floats]:
     """The rows with rare combinations of the quasi-identifiers merged; see `rare`."""
     keys = [j for j, axis in enumerate(space) if axis.column.role is Role.QUASI_IDENTIFIER]
     unit = np.column_stack([rows[j] / max(space[j].count - 1, 1) for j in keys])

@@ -25,14 +25,12 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from shoal.core import Partition
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import ClaimViolationError, InputError
 from shoal.io.table import Table
 from shoal.methods._shared.recode import means
 from shoal.partition import Requirement
 from shoal.privacy_models import decided
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def released(
@@ -95,7 +93,7 @@ def released(
         made = release(partition)
 
 
-def persons_in(labels: Integers, persons: Integers) -> Integers:
+def persons_in(labels: Ints, persons: Ints) -> Ints:
     """Count the different persons of each class.
 
     >>> persons_in(np.array([0, 0, 1, 1]), np.array([0, 1, 2, 2]))
@@ -127,7 +125,7 @@ def merged(X: Floats, partition: Partition, failing: NDArray[np.bool_]) -> Parti
     return Partition(together[partition.labels].astype(np.int64))
 
 
-def _classes(made: Table, keys: Sequence[str], partition: Partition) -> Integers:
+def _classes(made: Table, keys: Sequence[str], partition: Partition) -> Ints:
     """Number the classes of groups that are released alike in some columns, from 0."""
     first = np.unique(partition.labels, return_index=True)[1]
     groups = made.frame.select(keys)[first].with_row_index("\0group")

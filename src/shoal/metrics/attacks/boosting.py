@@ -28,12 +28,10 @@ from sklearn.ensemble import (  # type: ignore[import-untyped]
 )
 from threadpoolctl import threadpool_limits
 
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.metrics.attacks.naive_bayes import EmpiricalPrivacy, Guesses, empirical_privacy
 from shoal.metrics.attacks.result import Attack, attack
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 TRAINING_ROWS = 50_000
 """Released rows that the attacker learns from, at most."""

@@ -34,14 +34,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
+from shoal.core._arrays import Bools, Floats, Ints
 from shoal.errors import InputError
 from shoal.metrics.attacks.result import Attack, attack
 from shoal.metrics.distinct_rows import distinct_rows
 from shoal.metrics.kernels.attacks import count_people, nearest_boxes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 _BATCH = 20_000
 
@@ -60,7 +57,7 @@ class Predicates:
     axes: Ints
     low: Floats
     high: Floats
-    negated: Flags
+    negated: Bools
 
     def __len__(self) -> int:
         return len(self.axes)
@@ -269,7 +266,7 @@ def inference(
 class _Boxes:
     lower: Floats
     upper: Floats
-    discrete: Flags
+    discrete: Bools
 
     def take(self, rows: Ints) -> "_Boxes":
         return _Boxes(self.lower[rows], self.upper[rows], self.discrete)
@@ -306,7 +303,13 @@ def _drawn(rows: int, wanted: int, rng: np.random.Generator) -> Ints:
 
 
 def _near(
-    boxes: _Boxes, targets: Floats, axes: Ints, *, k: int, rng: np.random.Generator, people: Floats
+    boxes: _Boxes,
+    targets: Floats,
+    axes: Ints,
+    *,
+    k: int,
+    rng: np.random.Generator,
+    people: Floats,
 ) -> Ints:
     """The k nearest boxes on some axes, as numbers of boxes; ties are drawn.
 
@@ -327,15 +330,15 @@ def _near(
     return nearest
 
 
-def _meet(one: Ints, two: Ints) -> Flags:
-    met: Flags = (one[:, :, None] == two[:, None, :]).any(axis=(1, 2))
+def _meet(one: Ints, two: Ints) -> Bools:
+    met: Bools = (one[:, :, None] == two[:, None, :]).any(axis=(1, 2))
     return met
 
 
-def _right(guesses: Floats, truth: Floats, tolerance: float | None) -> Flags:
+def _right(guesses: Floats, truth: Floats, tolerance: float | None) -> Bools:
     missing = np.isnan(guesses) & np.isnan(truth)
     near = np.abs(guesses - truth) <= (tolerance or 0.0) * np.abs(guesses)
-    right: Flags = missing | near
+    right: Bools = missing | near
     return right
 
 

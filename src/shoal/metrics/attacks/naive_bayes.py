@@ -36,12 +36,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.core import Estimate
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.metrics.attacks.result import Attack, attack
 from shoal.metrics.intervals import paired_ratio, wilson
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 CELLS = 256
 _BLOCK = 1 << 16

@@ -19,19 +19,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from shoal.core import Estimate
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.metrics.attacks.result import Attack, attack
 from shoal.metrics.distinct_rows import distinct_rows
 from shoal.metrics.intervals import median, wilson
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 TREE_AXES = 10
 """Up to so many axes a tree finds neighbours faster than trying all records."""

@@ -6,12 +6,8 @@ Private; their twins are in the tests.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.core.jit import kernel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @kernel

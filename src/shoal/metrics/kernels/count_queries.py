@@ -1,13 +1,9 @@
 """Compiled loops of the workload: COUNT queries over boxes, 64 boxes a machine word."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.core._arrays import Floats, Ints, Unsigned64
 from shoal.core.jit import kernel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
 WORDS = 32
 """Words in a block; the bitmaps of a block stay in the processor's cache."""
@@ -99,7 +95,7 @@ def count(
 @kernel
 def _mark(
     lower: Floats, upper: Floats, start: int, end: int, low: float, high: float,
-    touched: Words, held: Words,
+    touched: Unsigned64, held: Unsigned64,
 ) -> None:  # fmt: skip
     """Which boxes of a block a range touches, and which it holds whole, one bit each."""
     for w in range((end - start + 63) // 64):

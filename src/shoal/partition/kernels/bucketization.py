@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.core._arrays import Bools, Floats, Ints
 from shoal.core.jit import kernel
-from shoal.partition._input import Floats, Ints
-from shoal.partition.kernels.mdav_tree import Bools, Tree, farthest, least, leave, nearest, shrink
+from shoal.partition.kernels.mdav_tree import KdTree, farthest, least, leave, nearest, shrink
 from shoal.partition.kernels.shared import NOBODY, centroid, count, distance, total_live
 
 
@@ -76,11 +76,11 @@ def extendable(supply: Ints, low: Ints, high: Ints, rest: Ints) -> bool:
 
 
 @kernel
-def tree_of(forest: Forest, j: int) -> Tree:
+def tree_of(forest: Forest, j: int) -> KdTree:
     """The tree of a bucket, as views."""
     a = forest.leaves[j]
     b = forest.leaves[j + 1]
-    return Tree(
+    return KdTree(
         forest.points[a:b],
         forest.who[a:b],
         forest.size[a:b],
@@ -91,7 +91,7 @@ def tree_of(forest: Forest, j: int) -> Tree:
 
 
 @kernel
-def descend(tree: Tree, q: Floats) -> int:
+def descend(tree: KdTree, q: Floats) -> int:
     """Find a leaf near q to start a search from."""
     leaves = tree.size.size
     node = 1
@@ -132,7 +132,13 @@ def nearest_first(near: Floats, group: Ints, size: int) -> None:
 
 @kernel
 def choose(
-    classes: Classes, s: int, want: Ints, near: Floats, group: Ints, taken: Ints, open_: Bools
+    classes: Classes,
+    s: int,
+    want: Ints,
+    near: Floats,
+    group: Ints,
+    taken: Ints,
+    open_: Bools,
 ) -> None:
     """Count into `taken` how many of each bucket's nearest the class gets.
 
@@ -189,7 +195,13 @@ def choose(
 
 @kernel
 def fill(
-    Z: Floats, bucket: Ints, forest: Forest, classes: Classes, labels: Ints, g: int, rounds: int
+    Z: Floats,
+    bucket: Ints,
+    forest: Forest,
+    classes: Classes,
+    labels: Ints,
+    g: int,
+    rounds: int,
 ) -> int:
     """Form up to `rounds` classes around the records farthest from the centre of the rest.
 

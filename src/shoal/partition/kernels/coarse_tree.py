@@ -1,12 +1,7 @@
 """Compiled ways of records down a tree of cuts, and counts of what lies in its nodes."""
 
-import numpy as np
-from numpy.typing import NDArray
-
+from shoal.core._arrays import Floats, Ints
 from shoal.core.jit import kernel
-from shoal.partition._input import Floats, Ints
-
-Counts = NDArray[np.int64]
 
 
 @kernel
@@ -24,7 +19,7 @@ def descend(X: Floats, axis: Ints, cut: Floats, low: Ints, high: Ints, leaf: Int
 
 @kernel
 def tally_grid(
-    X: Floats, slot: Ints, edges: Floats, first: Ints, ends: Floats, counts: Counts
+    X: Floats, slot: Ints, edges: Floats, first: Ints, ends: Floats, counts: Ints
 ) -> None:
     """Count the records of each slot by column and place among the edges of both.
 

@@ -6,10 +6,9 @@ passes is measured again in float64, so that the answer is that of the exact sea
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.core._arrays import Floats, Floats32, Ints
 from shoal.core.jit import kernel, vector_kernel
-from shoal.partition._input import Floats, Ints
 from shoal.partition.kernels.shared import (
     NOBODY,
     centroid,
@@ -21,8 +20,6 @@ from shoal.partition.kernels.shared import (
     push,
     total_live,
 )
-
-Singles = NDArray[np.float32]
 
 BLOCK = 256
 
@@ -71,7 +68,7 @@ def brute_rounds(Z: Floats, k: int, labels: Ints, g: int, rounds: int) -> int:
 
 
 @kernel
-def load(Z: Floats, labels: Ints, origin: Floats, cells: Singles, who: Ints, where: Ints) -> None:
+def load(Z: Floats, labels: Ints, origin: Floats, cells: Floats32, who: Ints, where: Ints) -> None:
     """Copy the live records, less the origin, into blocks."""
     at = 0
     for i in range(Z.shape[0]):
@@ -91,7 +88,7 @@ def leave(
     g: int,
     high: Ints,
     low: Ints,
-    cells: Singles,
+    cells: Floats32,
     who: Ints,
     where: Ints,
     m: int,
@@ -124,7 +121,7 @@ def farthest(Z: Floats, who: Ints, m: int, q: Floats) -> int:
 
 
 @vector_kernel
-def block_distances(cells: Singles, q: Singles, out: Singles) -> None:
+def block_distances(cells: Floats32, q: Floats32, out: Floats32) -> None:
     """Squared float32 distances of one block to q."""
     d = q.size
     first = q[0]
@@ -150,7 +147,7 @@ def block_distances(cells: Singles, q: Singles, out: Singles) -> None:
 
 
 @vector_kernel
-def extremes(values: Singles, size: int) -> tuple[float, float]:
+def extremes(values: Floats32, size: int) -> tuple[float, float]:
     """Return the smallest and the largest of the first `size` values."""
     smallest = values[0]
     largest = values[0]
@@ -165,13 +162,13 @@ def nearest(
     Z: Floats,
     q: Floats,
     origin: Floats,
-    cells: Singles,
+    cells: Floats32,
     who: Ints,
     m: int,
     want: int,
     near: Floats,
     group: Ints,
-    block: Singles,
+    block: Floats32,
     also_farthest: bool,
 ) -> int:
     """Write the `want` nearest of m records to `group`; return the farthest if asked.

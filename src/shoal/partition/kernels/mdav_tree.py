@@ -9,10 +9,9 @@ as if all records had been looked at.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.core._arrays import Bools, Floats, Ints
 from shoal.core.jit import kernel, vector_kernel
-from shoal.partition._input import Floats, Ints
 from shoal.partition.kernels.shared import (
     NOBODY,
     centroid,
@@ -24,12 +23,10 @@ from shoal.partition.kernels.shared import (
     total_live,
 )
 
-Bools = NDArray[np.bool_]
-
 EMPTY = 2.0**62
 
 
-class Tree(NamedTuple):
+class KdTree(NamedTuple):
     """A kd-tree over the live records.
 
     A node's row in `nodes` holds its box and what else a search needs, side by side, so
@@ -47,13 +44,13 @@ class Tree(NamedTuple):
 
 
 @kernel
-def plant(Z: Floats, capacity: int, origin: Floats) -> Tree:
+def plant(Z: Floats, capacity: int, origin: Floats) -> KdTree:
     """Build the tree over all records by median cuts of the widest side."""
     n, d = Z.shape
     leaves = 1
     while leaves * capacity < n:
         leaves *= 2
-    tree = Tree(
+    tree = KdTree(
         np.zeros((leaves, d, capacity)),
         np.zeros((leaves, capacity), np.int64),
         np.zeros(leaves, np.int64),
@@ -133,7 +130,7 @@ def select(rows: Floats, who: Ints, j: int, start: int, end: int, middle: int) -
 
 
 @vector_kernel
-def fit_leaf(tree: Tree, leaf: int) -> None:
+def fit_leaf(tree: KdTree, leaf: int) -> None:
     """Compute a leaf's box, lowest index and reach from its live records."""
     d = tree.origin.size
     row = tree.nodes[tree.size.size + leaf]
@@ -162,7 +159,7 @@ def fit_leaf(tree: Tree, leaf: int) -> None:
 
 
 @kernel
-def fit_node(tree: Tree, node: int) -> bool:
+def fit_node(tree: KdTree, node: int) -> bool:
     """Compute a node's bounds from its children; return whether any changed."""
     d = tree.origin.size
     a = 2 * node
@@ -249,7 +246,14 @@ def most(row: Floats, q: Floats, origin: Floats, shift: Floats, norm: float) -> 
 
 @kernel
 def look_into(
-    tree: Tree, leaf: int, q: Floats, want: int, near: Floats, group: Ints, size: int, block: Floats
+    tree: KdTree,
+    leaf: int,
+    q: Floats,
+    want: int,
+    near: Floats,
+    group: Ints,
+    size: int,
+    block: Floats,
 ) -> int:
     """Offer a leaf's records to the heap of the nearest; return the heap's size."""
     live = tree.size[leaf]
@@ -264,7 +268,7 @@ def look_into(
 
 @kernel
 def nearest(
-    tree: Tree,
+    tree: KdTree,
     q: Floats,
     home: int,
     want: int,
@@ -313,7 +317,7 @@ def nearest(
 
 @kernel
 def beyond(
-    tree: Tree, node: int, bound: float, want: int, near: Floats, group: Ints, size: int
+    tree: KdTree, node: int, bound: float, want: int, near: Floats, group: Ints, size: int
 ) -> bool:
     """Tell whether no record below a node can enter the heap."""
     first: float = tree.nodes[node, -1]
@@ -327,7 +331,7 @@ def beyond(
 
 @kernel
 def farthest(
-    tree: Tree, q: Floats, shift: Floats, block: Floats, bounds: Floats, nodes: Ints
+    tree: KdTree, q: Floats, shift: Floats, block: Floats, bounds: Floats, nodes: Ints
 ) -> tuple[int, int]:
     """Find the record farthest from q; return it and the work done."""
     leaves = tree.size.size
@@ -376,7 +380,7 @@ def farthest(
 
 
 @kernel
-def leave(tree: Tree, i: int, noted: Bools, changed: Ints, changes: int) -> int:
+def leave(tree: KdTree, i: int, noted: Bools, changed: Ints, changes: int) -> int:
     """Take record i out of its leaf and note the leaf once; return the number noted."""
     capacity = tree.who.shape[1]
     leaf = tree.where[i] // capacity
@@ -397,7 +401,7 @@ def leave(tree: Tree, i: int, noted: Bools, changed: Ints, changes: int) -> int:
 
 
 @kernel
-def shrink(tree: Tree, noted: Bools, changed: Ints, changes: int) -> None:
+def shrink(tree: KdTree, noted: Bools, changed: Ints, changes: int) -> None:
     """Fit the boxes of the noted leaves, and of the nodes above as far as they change."""
     leaves = tree.size.size
     for e in range(changes):
@@ -410,7 +414,7 @@ def shrink(tree: Tree, noted: Bools, changed: Ints, changes: int) -> None:
 
 @kernel
 def tree_rounds(
-    Z: Floats, k: int, labels: Ints, g: int, rounds: int, tree: Tree
+    Z: Floats, k: int, labels: Ints, g: int, rounds: int, tree: KdTree
 ) -> tuple[int, int]:
     """Do up to `rounds` rounds of MDAV; return the next g and the work of the searches.
 

@@ -8,12 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.core._arrays import Bools, Floats, Ints
 from shoal.core.jit import kernel, vector_kernel
-from shoal.partition._input import Floats, Ints
 from shoal.partition.kernels.requirement import Rules, meets
 from shoal.partition.kernels.shared import number
-
-Bools = NDArray[np.bool_]
 
 RANGE, ENTROPY, GAIN = range(3)
 

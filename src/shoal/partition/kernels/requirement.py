@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.core._arrays import Floats, Ints
 from shoal.core.jit import kernel
-from shoal.partition._input import Floats, Ints
 
 DISTINCT, FREQUENCY, RECURSIVE, ENTROPY, VARIATION, ORDERED, RATIO, HIERARCHICAL = range(8)
 

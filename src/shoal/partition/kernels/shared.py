@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.core._arrays import Floats, Ints
 from shoal.core.jit import kernel
 from shoal.partition._exact_scale import HALF_WORD
-from shoal.partition._input import Floats, Ints
 
 NOBODY = -1
 

@@ -1,20 +1,18 @@
 """Compiled sorting and splitting of one column: radix sort, optimal groups of a sorted list."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.core._arrays import Floats, Ints, Unsigned32, Unsigned64
 from shoal.core.jit import kernel
-from shoal.partition._input import Floats, Ints
 from shoal.partition.kernels.shared import number
-
-Order = NDArray[np.uint32]
-Keys = NDArray[np.uint64]
 
 PASSES = 3
 
 
 @kernel
-def rank_order(bits: Ints, words: Keys, spare: Keys, index_bits: int, order: Order) -> bool:
+def rank_order(
+    bits: Ints, words: Unsigned64, spare: Unsigned64, index_bits: int, order: Unsigned32
+) -> bool:
     """Sort numbers, given as the bits of float64 without -0.0; ties by index.
 
     A word holds the leading bits in which the numbers differ, up to 36 of them, and the
@@ -88,8 +86,8 @@ def bit_length(number: np.uint64) -> int:
 
 @kernel
 def scatter(
-    words: Keys, spare: Keys, sizes: Ints, shift: np.uint64, mask: np.uint64
-) -> tuple[Keys, Keys]:
+    words: Unsigned64, spare: Unsigned64, sizes: Ints, shift: np.uint64, mask: np.uint64
+) -> tuple[Unsigned64, Unsigned64]:
     """Sort words by one digit into `spare`, keeping ties; return both, sorted one first."""
     total = 0
     for digit in range(sizes.size):
@@ -106,7 +104,7 @@ def scatter(
 
 
 @kernel
-def label_by_rank(order: Order, k: int, labels: Ints) -> None:
+def label_by_rank(order: Unsigned32, k: int, labels: Ints) -> None:
     """Give the record of rank i the label min(i // k, n // k - 1)."""
     n = order.size
     g = 0
@@ -170,7 +168,7 @@ def optimal_ends(v: Floats, k: int, begin: Ints) -> None:
 
 
 @kernel
-def label_runs(begin: Ints, order: Order, labels: Ints) -> None:
+def label_runs(begin: Ints, order: Unsigned32, labels: Ints) -> None:
     """Walk the beginnings back from the end and number the groups by rank."""
     g = 0
     end = order.size

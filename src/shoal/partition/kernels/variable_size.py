@@ -2,15 +2,15 @@
 
 import numpy as np
 
+from shoal.core._arrays import Floats, Ints
 from shoal.core.jit import kernel
-from shoal.partition._input import Floats, Ints
-from shoal.partition.kernels.mdav_tree import Tree, leave, nearest, shrink
+from shoal.partition.kernels.mdav_tree import KdTree, leave, nearest, shrink
 from shoal.partition.kernels.shared import NOBODY, number
 
 
 @kernel
 def variable_groups(
-    Z: Floats, k: int, square: float, order: Ints, tree: Tree, labels: Ints
+    Z: Floats, k: int, square: float, order: Ints, tree: KdTree, labels: Ints
 ) -> tuple[int, int]:
     """Form V-MDAV's groups around the records in `order`; `square` is gamma squared.
 
@@ -82,7 +82,7 @@ def variable_groups(
 
 
 @kernel
-def grow_forest(Z: Floats, k: int, tree: Tree, onto: Ints, length: Floats) -> None:
+def grow_forest(Z: Floats, k: int, tree: KdTree, onto: Ints, length: Floats) -> None:
     """Link records to near ones until every component has at least k of them.
 
     A component's root is its one record without an outgoing edge. While a component is

@@ -16,7 +16,7 @@ from shoal.pipeline import planning, protecting
 from shoal.pipeline.planning import Plan
 from shoal.studio import invalid_input, method_cards, policy_document, release_binding
 from shoal.studio.context import Studio
-from shoal.studio.jobs import JobStatus, Kind, State
+from shoal.studio.jobs import JobKind, JobState, JobStatus
 from shoal.studio.pages import rendering
 from shoal.studio.profile import DataProfile
 from shoal.studio.workspace import Workspace
@@ -117,7 +117,7 @@ class Here:
         names = self.document.get("columns", {})
         return tuple(name for name in names if name not in self.workspace.confirmed)
 
-    def job(self, *kinds: Kind) -> JobStatus | None:
+    def job(self, *kinds: JobKind) -> JobStatus | None:
         """The latest job of these kinds."""
         found = [
             self.studio.jobs.status(id_)
@@ -182,17 +182,17 @@ class Here:
         return "done", self.policy.method
 
     def _compare_state(self) -> tuple[str, str]:
-        job = self.job(Kind.COMPARE, Kind.SELECT)
+        job = self.job(JobKind.COMPARE, JobKind.SELECT)
         if job is not None and not job.final:
             return "todo", "under way"
         if self.workspace.chosen:
             return "done", "chosen from a comparison"
-        if job is not None and job.state is State.DONE:
+        if job is not None and job.state is JobState.DONE:
             return "done", "compared"
         return "later", "optional"
 
     def _release_state(self) -> tuple[str, str]:
-        job = self.job(Kind.PROTECT)
+        job = self.job(JobKind.PROTECT)
         if job is not None and not job.final:
             return "todo", "under way"
         if self.released is not None:
@@ -200,7 +200,7 @@ class Here:
         return "later", "not yet"
 
     @cached_property
-    def released(self) -> release_binding.Bound | None:
+    def released(self) -> release_binding.BoundRelease | None:
         """The latest release, and whether it was made with the present policy."""
         return release_binding.latest(self.studio, self.workspace)
 

@@ -17,7 +17,7 @@ from shoal.io import text_files
 from shoal.pipeline import booking
 from shoal.studio import invalid_input, policy_document, uploads
 from shoal.studio.context import Current, TheStudio
-from shoal.studio.jobs import Kind, State
+from shoal.studio.jobs import JobKind, JobState
 from shoal.studio.pages import editing, rendering
 from shoal.studio.pages.common import Form, Here, back_to, screen
 from shoal.studio.pages.home import job_values
@@ -86,7 +86,7 @@ def candidate(studio: TheStudio, workspace: Current, place: int) -> Response:
 def choose(studio: TheStudio, workspace: Current, form: Form) -> Response:
     """Take a candidate as the policy's method, and lead to its settings."""
     here, label = Here(studio, workspace), form.get("label", "")
-    private = here.job(Kind.SELECT)
+    private = here.job(JobKind.SELECT)
     if private is not None and private.result and visible(private.result["chosen"]) == label:
         _take(here, private.result["protect"], private.result["chosen"])
     else:
@@ -116,7 +116,7 @@ def _show(
 ) -> Response:
     workspace, studio = here.workspace, here.studio
     given = form or {}
-    job = here.job(Kind.COMPARE, Kind.SELECT)
+    job = here.job(JobKind.COMPARE, JobKind.SELECT)
     others = workspace.others if studio.path(workspace, workspace.others) else None
     booked = studio.booked(workspace, policy)
     every = grid.default(policy)
@@ -124,7 +124,7 @@ def _show(
     return screen(
         here,
         "compare",
-        table_costs=booking.looking_costs(booked, sample=False),
+        table_costs=booking.inspection_costs(booked, sample=False),
         looks=_looks(booked, others=others is not None),
         look=given.get("look", "others" if others else "table"),
         found=found,
@@ -143,7 +143,7 @@ def _show(
         others=others,
         suffixes=uploads.SUFFIXES,
         upload_others=f"/api/workspaces/{workspace.id}/others",
-        **job_values(None if job is None or job.state is State.DONE else job),
+        **job_values(None if job is None or job.state is JobState.DONE else job),
     )
 
 
@@ -153,7 +153,7 @@ def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
         {
             "key": "others",
             "title": "Other people instead (--on-sample)",
-            "words": " ".join(booking.looking_costs(policy, sample=True)),
+            "words": " ".join(booking.inspection_costs(policy, sample=True)),
             "blocked": "" if others else "It needs a file of such people, below.",
         },
         {
@@ -207,9 +207,9 @@ def _details(form: Mapping[str, str]) -> dict[str, Any]:
 
 def _found(here: Here) -> dict[str, Any] | None:
     """What was found last, as the page shows it."""
-    private, open_ = here.job(Kind.SELECT), here.job(Kind.COMPARE)
+    private, open_ = here.job(JobKind.SELECT), here.job(JobKind.COMPARE)
     newest = private is not None and (open_ is None or open_.begun <= private.begun)
-    if newest and private is not None and private.state is State.DONE and private.result:
+    if newest and private is not None and private.state is JobState.DONE and private.result:
         return {
             "chosen_privately": private.result["chosen"],
             "sentence": private.result["sentence"],

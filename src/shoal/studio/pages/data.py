@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from shoal.studio import policy_document, uploads
 from shoal.studio.context import Current, TheStudio
-from shoal.studio.jobs import Kind
+from shoal.studio.jobs import JobKind
 from shoal.studio.pages.common import GONE, Here, back_to, screen
 from shoal.studio.pages.home import job_values
 from shoal.studio.workspace import Workspace
@@ -19,7 +19,7 @@ router = APIRouter(include_in_schema=False)
 def show(studio: TheStudio, workspace: Current) -> Response:
     """Show the table at first sight, or ask for one."""
     here = Here(studio, workspace)
-    job = here.job(Kind.PROFILE)
+    job = here.job(JobKind.PROFILE)
     gone = workspace.data is not None and studio.path(workspace, workspace.data) is None
     looking = job is not None and not job.final
     failed = job is not None and job.final and here.profile is None and not gone

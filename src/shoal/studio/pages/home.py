@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from shoal.studio import policy_document
 from shoal.studio.context import Current, TheSession, TheStudio
-from shoal.studio.jobs import JobStatus, Kind
+from shoal.studio.jobs import JobKind, JobStatus
 from shoal.studio.pages import rendering
 from shoal.studio.pages.common import Form, Here, back_to
 from shoal.studio.workspace import Workspace
@@ -16,18 +16,18 @@ from shoal.studio.workspace import Workspace
 router = APIRouter(include_in_schema=False)
 
 DOING = {
-    Kind.PROFILE: "Looking at the table",
-    Kind.PROTECT: "Protecting the table",
-    Kind.COMPARE: "Comparing methods",
-    Kind.SELECT: "Choosing privately",
-    Kind.MEASURE: "Measuring the release",
+    JobKind.PROFILE: "Looking at the table",
+    JobKind.PROTECT: "Protecting the table",
+    JobKind.COMPARE: "Comparing methods",
+    JobKind.SELECT: "Choosing privately",
+    JobKind.MEASURE: "Measuring the release",
 }
 DONE = {
-    Kind.PROFILE: "The table was looked at.",
-    Kind.PROTECT: "The table is protected; every promise was recomputed on it before it was kept.",
-    Kind.COMPARE: "The comparison is done.",
-    Kind.SELECT: "A method was chosen privately.",
-    Kind.MEASURE: "The release was measured.",
+    JobKind.PROFILE: "The table was looked at.",
+    JobKind.PROTECT: "The table is protected; every promise was recomputed before it was kept.",
+    JobKind.COMPARE: "The comparison is done.",
+    JobKind.SELECT: "A method was chosen privately.",
+    JobKind.MEASURE: "The release was measured.",
 }
 
 
@@ -83,7 +83,7 @@ def job_values(status: JobStatus | None) -> Mapping[str, Any]:
     """What the panel of a job needs."""
     if status is None:
         return {"job": None}
-    screens = {Kind.PROFILE: "data", Kind.COMPARE: "compare", Kind.SELECT: "compare"}
+    screens = {JobKind.PROFILE: "data", JobKind.COMPARE: "compare", JobKind.SELECT: "compare"}
     return {
         "job": status,
         "doing": DOING[status.kind],

@@ -15,7 +15,7 @@ from shoal.pipeline.planning import Offer
 from shoal.report import phrases
 from shoal.studio import invalid_input, policy_document
 from shoal.studio.context import Current, TheStudio
-from shoal.studio.jobs import Kind
+from shoal.studio.jobs import JobKind
 from shoal.studio.pages import editing, fields
 from shoal.studio.pages.common import Form, Here, back_to, screen
 from shoal.studio.pages.home import job_values
@@ -202,7 +202,7 @@ def chosen(here: Here, policy: Policy) -> dict[str, Any]:
 
 
 def _under_way(here: Here) -> Mapping[str, Any]:
-    return {**job_values(here.job(Kind.PROTECT)), "back": "protect"}
+    return {**job_values(here.job(JobKind.PROTECT)), "back": "protect"}
 
 
 def _offer(one: Offer, policy: Policy) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from shoal.policy.spec import ContextSpec
 from shoal.report import phrases
 from shoal.studio import invalid_input
 from shoal.studio.context import Current, Studio, TheStudio
-from shoal.studio.history import Entry
-from shoal.studio.jobs import Kind, State
+from shoal.studio.history import HistoryEntry
+from shoal.studio.jobs import JobKind, JobState
 from shoal.studio.pages import editing, rendering
 from shoal.studio.pages.common import Form, Here, back_to, screen
 from shoal.studio.pages.home import job_values
@@ -116,7 +116,7 @@ def _show(here: Here) -> Response:
     given = {"source": workspace.source} if draft is None else draft.given
     accounts = _accounts(studio)
     account = next((one for one in accounts if one["source"] == workspace.source), None)
-    job = here.job(Kind.PROTECT)
+    job = here.job(JobKind.PROTECT)
     released = _released(here)
     listed = checklist(here, account, released)
     open_ = [one for one in listed if one["state"] != "done"]
@@ -229,7 +229,7 @@ def _released(here: Here) -> dict[str, Any] | None:
     manifest = read_json(folder / "manifest.json")
     figures = read_json(folder.with_name(folder.name + INTERNAL_SUFFIX) / "figures.json") or {}
     job = here.studio.jobs.status(entry.id)
-    found = job.result or {} if job.state is State.DONE else {}
+    found = job.result or {} if job.state is JobState.DONE else {}
     address = f"/api/releases/{entry.id}"
     return {
         "rows": manifest["rows"],
@@ -251,7 +251,7 @@ def _released(here: Here) -> dict[str, Any] | None:
     }
 
 
-def _line(studio: Studio, one: Entry) -> dict[str, Any]:
+def _line(studio: Studio, one: HistoryEntry) -> dict[str, Any]:
     folder = studio.jobs.release(one.id)
     kept = one.state == "released" and folder.is_dir()
     return {
@@ -267,7 +267,7 @@ def _line(studio: Studio, one: Entry) -> dict[str, Any]:
     }
 
 
-def _epsilon(one: Entry) -> str:
+def _epsilon(one: HistoryEntry) -> str:
     """What the noise of a release was worth, as its ledger adds it up."""
     if one.state != "released":
         return ""

@@ -3,20 +3,19 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.core._arrays import Ints
 from shoal.core.jit import kernel
-
-Integers = NDArray[np.int64]
 
 
 @kernel
 def descend(
     places: NDArray[np.int32],
     labels: NDArray[np.int32],
-    axis: Integers,
-    cut: Integers,
-    child: Integers,
+    axis: Ints,
+    cut: Ints,
+    child: Ints,
     nodes: int,
-) -> Integers:
+) -> Ints:
     """Move each record of a level to its place on the next one, and count it there.
 
     A label is a node of the level, or -1 - leaf for records that have arrived. `child` is the first

@@ -1,15 +1,13 @@
 """Kernel of `copula`: concordant less discordant pairs in O(n log n)."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.core._arrays import Ints
 from shoal.core.jit import kernel
-
-Integers = NDArray[np.int64]
 
 
 @kernel
-def concordance(order: Integers, first: Integers, second: Integers, distinct: int) -> int:
+def concordance(order: Ints, first: Ints, second: Ints, distinct: int) -> int:
     """Sum of sign(x_i - x_j) sign(y_i - y_j) over all pairs of records.
 
     Records come in order of the first column, in groups of equal values. Each looks up how many

@@ -3,15 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.core._arrays import Floats, Ints, Ints32
 from shoal.core.jit import kernel
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Cells = NDArray[np.int32]
 
 
 @kernel
-def energies(cells: Cells, starts: Integers, theta: Floats, out: Floats) -> None:
+def energies(cells: Ints32, starts: Ints, theta: Floats, out: Floats) -> None:
     """Add to each particle's energy the parameters of the cells it lies in, one a table."""
     for table in range(cells.shape[0]):
         start = starts[table]
@@ -20,7 +17,7 @@ def energies(cells: Cells, starts: Integers, theta: Floats, out: Floats) -> None
 
 
 @kernel
-def marginals(cells: Cells, starts: Integers, weights: Floats, out: Floats) -> None:
+def marginals(cells: Ints32, starts: Ints, weights: Floats, out: Floats) -> None:
     """Add each particle's weight to the cells it lies in, one a table.
 
     Particles are sorted, so that neighbours lie in one cell and each addition would wait for the
@@ -45,12 +42,12 @@ def marginals(cells: Cells, starts: Integers, weights: Floats, out: Floats) -> N
 @kernel
 def gibbs(
     groups: NDArray[np.uint8],
-    sizes: Integers,
+    sizes: Ints,
     single: Floats,
     pairs: Floats,
-    triples: Integers,
-    strides: Integers,
-    starts: Integers,
+    triples: Ints,
+    strides: Ints,
+    starts: Ints,
     theta: Floats,
     uniforms: Floats,
 ) -> None:

@@ -4,13 +4,11 @@ Tables of several columns are counted over groups, so that their cells are few a
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.core._arrays import Floats, Ints
 
 
-def neighbours(masses: Floats, most: int) -> Integers:
+def neighbours(masses: Floats, most: int) -> Ints:
     """Cut ordered codes into at most so many runs with the least sum of squared masses.
 
     Dynamic programming over the ends of runs; ties go to the earlier end. Cost O(most d^2).
@@ -42,7 +40,7 @@ def neighbours(masses: Floats, most: int) -> Integers:
     return labels
 
 
-def anyhow(masses: Floats, most: int) -> Integers:
+def anyhow(masses: Floats, most: int) -> Ints:
     """Put codes without order into at most so many groups: largest code first, lightest group.
 
     Ties go to the lower code and the lower group. Groups mix unlike codes: what they hide, no
@@ -64,7 +62,7 @@ def anyhow(masses: Floats, most: int) -> Integers:
     return labels
 
 
-def quantiles(counts: Integers, most: int) -> Integers:
+def quantiles(counts: Ints, most: int) -> Ints:
     """Put a number's leaves, in order, into at most so many runs of about equal counts.
 
     Runs end where leaves end: a cut inside a leaf would split what was counted as one, and the

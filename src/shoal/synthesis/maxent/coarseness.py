@@ -28,18 +28,15 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from shoal.core import Noise, Spending
+from shoal.core import Noise, PrivacyLoss
+from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.consistent_counts import apportion
 from shoal.mechanism.noisy_answers import noisy_answers, table_counts
 from shoal.mechanism.records import Columns
 from shoal.synthesis.domain import Measurement, Sort
-from shoal.synthesis.maxent.one_way import Single
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.synthesis.maxent.one_way import OneWayMarginal
 
 FINE = 64
 """About so many fine cells a column: a group's bins are joined where there are more."""
@@ -47,8 +44,8 @@ _UNIT = 1 << 10
 
 
 def loss_of_groups(
-    columns: Columns, singles: Sequence[Single], *, epsilon: Fraction, noise: Noise
-) -> tuple[float, Measurement, Spending]:
+    columns: Columns, singles: Sequence[OneWayMarginal], *, epsilon: Fraction, noise: Noise
+) -> tuple[float, Measurement, PrivacyLoss]:
     """Mean total variation that groups lose on tables of two columns, the answer, and its price.
 
     Args:
@@ -98,7 +95,7 @@ def mean_deviation(means: Floats) -> Floats:
     return deviation
 
 
-def _finer(single: Single) -> Integers:
+def _finer(single: OneWayMarginal) -> Ints:
     """Fine cell of each bin: bins themselves, or runs of a group's bins where there are many."""
     labels = np.empty(single.members.size, dtype=np.int64)
     used = 0
@@ -110,7 +107,7 @@ def _finer(single: Single) -> Integers:
     return labels
 
 
-def _nests(fine: Integers, single: Single, believed: Floats) -> tuple[Integers, Integers]:
+def _nests(fine: Ints, single: OneWayMarginal, believed: Floats) -> tuple[Ints, Ints]:
     """The group of each fine cell, and its share of that group in whole units."""
     groups = np.zeros(believed.size, dtype=np.int64)
     groups[fine] = single.members
@@ -122,9 +119,7 @@ def _nests(fine: Integers, single: Single, believed: Floats) -> tuple[Integers, 
     return groups, shares
 
 
-def _lost(
-    table: Integers, first: tuple[Integers, Integers], second: tuple[Integers, Integers]
-) -> int:
+def _lost(table: Ints, first: tuple[Ints, Ints], second: tuple[Ints, Ints]) -> int:
     """The loss of one pair, in units of 2^-20."""
     (rows, down), (across, right) = first, second
     coarse = np.zeros((int(rows.max()) + 1, int(across.max()) + 1), dtype=np.int64)
@@ -134,8 +129,8 @@ def _lost(
 
 
 def _pair_tables(
-    columns: Sequence[Integers], singles: Sequence[Single], fine: Sequence[Integers]
-) -> Integers:
+    columns: Sequence[Ints], singles: Sequence[OneWayMarginal], fine: Sequence[Ints]
+) -> Ints:
     """Records in each fine cell of every two columns, one table after the other."""
     cells = [
         labels[single.bins(column)]

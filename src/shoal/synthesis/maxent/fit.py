@@ -30,13 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Progress, silent
+from shoal.core._arrays import Floats, Ints
 from shoal.errors import InternalError
 from shoal.mechanism.systematic_sampling import systematic
 from shoal.synthesis.kernels.maxent import energies, gibbs, marginals
 from shoal.synthesis.maxent.lbfgs import minimise
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 DENSE = 300_000
 """Most cells for which every cell has a number of its own."""
@@ -62,9 +60,9 @@ class Target:
     columns: tuple[int, ...]
     shares: Floats
     weight: float
-    joined: tuple[Integers, ...] | None = None
+    joined: tuple[Ints, ...] | None = None
 
-    def places(self, sizes: Sequence[int]) -> list[Integers]:
+    def places(self, sizes: Sequence[int]) -> list[Ints]:
         """The place in the table of each group, column by column."""
         if self.joined is None:
             return [np.arange(sizes[j]) for j in self.columns]
@@ -186,7 +184,7 @@ def _continued(theta: Floats, tables: "_Tables") -> Floats:
 class _Tables(Protocol):
     """Cells that have energies and marginals."""
 
-    starts: Integers
+    starts: Ints
 
     def energies(self, theta: Floats) -> Floats: ...
 
@@ -483,13 +481,13 @@ def _sweep(
         )
 
 
-def _starts(targets: Sequence[Target]) -> Integers:
+def _starts(targets: Sequence[Target]) -> Ints:
     """Where the parameters of each table begin, and the end of all."""
     counts = [target.shares.size for target in targets]
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def _cells(target: Target, sizes: Sequence[int]) -> Integers | None:
+def _cells(target: Target, sizes: Sequence[int]) -> Ints | None:
     """The place in a table that joins groups of each cell over groups, flat; or nothing."""
     if target.joined is None:
         return None
@@ -504,7 +502,7 @@ def _lexicographic(sizes: Sequence[int]) -> list[int]:
     return sorted(range(len(sizes)), key=lambda j: (-sizes[j], j))
 
 
-def _keys(groups: NDArray[np.uint8], sizes: Sequence[int], order: Sequence[int]) -> Integers:
+def _keys(groups: NDArray[np.uint8], sizes: Sequence[int], order: Sequence[int]) -> Ints:
     """A number a row that sorts rows lexicographically; columns beyond 63 bits do not count."""
     keys = np.zeros(len(groups), dtype=np.int64)
     room = 1 << 62

@@ -56,22 +56,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Noise, Progress, Spending, silent
+from shoal.core import Noise, PrivacyLoss, Progress, silent
+from shoal.core._arrays import Ints
 from shoal.errors import InputError
 from shoal.mechanism.noisy_answers import noisy_table
 from shoal.mechanism.records import Columns
 from shoal.mechanism.systematic_sampling import systematic
-from shoal.synthesis.domain import Attribute, Drawn, Measurement, records
+from shoal.synthesis.domain import Domain, Measurement, SyntheticRows, records
 from shoal.synthesis.maxent.coarseness import loss_of_groups
 from shoal.synthesis.maxent.fit import DENSE, Fitted, Target, fit
 from shoal.synthesis.maxent.mass_tree import mass_tree
-from shoal.synthesis.maxent.one_way import Single, counts_of_groups, is_line, learn, precision_of
+from shoal.synthesis.maxent.one_way import (
+    OneWayMarginal,
+    counts_of_groups,
+    is_line,
+    learn,
+    precision_of,
+)
 from shoal.synthesis.maxent.pair_covers import Cover, cover
 from shoal.synthesis.maxent.posterior import taus
 from shoal.synthesis.maxent.three_way import interactions, room
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST_GROUPS = 32
 WEAK = 50
@@ -86,7 +90,7 @@ NOISE = Fraction(1, 10)
 """Mean total variation that noise alone may give to a table of two columns."""
 
 
-class Tables(StrEnum):
+class PairMarginals(StrEnum):
     """Which tables of several columns are counted."""
 
     NONE = "none"
@@ -97,7 +101,7 @@ class Tables(StrEnum):
 
 
 @dataclass(frozen=True)
-class Plan:
+class MaxentPlan:
     """How epsilon is used; a function of public quantities.
 
     Attributes:
@@ -114,7 +118,7 @@ class Plan:
         further: share of epsilon for choosing and counting them.
     """
 
-    tables: Tables
+    tables: PairMarginals
     groups: int
     singles: Fraction
     weights: tuple[int, ...]
@@ -129,7 +133,7 @@ class Plan:
     def __post_init__(self) -> None:
         if not 2 <= self.groups <= 255 or not 0 < self.singles <= 1 or self.tau <= 0:
             raise InputError("A plan needs 2 to 255 groups, a share between 0 and 1, and tau > 0.")
-        alone = self.tables is Tables.NONE
+        alone = self.tables is PairMarginals.NONE
         if alone != (self.singles == 1) or alone != (len(self.weights) == 1):
             raise InputError("A plan counts no tables of one column, and some of several.")
         if alone and self.question:
@@ -147,7 +151,7 @@ class Plan:
             raise InputError("A plan pays for tables of three columns that there are, or for none.")
 
 
-def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
+def plan(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
     """Choose tables, groups and shares from public quantities alone.
 
     One column is counted by itself, and takes all of epsilon. With m > 1 columns,
@@ -183,7 +187,7 @@ def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
     budget = n * epsilon
     tau = float(budget) / 100
     if m == 1:
-        return Plan(Tables.NONE, 2, Fraction(1), (1,), tau, budget, Cover((), (), 0.0))
+        return MaxentPlan(PairMarginals.NONE, 2, Fraction(1), (1,), tau, budget, Cover((), (), 0.0))
     lines = [is_line(attribute) for attribute in attributes]
     sizes = [attribute.size for attribute in attributes]
     strength = budget / comb(m, 2)
@@ -195,25 +199,29 @@ def plan(attributes: Sequence[Attribute], *, n: int, epsilon: Fraction) -> Plan:
     cells = prod(min(size, 16) for size in sizes)
     if 3 <= m <= 5 and strength >= 10_000 and cells <= DENSE:
         sets = tuple(combinations(range(m), 3))
-        tables, groups, chosen = Tables.TRIPLES, 16, Cover(sets, (1,) * len(sets), 0.0)
+        tables, groups, chosen = PairMarginals.TRIPLES, 16, Cover(sets, (1,) * len(sets), 0.0)
     else:
         most = float(NOISE * comb(m, 2) * (1 - singles) * budget) / 1.1
         groups, chosen = _finest(sizes, most)
         tables = _named(chosen)
     weights = tuple(2 if line else 1 for line in lines)
     finer = any(lines) or max(sizes) > groups
-    asks = m > 2 and tables is not Tables.TRIPLES and finer and strength >= WEAK
+    asks = m > 2 and tables is not PairMarginals.TRIPLES and finer and strength >= WEAK
     question = Fraction(ASKED, n) / epsilon if asks else Fraction(0)
     if question > Fraction(1, 10):
         question = Fraction(0)
     fine = prod(min(size, groups) for size in sizes) > DENSE
     learns = strength < (_LITTLE if fine else WEAK)
     threes, further = 0, (1 - singles) / 10
-    if 3 <= m <= _MOST_COLUMNS and strength >= _MUCH and tables in {Tables.PAIRS, Tables.BLOCKS}:
+    if (
+        3 <= m <= _MOST_COLUMNS
+        and strength >= _MUCH
+        and tables in {PairMarginals.PAIRS, PairMarginals.BLOCKS}
+    ):
         threes = min(room(n, further * epsilon, 1, NOISE) // 6**3, m, comb(m, 3))
     if threes < min(_FEWEST, comb(m, 3)) or not threes:
         threes, further = 0, Fraction(0)
-    return Plan(
+    return MaxentPlan(
         tables,
         groups,
         singles,
@@ -256,22 +264,22 @@ def _finest(sizes: Sequence[int], most: float) -> tuple[int, Cover]:
     return low, best
 
 
-def _named(chosen: Cover) -> Tables:
+def _named(chosen: Cover) -> PairMarginals:
     if len(chosen.blocks) == 1:
-        return Tables.FULL
-    return Tables.PAIRS if all(len(b) == 2 for b in chosen.blocks) else Tables.BLOCKS
+        return PairMarginals.FULL
+    return PairMarginals.PAIRS if all(len(b) == 2 for b in chosen.blocks) else PairMarginals.BLOCKS
 
 
 def maxent(
     codes: Sequence[NDArray[Any]] | Columns,
-    attributes: Sequence[Attribute],
+    attributes: Sequence[Domain],
     *,
     epsilon: Fraction,
     noise: Noise,
     rng: np.random.Generator,
-    tables: Plan | None = None,
+    tables: MaxentPlan | None = None,
     progress: Progress = silent,
-) -> Drawn:
+) -> SyntheticRows:
     """Draw as many rows as there are records; the module says how, and proves the price.
 
     Rows are codes in every column.
@@ -294,7 +302,7 @@ def maxent(
     columns = records(codes, attributes)
     chosen = tables or plan(attributes, n=len(columns), epsilon=epsilon)
     each = chosen.singles * epsilon / sum(chosen.weights)
-    singles: list[Single] = []
+    singles: list[OneWayMarginal] = []
     for attribute, weight in zip(attributes, chosen.weights, strict=True):
         progress("counting columns", len(singles), len(attributes))
         price = each * weight
@@ -308,10 +316,10 @@ def maxent(
         for j, single in enumerate(singles)
     ]
     n = len(columns)
-    if chosen.tables is Tables.NONE:
+    if chosen.tables is PairMarginals.NONE:
         rows = tuple(single.rows(n, rng) for single in singles)
         told = {"n epsilon": float(chosen.strength), "tables": chosen.tables.value}
-        return Drawn(rows, tuple(spendings), tuple(measurements), told)
+        return SyntheticRows(rows, tuple(spendings), tuple(measurements), told)
     facts: dict[str, Any] = {
         "n epsilon a pair": float(chosen.strength),
         "share of single columns": float(chosen.singles),
@@ -331,7 +339,7 @@ def maxent(
             spendings += grown.spendings
             measurements.append(grown.measurement)
             facts |= {"tables": GROWN, "leaves": grown.measurement.counts.size}
-            return Drawn(grown.rows, tuple(spendings), tuple(measurements), facts)
+            return SyntheticRows(grown.rows, tuple(spendings), tuple(measurements), facts)
     further = chosen.further * epsilon
     counted, prices = _count(
         columns,
@@ -380,24 +388,24 @@ def maxent(
     }
     if believed:
         facts["tau of pairs"] = [min(believed), float(np.median(believed)), max(believed)]
-    return Drawn(rows, tuple(spendings), tuple(measurements), facts)
+    return SyntheticRows(rows, tuple(spendings), tuple(measurements), facts)
 
 
 def _count(
     columns: Columns,
-    attributes: Sequence[Attribute],
-    singles: Sequence[Single],
+    attributes: Sequence[Domain],
+    singles: Sequence[OneWayMarginal],
     chosen: Cover,
     *,
     epsilon: Fraction,
     noise: Noise,
     progress: Progress,
-) -> tuple[list[Measurement], list[Spending]]:
+) -> tuple[list[Measurement], list[PrivacyLoss]]:
     """The tables of a cover over groups, with noise; each takes its part of epsilon."""
     sizes = [single.size for single in singles]
     parts = sum(chosen.weights)
     found: list[Measurement] = []
-    spendings: list[Spending] = []
+    spendings: list[PrivacyLoss] = []
     progress("counting tables", 0, len(chosen.blocks))
     axes = tuple(enumerate(singles))
     counts = columns.total(partial(counts_of_groups, axes=axes, sets=chosen.blocks))
@@ -417,7 +425,7 @@ def _count(
 
 
 def _targets(
-    counted: Sequence[Measurement], singles: Sequence[Single], n: int, chosen: Plan
+    counted: Sequence[Measurement], singles: Sequence[OneWayMarginal], n: int, chosen: MaxentPlan
 ) -> tuple[list[Target], list[float]]:
     """What the fit has to meet besides single columns, and taus that were learnt."""
     sizes = [single.size for single in singles]
@@ -440,7 +448,7 @@ def _targets(
 def _fit(
     targets: Sequence[Target],
     *,
-    singles: Sequence[Single],
+    singles: Sequence[OneWayMarginal],
     n: int,
     tau: float,
     rng: np.random.Generator,
@@ -484,8 +492,8 @@ def pairs_of(tables: Sequence[Target], sizes: Sequence[int]) -> list[Target]:
 
 
 def _rows(
-    fitted: Fitted, singles: Sequence[Single], n: int, rng: np.random.Generator
-) -> tuple[Integers, ...]:
+    fitted: Fitted, singles: Sequence[OneWayMarginal], n: int, rng: np.random.Generator
+) -> tuple[Ints, ...]:
     """N rows of groups by systematic sampling, then codes inside groups, in random order."""
     cells = np.repeat(np.arange(len(fitted.weights)), systematic(fitted.weights, n, rng))
     cells = cells[rng.permutation(n)]

@@ -12,11 +12,9 @@ References:
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.core._arrays import Floats
 from shoal.synthesis.kernels.maxent import direction
-
-Floats = NDArray[np.float64]
 
 _MEMORY = 20
 _DECREASE = 1e-4  # Armijo's condition

@@ -24,23 +24,21 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Noise, Progress, Spending, silent
+from shoal.core import Noise, PrivacyLoss, Progress, silent
+from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.consistent_counts import apportion, shrink
 from shoal.mechanism.records import Columns
 from shoal.mechanism.systematic_sampling import strewn
 from shoal.synthesis.adaptive_tree import PATH, SHALLOWEST, Descent, grow, leaf_counts
-from shoal.synthesis.domain import Attribute, Measurement, Sort
-from shoal.synthesis.maxent.one_way import Single
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.synthesis.domain import Domain, Measurement, Sort
+from shoal.synthesis.maxent.one_way import OneWayMarginal
 
 STRUCTURE = Fraction(2, 5)
 """Share for the tree; the rest is for the counts of its leaves."""
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class BinnedAxis:
     """A column as the tree cuts it: bins in a public order, with their mass.
 
     Attributes:
@@ -49,12 +47,12 @@ class Axis:
         mass: cumulated over places from 0 to 1, strictly increasing.
     """
 
-    single: Single
-    order: Integers
+    single: OneWayMarginal
+    order: Ints
     mass: Floats
 
     @classmethod
-    def of(cls, single: Single, attribute: Attribute) -> Self:
+    def of(cls, single: OneWayMarginal, attribute: Domain) -> Self:
         """The axis of a column; bins that are believed empty keep a trace of mass."""
         order = np.arange(single.members.size)
         if not single.line and attribute.order is not None:
@@ -64,24 +62,24 @@ class Axis:
         return cls(single, order, mass)
 
     @property
-    def edges(self) -> Integers:
+    def edges(self) -> Ints:
         """First code of each place, and the number of codes at the end; of a nominal, places."""
         return self.single.edges
 
-    def places(self, column: Integers) -> NDArray[np.int32]:
+    def places(self, column: Ints) -> NDArray[np.int32]:
         """Where records stand."""
         return np.argsort(self.order)[self.single.bins(column)].astype(np.int32)
 
-    def middle(self, first: Integers, last: Integers) -> Integers:
+    def middle(self, first: Ints, last: Ints) -> Ints:
         """The edge nearest to half of the mass between two places, never one of these."""
         half = (self.mass[first] + self.mass[last]) / 2
         above = np.clip(np.searchsorted(self.mass, half), first + 1, last - 1)
         below = np.maximum(above - 1, first + 1)
         nearer = half - self.mass[below] <= self.mass[above] - half
-        edge: Integers = np.where(nearer, below, above)
+        edge: Ints = np.where(nearer, below, above)
         return edge
 
-    def codes(self, quantiles: Floats, low: Integers, high: Integers) -> Integers:
+    def codes(self, quantiles: Floats, low: Ints, high: Ints) -> Ints:
         """Codes at these quantiles of the mass, each between its own two places."""
         place = np.searchsorted(self.mass, quantiles, side="right") - 1
         place = np.clip(place, low, high - 1)
@@ -90,7 +88,7 @@ class Axis:
         inside = (quantiles - self.mass[place]) / (self.mass[place + 1] - self.mass[place])
         width = self.edges[place + 1] - self.edges[place]
         steps = np.clip(np.floor(inside * width).astype(np.int64), 0, width - 1)
-        found: Integers = self.edges[place] + steps
+        found: Ints = self.edges[place] + steps
         return found
 
 
@@ -102,19 +100,19 @@ class Masses:
     nearest to half of it; ties go to the first.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[BinnedAxis, ...]
 
     @property
-    def sizes(self) -> Integers:
+    def sizes(self) -> Ints:
         """How many bins each column has."""
         return np.array([axis.order.size for axis in self.axes], dtype=np.int64)
 
-    def start(self, columns: Sequence[Integers]) -> Descent:
+    def start(self, columns: Sequence[Ints]) -> Descent:
         """Put records at the places of their bins."""
         places = [axis.places(column) for axis, column in zip(self.axes, columns, strict=True)]
         return Descent(columns, np.vstack(places))
 
-    def halve(self, lower: Integers, upper: Integers, split: Integers) -> tuple[Integers, Integers]:
+    def halve(self, lower: Ints, upper: Ints, split: Ints) -> tuple[Ints, Ints]:
         """Axis and cut of each node that is split; zero for the others."""
         axis = np.zeros(len(lower), dtype=np.int64)
         cut = np.zeros(len(lower), dtype=np.int64)
@@ -125,7 +123,7 @@ class Masses:
             cut[nodes] = each.middle(lower[nodes, j], upper[nodes, j])
         return axis, cut
 
-    def sides(self, lower: Integers, upper: Integers) -> Floats:
+    def sides(self, lower: Ints, upper: Ints) -> Floats:
         """The mass of each side of boxes, a column an axis."""
         masses = [axis.mass for axis in self.axes]
         return np.column_stack([m[upper[:, j]] - m[lower[:, j]] for j, m in enumerate(masses)])
@@ -135,15 +133,15 @@ class Masses:
 class Grown:
     """Rows of codes, what they were drawn from, and what that cost."""
 
-    rows: tuple[Integers, ...]
+    rows: tuple[Ints, ...]
     measurement: Measurement
-    spendings: tuple[Spending, ...]
+    spendings: tuple[PrivacyLoss, ...]
 
 
 def mass_tree(
     columns: Columns,
-    attributes: Sequence[Attribute],
-    singles: Sequence[Single],
+    attributes: Sequence[Domain],
+    singles: Sequence[OneWayMarginal],
     *,
     epsilon: Fraction,
     noise: Noise,
@@ -164,7 +162,7 @@ def mass_tree(
         progress: called with each level.
     """
     n = len(columns)
-    axes = tuple(Axis.of(*pair) for pair in zip(singles, attributes, strict=True))
+    axes = tuple(BinnedAxis.of(*pair) for pair in zip(singles, attributes, strict=True))
     space = Masses(axes)
     structure = min(STRUCTURE * epsilon, PATH / SHALLOWEST)
     tree = grow(columns, space, epsilon=structure, noise=noise, progress=progress)
@@ -183,12 +181,12 @@ def mass_tree(
 
 
 def _rows(
-    axes: Sequence[Axis],
-    lower: Integers,
-    upper: Integers,
-    sizes: Integers,
+    axes: Sequence[BinnedAxis],
+    lower: Ints,
+    upper: Ints,
+    sizes: Ints,
     rng: np.random.Generator,
-) -> tuple[Integers, ...]:
+) -> tuple[Ints, ...]:
     """Codes of the rows in random order: in a leaf by the mass of each side, sides unrelated.
 
     A Latin hypercube of each leaf, in quantiles: see `strewn`.

@@ -7,27 +7,24 @@ from functools import partial
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shoal.core import Kind, Noise, Spending
+from shoal.core import Kind, Noise, PrivacyLoss
+from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.noisy_answers import noisy_table, table_counts
 from shoal.mechanism.records import Columns
 from shoal.mechanism.systematic_sampling import spread, systematic
-from shoal.synthesis.adaptive_tree import Marginal, marginal
-from shoal.synthesis.domain import Attribute
+from shoal.synthesis.adaptive_tree import NoisyHistogram, marginal
+from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.binning import anyhow, neighbours, quantiles
 from shoal.synthesis.maxent.fit import Target
 from shoal.synthesis.maxent.posterior import expected
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LINE = 256
 """An ordinal of more codes than that is counted as a number is."""
 
 
 @dataclass(frozen=True, eq=False)
-class Single:
+class OneWayMarginal:
     """What step 1 learnt of a column, and its groups.
 
     Attributes:
@@ -41,15 +38,15 @@ class Single:
         line: whether bins are runs of ordered codes.
     """
 
-    edges: Integers
-    counts: Integers
+    edges: Ints
+    counts: Ints
     projected: Floats
-    members: Integers
+    members: Ints
     summed: Floats
     precision: float
     scale: Fraction
     line: bool
-    spendings: tuple[Spending, ...]
+    spendings: tuple[PrivacyLoss, ...]
 
     @property
     def size(self) -> int:
@@ -57,19 +54,19 @@ class Single:
         return self.summed.size
 
     @property
-    def groups(self) -> Integers:
+    def groups(self) -> Ints:
         """Group of each code; for ordered bins, the first code of each group and the end."""
         if not self.line:
             return self.members
         return np.append(self.edges[:-1][np.diff(self.members, prepend=-1) > 0], self.edges[-1])
 
-    def bins(self, column: Integers) -> Integers:
+    def bins(self, column: Ints) -> Ints:
         """The bin of each record."""
         if not self.line:
             return column
         return np.searchsorted(self.edges[1:-1], column, side="right").astype(np.int64)
 
-    def grouped(self, column: Integers) -> Integers:
+    def grouped(self, column: Ints) -> Ints:
         """The group of each record."""
         return self.members[self.bins(column)]
 
@@ -83,15 +80,15 @@ class Single:
         prior: Floats = shares / shares.sum()
         return prior
 
-    def fill(self, group: int, total: int, rng: np.random.Generator) -> Integers:
+    def fill(self, group: int, total: int, rng: np.random.Generator) -> Ints:
         """Codes of so many rows of a group, in order."""
         return self._codes(np.flatnonzero(self.members == group), total, rng)
 
-    def rows(self, total: int, rng: np.random.Generator) -> Integers:
+    def rows(self, total: int, rng: np.random.Generator) -> Ints:
         """Codes of so many rows of the column by itself, in random order."""
         return rng.permutation(self._codes(np.arange(self.members.size), total, rng))
 
-    def _codes(self, bins: Integers, total: int, rng: np.random.Generator) -> Integers:
+    def _codes(self, bins: Ints, total: int, rng: np.random.Generator) -> Ints:
         if self.line:
             edges = self.edges[bins[0] : bins[-1] + 2]
             return spread(edges, self.projected[bins], total, rng)
@@ -99,7 +96,7 @@ class Single:
 
 
 @dataclass(frozen=True, eq=False)
-class Joined:
+class JoinedCodes:
     """A column whose groups were joined to fewer.
 
     Attributes:
@@ -107,11 +104,11 @@ class Joined:
         places: the joined group of each group that there was.
     """
 
-    single: Single
-    places: Integers
+    single: OneWayMarginal
+    places: Ints
 
 
-def join(single: Single, attribute: Attribute, most: int) -> Joined:
+def join(single: OneWayMarginal, attribute: Domain, most: int) -> JoinedCodes:
     """Join groups of a column to at most so many, by what is believed of their counts."""
     places = _grouping(attribute)(single.summed, most)
     summed = np.bincount(places, single.summed).astype(np.float64)
@@ -121,14 +118,14 @@ def join(single: Single, attribute: Attribute, most: int) -> Joined:
         summed=summed,
         precision=single.precision * summed.size / single.size,
     )
-    return Joined(fewer, places)
+    return JoinedCodes(fewer, places)
 
 
 def counts_of_groups(
-    columns: Sequence[Integers],
-    axes: Sequence[tuple[int, Single]],
+    columns: Sequence[Ints],
+    axes: Sequence[tuple[int, OneWayMarginal]],
     sets: Sequence[Sequence[int]],
-) -> Integers:
+) -> Ints:
     """Records in each cell of tables over groups, one table after the other.
 
     Args:
@@ -145,7 +142,7 @@ def counts_of_groups(
     )
 
 
-def is_line(attribute: Attribute) -> bool:
+def is_line(attribute: Domain) -> bool:
     """Whether a column is counted over the leaves of a tree."""
     return attribute.numeric or (attribute.kind is Kind.ORDINAL and attribute.size > LINE)
 
@@ -153,12 +150,12 @@ def is_line(attribute: Attribute) -> bool:
 def learn(
     columns: Columns,
     member: int,
-    attribute: Attribute,
+    attribute: Domain,
     *,
     most: int,
     epsilon: Fraction,
     noise: Noise,
-) -> Single:
+) -> OneWayMarginal:
     """Count a column with noise and group its codes; the price is epsilon.
 
     Args:
@@ -178,13 +175,13 @@ def learn(
     return _categories(counts, spending, attribute, len(columns), most)
 
 
-def _line(found: Marginal, n: int, most: int) -> Single:
+def _line(found: NoisyHistogram, n: int, most: int) -> OneWayMarginal:
     """A number over the leaves of its tree; groups are runs of leaves."""
     members = quantiles(found.projected, most)
     # Leaves that are empty but for noise were set to zero, which helps where many make a group.
     summed = np.bincount(members, found.projected).astype(np.float64)
     a_group = max(members.size / summed.size, 1.0)
-    return Single(
+    return OneWayMarginal(
         edges=found.edges,
         counts=found.counts,
         projected=found.projected.astype(np.float64),
@@ -198,13 +195,13 @@ def _line(found: Marginal, n: int, most: int) -> Single:
 
 
 def _categories(
-    counts: Integers, spending: Spending, attribute: Attribute, n: int, most: int
-) -> Single:
+    counts: Ints, spending: PrivacyLoss, attribute: Domain, n: int, most: int
+) -> OneWayMarginal:
     """Every category of the public domain, those that no record has too."""
     projected = expected(counts, n, float(spending.scale))
     members = _grouping(attribute)(projected, most)
     summed = np.bincount(members, projected).astype(np.float64)
-    return Single(
+    return OneWayMarginal(
         edges=np.arange(attribute.size + 1),
         counts=counts,
         projected=projected,
@@ -217,7 +214,7 @@ def _categories(
     )
 
 
-def _grouping(attribute: Attribute) -> Callable[[Floats, int], Integers]:
+def _grouping(attribute: Domain) -> Callable[[Floats, int], Ints]:
     """How codes are put into groups: neighbours together if they have an order."""
     ordered = attribute.kind is Kind.ORDINAL or is_line(attribute)
     return neighbours if ordered else anyhow
@@ -228,5 +225,5 @@ def precision_of(n: int, scale: Fraction) -> float:
     return float(n * n / (2 * scale * scale))
 
 
-def _one_table(columns: Sequence[Integers], member: int, size: int) -> Integers:
+def _one_table(columns: Sequence[Ints], member: int, size: int) -> Ints:
     return table_counts([columns[member]], [size])

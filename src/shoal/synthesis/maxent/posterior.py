@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
+from shoal.core._arrays import Floats
 from shoal.synthesis.maxent.fit import Target
-
-Floats = NDArray[np.float64]
 
 _SHAPES = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0])
 _OTHERS, _WIDE = 0.02, np.array([0.1])

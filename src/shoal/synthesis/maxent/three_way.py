@@ -33,18 +33,21 @@ from itertools import combinations
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shoal.core import Noise, Progress, Spending, silent
+from shoal.core import Noise, PrivacyLoss, Progress, silent
+from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.noisy_answers import noisy_choice, noisy_table
 from shoal.mechanism.records import Columns
-from shoal.synthesis.domain import Attribute, Measurement
+from shoal.synthesis.domain import Domain, Measurement
 from shoal.synthesis.maxent.coarseness import mean_deviation
 from shoal.synthesis.maxent.fit import Fitted, Target
-from shoal.synthesis.maxent.one_way import Joined, Single, counts_of_groups, join, precision_of
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.synthesis.maxent.one_way import (
+    JoinedCodes,
+    OneWayMarginal,
+    counts_of_groups,
+    join,
+    precision_of,
+)
 
 CHOOSING = Fraction(1, 10)
 """Part of the price for choosing tables; the rest is for counting them."""
@@ -60,7 +63,7 @@ class Interactions:
 
     measurements: list[Measurement]
     targets: list[Target]
-    spendings: list[Spending]
+    spendings: list[PrivacyLoss]
 
 
 def room(n: int, epsilon: Fraction, tables: int, noise: Fraction) -> int:
@@ -77,8 +80,8 @@ def room(n: int, epsilon: Fraction, tables: int, noise: Fraction) -> int:
 
 def interactions(
     columns: Columns,
-    attributes: Sequence[Attribute],
-    singles: Sequence[Single],
+    attributes: Sequence[Domain],
+    singles: Sequence[OneWayMarginal],
     fitted: Fitted,
     *,
     tables: int,
@@ -152,7 +155,7 @@ def interactions(
     return found
 
 
-def score(exact: Integers, means: Floats) -> int:
+def score(exact: Ints, means: Floats) -> int:
     """How many records lie elsewhere than expected, beyond what chance alone does.
 
     >>> score(np.array([10, 0]), np.array([5.0, 5.0]))
@@ -169,7 +172,7 @@ def _finest(sizes: Sequence[int], cells: int) -> int:
     return max(fits, default=2)
 
 
-def _said(fitted: Fitted, members: Sequence[int], axes: Sequence[Joined]) -> Floats:
+def _said(fitted: Fitted, members: Sequence[int], axes: Sequence[JoinedCodes]) -> Floats:
     """A fit's table of these columns, over joined groups."""
     cell = np.zeros(len(fitted.weights), dtype=np.int64)
     for j, axis in zip(members, axes, strict=True):

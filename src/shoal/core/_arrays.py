@@ -1,0 +1,16 @@
+"""Short names for the types of arrays, in one place."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Ints32 = NDArray[np.int32]
+Texts = NDArray[np.object_]
+Unsigned32 = NDArray[np.uint32]
+Unsigned64 = NDArray[np.uint64]
