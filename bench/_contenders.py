@@ -204,7 +204,7 @@ CONTENDERS = (
         "ir-laplace, one list a column",
         "published",
         "epsilon, columns apart",
-        grouped("ir-laplace", release_form="marginals"),
+        grouped("ir-laplace", release_form="column-shuffled"),
     ),
     Contender(
         "ir-laplace, as published",

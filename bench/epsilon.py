@@ -15,7 +15,7 @@ from shoal.pipeline import publishing
 
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
 COLUMNS = ("a", "b", "c", "d")
-CASES = {"mdav-laplace": "", "ir-laplace": 'release_form = "marginals"'}
+CASES = {"mdav-laplace": "", "ir-laplace": 'release_form = "column-shuffled"'}
 
 
 class Timed(OpenDPNoise):

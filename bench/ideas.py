@@ -100,7 +100,7 @@ class Variant:
     def run(
         self, X: Ints, attributes: Sequence[Domain], epsilon: str, seed: int, **few: int
     ) -> tuple[Ints, float]:
-        """Rows and the CPU seconds that they took; the ledger is checked."""
+        """Rows and the CPU seconds that they took; the accounting is checked."""
         noise, price = SeededNoise(seed), Fraction(epsilon)
         with ExitStack() as stack:
             solve = partial(_fewer, self.replaced.get("fit", fit), few)
@@ -118,7 +118,7 @@ class Variant:
             )
             spent = time.process_time() - begin
         accounting.verify(
-            drawn.spendings, price, neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+            drawn.privacy_losses, price, neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
         )
         return np.column_stack(drawn.rows), spent
 
@@ -380,29 +380,29 @@ def tree_of_pairs(
         dtype=np.int64,
     )
     rest = (1 - tables.singles) * epsilon
-    spendings = [spending for single in singles for spending in single.spendings]
+    privacy_losses = [privacy_loss for single in singles for privacy_loss in single.privacy_losses]
     part, chosen = list(range(m)), []
     for _ in range(m - 1):
         free = [i for i, (a, b) in enumerate(pairs) if part[a] != part[b]]
         price = rest / 10 / (m - 1)
-        found, spending = noisy_choice(
+        found, privacy_loss = noisy_choice(
             scores[free], sensitivity=3, epsilon=price, target="which pair", noise=noise
         )
-        spendings.append(spending)
+        privacy_losses.append(privacy_loss)
         chosen.append(free[found])
         one, other = (part[j] for j in pairs[free[found]])
         part = [one if name == other else name for name in part]
     targets = [single.target(j, n) for j, single in enumerate(singles)]
     for i in sorted(chosen):
-        noisy, spending = noisy_table(
+        noisy, privacy_loss = noisy_table(
             exact[i], target="pair", epsilon=rest * 9 / 10 / (m - 1), noise=noise
         )
-        spendings.append(spending)
-        weight = float(n * n / (2 * spending.scale**2))
+        privacy_losses.append(privacy_loss)
+        weight = float(n * n / (2 * privacy_loss.scale**2))
         targets.append(Target(pairs[i], noisy.ravel() / n, weight))
     fitted = module.fit(sizes, priors, targets, tau=tables.tau, particles=FEW, rng=rng)
     rows = module._rows(fitted, singles, n, rng)  # noqa: SLF001 -- an idea that stayed outside
-    return SyntheticRows(rows, tuple(spendings))
+    return SyntheticRows(rows, tuple(privacy_losses))
 
 
 VARIANTS = {

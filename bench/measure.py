@@ -1,4 +1,4 @@
-"""`shoal.measure` from end to end: Polars frames in, every figure out, with a control.
+"""`shoal.evaluate` from end to end: Polars frames in, every figure out, with a control.
 
     python bench/measure.py [rows ...]
 

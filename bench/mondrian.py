@@ -77,11 +77,13 @@ def left_out() -> None:
     print("\n| Adult, four numbers, k = 10 | rows left out | mean width of an interval |")
     print("|---|---|---|")
     for share in ("0", "0.01", "0.02", "0.05", "0.1"):
-        protect = {"method": "mondrian", "k": 10, "suppress": Decimal(share)}
+        protect = {"method": "mondrian", "k": 10, "record_suppression": Decimal(share)}
         release = shoal.protect(table, {"version": 1, "columns": columns, "protect": protect})
         ends = {name: _ends(release.data[name]) for name in names}
         width = np.mean([(high - low).mean() / extent[name] for name, (low, high) in ends.items()])
-        print(f"| suppress = {share} | {release.manifest['suppressed']:,} | {width:.4f} |")
+        print(
+            f"| record_suppression = {share} | {release.manifest['suppressed']:,} | {width:.4f} |"
+        )
 
 
 def _ends(cells: pl.Series) -> tuple[pl.Series, pl.Series]:
@@ -96,7 +98,7 @@ def method() -> None:
     kinds: dict[str, dict[str, Any]] = {
         "age": {"kind": "numeric", "bounds": [0, 110]},
         "sex": {"kind": "nominal", "categories": ["female", "male"]},
-        "region": {"kind": "nominal", "taxonomy": str(tree)},
+        "region": {"kind": "nominal", "hierarchy": str(tree)},
         "education": {"kind": "ordinal", "categories": schooling},
         "hours": {"kind": "numeric", "bounds": [0, 80]},
     }
@@ -113,7 +115,7 @@ def method() -> None:
     variants: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ("intervals", {}, {}),
         ("intervals, 3-diversity and 0.3-closeness", {}, steer),
-        ("intervals, 2% of the rows left out", {"suppress": Decimal("0.02")}, {}),
+        ("intervals, 2% of the rows left out", {"record_suppression": Decimal("0.02")}, {}),
         ("tree, rows with missing numbers left out before", {"output": "tree"}, {}),
     ]
     for what, protect, require in variants:

@@ -69,7 +69,9 @@ def main() -> None:
                 state.update(stage=stage, since=now)
 
             def run(form: str = form, watch: Any = watch) -> None:
-                publishing.protect(data, rules, home / "out", form=form, force=True, progress=watch)
+                publishing.protect(
+                    data, rules, home / "out", file_format=form, force=True, progress=watch
+                )
                 watch("between runs", 0, 1)
 
             total = cpu(run)

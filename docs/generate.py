@@ -90,7 +90,7 @@ CLAIMS_HEAD = """\
 
 Every method in every release form, asked by the program itself for two columns a and b, with
 the parameters {example} of [its section](methods.md). Both columns are quasi-identifiers;
-`public-laplace` has a public column c beside them, `buckets` a confidential column s, and for
+`public-laplace` has a public column c beside them, `bucketization` a confidential column s, and for
 `kanon-dp` and `pram` b is confidential.
 
 - **limits** says where the limits of the columns come from: *public*, `bounds` that the policy
@@ -186,7 +186,7 @@ def _schema(method: Method[Any], columns: tuple[str, ...], limits: str) -> Schem
         given[-1] = Column(columns[-1], role, Kind.NOMINAL, categories=("x", "y"), observed=True)
     if method.name == "public-laplace":
         given.append(Column("c", Role.OTHER, Kind.NUMERIC, public=True))
-    if method.name == "buckets":
+    if method.name == "bucketization":
         given.append(Column("s", Role.CONFIDENTIAL, Kind.NUMERIC))
     return Schema(tuple(given), one_row_per_person=True)
 

@@ -59,7 +59,7 @@ OWN: dict[str, tuple[str, Sequence[Any], Mapping[str, Any]]] = {
     "mdav": ("k", KS, {}),
     "kanon-dp": ("epsilon", tuple(map(Decimal, ("0.5", "1", "2", "3", "5", "10"))), {"k": OWN_K}),
     "pram": ("epsilon", tuple(map(Decimal, ("0.5", "1", "2", "3", "5", "10"))), {"k": OWN_K}),
-    "buckets": ("t", tuple(map(Decimal, ("1.1", "1.5", "2", "3", "5", "7"))), {"k": OWN_K}),
+    "bucketization": ("t", tuple(map(Decimal, ("1.1", "1.5", "2", "3", "5", "7"))), {"k": OWN_K}),
 }
 """Our methods that release rows: what is varied, its values, and what is held fixed.
 

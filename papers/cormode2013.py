@@ -257,7 +257,7 @@ rho - 1; lower is better for the people. {_baseline(first)} It is the accuracy o
 release with a small one may still tell all to another, and only a claim bounds that. The classifier
 would also guess people well who are not in the table: a table from which occupations can be learnt
 is what utility is. The measures are `shoal.metrics.count_queries` and
-`shoal.metrics.attacks.naive_bayes`; on tables of your own, `shoal.measure` takes both.
+`shoal.metrics.attacks.naive_bayes`; on tables of your own, `shoal.evaluate` takes both.
 
 **The workload is not the paper's.** It has a median selectivity of “about 13%” on Adult. Half
 ranges of so many columns, drawn for each query, ask on {first.name} for (median): {shares}. So
@@ -285,11 +285,12 @@ Good utility is on the left, and what protects more is further down: a curve tha
 the lower left corner gives more of one for the same of the other. Solid curves and the dashed
 green one are trees; dashed black and grey ones are our own methods that release rows. Of those,
 `mdav` groups the quasi-identifiers and leaves the confidential column as it is; `kanon-dp` and
-`pram` (k = {OWN_K}) draw each confidential value anew, with epsilon from 0.5 to 10; `buckets` (k
-= {OWN_K}) releases ranges of the confidential column, with t from 1.1 to 7. Their rows are read
-as boxes: equal rows are one box, and a set of values counts for each of them in equal parts.
-`buckets` goes to and fro, because the number of buckets is floor(t) + 1 and queries for half of the
-values fit some cuts and not others.
+`pram` (k = {OWN_K}) draw each confidential value anew, with epsilon from 0.5 to 10;
+`bucketization` (k = {OWN_K}) releases ranges of the confidential column, with t from 1.1 to 7.
+Their rows are read as boxes: equal rows are one box, and a set of values counts for each of them
+in equal parts.
+`bucketization` goes to and fro, because the number of buckets is floor(t) + 1 and queries for half
+of the values fit some cuts and not others.
 
 Claims behind the curves differ: the private trees protect every column, `kanon-dp` the
 confidential one given the rest, and k-anonymity nothing of the kind. [Which claim means

@@ -172,7 +172,7 @@ def compared(runs: Runs, k: int, repeats: int) -> list[tuple[Any, ...]]:
     releases = {
         "plain Laplace": ("laplace", "row-aligned", {}),
         f"IR + Laplace, k={k}, table": ("ir-laplace", "row-aligned", {"k": k}),
-        f"IR + Laplace, k={k}, marginals": ("ir-laplace", "marginals", {"k": k}),
+        f"IR + Laplace, k={k}, marginals": ("ir-laplace", "column-shuffled", {"k": k}),
         f"INS, k={large}": ("insensitive-laplace", "canonical", {"k": large}),
     }
     rows: list[tuple[Any, ...]] = []

@@ -188,7 +188,7 @@ def returned(release):
         repr(release),
         repr(release.claims),
         repr(release.checks),
-        repr(release.spendings),
+        repr(release.privacy_losses),
         json.dumps(release.labels, sort_keys=True),
         {name: described(extra) for name, extra in release.extras.items()},
     )

@@ -284,7 +284,7 @@ def test_dates_of_another_form_are_counted(desk):
 
 def test_two_rows_of_one_person_are_refused(desk):
     desk.write(HEADER + ROWS + "Wilhelmina 1,33,north,1\n")
-    desk.state(name='{ role = "identifier", unit = true, exact_rows = 1 }')
+    desk.state(name='{ role = "identifier", privacy_unit = true, exact_contributions = 1 }')
 
     desk.refuses("Column 'name' is the unit: expected one row per person, found 1 more row than")
 
@@ -464,21 +464,21 @@ TAXONOMIES = {
 def test_a_taxonomy_that_is_no_tree_is_refused(desk, sort):
     text, sentence = TAXONOMIES[sort]
     (desk.folder / "region.csv").write_text(text, encoding="utf-8")
-    desk.state(region='{ role = "quasi-identifier", kind = "nominal", taxonomy = "region.csv" }')
+    desk.state(region='{ role = "quasi-identifier", kind = "nominal", hierarchy = "region.csv" }')
 
-    desk.refuses("Column 'region', taxonomy 'region.csv': A taxonomy ")
+    desk.refuses("Column 'region', hierarchy 'region.csv': A hierarchy ")
     desk.refuses(sentence)
 
 
 def test_a_taxonomy_that_lacks_a_value_is_refused(desk):
     (desk.folder / "region.csv").write_text("north,all\nsouth,all\n", encoding="utf-8")
     desk.write(HEADER + ROWS + "Wilhelmina 9,33,Atlantis,1\n" * 2)
-    desk.state(region='{ role = "quasi-identifier", kind = "nominal", taxonomy = "region.csv" }')
+    desk.state(region='{ role = "quasi-identifier", kind = "nominal", hierarchy = "region.csv" }')
 
-    desk.refuses("Column 'region' has 2 values that its taxonomy lacks; add them, or list them")
+    desk.refuses("Column 'region' has 2 values that its hierarchy lacks; add them, or list them")
 
 
-@pytest.mark.parametrize("key", ["taxonomy", "recode"])
+@pytest.mark.parametrize("key", ["hierarchy", "recode"])
 def test_a_file_named_by_the_policy_that_is_not_there_is_refused(desk, key):
     desk.state(region=f'{{ role = "quasi-identifier", kind = "nominal", {key} = "none.csv" }}')
 
@@ -488,7 +488,7 @@ def test_a_file_named_by_the_policy_that_is_not_there_is_refused(desk, key):
 @pytest.mark.parametrize("content", [b"n\xf6rth,all\n", b'"north,all\n', b"x" * 200_000])
 def test_a_file_named_by_the_policy_that_is_no_csv_is_refused(desk, content):
     (desk.folder / "region.csv").write_bytes(content)
-    desk.state(region='{ role = "quasi-identifier", kind = "nominal", taxonomy = "region.csv" }')
+    desk.state(region='{ role = "quasi-identifier", kind = "nominal", hierarchy = "region.csv" }')
 
     desk.refuses("'region.csv', named by the policy, must be CSV in UTF-8.")
 
@@ -566,7 +566,7 @@ def test_a_full_disk_leaves_nothing_behind(desk, form):
     before = desk.listing()
 
     done = subprocess.run(
-        [sys.executable, "-m", "shoal", *desk.arguments("--format", form)],
+        [sys.executable, "-m", "shoal", *desk.arguments("--file-format", form)],
         preexec_fn=_fill_the_disk,
         capture_output=True,
         text=True,
@@ -590,7 +590,7 @@ def _fill_the_disk():
 
 def test_an_unknown_format_is_refused(desk):
     desk.refuses(
-        "Expected a format among parquet, csv, sav, dta, found 'xlsx'.", "--format", "xlsx"
+        "Expected a format among parquet, csv, sav, dta, found 'xlsx'.", "--file-format", "xlsx"
     )
 
 
@@ -599,7 +599,7 @@ def test_a_name_that_a_statistics_package_does_not_take_is_refused(desk, form):
     desk.write(HEADER.replace("age", "age-group") + ROWS)
     desk.state(age=None, **{'"age-group"': COLUMNS["age"]})
 
-    desk.refuses("it takes no column named 'age-group'. Rename the column", "--format", form)
+    desk.refuses("it takes no column named 'age-group'. Rename the column", "--file-format", form)
 
 
 # The other commands, and the program as a whole

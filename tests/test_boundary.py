@@ -76,7 +76,7 @@ def test_what_the_command_writes_and_prints_is_the_same_for_neighbours(
             leaving.as_csv(cells, tmp_path / "people.csv")
             done = CliRunner().invoke(app, [
                 "protect", str(tmp_path / "people.csv"), "--policy", str(tmp_path / "policy.toml"),
-                "--out", str(tmp_path / "out"), "--force", "--format", kind, "--no-measure",
+                "--out", str(tmp_path / "out"), "--force", "--file-format", kind, "--no-evaluate",
             ])  # fmt: skip
             assert done.exit_code == 0, done.output
             seen.append((done.stdout, done.stderr, leaving.published(tmp_path / "out")))
@@ -113,7 +113,7 @@ def test_measuring_for_the_officer_changes_nothing_that_leaves(tmp_path):
         leaving.as_csv(cells, tmp_path / "people.csv")
         done = CliRunner().invoke(app, [
             "protect", str(tmp_path / "people.csv"), "--policy", str(tmp_path / "policy.toml"),
-            "--out", str(tmp_path / "out"), "--force", "--measure",
+            "--out", str(tmp_path / "out"), "--force", "--evaluate",
         ])  # fmt: skip
         seen.append((done.exit_code, done.output, leaving.published(tmp_path / "out")))
 
@@ -131,8 +131,9 @@ def test_what_the_studio_tells_is_the_same_for_neighbours(tmp_path):
         leaving.as_csv(cells, tmp_path / "people.csv")
         given = {
             "data": str(tmp_path / "people.csv"), "policy": str(tmp_path / "policy.toml"),
-            "out": str(tmp_path / f"out{number}" / "release"), "form": "parquet", "audience": None,
-            "measure": False, "control": None, "comparison": None, "ledger": None, "source": None,
+            "out": str(tmp_path / f"out{number}" / "release"), "file_format": "parquet",
+            "audience": None, "evaluate": False, "control": None, "comparison": None,
+            "budget": None, "source": None,
         }  # fmt: skip
         told = worker.DO[JobKind.PROTECT](given, lambda *_: None)
         seen.append((told, leaving.published(tmp_path / f"out{number}" / "release")))
@@ -169,7 +170,7 @@ def test_rows_that_look_like_another_delimiter_do_not_change_how_others_are_read
         try:
             done = publishing.protect(
                 tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "out", force=True,
-                measure=False, delimiter=stated,
+                evaluate=False, delimiter=stated,
             )  # fmt: skip
         except InputError as error:
             seen.append(re.sub(r"\d+", "", str(error)))  # how many rows do not fit
@@ -191,7 +192,7 @@ def test_a_byte_that_is_no_text_makes_its_own_cell_unknown_and_nobody_elses(tmp_
         (tmp_path / "people.csv").write_bytes(raw)
         done = publishing.protect(
             tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "out", force=True,
-            measure=False,
+            evaluate=False,
         )  # fmt: skip
         seen.append((done.notes, leaving.published(tmp_path / "out")))
 
@@ -265,14 +266,14 @@ def test_a_failure_of_the_confidential_step_leaves_the_release_and_can_be_repeat
 
     with monkeypatch.context() as patch:
         patch.setattr("shoal.report.html.internal_report", broken)
-        done = publishing.protect(data, rules, out, measure=False)
+        done = publishing.protect(data, rules, out, evaluate=False)
     page = (done.internal / "report.html").read_text()
     assert "could not be made" in page
     assert "canary" not in page
     assert shoal.verify(out).holds
     before = leaving.published(out)[0]
 
-    finishing.report(out, data, rules, measure=False)
+    finishing.report(out, data, rules, evaluate=False)
 
     assert "Internal report on a release" in (done.internal / "report.html").read_text()
     assert leaving.published(out)[0] == before

@@ -45,7 +45,7 @@ def test_a_partition_cannot_be_changed_and_keeps_no_hold_on_its_input():
         ((("a", "all", "p", "all"),), "has a parent"),
     ],
 )
-def test_what_is_no_tree_is_no_taxonomy(paths, sentence):
+def test_what_is_no_tree_is_no_hierarchy(paths, sentence):
     with pytest.raises(InputError, match=sentence):
         Hierarchy(paths)
 

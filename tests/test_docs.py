@@ -292,9 +292,9 @@ SECTIONS = {
     spec.ReadingSpec: "## `[reading]`",
     spec.DiversitySpec: "### `l-diversity`",
     spec.ClosenessSpec: "### `t-closeness`",
-    spec.BudgetSpec: "## `[ledger]`",
+    spec.BudgetSpec: "## `[budget]`",
     spec.ContextSpec: "## `[context]`",
-    spec.EvaluateSpec: "## `[measure]`",
+    spec.EvaluateSpec: "## `[evaluate]`",
 }
 
 
@@ -415,11 +415,11 @@ def test_every_field_of_an_epsilon_release_is_documented(tmp_path):
 
     manifest = json.loads((done.folder / "manifest.json").read_text("utf-8"))
     figures = json.loads((done.internal / "figures.json").read_text("utf-8"))
-    (claim,), spending = manifest["claims"], manifest["spendings"][0]
+    (claim,), privacy_loss = manifest["claims"], manifest["privacy_losses"][0]
     assert not set(claim["guarantee"]) - {"name"} - rows_of(section("manifest.md", "### A claim"))
-    assert not set(spending) - rows_of(section("manifest.md", "### A spending"))
+    assert not set(privacy_loss) - rows_of(section("manifest.md", "### A spending"))
     inner = {name for counts in figures["clamped"].values() for name in counts}
-    inner |= {entry["mechanism"] for entry in manifest["spendings"]}
+    inner |= {entry["mechanism"] for entry in manifest["privacy_losses"]}
     missing = sorted(name for name in inner if f"`{name}`" not in text)
     assert not missing, f"docs/manifest.md does not mention {missing}."
 
@@ -646,10 +646,10 @@ def test_an_unstated_decimal_comma_becomes_the_constant_as_the_limitations_say(t
 
 
 def test_without_a_unit_nothing_notices_several_rows_as_the_limitations_say():
-    person = 'version = 1\n\n[columns]\np = { role = "identifier", unit = true }\n'
+    person = 'version = 1\n\n[columns]\np = { role = "identifier", privacy_unit = true }\n'
     stated = policy.loads(EPSILON.replace("version = 1\n\n[columns]\n", person))
     unsaid = policy.loads(EPSILON.replace("version = 1\n\n[columns]\n", person.replace(
-        ", unit = true", "")))  # fmt: skip
+        ", privacy_unit = true", "")))  # fmt: skip
     frame = pl.DataFrame({"p": [1, 1], "a": [1, 2], "b": ["x", "y"]})
 
     assert shoal.protect(frame, unsaid, noise=RecordingNoise()).data.columns == ["a", "b"]

@@ -72,7 +72,7 @@ def released(tmp_path_factory):
         encoding="utf-8",
     )
     words = ["protect", str(folder / "people.parquet"), "--policy", str(folder / "policy.toml")]
-    done = CliRunner().invoke(app, [*words, "--out", str(folder / "out"), "--no-measure"])
+    done = CliRunner().invoke(app, [*words, "--out", str(folder / "out"), "--no-evaluate"])
     assert done.exit_code == 0, done.stderr
     return folder, done
 

@@ -222,7 +222,7 @@ def test_rows_of_our_own_methods_become_boxes_that_count_everybody(trees):
         assert (tree.boxes.upper - tree.boxes.lower == 1).all()
         whole = (tree.boxes.counts == tree.boxes.counts.round()).all()
         # A bucket holds several salaries, and counts for each of them in part.
-        assert whole == (tree.point.model != "buckets")
+        assert whole == (tree.point.model != "bucketization")
 
 
 def test_both_measures_of_cormode2013_are_those_of_their_definitions(trees):

@@ -32,7 +32,7 @@ method = "insensitive"
 k = [5, 15]
 
 [[candidate]]
-method = "buckets"
+method = "bucketization"
 k = 10
 t = [2, 4]
 """

@@ -65,15 +65,42 @@ class InternalError(ShoalError):
     exit_code = 70
 
 
+EARLIER = {
+    "bottom": "bottom_code",
+    "buckets": "bucketization",
+    "exact_rows": "exact_contributions",
+    "format": "date_format",
+    "internal": "secure-use",
+    "ledger": "budget",
+    "marginals": "column-shuffled",
+    "max_rows": "max_contributions",
+    "measure": "evaluate",
+    "open": "public-use",
+    "optimal-ranking": "optimal-univariate",
+    "partner": "scientific-use",
+    "suppress": "record_suppression",
+    "taxonomy": "hierarchy",
+    "top": "top_code",
+    "unit": "privacy_unit",
+    "weight": "sampling_weight",
+}
+"""Words that policies had before the first release, and what stands in their place."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Suggest the closest known name, as a sentence that can be appended to an error.
 
     >>> did_you_mean("incme", ["age", "income"])
     " Did you mean 'income'?"
+    >>> did_you_mean("ledger", ["budget", "release"])
+    " It is now called 'budget'."
     >>> did_you_mean("shoe size", ["age", "income"])
     ''
     """
-    close = get_close_matches(name, list(known), n=1)
+    known = list(known)
+    if (renamed := EARLIER.get(name)) in known:
+        return f" It is now called '{renamed}'."
+    close = get_close_matches(name, known, n=1)
     return f" Did you mean '{close[0]}'?" if close else ""
 
 

@@ -51,7 +51,7 @@ def execute(path, statement):
         connection.execute(statement)
 
 
-# Spending
+# PrivacyLoss
 
 
 def test_a_tenth_can_be_spent_ten_times_and_not_eleven_times(path):

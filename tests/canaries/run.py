@@ -242,8 +242,8 @@ def released(case: Case, place: Path) -> tuple[Ended, list[str]]:
     folder = place / Marks(-1 - case.number)("P")
     folder.mkdir()
     data = apart(lambda: prepared(case, folder))
-    arguments = ("protect", data, "--policy", "policy.toml", "--out", "out", "--format", case.form,
-                 "--no-measure")  # fmt: skip
+    arguments = ("protect", data, "--policy", "policy.toml", "--out", "out", "--file-format",
+                 case.form, "--no-evaluate")  # fmt: skip
     ended = forked(folder, arguments)
     frame = partial(table, case, Marks(case.number))
     return ended, apart(lambda: leaks(case, folder, frame(), ended))

@@ -46,7 +46,9 @@ def test_protect_then_check_agree_and_check_speaks_json(tmp_path):
     policy = sample.folder() / "people.toml"
     data = sample.folder() / "people.parquet"
 
-    done = shoal("protect", data, "--policy", policy, "--out", tmp_path / "r", "--format", "csv")
+    done = shoal(
+        "protect", data, "--policy", policy, "--out", tmp_path / "r", "--file-format", "csv"
+    )
     checked = shoal("check", tmp_path / "r" / "release.csv", "--policy", policy, "--json")
 
     assert done.exit_code == 0, done.output
@@ -115,7 +117,7 @@ def test_schema_prints_json_that_knows_every_column_key():
     spec = json.loads(shoal("schema").output)
 
     keys = spec["$defs"]["ColumnSpec"]["properties"]
-    for key in ("role", "kind", "bounds", "taxonomy", "public", "unit", "household", "weight",
+    for key in ("role", "kind", "bounds", "hierarchy", "public", "unit", "household", "weight",
                 "stratum", "transform", "step", "missing", "top", "bottom", "recode"):  # fmt: skip
         assert key in keys
 

@@ -25,7 +25,7 @@ method = "individual-ranking"
 k = 3
 """
 GRID = '[[candidate]]\nmethod = "mdav"\nk = [3, 4, 5, 6]\n'
-PROTECT = ("protect", "people.csv", "--policy", "policy.toml", "--no-measure", "--out", "out")
+PROTECT = ("protect", "people.csv", "--policy", "policy.toml", "--no-evaluate", "--out", "out")
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ LEVELS = ("low", "middle", "high")
 
 EXACT = {
     "individual-ranking": {"k": 3},
-    "optimal-ranking": {"k": 3},
+    "optimal-univariate": {"k": 3},
     "insensitive": {"k": 3, "order": "hilbert"},
     "laplace": {"epsilon": 1},
-    "ir-laplace": {"epsilon": 1, "k": 3, "release_form": "marginals"},
+    "ir-laplace": {"epsilon": 1, "k": 3, "release_form": "column-shuffled"},
     "insensitive-laplace": {"epsilon": 1, "k": 3, "release_form": "canonical"},
     "public-laplace": {"epsilon": 1, "k": 3},
     "dp-quadtree": {"epsilon": 1},
@@ -66,6 +66,6 @@ def policy(method, **changes):
         for name in ("âge.x", "level"):
             columns[name]["public"] = True
     protect = {"method": method, **EXACT.get(method, {}), **changes}
-    if method in {"individual-ranking", "optimal-ranking"}:
+    if method in {"individual-ranking", "optimal-univariate"}:
         protect["columns"] = [name for name in columns if name != "id"]
     return {"version": 1, "columns": columns, "protect": protect}

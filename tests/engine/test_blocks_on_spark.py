@@ -125,7 +125,7 @@ def test_what_blocks_cannot_do_is_refused_before_anything_is_read():
     }
 
     for stated, word in (
-        (policy("mondrian", suppress=0.1), "suppress"),
+        (policy("mondrian", record_suppression=0.1), "record_suppression"),
         (policy("mondrian", dimension="entropy"), "dimension"),
         (policy("mdav", blocks="region"), "coarse tree"),
         (noisy, "does not run on Spark"),

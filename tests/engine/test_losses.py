@@ -98,7 +98,7 @@ def losses(done):
 @pytest.mark.parametrize(
     ("method", "age", "protect"),
     [
-        ("mondrian", {"step": 10, "top": 60}, {"k": 5}),
+        ("mondrian", {"step": 10, "top_code": 60}, {"k": 5}),
         ("laplace", {"bounds": [30, 40]}, {"epsilon": 1}),
     ],
 )

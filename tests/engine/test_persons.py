@@ -31,7 +31,7 @@ def visits(sizes, seed=0):
 
 def policy(method, person, **protect):
     rules = cases.policy(method, **protect)
-    rules["columns"]["id"] = {"role": "identifier", "unit": True, **person}
+    rules["columns"]["id"] = {"role": "identifier", "privacy_unit": True, **person}
     return rules
 
 
@@ -97,9 +97,12 @@ def test_what_is_wrong_with_persons_is_counted_over_all_blocks(stated, unit):
 
 
 def test_drawn_rows_of_persons_whose_number_is_not_public_stay_on_one_machine():
-    for person, neighbours in (({"max_rows": 2}, "change-one"), ({"exact_rows": 2}, "add-remove")):
+    for person, neighbours in (
+        ({"max_contributions": 2}, "change-one"),
+        ({"exact_contributions": 2}, "add-remove"),
+    ):
         rules = policy("maxent", person, neighbours=neighbours)
-        with pytest.raises(InputError, match="exact_rows in place of max_rows"):
+        with pytest.raises(InputError, match="exact_contributions in place of max_contributions"):
             shoal.plan(rules, spread=True)
         shoal.plan(rules)
 
@@ -108,16 +111,16 @@ def test_drawn_rows_of_persons_whose_number_is_not_public_stay_on_one_machine():
 @pytest.mark.parametrize(
     ("method", "person"),
     [
-        ("dp-quadtree", {"max_rows": 2}),
-        ("privtree", {"exact_rows": 3}),
-        ("auto", {"exact_rows": 3}),
-        ("laplace", {"exact_rows": 3}),
+        ("dp-quadtree", {"max_contributions": 2}),
+        ("privtree", {"exact_contributions": 3}),
+        ("auto", {"exact_contributions": 3}),
+        ("laplace", {"exact_contributions": 3}),
     ],
 )
 def test_persons_with_several_rows_cost_and_give_on_spark_what_they_do_on_one_machine(
     spark, method, person
 ):
-    frame = visits([3] * 15 if "exact_rows" in person else [1, 2, 5] * 5)
+    frame = visits([3] * 15 if "exact_contributions" in person else [1, 2, 5] * 5)
     rules = policy(method, person)
     one = shoal.protect(frame, rules, noise=SeededNoise(5))
 
@@ -125,7 +128,7 @@ def test_persons_with_several_rows_cost_and_give_on_spark_what_they_do_on_one_ma
 
     released = pl.DataFrame(pl.from_arrow(many.data.toArrow()))
     assert released.sort(released.columns).equals(one.data.sort(one.data.columns))
-    assert many.spendings == one.spendings
+    assert many.privacy_losses == one.privacy_losses
     assert many.manifest["claims"] == one.manifest["claims"]
     assert many.manifest["rows"] == one.manifest["rows"]
     assert shoal.plan(rules, spread=True).claims == shoal.plan(rules).claims

@@ -48,7 +48,7 @@ def both(method, frame, rng, block_rows, cuts, **changes):
     columns = planned.method.sort_by and planned.method.sort_by(planned.setting)
     rows = ordered(typed, columns)
     many = planned.method.spread(rows, planned.setting, there)
-    assert many.spendings == one.spendings
+    assert many.privacy_losses == one.privacy_losses
     assert there.noise.calls == here.noise.calls
     if many.data is None:
         kept = outcomes.protected(rows, many.changes)

@@ -58,7 +58,7 @@ def fetched(release):
 
 def as_set(frame, form):
     """A frame as far as its order says something."""
-    if form == ReleaseForm.MARGINALS:
+    if form == ReleaseForm.COLUMN_SHUFFLED:
         return pl.DataFrame([series.sort() for series in frame])
     if form == ReleaseForm.CANONICAL:
         return frame
@@ -69,7 +69,7 @@ def assert_same(one, many):
     form = one.manifest["release_form"]
     assert as_set(fetched(many), form).equals(as_set(one.data, form))
     assert many.claims == one.claims
-    assert many.spendings == one.spendings
+    assert many.privacy_losses == one.privacy_losses
     assert [(c.guarantee, c.holds, c.achieved) for c in many.checks] == [
         (c.guarantee, c.holds, c.achieved) for c in one.checks
     ]
@@ -311,8 +311,8 @@ def test_a_file_whose_footer_has_no_list_is_written_once_more_with_the_text(tmp_
     ("options", "said"),
     [
         ({"engine": "dask"}, "Expected an engine among local, spark"),
-        ({"engine": "spark", "form": "csv"}, "expected --format parquet"),
-        ({"engine": "spark", "measure": True}, "expected neither --measure"),
+        ({"engine": "spark", "file_format": "csv"}, "expected --file-format parquet"),
+        ({"engine": "spark", "measure": True}, "expected neither --evaluate"),
         ({"settings": {"spark.master": "local"}}, "expected it with --engine spark"),
     ],
 )
@@ -340,7 +340,7 @@ def test_java_comes_from_a_package_where_there_is_no_other(monkeypatch):
 def test_a_killed_driver_leaves_nothing_half_written_and_the_budget_spent(tmp_path):
     cases.people(60).write_parquet(tmp_path / "people.parquet")
     rules = cases.policy("laplace")
-    rules["ledger"] = {"file": str(tmp_path / "budget"), "source": "people"}
+    rules["budget"] = {"file": str(tmp_path / "budget"), "source": "people"}
     (tmp_path / "run.py").write_text(DRIVER)
     budget_file.init(tmp_path / "budget", "people", Fraction(2))
     words = [sys.executable, str(tmp_path / "run.py"), str(tmp_path), repr(rules)]

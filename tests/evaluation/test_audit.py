@@ -126,7 +126,7 @@ def test_a_pair_that_differs_in_a_quasi_identifier_is_no_pair_for_record_wise_no
     "rules",
     [
         policy("laplace", release_form="row-aligned"),
-        policy("ir-laplace", k=5, release_form="marginals"),
+        policy("ir-laplace", k=5, release_form="column-shuffled"),
         policy("insensitive-laplace", k=5),
         with_public("public-laplace", k=3),
     ],
@@ -169,7 +169,7 @@ def test_insensitive_groups_by_a_scale_from_the_data_are_caught():
 
 def test_mdav_on_single_columns_is_caught_where_the_larger_group_moves():
     """17 rows at k=4 and one column, so that its noise is not divided."""
-    rules = policy("ir-mdav-laplace", "a", k=4, release_form="marginals")
+    rules = policy("ir-mdav-laplace", "a", k=4, release_form="column-shuffled")
 
     found = shoal.audit(rules, trials=8000, most=1)
 
@@ -469,13 +469,13 @@ def test_all_that_lands_in_the_folder_is_looked_at(tmp_path):
 
 
 def test_an_audit_of_files_leaves_the_budget_alone(tmp_path):
-    ledger = tmp_path / "budget.db"
-    budget_file.init(ledger, "people", Fraction(1))
-    rules = policy("laplace") | {"ledger": {"file": str(ledger), "source": "people"}}
+    budget = tmp_path / "budget.db"
+    budget_file.init(budget, "people", Fraction(1))
+    rules = policy("laplace") | {"budget": {"file": str(budget), "source": "people"}}
 
     shoal.audit(rules, level="files", trials=20, most=1)
 
-    assert budget_file.show(ledger)[0].spent == 0
+    assert budget_file.show(budget)[0].spent == 0
 
 
 # The command and the report.

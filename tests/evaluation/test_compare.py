@@ -1,4 +1,4 @@
-"""Comparisons end to end: kept results, failures, the recommendation by hand, and the ledger."""
+"""Comparisons end to end: kept results, failures, the recommendation by hand, the budget."""
 
 import json
 import signal
@@ -228,7 +228,7 @@ def test_figures_claims_and_checks_are_in_the_frame(found):
     assert set(frame["truth"]) == {"estimate", "claim", "check", "failure"}
     own = frame.filter(pl.col("label") == "mondrian k=20")
     assert {"risk", "error", "linkability", "COUNT queries"} <= set(own["measure"])
-    claim = own.filter(pl.col("truth") == "claim", pl.col("measure") == "k-anonymity")
+    claim = own.filter(pl.col("truth") == "claim", pl.col("metric") == "k-anonymity")
     assert claim["verdict"].to_list() == ["conditional"]  # on one row per person, and eligible
     assert next(row for row in found.rows if row.label == "mondrian k=20").proved
 
@@ -263,7 +263,7 @@ def write(tmp_path, policy):
     lines = ["version = 1", "[columns]"]
     for name, spec in policy["columns"].items():
         lines.append(f"{name} = {_toml(spec)}")
-    for section in ("protect", "require", "ledger"):
+    for section in ("protect", "require", "budget"):
         if section in policy:
             lines.append(f"[{section}]")
             lines += [f"{key} = {_toml(value)}" for key, value in policy[section].items()]
@@ -329,14 +329,14 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path):
         )
 
 
-# The ledger.
+# The accounting.
 
 
 def booked(tmp_path, **more):
     path = tmp_path / "budget.sqlite"
     if not path.exists():
         budget_file.init(path, "people", Fraction(10))
-    return stated(ledger={"file": str(path), "source": "people"}, **more)
+    return stated(budget={"file": str(path), "source": "people"}, **more)
 
 
 LAPLACE = {"protect": {"method": "laplace", "epsilon": 1}}
@@ -422,7 +422,7 @@ def test_another_source_of_the_same_file_is_not_touched_by_a_look(tmp_path):
     budget_file.init(tmp_path / "budget.sqlite", "firms", Fraction(1))
     shoal.compare(people(), policy, candidates=ONE, repeats=1)
 
-    (claim,) = claims_of({**policy, "ledger": {**policy["ledger"], "source": "firms"}})
+    (claim,) = claims_of({**policy, "budget": {**policy["budget"], "source": "firms"}})
 
     assert claim["status"] == "proved"
 

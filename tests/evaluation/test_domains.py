@@ -112,7 +112,7 @@ def test_measure_finds_no_difference_where_there_is_none():
 
     found = shoal.evaluate(people(400, 1), people(400, 1), POLICY, control=control, which=ATTACKS)
 
-    rows = [row for row in found.facts()["figures"] if row["measure"] in ATTACKS]
+    rows = [row for row in found.facts()["figures"] if row["metric"] in ATTACKS]
     assert len(rows) == 3
     assert_nothing_is_due_to_the_release(rows)
 
@@ -127,7 +127,7 @@ def test_the_officer_sees_no_difference_where_there_is_none():
     )  # fmt: skip
 
     assert why == ""
-    rows = [row for row in found.facts()["figures"] if row["measure"] in ATTACKS]
+    rows = [row for row in found.facts()["figures"] if row["metric"] in ATTACKS]
     assert_nothing_is_due_to_the_release(rows)
 
 
@@ -145,7 +145,7 @@ def test_compare_finds_no_difference_where_there_is_none():
 
     assert set(held) == {True, False}
     for one in done:
-        rows = [row for row in one["figures"] if row["measure"] in ATTACKS]
+        rows = [row for row in one["figures"] if row["metric"] in ATTACKS]
         assert_nothing_is_due_to_the_release(rows)
 
 

@@ -49,7 +49,7 @@ def policy(**measure):
             "ill": {"role": "confidential", "kind": "nominal", "categories": ILLS},
         },
         "protect": {"method": "mondrian", "k": 10},
-        "measure": measure,
+        "metric": measure,
     }
 
 
@@ -169,7 +169,7 @@ def test_a_release_object_says_whether_rows_correspond(original):
 
 def test_weights_count_where_both_tables_have_them(original):
     stated = policy()
-    stated["columns"]["weight"] = {"role": "other", "kind": "numeric", "weight": True}
+    stated["columns"]["weight"] = {"role": "other", "kind": "numeric", "sampling_weight": True}
     weighted = original.with_columns(weight=pl.Series(np.arange(1, original.height + 1)))
     doubled = weighted.with_columns(weight=2 * pl.col("weight"))
 

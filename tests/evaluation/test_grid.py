@@ -43,16 +43,18 @@ def test_alternatives_are_combined_and_a_list_is_always_alternatives():
 
 
 def test_a_candidate_replaces_protect_and_drops_the_budget_file(policy):
-    stated = policies.load({**policy, "ledger": {"file": "budget.sqlite", "source": "people"}})
-    candidate = Candidate("ir-laplace", {"epsilon": 1, "k": 5}, ("age",), ReleaseForm.MARGINALS)
+    stated = policies.load({**policy, "budget": {"file": "budget.sqlite", "source": "people"}})
+    candidate = Candidate(
+        "ir-laplace", {"epsilon": 1, "k": 5}, ("age",), ReleaseForm.COLUMN_SHUFFLED
+    )
 
     applied = candidate.applied(stated)
 
-    assert applied.ledger == {}
+    assert applied.budget == {}
     assert applied.document["protect"] == {
         "method": "ir-laplace",
         "columns": ["age"],
-        "release_form": "marginals",
+        "release_form": "column-shuffled",
         "epsilon": 1,
         "k": 5,
     }

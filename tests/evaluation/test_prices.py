@@ -2,10 +2,10 @@
 
 A run's answers are given back on a neighbouring table
 (`shoal.evaluation.audit.privacy_losses.replay`). For each mechanism and scale the exact loss may
-not exceed what the ledger derives from the entries of that mechanism and scale, no draw may lack an
-entry, and all that is released beside the answers must be the same for both tables. The pairs are
-the worst that the proofs know, and tables with cells that fit no domain. No false alarms: losses
-are exact. Seeded, so that it fails never or always.
+not exceed what the accounting derives from the entries of that mechanism and scale, no draw may
+lack an entry, and all that is released beside the answers must be the same for both tables. The
+pairs are the worst that the proofs know, and tables with cells that fit no domain. No false alarms:
+losses are exact. Seeded, so that it fails never or always.
 """
 
 from dataclasses import replace
@@ -45,20 +45,20 @@ def worst_shares(run, before, after, neighbours, *, laws=LAWS, seeds=SEEDS, nois
     """Of each mechanism and scale, the largest loss over what its entries state.
 
     Args:
-        run: gives the spendings, and what else is released.
+        run: gives the privacy_losses, and what else is released.
     """
     worst = {}
     for seed in seeds:
         pair = (before, after) if seed % 2 else (after, before)
         found = replay(run, *pair, noise(seed), laws=laws)
-        spendings, shown = found.first
+        privacy_losses, shown = found.first
         for draw, loss in found.losses.items():
-            paid = [entry for entry in spendings if (entry.mechanism, entry.scale) == draw]
+            paid = [entry for entry in privacy_losses if (entry.mechanism, entry.scale) == draw]
             assert paid, f"no entry pays for draws of {draw}"
             price = accounting.total(paid, neighbours=neighbours)
             worst[draw] = max(worst.get(draw, 0.0), abs(loss) / float(price))
         if found.second is not None and not laws.unordered:
-            assert found.second == (spendings, shown)
+            assert found.second == (privacy_losses, shown)
     return worst
 
 
@@ -89,7 +89,7 @@ def mixed(tmp_path_factory):
     path = tmp_path_factory.mktemp("prices") / "tree.csv"
     path.write_text(TAXONOMY)
     rank = {"role": "quasi-identifier", "kind": "ordinal", **LEVELS}
-    return {"x": numeric(), "rank": rank, "tree": nominal(taxonomy=str(path)),
+    return {"x": numeric(), "rank": rank, "tree": nominal(hierarchy=str(path)),
             "flat": nominal(**LEVELS)}  # fmt: skip
 
 
@@ -101,12 +101,12 @@ def released(frame, noise, *, columns, protect):
     for check in manifest["checks"]:
         check.pop("witness")  # by places in a random order
     rows = release.data.rows()
-    if manifest["release_form"] == ReleaseForm.MARGINALS:
+    if manifest["release_form"] == ReleaseForm.COLUMN_SHUFFLED:
         rows = [sorted(column, key=repr) for column in zip(*rows, strict=True)]
     elif manifest["release_form"] != ReleaseForm.ROW_ALIGNED:
         rows = sorted(rows, key=repr)
     extras = {name: extra.rows() for name, extra in release.extras.items()}
-    return release.spendings, repr((manifest, release.data.schema, rows, extras))
+    return release.privacy_losses, repr((manifest, release.data.schema, rows, extras))
 
 
 def ends(columns, *, high):
@@ -165,7 +165,7 @@ PAIRS = {"extreme": extreme, "shifted": shifted, "turned": turned, "dirty": dirt
 FORMS = {
     "laplace": {},
     "laplace, aligned": {"method": "laplace", "release_form": "row-aligned"},
-    "ir-laplace": {"k": K, "release_form": "marginals"},
+    "ir-laplace": {"k": K, "release_form": "column-shuffled"},
     "insensitive-laplace": {"k": K},
     "insensitive-laplace, lexicographic": {
         "method": "insensitive-laplace", "k": K, "order": "lexicographic",
@@ -247,13 +247,14 @@ def persons(columns, rows, **stated):
     low, high = before.head(N), pl.concat([after.tail(1)] * N)
     number = pl.Series("person", np.arange(N) // rows)
     after = pl.concat([low.head(N - rows), high.head(rows)])
-    unit = {"person": {"role": "identifier", "unit": True, **stated}}
+    unit = {"person": {"role": "identifier", "privacy_unit": True, **stated}}
     return {**unit, **columns}, low.insert_column(0, number), after.insert_column(0, number)
 
 
 @pytest.mark.parametrize(("method", "stated"), [
-    ("laplace", "exact_rows"), ("privtree", "exact_rows"), ("maxent", "exact_rows"),
-    ("privtree", "max_rows"), ("copula", "max_rows"), ("dp-quadtree", "max_rows"),
+    ("laplace", "exact_contributions"), ("privtree", "exact_contributions"),
+    ("maxent", "exact_contributions"), ("privtree", "max_contributions"),
+    ("copula", "max_contributions"), ("dp-quadtree", "max_contributions"),
 ])  # fmt: skip
 def test_all_rows_of_a_person_together_cost_what_the_entries_state(method, stated):
     columns, before, after = persons(NUMBERS, 3, **{stated: 3})
@@ -265,7 +266,7 @@ def test_all_rows_of_a_person_together_cost_what_the_entries_state(method, state
 @pytest.mark.parametrize("method", ["privtree", "dp-quadtree"])
 def test_rows_beyond_those_that_a_person_may_have_cost_nothing_more(method):
     """Five rows of a person become five others, of which two are looked at."""
-    columns, before, after = persons(NUMBERS, 5, max_rows=2)
+    columns, before, after = persons(NUMBERS, 5, max_contributions=2)
     run = partial(released, columns=columns, protect={"method": method, "epsilon": 1})
 
     assert holds(run, before, after) > 0.2
@@ -316,7 +317,7 @@ def drawn(codes, noise, *, mechanism, attributes, **more):
                      rng=np.random.default_rng(0), **more)  # fmt: skip
     rows = [row.tolist() for row in made.rows]
     measured = [(m.columns, m.counts.tolist()) for m in made.measurements]
-    return made.spendings, repr((rows, measured, made.facts))
+    return made.privacy_losses, repr((rows, measured, made.facts))
 
 
 def corners(attributes, n):

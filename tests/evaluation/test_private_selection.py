@@ -21,7 +21,7 @@ from shoal.policy.load import load
 GRID = {
     "candidate": [
         {"method": "laplace", "epsilon": [1, 2]},
-        {"method": "ir-laplace", "epsilon": 1, "k": 10, "release_form": "marginals"},
+        {"method": "ir-laplace", "epsilon": 1, "k": 10, "release_form": "column-shuffled"},
         {"method": "mdav", "k": 5},
         {"method": "mdav-laplace", "epsilon": 1, "k": 5},
     ]
@@ -41,7 +41,7 @@ def stated(path, **more):
             "sex": {"role": "confidential", "kind": "nominal", "categories": ["f", "m"]},
         },
         "protect": {"method": "laplace", "epsilon": 1},
-        "ledger": {"file": str(path), "source": "people"},
+        "budget": {"file": str(path), "source": "people"},
         **more,
     }
 
@@ -76,10 +76,12 @@ def test_the_choice_is_paid_for_and_leaves_a_later_epsilon_proved(path):
     assert not account.looked
 
 
-@pytest.mark.parametrize("rows", [{"max_rows": 3}, {"exact_rows": 3}, {"max_rows": 1}])
+@pytest.mark.parametrize(
+    "rows", [{"max_contributions": 3}, {"exact_contributions": 3}, {"max_contributions": 1}]
+)
 def test_a_choice_priced_for_rows_is_not_made_for_persons_with_several(path, rows):
     policy = stated(path)
-    policy["columns"]["person"] = {"role": "identifier", "unit": True, **rows}
+    policy["columns"]["person"] = {"role": "identifier", "privacy_unit": True, **rows}
     frame = people().with_columns(person=pl.arange(0, 60) // 3)
 
     with pytest.raises(InputError, match="priced for one row a person"):
@@ -96,7 +98,7 @@ def test_a_budget_that_does_not_hold_the_choice_refuses_it(path):
 
 
 def test_without_a_budget_file_or_a_proved_epsilon_nothing_is_chosen(path):
-    unbooked = {name: part for name, part in stated(path).items() if name != "ledger"}
+    unbooked = {name: part for name, part in stated(path).items() if name != "budget"}
     with pytest.raises(InputError, match="A private selection is paid for"):
         compare.select(people(), unbooked, epsilon=1, candidates=GRID)
     with pytest.raises(InputError, match="the grid has none"):
@@ -166,12 +168,12 @@ def test_a_clearly_better_method_is_chosen_unless_it_was_never_drawn(path):
     sum_k g (1 - g)^(k - 1) / 2^k = 0.2, and 0.2^12 < 1e-8 for all twelve.
     """
     budget_file.init(path, "many", Fraction(10_000))
-    policy = stated(path, ledger={"file": str(path), "source": "many"})
+    policy = stated(path, budget={"file": str(path), "source": "many"})
     frame = people(400)
     grid = {
         "candidate": [
             {"method": "laplace", "epsilon": 1},
-            {"method": "ir-laplace", "epsilon": 1, "k": 50, "release_form": "marginals"},
+            {"method": "ir-laplace", "epsilon": 1, "k": 50, "release_form": "column-shuffled"},
         ]
     }
 
@@ -188,7 +190,7 @@ def test_a_claim_that_falls_with_the_number_of_rows_is_left_out(path):
     grid = {
         "candidate": [
             {"method": "laplace", "epsilon": 1},
-            {"method": "ir-mdav-laplace", "epsilon": 1, "k": 4, "release_form": "marginals"},
+            {"method": "ir-mdav-laplace", "epsilon": 1, "k": 4, "release_form": "column-shuffled"},
         ]
     }
 

@@ -62,9 +62,9 @@ age = {{ role = "quasi-identifier", kind = "numeric", bounds = [0, 110] }}
 region = {{ role = "quasi-identifier", kind = "nominal", categories = ["north", "south"] }}
 [protect]
 {protect}
-{ledger}
+{budget}
 """
-LEDGER = '[ledger]\nfile = "budget.db"\nsource = "people"\n'
+LEDGER = '[budget]\nfile = "budget.db"\nsource = "people"\n'
 PRIVATE = 'method = "laplace"\nepsilon = 0.1'
 GROUPED = 'method = "insensitive"\nk = 3'
 
@@ -103,7 +103,7 @@ class Scene:
     arguments: tuple[str, ...]
     leaves: frozenset[str]
     protect: str = PRIVATE
-    ledger: bool = False
+    budget: bool = False
     first: tuple[tuple[str, ...], ...] = ()
     releases: bool = True
     inputs: frozenset[str] = frozenset({"people.csv", "policy.toml", "grid.toml"})
@@ -112,8 +112,8 @@ class Scene:
         """Write the inputs and run what comes before."""
         rows = [f"p{i},{20 + 2 * i},{'north' if i % 2 else 'south'}" for i in range(40)]
         (folder / "people.csv").write_text("\n".join(["name,age,region", *rows, ""]))
-        ledger = LEDGER if self.ledger else ""
-        (folder / "policy.toml").write_text(POLICY.format(protect=self.protect, ledger=ledger))
+        budget = LEDGER if self.budget else ""
+        (folder / "policy.toml").write_text(POLICY.format(protect=self.protect, budget=budget))
         (folder / "grid.toml").write_text('[[candidate]]\nmethod = "insensitive"\nk = [3, 4]\n')
         for arguments in self.first:
             done = forked(folder, arguments)
@@ -123,23 +123,23 @@ class Scene:
 
 INIT = ("budget", "init", "{}/budget.db", "--source", "people", "--epsilon", "5")
 PROTECT = ("protect", "{}/people.csv", "--policy", "{}/policy.toml", "--out", "{}/out",
-           "--no-measure")  # fmt: skip
+           "--no-evaluate")  # fmt: skip
 COMPARE = ("compare", "{}/people.csv", "--policy", "{}/policy.toml", "--out", "{}/compared",
            "--grid", "{}/grid.toml", "--jobs", "1", "--repeats", "1")  # fmt: skip
 RELEASE = frozenset({"out", "out.internal"})
 KEPT = "out.unfinished"
 """Where a release is kept that is paid for and could not be put in place."""
 FINISH = ("finish", "{}/out", "--force")
-REPORT = ("report", "{}/out", "{}/people.csv", "--policy", "{}/policy.toml", "--no-measure")
+REPORT = ("report", "{}/out", "{}/people.csv", "--policy", "{}/policy.toml", "--no-evaluate")
 SCENES = (
     Scene("protect", PROTECT, RELEASE, protect=GROUPED),
     Scene("protect --force", (*PROTECT, "--force"), RELEASE, protect=GROUPED, first=(PROTECT,)),
-    Scene("protect, budget", PROTECT, RELEASE | {"budget.db"}, ledger=True, first=(INIT,)),
-    Scene("protect --force, budget", (*PROTECT, "--force"), RELEASE | {"budget.db"}, ledger=True,
+    Scene("protect, budget", PROTECT, RELEASE | {"budget.db"}, budget=True, first=(INIT,)),
+    Scene("protect --force, budget", (*PROTECT, "--force"), RELEASE | {"budget.db"}, budget=True,
           first=(INIT, PROTECT)),
     Scene("budget init", INIT, frozenset({"budget.db"}), releases=False),
     Scene("compare, budget", COMPARE, frozenset({"compared", "budget.db"}), protect=GROUPED,
-          ledger=True, first=(INIT,), releases=False),
+          budget=True, first=(INIT,), releases=False),
 )  # fmt: skip
 
 
@@ -391,7 +391,7 @@ def broken(scene: Scene, folder: Path, before: State, ended: Ended, fault: str) 
     if booked > 1:
         yield f"{booked} entries for one run"
     new = after.public not in {None, before.public}
-    if scene.ledger and scene.releases and new and not booked:
+    if scene.budget and scene.releases and new and not booked:
         yield "a release without its entry"
     if fault == FULL:
         yield from _after_an_error(scene, folder, before, after, ended)
@@ -433,7 +433,7 @@ def _after_an_error(
         return
     booked = after.entries - before.entries
     told = "spent" in ended.output and "Nothing was spent" not in ended.output
-    if booked and scene.ledger and not told and scene.protect == PRIVATE:
+    if booked and scene.budget and not told and scene.protect == PRIVATE:
         yield "epsilon was spent, unsaid"
     if not booked and told:
         yield "epsilon was not spent, and the error says so"

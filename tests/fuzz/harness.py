@@ -99,10 +99,10 @@ def _named(key: str) -> str:
     return text.replace(old, new)
 
 
-def _taxonomy(path: Path) -> None:
+def _hierarchy(path: Path) -> None:
     from shoal import policy
 
-    policy.loads(_named("taxonomy").replace("file.csv", path.name), folder=path.parent)
+    policy.loads(_named("hierarchy").replace("file.csv", path.name), folder=path.parent)
 
 
 def _recode(path: Path) -> None:
@@ -183,7 +183,7 @@ TARGETS = {
     "sav": ("sav", _read),
     "dta": ("dta", _read),
     "policy": ("toml", _policy),
-    "taxonomy": ("csv", _taxonomy),
+    "hierarchy": ("csv", _hierarchy),
     "recode": ("csv", _recode),
     "grid": ("toml", _grid),
     "queries": ("toml", _queries),
@@ -192,10 +192,10 @@ TARGETS = {
     "kept": ("json", _kept),
     "release": ("csv", _foreign),
     "command protect, data": (
-        "csv", _command("protect", "{}", "--policy", "{policy}", "--out", "{out}", "--no-measure"),
+        "csv", _command("protect", "{}", "--policy", "{policy}", "--out", "{out}", "--no-evaluate"),
     ),
     "command protect, policy": (
-        "toml", _command("protect", "{data}", "--policy", "{}", "--out", "{out}", "--no-measure"),
+        "toml", _command("protect", "{data}", "--policy", "{}", "--out", "{out}", "--no-evaluate"),
     ),
     "command check": ("csv", _command("check", "{}", "--policy", "{policy}")),
 }  # fmt: skip
@@ -256,7 +256,7 @@ def wrong(target: str, data: bytes, folder: Path) -> tuple[int, str]:
     signal.alarm(0)
     if code not in ALLOWED:
         return code, f"exit code {code}: {said[-300:]}"
-    if TARGETS[target][0] == "csv" and target not in {"taxonomy", "recode"} and quotes(data, said):
+    if TARGETS[target][0] == "csv" and target not in {"hierarchy", "recode"} and quotes(data, said):
         return code, f"a cell is quoted: {said[-300:]}"
     if time.process_time() - started > SECONDS / 2:
         return code, "slow"

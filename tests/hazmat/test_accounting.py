@@ -13,7 +13,7 @@ from shoal.hazmat.accounting import composed, total, verify
 CHANGE, ADD = Neighbours.CHANGE_ONE, Neighbours.ADD_REMOVE
 
 
-def spending(epsilon, *, neighbours=CHANGE, mechanism="discrete-laplace", draws=1, **more):
+def privacy_loss(epsilon, *, neighbours=CHANGE, mechanism="discrete-laplace", draws=1, **more):
     """An entry that states exactly its price."""
     factor = 2 if mechanism == "permute-and-flip" else 1
     return PrivacyLoss(
@@ -36,15 +36,15 @@ def entries(draw):
     kind = draw(st.sampled_from(Neighbours))
     division = draw(st.sampled_from([None, "strata", "blocks"]))
     if division is None:
-        return spending(draw(epsilons), neighbours=kind)
+        return privacy_loss(draw(epsilons), neighbours=kind)
     # A division's entries agree about it, so its kind hangs on its name.
     kind = {"strata": CHANGE, "blocks": ADD}[division]
     part = draw(st.sampled_from("abc"))
-    return spending(draw(epsilons), neighbours=kind, parallel=division, part=part)
+    return privacy_loss(draw(epsilons), neighbours=kind, parallel=division, part=part)
 
 
 def test_a_tenth_ten_times_is_one():
-    assert total([spending(Fraction("0.1"))] * 10) == 1
+    assert total([privacy_loss(Fraction("0.1"))] * 10) == 1
     assert total([]) == 0
 
 
@@ -58,14 +58,14 @@ def test_prices_are_exact(mechanism, factor):
 
 
 def test_a_mechanism_without_a_proof_is_refused():
-    unknown = replace(spending(1), mechanism="gaussian")
+    unknown = replace(privacy_loss(1), mechanism="gaussian")
 
     with pytest.raises(InternalError, match="no proof for mechanism 'gaussian'; it knows discrete"):
         total([unknown])
 
 
 def test_a_selection_that_states_half_its_price_is_refused():
-    cheap = replace(spending(1, mechanism="permute-and-flip"), epsilon=Fraction(1, 2))
+    cheap = replace(privacy_loss(1, mechanism="permute-and-flip"), epsilon=Fraction(1, 2))
 
     with pytest.raises(InternalError, match="states epsilon 1/2; its noise costs 1"):
         total([cheap])
@@ -73,7 +73,7 @@ def test_a_selection_that_states_half_its_price_is_refused():
 
 def test_parts_that_no_record_can_leave_cost_as_much_as_the_dearest():
     def on(part, epsilon):
-        return spending(epsilon, parallel="strata", part=part, fixed=True)
+        return privacy_loss(epsilon, parallel="strata", part=part, fixed=True)
 
     assert total([on("a", 1), on("b", 2), on("c", Fraction(1, 2))]) == 2
     # Two entries on one part are a sequence.
@@ -82,7 +82,7 @@ def test_parts_that_no_record_can_leave_cost_as_much_as_the_dearest():
 
 def test_parts_that_a_changed_record_can_leave_cost_as_much_as_the_two_dearest():
     def on(part, epsilon):
-        return spending(epsilon, parallel="leaves", part=part)
+        return privacy_loss(epsilon, parallel="leaves", part=part)
 
     assert total([on("a", 1), on("b", 2), on("c", Fraction(1, 2))]) == 3
     assert total([on("a", 1), on("a", 2)]) == 3
@@ -90,7 +90,7 @@ def test_parts_that_a_changed_record_can_leave_cost_as_much_as_the_two_dearest()
 
 def test_a_record_that_comes_or_goes_touches_one_part():
     def on(part, epsilon):
-        return spending(epsilon, parallel="leaves", part=part, neighbours=ADD)
+        return privacy_loss(epsilon, parallel="leaves", part=part, neighbours=ADD)
 
     parts = [on("a", 1), on("b", 2), on("c", Fraction(1, 2))]
 
@@ -99,10 +99,10 @@ def test_a_record_that_comes_or_goes_touches_one_part():
 
 
 def test_divisions_add_up():
-    first = [spending(1, parallel="by region", part=p, fixed=True) for p in "ab"]
-    second = [spending(2, parallel="by age", part=p, fixed=True) for p in "ab"]
+    first = [privacy_loss(1, parallel="by region", part=p, fixed=True) for p in "ab"]
+    second = [privacy_loss(2, parallel="by age", part=p, fixed=True) for p in "ab"]
 
-    assert total([*first, *second, spending(4)]) == 7
+    assert total([*first, *second, privacy_loss(4)]) == 7
 
 
 def test_a_changed_histogram_really_costs_two_parts():
@@ -116,21 +116,21 @@ def test_a_changed_histogram_really_costs_two_parts():
 
     loss = sum(abs(o - a) - abs(o - b) for o, a, b in zip(output, after, before, strict=True))
 
-    parts = [spending(epsilon, parallel="cells", part=p) for p in "ab"]
+    parts = [privacy_loss(epsilon, parallel="cells", part=p) for p in "ab"]
     assert loss * epsilon == total(parts) == 2
 
 
 def test_an_add_remove_price_is_doubled_for_change_one_and_never_the_other_way():
-    assert total([spending(1), spending(1, neighbours=ADD)], neighbours=CHANGE) == 3
+    assert total([privacy_loss(1), privacy_loss(1, neighbours=ADD)], neighbours=CHANGE) == 3
     with pytest.raises(InternalError, match="none for add-remove"):
-        total([spending(1)], neighbours=ADD)
+        total([privacy_loss(1)], neighbours=ADD)
     with pytest.raises(InternalError, match="different neighbours"):
-        total([spending(1), spending(1, neighbours=ADD)])
+        total([privacy_loss(1), privacy_loss(1, neighbours=ADD)])
 
 
 @pytest.mark.parametrize("odd", [{"fixed": True}, {"neighbours": ADD}])
 def test_a_division_whose_entries_disagree_is_refused(odd):
-    one = spending(1, parallel="strata", part="a")
+    one = privacy_loss(1, parallel="strata", part="a")
 
     with pytest.raises(InternalError, match="'strata' disagree"):
         total([one, replace(one, part="b", **odd)], neighbours=CHANGE)
@@ -138,17 +138,17 @@ def test_a_division_whose_entries_disagree_is_refused(odd):
 
 def test_a_division_needs_a_part_and_a_part_a_division():
     with pytest.raises(InternalError, match="division and its part"):
-        spending(1, parallel="strata")
+        privacy_loss(1, parallel="strata")
     with pytest.raises(InternalError, match="division and its part"):
-        spending(1, part="a")
+        privacy_loss(1, part="a")
 
 
 @given(st.lists(entries(), max_size=8), st.randoms())
-def test_the_total_does_not_depend_on_the_order(spendings, random):
-    shuffled = [*spendings]
+def test_the_total_does_not_depend_on_the_order(privacy_losses, random):
+    shuffled = [*privacy_losses]
     random.shuffle(shuffled)
 
-    assert total(shuffled, neighbours=CHANGE) == total(spendings, neighbours=CHANGE)
+    assert total(shuffled, neighbours=CHANGE) == total(privacy_losses, neighbours=CHANGE)
 
 
 @given(st.lists(entries(), max_size=6), st.lists(entries(), max_size=6))
@@ -163,7 +163,7 @@ def test_the_total_is_monotone_and_at_most_the_sum(some, more):
 def test_a_division_costs_the_worst_set_of_parts_that_change_together(pairs):
     """Against brute force over which parts a neighbour can touch."""
     sums = {p: sum((e for q, e in pairs if q == p), Fraction(0)) for p in "abc"}
-    moving = [spending(e, parallel="x", part=p) for p, e in pairs]
+    moving = [privacy_loss(e, parallel="x", part=p) for p, e in pairs]
     fixed = [replace(entry, fixed=True) for entry in moving]
 
     assert total(fixed) == max(sums.values())
@@ -171,22 +171,25 @@ def test_a_division_costs_the_worst_set_of_parts_that_change_together(pairs):
 
 
 def test_a_claim_must_equal_the_derived_total():
-    spendings = [spending(Fraction("0.1"))] * 10
+    privacy_losses = [privacy_loss(Fraction("0.1"))] * 10
 
     drawn = {("discrete-laplace", Fraction(30)): 10}
 
-    verify(spendings, Fraction(1), neighbours=CHANGE, drawn=drawn)
+    verify(privacy_losses, Fraction(1), neighbours=CHANGE, drawn=drawn)
 
     for claim in (Fraction("0.9"), Fraction("1.1")):
         with pytest.raises(InternalError, match=f"derives epsilon 1; the claim says {claim}"):
-            verify(spendings, claim, neighbours=CHANGE, drawn=drawn)
+            verify(privacy_losses, claim, neighbours=CHANGE, drawn=drawn)
 
 
 def test_the_noises_own_account_must_agree_with_the_entries_in_mechanism_scale_and_count():
-    spendings = [spending(1, draws=40), spending(1, mechanism="permute-and-flip", draws=2)]
+    privacy_losses = [
+        privacy_loss(1, draws=40),
+        privacy_loss(1, mechanism="permute-and-flip", draws=2),
+    ]
     laplace, choice = ("discrete-laplace", Fraction(3)), ("permute-and-flip", Fraction(6))
 
-    verify(spendings, Fraction(2), neighbours=CHANGE, drawn={laplace: 40, choice: 2})
+    verify(privacy_losses, Fraction(2), neighbours=CHANGE, drawn={laplace: 40, choice: 2})
 
     for drawn in (
         {laplace: 41, choice: 2},
@@ -196,4 +199,4 @@ def test_the_noises_own_account_must_agree_with_the_entries_in_mechanism_scale_a
         {},
     ):
         with pytest.raises(InternalError, match="the noise drew"):
-            verify(spendings, Fraction(2), neighbours=CHANGE, drawn=drawn)
+            verify(privacy_losses, Fraction(2), neighbours=CHANGE, drawn=drawn)

@@ -517,7 +517,7 @@ def test_whole_floats_and_integers_are_treated_alike(values, scale):
     assert (whole == floats).all()
 
 
-def test_uniform_numbers_stay_below_their_bound_and_are_in_no_ledger(noise):
+def test_uniform_numbers_stay_below_their_bound_and_are_in_no_budget(noise):
     drawn = noise.uniform(7, size=500)
 
     assert drawn.dtype == np.int64

@@ -31,7 +31,7 @@ SCHEMA = Schema(
         Column("age", QUASI, Kind.NUMERIC),
         Column("day", QUASI, Kind.DATE),
         Column("rank", QUASI, Kind.ORDINAL, categories=LEVELS),
-        Column("city", QUASI, Kind.NOMINAL, taxonomy=TREE),
+        Column("city", QUASI, Kind.NOMINAL, hierarchy=TREE),
         Column("ill", Role.CONFIDENTIAL, Kind.NOMINAL),
         Column("ill=bad", Role.CONFIDENTIAL, Kind.NOMINAL),
     )
@@ -160,7 +160,7 @@ def test_ends_within_a_category_are_moved_to_its_end():
         ({"age_lower": ["x"], "age_upper": [2], "count": [1]}, "ends in no number"),
         ({"age_lower": [2], "age_upper": [2], "count": [1]}, "lower < upper"),
         ({"rank_lower": ["new"], "rank_upper": ["mid"], "count": [1]}, "ends in no category"),
-        ({"ill_lower": ["a"], "ill_upper": ["b"], "count": [1]}, "categories or a taxonomy"),
+        ({"ill_lower": ["a"], "ill_upper": ["b"], "count": [1]}, "categories or a hierarchy"),
     ],
 )
 def test_what_is_no_table_of_boxes_is_told(frame, sentence):
@@ -180,14 +180,14 @@ def test_a_table_whose_columns_are_named_like_ends_is_no_tree():
 # From the cuts of Mondrian to boxes.
 
 
-def policy(taxonomy, **protect):
+def policy(hierarchy, **protect):
     quasi = {"role": "quasi-identifier"}
     return {
         "version": 1,
         "columns": {
             "age": quasi | {"kind": "numeric"},
             "pay": quasi | {"kind": "numeric", "bounds": [Decimal("-0.5"), Decimal("9.25")]},
-            "city": quasi | {"kind": "nominal", "taxonomy": taxonomy},
+            "city": quasi | {"kind": "nominal", "hierarchy": hierarchy},
             "rank": quasi | {"kind": "ordinal", "categories": list(LEVELS)},
             "day": quasi | {"kind": "date", "bounds": [date(1970, 1, 1), date(1970, 2, 1)]},
             "time": quasi | {"kind": "date"},
@@ -198,7 +198,7 @@ def policy(taxonomy, **protect):
 
 
 @pytest.fixture(scope="module")
-def taxonomy(tmp_path_factory):
+def hierarchy(tmp_path_factory):
     path = tmp_path_factory.mktemp("leaves") / "city.csv"
     path.write_text("\n".join(",".join(path) for path in TREE.paths))
     return str(path)
@@ -249,9 +249,9 @@ def inside(boxes, points):
 @given(tables(), st.integers(0, 2**32), st.sampled_from(["range", "entropy"]))
 @settings(max_examples=80)
 def test_boxes_cover_space_once_and_count_the_records_that_lie_in_them(
-    taxonomy, table, seed, dimension
+    hierarchy, table, seed, dimension
 ):
-    rules = policy(taxonomy, dimension=dimension)
+    rules = policy(hierarchy, dimension=dimension)
 
     release = shoal.protect(table, rules)
     boxes = decomposition_table.from_frame(release.data, shoal.load_policy(rules).schema)
@@ -270,12 +270,12 @@ def test_boxes_cover_space_once_and_count_the_records_that_lie_in_them(
     assert release.manifest["release_form"] == "tree"
 
 
-def test_space_ends_at_bounds_or_at_the_range_of_the_table(taxonomy):
+def test_space_ends_at_bounds_or_at_the_range_of_the_table(hierarchy):
     table = pl.DataFrame(
         {"age": [4, 5], "pay": [0.0, 1.0], "city": ["lyon", None], "rank": ["mid", "mid"],
          "day": [date(1970, 1, 3)] * 2, "time": [SIX] * 2, "ill": ["a", "b"]}
     )  # fmt: skip
-    rules = policy(taxonomy)
+    rules = policy(hierarchy)
 
     release = shoal.protect(table, rules)
     boxes = decomposition_table.from_frame(release.data, shoal.load_policy(rules).schema)
@@ -286,14 +286,14 @@ def test_space_ends_at_bounds_or_at_the_range_of_the_table(taxonomy):
     assert high.tolist() == [6, after, 5, 3, 32, (6 * 3600e6 + 1) / 86_400e6]
 
 
-def test_a_missing_number_has_no_place_in_a_box(taxonomy):
+def test_a_missing_number_has_no_place_in_a_box(hierarchy):
     table = pl.DataFrame(
         {"age": [4, None], "pay": [0.0, 1.0], "city": ["lyon"] * 2, "rank": ["mid"] * 2,
          "day": [date(1970, 1, 3)] * 2, "time": [SIX] * 2, "ill": ["a", "b"]}
     )  # fmt: skip
 
     with pytest.raises(InputError, match="'age' has 1 missing cells, and a missing number has no"):
-        shoal.protect(table, policy(taxonomy))
+        shoal.protect(table, policy(hierarchy))
 
 
 SMALL = {

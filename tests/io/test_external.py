@@ -96,7 +96,11 @@ def test_intervals_sets_and_ancestors_of_our_own_cover_every_value_that_they_rep
         "born": {"role": "quasi-identifier", "kind": "date"},
         "flat": {"role": "quasi-identifier", "kind": "nominal"},
         "edu": EDUCATION,
-        "zip": {"role": "quasi-identifier", "kind": "nominal", "taxonomy": str(folder / "zip.csv")},
+        "zip": {
+            "role": "quasi-identifier",
+            "kind": "nominal",
+            "hierarchy": str(folder / "zip.csv"),
+        },
     }
     policy = policies.load(
         {"version": 1, "columns": columns, "protect": {"method": "mondrian", "k": k}}
@@ -361,7 +365,7 @@ def test_a_point_beside_decimal_commas_groups_thousands_and_is_not_read():
     ],
 )
 def test_dates_years_months_and_their_intervals_cover_their_days(cell, first, after):
-    column = {"role": "quasi-identifier", "kind": "date", "format": "%d/%m/%Y"}
+    column = {"role": "quasi-identifier", "kind": "date", "date_format": "%d/%m/%Y"}
 
     found = box(["01/01/1970", "05/06/1990", "31/12/2009"], cell, column)
 
@@ -414,7 +418,7 @@ def test_a_cell_of_an_ordinal_covers_its_categories(cell, expected):
 @pytest.fixture
 def zips(tmp_path):
     (tmp_path / "zip.csv").write_text(TAXONOMY, encoding="utf-8")
-    return {"role": "quasi-identifier", "kind": "nominal", "taxonomy": str(tmp_path / "zip.csv")}
+    return {"role": "quasi-identifier", "kind": "nominal", "hierarchy": str(tmp_path / "zip.csv")}
 
 
 @pytest.mark.parametrize(
@@ -580,7 +584,12 @@ PEOPLE = pl.DataFrame(
         "ill": ["flu", "gout", "flu", "none"],
     }
 )
-COLUMNS = {"id": {"role": "identifier", "unit": True}, "age": AGE, "edu": EDUCATION, "ill": ILL}
+COLUMNS = {
+    "id": {"role": "identifier", "privacy_unit": True},
+    "age": AGE,
+    "edu": EDUCATION,
+    "ill": ILL,
+}
 POLICY = stated(COLUMNS)
 
 
@@ -742,7 +751,7 @@ def test_constant_and_all_missing_originals_have_a_domain():
 
 
 def test_the_weights_of_the_original_come_along():
-    columns = {**COLUMNS, "w": {"role": "other", "kind": "numeric", "weight": True}}
+    columns = {**COLUMNS, "w": {"role": "other", "kind": "numeric", "sampling_weight": True}}
     original = PEOPLE.with_columns(w=pl.Series([1.5, 2, 1, 1]))
     released = PEOPLE.drop("id")
 

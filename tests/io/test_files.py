@@ -288,7 +288,7 @@ def test_labels_are_kept_from_file_to_release(tmp_path, suffix, form):
 
     result = CliRunner().invoke(
         app,
-        ["protect", str(data), "--policy", str(rules), "--out", str(out), "--format", form],
+        ["protect", str(data), "--policy", str(rules), "--out", str(out), "--file-format", form],
     )
 
     assert result.exit_code == 0, result.output

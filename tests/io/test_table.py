@@ -35,7 +35,7 @@ def test_numbers_are_standardised(values):
 
 
 def test_squared_distance_between_nominals_is_path_length_up_to_one_factor():
-    X = table(list("abcdad"), kind=Kind.NOMINAL, taxonomy=TREE).matrix(["x"])
+    X = table(list("abcdad"), kind=Kind.NOMINAL, hierarchy=TREE).matrix(["x"])
 
     place = {"a": 0, "b": 1, "c": 2, "d": 3}
     ratios = [squared(X, place[s], place[t]) / length for (s, t), length in PATH.items()]
@@ -56,7 +56,7 @@ def test_missing_is_a_value_of_its_own_in_every_kind():
     for values, kind in (
         ([1.0, 2.0, 3.0, None, None], {"kind": Kind.NUMERIC}),
         (["a", "b", "a", None, None], {"kind": Kind.ORDINAL, "categories": ("a", "b")}),
-        (["a", "b", "c", None, None], {"kind": Kind.NOMINAL, "taxonomy": TREE}),
+        (["a", "b", "c", None, None], {"kind": Kind.NOMINAL, "hierarchy": TREE}),
     ):
         X = table(values, **kind).matrix(["x"])
 

@@ -84,10 +84,10 @@ PARAMETERS = [
     (method.name, name) for method in REGISTRY.values() for name in numeric(method.parameters)
 ]
 KEYS = [
-    "bounds = [0, {}]", "bounds = [{}, 1]", "step = {}", "top = {}", "bottom = {}",
+    "bounds = [0, {}]", "bounds = [{}, 1]", "step = {}", "top_code = {}", "bottom_code = {}",
     "missing_as = {}", "missing = [{}]", "categories = [{}]",
 ]  # fmt: skip
-UNIT = ["max_rows = {}", "exact_rows = {}"]
+UNIT = ["max_contributions = {}", "exact_contributions = {}"]
 REQUIRED = [
     "k-anonymity = {}",
     "differential-privacy = {}",
@@ -103,7 +103,7 @@ def stated(key, literal):
         line = f'x = {{ role = "quasi-identifier", kind = "numeric", {key.format(literal)} }}\n'
         return POLICY + line + PROTECT
     if key in UNIT:
-        line = f'u = {{ role = "identifier", unit = true, {key.format(literal)} }}\n'
+        line = f'u = {{ role = "identifier", privacy_unit = true, {key.format(literal)} }}\n'
         return POLICY + line + PROTECT
     if key in REQUIRED:
         return POLICY + PROTECT + f"[require]\n{key.format(literal)}\n"
@@ -114,7 +114,7 @@ def stated(key, literal):
 
 
 def test_all_sorts_of_numeric_keys_are_tried():
-    assert {("mdav", "k"), ("laplace", "epsilon"), ("buckets", "t")} <= set(PARAMETERS)
+    assert {("mdav", "k"), ("laplace", "epsilon"), ("bucketization", "t")} <= set(PARAMETERS)
     assert len(PARAMETERS) > 40
 
 
@@ -263,7 +263,7 @@ def test_a_pipe_a_socket_and_a_device_are_refused_wherever_a_file_is_expected(tm
     data, stated = tmp_path / "d.csv", ("--policy", tmp_path / "p.toml")
     protect = ("protect", data, *stated, "--out", tmp_path / "out")
     named = {
-        "taxonomy": '[columns.x]\nrole = "quasi-identifier"\nkind = "nominal"\ntaxonomy = "{}"\n',
+        "hierarchy": '[columns.x]\nrole = "quasi-identifier"\nkind = "nominal"\ntaxonomy = "{}"\n',
         "recode": '[columns.x]\nrole = "quasi-identifier"\nkind = "nominal"\nrecode = "{}"\n',
     }
     for name, text in named.items():

@@ -154,14 +154,14 @@ def test_bounds_include_their_ends():
 
 
 def test_bounds_are_checked_before_coding():
-    assert "outside the bounds" in refusal([20], kind="numeric", bounds=[0, 9], top=5)
+    assert "outside the bounds" in refusal([20], kind="numeric", bounds=[0, 9], top_code=5)
 
 
 def test_numbers_are_coded_at_top_and_bottom():
-    assert seen([1, 5, 9, None], kind="numeric", bottom=2, top=8) == [2, 5, 8, None]
-    assert seen([1, 9], kind="numeric", bottom=1.5) == [1.5, 9.0]
-    assert seen([-1, 9], kind="numeric", bottom=0) == [0, 9]
-    assert seen([2**64 - 1, 1], dtype=pl.UInt64, kind="numeric", top=5) == [5.0, 1.0]
+    assert seen([1, 5, 9, None], kind="numeric", bottom_code=2, top_code=8) == [2, 5, 8, None]
+    assert seen([1, 9], kind="numeric", bottom_code=1.5) == [1.5, 9.0]
+    assert seen([-1, 9], kind="numeric", bottom_code=0) == [0, 9]
+    assert seen([2**64 - 1, 1], dtype=pl.UInt64, kind="numeric", top_code=5) == [5.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_numbers_are_rounded_to_a_step_half_to_even(values, step, rounded):
 
 
 def test_coding_comes_before_rounding():
-    assert seen([97, 103, 188], kind="numeric", top=104, step=10) == [100, 100, 100]
+    assert seen([97, 103, 188], kind="numeric", top_code=104, step=10) == [100, 100, 100]
 
 
 # Dates
@@ -188,9 +188,9 @@ def test_coding_comes_before_rounding():
 
 def test_dates_are_read_in_the_iso_form_or_as_stated():
     assert seen(["2020-01-31", None], kind="date") == [date(2020, 1, 31), None]
-    assert seen(["31/01/2020"], kind="date", format="%d/%m/%Y") == [date(2020, 1, 31)]
+    assert seen(["31/01/2020"], kind="date", date_format="%d/%m/%Y") == [date(2020, 1, 31)]
     assert "no dates of the form %d/%m/%Y" in refusal(
-        ["2020-01-31"], kind="date", format="%d/%m/%Y"
+        ["2020-01-31"], kind="date", date_format="%d/%m/%Y"
     )
     assert "has 1 cells that are no dates" in refusal(["2020-02-30", "2020-01-01"], kind="date")
 
@@ -221,7 +221,7 @@ def test_a_bound_includes_its_whole_day(hour):
 
 
 def test_dates_and_times_are_coded_at_top_and_bottom():
-    limits = {"bottom": date(2000, 1, 1), "top": date(2010, 1, 1)}
+    limits = {"bottom_code": date(2000, 1, 1), "top_code": date(2010, 1, 1)}
     days = [date(1990, 5, 5), date(2005, 5, 5), date(2020, 5, 5), None]
     times = pl.Series("x", days).cast(pl.Datetime("us"))
 
@@ -296,7 +296,9 @@ def test_large_numbers_can_be_categories():
 def test_ordinals_are_coded_at_top_and_bottom():
     levels = ["none", "some", "more", "all"]
 
-    assert seen([*levels, None], kind="ordinal", categories=levels, bottom="some", top="more") == [
+    assert seen(
+        [*levels, None], kind="ordinal", categories=levels, bottom_code="some", top_code="more"
+    ) == [
         "some",
         "some",
         "more",
@@ -304,7 +306,7 @@ def test_ordinals_are_coded_at_top_and_bottom():
         None,
     ]
     assert (
-        seen(levels, kind="ordinal", categories=levels, top="some")
+        seen(levels, kind="ordinal", categories=levels, top_code="some")
         == ["none", "some"] + ["some"] * 2
     )
 
@@ -328,7 +330,7 @@ def test_values_are_recoded_before_they_are_categories(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("dtype", [pl.String, pl.Float64, pl.Int64, pl.Decimal(10, 2)])
 def test_a_number_of_a_person_is_one_person_however_it_is_spelled(dtype):
-    column = Column("id", Role.IDENTIFIER, unit=True)
+    column = Column("id", Role.IDENTIFIER, privacy_unit=True)
     texts = ["7", "7.0", " 7", "07", "+7", "7.", "\t7 ", "\N{FULLWIDTH DIGIT SEVEN}", "7\u200b"]
     cells = pl.Series("id", texts if dtype == pl.String else [7], dtype=dtype)
 
@@ -336,7 +338,7 @@ def test_a_number_of_a_person_is_one_person_however_it_is_spelled(dtype):
 
 
 def test_other_spellings_stay_apart_unless_they_may_be_one_person():
-    column = Column("id", Role.IDENTIFIER, unit=True)
+    column = Column("id", Role.IDENTIFIER, privacy_unit=True)
     cells = ["A7", "a7 ", "a07", "-7", "7.5", "07.50", "70", "7e1", "Zo\u0308e", "Zöe", "0", "00"]
 
     spelled = validate.spelled(pl.Series("id", cells), column).to_list()
@@ -353,7 +355,7 @@ def test_other_spellings_stay_apart_unless_they_may_be_one_person():
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=6), st.integers().map(str)), min_size=1))
 def test_a_person_is_spelled_by_the_cell_alone(cells):
-    column = Column("id", Role.IDENTIFIER, unit=True)
+    column = Column("id", Role.IDENTIFIER, privacy_unit=True)
 
     together = validate.spelled(pl.Series("id", cells, dtype=pl.String), column).to_list()
 
@@ -372,7 +374,9 @@ def test_texts_that_look_the_same_are_one_value():
     assert levels == (COMPOSED, "tea")
     assert seen([APART, COMPOSED], kind="nominal", categories=["tea", APART]) == [COMPOSED] * 2
     assert released([APART, COMPOSED], kind="nominal", missing=[APART]).null_count() == 2
-    assert released([APART], kind="ordinal", categories=["tea", COMPOSED], top="tea")[0] == "tea"
+    assert (
+        released([APART], kind="ordinal", categories=["tea", COMPOSED], top_code="tea")[0] == "tea"
+    )
 
 
 def test_two_categories_that_look_the_same_are_refused(tmp_path):
@@ -381,7 +385,7 @@ def test_two_categories_that_look_the_same_are_refused(tmp_path):
     (tmp_path / "tree.csv").write_text(f"{APART},all\n{COMPOSED},all\n", encoding="utf-8")
     with pytest.raises(InputError, match="each leaf once"):
         schema(
-            x={"role": "confidential", "kind": "nominal", "taxonomy": str(tmp_path / "tree.csv")}
+            x={"role": "confidential", "kind": "nominal", "hierarchy": str(tmp_path / "tree.csv")}
         )
 
 
@@ -390,7 +394,7 @@ def test_two_categories_that_look_the_same_are_refused(tmp_path):
 
 def test_the_unit_must_be_there_and_as_often_as_the_policy_states():
     def take(ids, **keys):
-        stated = {"role": "identifier", "unit": True, "missing": ["?"], **keys}
+        stated = {"role": "identifier", "privacy_unit": True, "missing": ["?"], **keys}
         rules = schema(id=stated, x="other")
         return validate.validate(pl.DataFrame({"id": ids, "x": range(len(ids))}), rules)
 
@@ -400,9 +404,11 @@ def test_the_unit_must_be_there_and_as_often_as_the_policy_states():
     with pytest.raises(InputError, match="Column 'id' is the unit; 3 rows lack it"):
         take(["a", None, "?", " "])
     with pytest.raises(InputError, match="expected one row per person, found 2 more rows than"):
-        take(["a", "a", "a"], exact_rows=1)
-    with pytest.raises(InputError, match="exactly 2 rows per person, as exact_rows states; 1 of 2"):
-        take(["a", "a", "b"], exact_rows=2)
+        take(["a", "a", "a"], exact_contributions=1)
+    with pytest.raises(
+        InputError, match="exactly 2 rows per person, as exact_contributions states; 1 of 2"
+    ):
+        take(["a", "a", "b"], exact_contributions=2)
 
 
 @pytest.mark.parametrize(
@@ -420,7 +426,7 @@ def test_cells_that_are_no_plain_values_are_refused_unless_they_are_dropped(valu
     frame = pl.DataFrame({"x": pl.Series(values, dtype=dtype), "y": [1]})
 
     for keys in ({"role": "other"}, {"role": "other", "kind": "nominal"},
-                 {"role": "identifier", "unit": True}):  # fmt: skip
+                 {"role": "identifier", "privacy_unit": True}):  # fmt: skip
         with pytest.raises(InputError) as caught:
             validate.validate(frame, schema(x=keys, y="other"))
         assert str(caught.value) == said

@@ -96,7 +96,7 @@ def test_released_counts_are_the_true_ones_on_average():
 
 @given(epsilon=st.fractions(Fraction(1, 1000), 50))
 def test_what_is_spent_is_the_price_that_the_ledger_derives(epsilon):
-    answers, spending = responses(
+    answers, privacy_loss = responses(
         np.array([0, 1, 2]),
         levels=3,
         purchase=Purchase("job", epsilon),
@@ -104,10 +104,10 @@ def test_what_is_spent_is_the_price_that_the_ledger_derives(epsilon):
     )
 
     assert answers.tolist() == [1, 2, 0]
-    assert spending.draws == 3
-    assert accounting.total([spending]) == epsilon
+    assert privacy_loss.draws == 3
+    assert accounting.total([privacy_loss]) == epsilon
     derived = accounting.composed(
-        spending.mechanism, sensitivity=spending.sensitivity, scale=spending.scale
+        privacy_loss.mechanism, sensitivity=privacy_loss.sensitivity, scale=privacy_loss.scale
     )
     assert derived == epsilon
 

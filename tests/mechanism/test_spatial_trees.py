@@ -100,7 +100,7 @@ def test_spendings_add_up_to_epsilon_for_both_relations_and_count_every_draw(spa
     tree = measured(space, design, noise)
 
     for neighbours, times in ((Neighbours.ADD_REMOVE, 1), (Neighbours.CHANGE_ONE, 2)):
-        accounting.verify(tree.spendings, times * design.epsilon, neighbours=neighbours,
+        accounting.verify(tree.privacy_losses, times * design.epsilon, neighbours=neighbours,
                       drawn=noise.drawn)  # fmt: skip
     assert (tree.estimates() >= 0).all()
 
@@ -138,7 +138,7 @@ def test_a_record_more_moves_one_count_of_a_level_and_the_scores_of_one_cut_by_o
 
     assert np.array_equal(one.lower, other.lower)
     assert np.array_equal(one.estimates(), other.estimates())
-    assert one.spendings == other.spendings
+    assert one.privacy_losses == other.privacy_losses
     moved = Counter()
     for (mechanism, x, scale), (_, y, same) in zip(with_it.asked, without.asked, strict=True):
         assert scale == same
@@ -271,10 +271,10 @@ def test_a_taxonomy_is_cut_at_the_borders_of_its_largest_branches_first():
 def test_a_noisy_number_of_records_is_paid_for_and_weighed():
     noise = RecordingNoise(added=7)
 
-    root, spending = noisy_total(40, Fraction(1, 20), noise)
+    root, privacy_loss = noisy_total(40, Fraction(1, 20), noise)
 
-    assert (root.counts.tolist(), spending.draws) == ([47], 1)
-    assert spending.scale == 20
+    assert (root.counts.tolist(), privacy_loss.draws) == ([47], 1)
+    assert privacy_loss.scale == 20
     assert root.variance == pytest.approx(800, rel=0.01)
 
 

@@ -47,7 +47,7 @@ SCHEMA = Schema((
     Column("x", QI, Kind.NUMERIC, transform=Transform.LOG),
     Column("age", QI, Kind.NUMERIC),
     Column("o", QI, Kind.ORDINAL, categories=("lo", "mid", "hi")),
-    Column("t", QI, Kind.NOMINAL, taxonomy=TREE),
+    Column("t", QI, Kind.NOMINAL, hierarchy=TREE),
     Column("c", QI, Kind.NOMINAL),
     Column("ill", Role.CONFIDENTIAL, Kind.NOMINAL),
     Column("cost", Role.CONFIDENTIAL, Kind.NUMERIC),

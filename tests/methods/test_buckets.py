@@ -22,17 +22,17 @@ GRADES = ["low", "mid", "high"]
 
 
 @pytest.fixture(scope="module")
-def taxonomy(tmp_path_factory):
-    path = tmp_path_factory.mktemp("buckets") / "ill.csv"
+def hierarchy(tmp_path_factory):
+    path = tmp_path_factory.mktemp("bucketization") / "ill.csv"
     path.write_text(TREE)
     return str(path)
 
 
-def policy(taxonomy, confidential=("ill",), require=None, **protect):
+def policy(hierarchy, confidential=("ill",), require=None, **protect):
     columns = {
         "age": {"role": "quasi-identifier", "kind": "numeric"},
         "team": {"role": "quasi-identifier", "kind": "nominal"},
-        "ill": {"kind": "nominal", "taxonomy": taxonomy},
+        "ill": {"kind": "nominal", "hierarchy": hierarchy},
         "ward": {"kind": "nominal"},
         "grade": {"kind": "ordinal", "categories": GRADES},
         "income": {"kind": "numeric"},
@@ -43,7 +43,7 @@ def policy(taxonomy, confidential=("ill",), require=None, **protect):
     return {
         "version": 1,
         "columns": columns,
-        "protect": {"method": "buckets", "k": 4, "t": 2, **protect},
+        "protect": {"method": "bucketization", "k": 4, "t": 2, **protect},
         "require": require or {},
     }
 
@@ -85,12 +85,12 @@ CONFIDENTIAL = st.lists(
     st.none() | st.integers(2, 4),
 )
 @settings(max_examples=80)
-def test_every_release_is_close_by_a_naive_recount(taxonomy, table, confidential, t, aggregate, b):
+def test_every_release_is_close_by_a_naive_recount(hierarchy, table, confidential, t, aggregate, b):
     asked = {"t": Decimal(t), "aggregate": aggregate} | ({} if b is None else {"b": b})
 
-    done = shoal.protect(table, policy(taxonomy, confidential, **asked))
+    done = shoal.protect(table, policy(hierarchy, confidential, **asked))
 
-    names = [name for name in policy(taxonomy)["columns"] if name in confidential]
+    names = [name for name in policy(hierarchy)["columns"] if name in confidential]
     whole = Counter(done.data.select(names).rows())
     classes = defaultdict(Counter)
     for keys, values in zip(
@@ -106,15 +106,15 @@ def test_every_release_is_close_by_a_naive_recount(taxonomy, table, confidential
     assert [check.holds for check in done.checks] == [True, True]
     close = done.claims[1].guarantee
     assert close == TCloseness(Fraction(t), Distance.RATIO, tuple(names), ("age", "team"))
-    again = check_frame(done.data, close, load(policy(taxonomy, confidential)).schema)
+    again = check_frame(done.data, close, load(policy(hierarchy, confidential)).schema)
     assert again.holds
     assert (len(classes) == 1) or not done.manifest["notes"]
 
 
 @given(tables(), CONFIDENTIAL)
 @settings(max_examples=40)
-def test_what_is_written_covers_what_was_there(taxonomy, table, confidential):
-    released = shoal.protect(table, policy(taxonomy, confidential), keep_order=True).data
+def test_what_is_written_covers_what_was_there(hierarchy, table, confidential):
+    released = shoal.protect(table, policy(hierarchy, confidential), keep_order=True).data
     above = {row.split(",")[0]: row.split(",") for row in TREE.split()}
 
     for before, after in zip(table.rows(named=True), released.rows(named=True), strict=True):
@@ -155,47 +155,50 @@ def people(n=24):
     )
 
 
-def texts(taxonomy, name, **protect):
-    done = shoal.protect(people(), policy(taxonomy, [name], **protect))
+def texts(hierarchy, name, **protect):
+    done = shoal.protect(people(), policy(hierarchy, [name], **protect))
     return sorted(done.data[name].unique().to_list())
 
 
-def test_buckets_are_named_by_ranges_branches_and_sets(taxonomy):
-    assert texts(taxonomy, "income") == ["[0, 700]", "[1600, 2300]", "[800, 1500]"]
-    assert texts(taxonomy, "grade", b=2) == ["[mid, high]", "low"]
-    assert texts(taxonomy, "grade") == sorted(GRADES)
-    assert texts(taxonomy, "ill", b=2) == ["heavy", "light"]
-    assert texts(taxonomy, "ill", b=3) == ["flu", "stroke", "{cold, cancer}"]
-    assert texts(taxonomy, "ward", b=2) == ["{a, b}", "{c, d, e}"]
-    assert texts(taxonomy, "since", b=2) == ["[2000-01-01, 2000-01-12]", "[2000-01-13, 2000-01-24]"]
+def test_buckets_are_named_by_ranges_branches_and_sets(hierarchy):
+    assert texts(hierarchy, "income") == ["[0, 700]", "[1600, 2300]", "[800, 1500]"]
+    assert texts(hierarchy, "grade", b=2) == ["[mid, high]", "low"]
+    assert texts(hierarchy, "grade") == sorted(GRADES)
+    assert texts(hierarchy, "ill", b=2) == ["heavy", "light"]
+    assert texts(hierarchy, "ill", b=3) == ["flu", "stroke", "{cold, cancer}"]
+    assert texts(hierarchy, "ward", b=2) == ["{a, b}", "{c, d, e}"]
+    assert texts(hierarchy, "since", b=2) == [
+        "[2000-01-01, 2000-01-12]",
+        "[2000-01-13, 2000-01-24]",
+    ]
 
 
-def test_a_bucket_that_cuts_a_branch_names_its_parts(taxonomy):
+def test_a_bucket_that_cuts_a_branch_names_its_parts(hierarchy):
     lopsided = people().with_columns(
         ill=pl.Series(["flu"] * 12 + ["cold"] * 4 + ["cancer"] * 4 + ["stroke"] * 4)
     )
 
-    done = shoal.protect(lopsided, policy(taxonomy, b=2))
+    done = shoal.protect(lopsided, policy(hierarchy, b=2))
 
     assert sorted(done.data["ill"].unique().to_list()) == ["flu", "{cold, heavy}"]
 
 
-def test_missing_cells_share_the_last_bucket_or_have_their_own(taxonomy):
+def test_missing_cells_share_the_last_bucket_or_have_their_own(hierarchy):
     some = people().with_columns(income=pl.when(pl.col("income") < 2100).then("income"))
     many = people().with_columns(income=pl.when(pl.col("income") < 1200).then("income"))
 
     def written(table):
-        done = shoal.protect(table, policy(taxonomy, ["income"], b=2))
+        done = shoal.protect(table, policy(hierarchy, ["income"], b=2))
         return set(done.data["income"].to_list())
 
     assert written(some) == {"[0, 1100]", "[1200, 2000] or missing"}
     assert written(many) == {"[0, 1100]", None}
 
 
-def test_one_class_is_called_trivial(taxonomy):
-    whole = shoal.protect(people(), policy(taxonomy, k=24))
-    halves = shoal.protect(people(), policy(taxonomy, k=12))
-    same = shoal.protect(people().with_columns(ill=pl.lit("flu")), policy(taxonomy, t=1))
+def test_one_class_is_called_trivial(hierarchy):
+    whole = shoal.protect(people(), policy(hierarchy, k=24))
+    halves = shoal.protect(people(), policy(hierarchy, k=12))
+    same = shoal.protect(people().with_columns(ill=pl.lit("flu")), policy(hierarchy, t=1))
 
     assert whole.manifest["notes"][-1].startswith("Trivial: one class is left")
     assert halves.manifest["notes"] == []
@@ -204,19 +207,19 @@ def test_one_class_is_called_trivial(taxonomy):
     assert set(same.data["ill"]) == {"flu"}
 
 
-def test_it_covers_what_a_policy_requires_of_the_released_table(taxonomy):
+def test_it_covers_what_a_policy_requires_of_the_released_table(hierarchy):
     wanted = {"t-closeness": {"t": 2, "distance": "ratio", "column": "ill"}, "k-anonymity": 4}
 
-    done = shoal.protect(people(), policy(taxonomy, require=wanted, t=Decimal("1.5")))
+    done = shoal.protect(people(), policy(hierarchy, require=wanted, t=Decimal("1.5")))
 
     assert [check.holds for check in done.checks] == [True] * 3
     strict = {"t-closeness": {"t": 1, "distance": "ratio", "column": "ill"}}
     with pytest.raises(ClaimViolationError, match="1-closeness"):
-        shoal.protect(people(22), policy(taxonomy, require=strict))
+        shoal.protect(people(22), policy(hierarchy, require=strict))
 
 
-def test_the_intruders_epsilon_is_stated_as_not_claimed(taxonomy):
-    done = shoal.protect(people(), policy(taxonomy))
+def test_the_intruders_epsilon_is_stated_as_not_claimed(hierarchy):
+    done = shoal.protect(people(), policy(hierarchy))
 
     text = done.manifest["not_claimed"][2]
     assert text.startswith("Not differential privacy. 2-closeness")
@@ -235,18 +238,18 @@ def test_the_intruders_epsilon_is_stated_as_not_claimed(taxonomy):
         ({"columns": ["age", "team", "ill"]}, "must not hold 'ill'"),
     ],
 )
-def test_wrong_parameters_are_told(taxonomy, change, sentence):
+def test_wrong_parameters_are_told(hierarchy, change, sentence):
     with pytest.raises(InputError, match=sentence):
-        shoal.plan(policy(taxonomy, **change))
+        shoal.plan(policy(hierarchy, **change))
 
 
-def test_a_table_smaller_than_k_is_told(taxonomy):
+def test_a_table_smaller_than_k_is_told(hierarchy):
     with pytest.raises(InputError, match="Cannot form one group of k=4 from 2 rows"):
-        shoal.protect(people(2), policy(taxonomy))
+        shoal.protect(people(2), policy(hierarchy))
 
 
-def test_a_policy_without_quasi_identifiers_is_told(taxonomy):
-    bare = policy(taxonomy, columns=["note"])
+def test_a_policy_without_quasi_identifiers_is_told(hierarchy):
+    bare = policy(hierarchy, columns=["note"])
     bare["columns"]["note"] = {"role": "other", "kind": "numeric"}
     for name in ("age", "team"):
         bare["columns"][name] = "identifier"

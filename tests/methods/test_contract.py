@@ -31,7 +31,7 @@ ADD_REMOVE = {"dp-kdtree", "dp-quadtree", "privtree", "copula", "maxent", "auto"
 """Methods that have a proof for a record that comes or goes."""
 PUBLIC_BOUNDS = {"dp-kdtree", "dp-quadtree", "privtree", "copula", "maxent", "auto"}
 """Methods that take no bounds from the data at all."""
-BUCKETED = {"buckets"}
+BUCKETED = {"bucketization"}
 """Methods that release confidential values as buckets, and need some."""
 NOISY = sorted(name for name, method in REGISTRY.items() if method.noisy and not method.clamped)
 """Methods whose noise covers every protected column."""
@@ -41,12 +41,12 @@ NOISY_FORMS = [(name, form) for name in NOISY for form in REGISTRY[name].forms]
 SPENDING_FORMS = [(name, form) for name in (*NOISY, *RECORD_WISE) for form in REGISTRY[name].forms]
 
 
-def schema(taxonomy):
+def schema(hierarchy):
     return {
         "name": "identifier",
         "number": {"role": "quasi-identifier", "kind": "numeric", "bounds": [-3, 3]},
         "rank": {"role": "quasi-identifier", "kind": "ordinal", "categories": LEVELS},
-        "tree": {"role": "quasi-identifier", "kind": "nominal", "taxonomy": str(taxonomy)},
+        "tree": {"role": "quasi-identifier", "kind": "nominal", "hierarchy": str(hierarchy)},
         "flat": {"role": "quasi-identifier", "kind": "nominal", "categories": LEVELS},
         "day": {"role": "quasi-identifier", "kind": "date", "bounds": DAYS},
         "secret": {"role": "confidential", "kind": "nominal", "categories": LEVELS},
@@ -77,14 +77,14 @@ def tables(draw):
 
 
 @pytest.fixture(scope="module")
-def taxonomy(tmp_path_factory):
+def hierarchy(tmp_path_factory):
     path = tmp_path_factory.mktemp("contract") / "tree.csv"
     path.write_text("\n".join(TAXONOMY))
     return path
 
 
-def policy(name, taxonomy, *, changed=None, **protect):
-    columns = schema(taxonomy)
+def policy(name, hierarchy, *, changed=None, **protect):
+    columns = schema(hierarchy)
     if name in (*NOISY, *RECORD_WISE) and name != "public-laplace":
         columns["batch"] = "identifier"
     return {
@@ -94,10 +94,10 @@ def policy(name, taxonomy, *, changed=None, **protect):
     }
 
 
-def strange(name, taxonomy, rows):
+def strange(name, hierarchy, rows):
     """Cells that fit no domain, but for columns that the method does not clamp."""
     fit = {"number": "1", "rank": "a", "tree": "a", "flat": "a", "day": "1970-01-02"}
-    cells = dict.fromkeys(schema(taxonomy), "x") | (fit if name in RECORD_WISE else {})
+    cells = dict.fromkeys(schema(hierarchy), "x") | (fit if name in RECORD_WISE else {})
     return pl.DataFrame({c: [cell] * rows for c, cell in cells.items()}).with_columns(
         batch=pl.lit(1)
     )
@@ -107,19 +107,19 @@ def formed(form):
     return {"release_form": form.value, **OUTPUT.get(form, {})}
 
 
-def run(frame, name, taxonomy, *, noise=None, form=None, **protect):
+def run(frame, name, hierarchy, *, noise=None, form=None, **protect):
     kept = name in GROUPING
     protect |= {} if form is None else formed(form)
-    return shoal.protect(frame, policy(name, taxonomy, **protect), keep_order=kept, noise=noise)
+    return shoal.protect(frame, policy(name, hierarchy, **protect), keep_order=kept, noise=noise)
 
 
 @pytest.mark.parametrize("name", GROUPING)
 @given(case=tables(), aggregate=st.sampled_from(["mean", "median", "medoid", "mode"]))
 @settings(max_examples=40)
-def test_every_claim_holds_by_an_independent_count(taxonomy, name, case, aggregate):
+def test_every_claim_holds_by_an_independent_count(hierarchy, name, case, aggregate):
     frame, _ = case
 
-    release = run(frame, name, taxonomy, aggregate=aggregate)
+    release = run(frame, name, hierarchy, aggregate=aggregate)
 
     assert release.claims
     for claim in release.claims:
@@ -148,11 +148,11 @@ def largest_ratio(data, close, values):
 @pytest.mark.parametrize("name", GROUPING)
 @given(case=tables())
 @settings(max_examples=30)
-def test_permuting_the_rows_of_the_file_changes_nothing_but_their_order(taxonomy, name, case):
+def test_permuting_the_rows_of_the_file_changes_nothing_but_their_order(hierarchy, name, case):
     frame, permutation = case
 
-    straight = run(frame, name, taxonomy).data
-    permuted = run(frame[list(permutation)], name, taxonomy).data
+    straight = run(frame, name, hierarchy).data
+    permuted = run(frame[list(permutation)], name, hierarchy).data
 
     assert Counter(straight.rows()) == Counter(permuted.rows())
 
@@ -160,10 +160,10 @@ def test_permuting_the_rows_of_the_file_changes_nothing_but_their_order(taxonomy
 @pytest.mark.parametrize("name", GROUPING)
 @given(case=tables())
 @settings(max_examples=20)
-def test_rows_columns_types_and_unprotected_cells_stay(taxonomy, name, case):
+def test_rows_columns_types_and_unprotected_cells_stay(hierarchy, name, case):
     frame, _ = case
 
-    released = run(frame, name, taxonomy).data
+    released = run(frame, name, hierarchy).data
 
     assert released.columns == frame.columns[1:]
     assert released.height == frame.height
@@ -177,10 +177,10 @@ def test_rows_columns_types_and_unprotected_cells_stay(taxonomy, name, case):
 @pytest.mark.parametrize("name", GROUPING)
 @given(case=tables())
 @settings(max_examples=20)
-def test_whole_numbers_stay_whole_on_request(taxonomy, name, case):
+def test_whole_numbers_stay_whole_on_request(hierarchy, name, case):
     frame, _ = case
 
-    released = run(frame, name, taxonomy, integers=True).data
+    released = run(frame, name, hierarchy, integers=True).data
 
     assert released.schema["number"] == pl.Int64
 
@@ -207,10 +207,10 @@ def test_means_are_kept_where_nothing_is_missing(name, values):
 @pytest.mark.parametrize(("name", "form"), NOISY_FORMS)
 @given(case=tables(), seed=st.integers(0, 99))
 @settings(max_examples=15)
-def test_noisy_rows_lie_in_public_domains_and_none_is_missing(taxonomy, name, form, case, seed):
+def test_noisy_rows_lie_in_public_domains_and_none_is_missing(hierarchy, name, form, case, seed):
     frame, _ = case
 
-    released = run(frame, name, taxonomy, noise=SeededNoise(seed), form=form).data
+    released = run(frame, name, hierarchy, noise=SeededNoise(seed), form=form).data
 
     if form is ReleaseForm.TREE:
         numbers, days = ([released[f"{c}_{side}"] for side in ("lower", "upper")]
@@ -234,12 +234,13 @@ def test_noisy_rows_lie_in_public_domains_and_none_is_missing(taxonomy, name, fo
 @pytest.mark.parametrize(("name", "form"), SPENDING_FORMS)
 @given(case=tables())
 @settings(max_examples=10)
-def test_the_same_is_spent_whatever_the_data(taxonomy, name, form, case):
+def test_the_same_is_spent_whatever_the_data(hierarchy, name, form, case):
     frame, _ = case
     other = frame.with_columns(pl.exclude("batch").reverse().shift(1))
 
     spent = [
-        run(f, name, taxonomy, noise=RecordingNoise(), form=form).spendings for f in (frame, other)
+        run(f, name, hierarchy, noise=RecordingNoise(), form=form).privacy_losses
+        for f in (frame, other)
     ]
     if form in DRAWN:
         # How often a step draws follows from the noisy outputs before it; its price does not.
@@ -249,17 +250,17 @@ def test_the_same_is_spent_whatever_the_data(taxonomy, name, form, case):
 
 
 @pytest.mark.parametrize(("name", "form"), SPENDING_FORMS)
-def test_what_is_spent_adds_up_to_every_claim_that_is_not_refuted(taxonomy, name, form):
-    frame = strange(name, taxonomy, 30)
+def test_what_is_spent_adds_up_to_every_claim_that_is_not_refuted(hierarchy, name, form):
+    frame = strange(name, hierarchy, 30)
     noise = RecordingNoise()
 
-    release = run(frame, name, taxonomy, noise=noise, form=form)
-    claims = shoal.plan(policy(name, taxonomy, **formed(form))).claims
+    release = run(frame, name, hierarchy, noise=noise, form=form)
+    claims = shoal.plan(policy(name, hierarchy, **formed(form))).claims
 
     for claim in claims:
         if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED:
             accounting.verify(
-                release.spendings,
+                release.privacy_losses,
                 claim.guarantee.epsilon,
                 neighbours=claim.guarantee.neighbours,
                 drawn=noise.drawn,
@@ -267,25 +268,25 @@ def test_what_is_spent_adds_up_to_every_claim_that_is_not_refuted(taxonomy, name
 
 
 @pytest.mark.parametrize(("name", "form"), SPENDING_FORMS)
-def test_noise_that_is_not_secure_carries_no_claim_of_differential_privacy(taxonomy, name, form):
-    frame = strange(name, taxonomy, 20)
+def test_noise_that_is_not_secure_carries_no_claim_of_differential_privacy(hierarchy, name, form):
+    frame = strange(name, hierarchy, 20)
 
-    real = run(frame, name, taxonomy, form=form)
-    fake = run(frame, name, taxonomy, noise=SeededNoise(1), form=form)
+    real = run(frame, name, hierarchy, form=form)
+    fake = run(frame, name, hierarchy, noise=SeededNoise(1), form=form)
 
     assert any(isinstance(claim.guarantee, DifferentialPrivacy) for claim in real.claims)
     assert all(isinstance(claim.guarantee, KAnonymity) for claim in fake.claims)
 
 
 @pytest.mark.parametrize("name", NOISY)
-def test_noisy_methods_refuse_what_no_claim_survives(taxonomy, name):
+def test_noisy_methods_refuse_what_no_claim_survives(hierarchy, name):
     form = REGISTRY[name].forms[0].value
 
     def plan(**changes):
-        return shoal.plan(policy(name, taxonomy, release_form=form, **changes))
+        return shoal.plan(policy(name, hierarchy, release_form=form, **changes))
 
     bare = {"role": "quasi-identifier"}
-    protected = [c for c in schema(taxonomy) if c not in {"name", "batch"}]
+    protected = [c for c in schema(hierarchy) if c not in {"name", "batch"}]
 
     plan()
     if name in ADD_REMOVE:
@@ -304,11 +305,11 @@ def test_noisy_methods_refuse_what_no_claim_survives(taxonomy, name):
 
 
 @pytest.mark.parametrize(("name", "form"), NOISY_FORMS)
-def test_what_is_read_off_the_data_weakens_the_claim(taxonomy, name, form):
-    flat = schema(taxonomy)["flat"] | {"observed": True}
+def test_what_is_read_off_the_data_weakens_the_claim(hierarchy, name, form):
+    flat = schema(hierarchy)["flat"] | {"observed": True}
 
     def claims(**changes):
-        planned = shoal.plan(policy(name, taxonomy, **formed(form), **changes))
+        planned = shoal.plan(policy(name, hierarchy, **formed(form), **changes))
         return [c for c in planned.claims if isinstance(c.guarantee, DifferentialPrivacy)]
 
     assert all(claim.status is not Status.PROVED for claim in claims(changed={"flat": flat}))
@@ -328,12 +329,12 @@ def test_what_is_read_off_the_data_weakens_the_claim(taxonomy, name, form):
 )
 @settings(max_examples=40)
 def test_classes_hold_k_and_confidential_cells_lie_in_their_domains(
-    taxonomy, name, case, seed, aggregate, partition
+    hierarchy, name, case, seed, aggregate, partition
 ):
     frame, _ = case
 
     release = run(
-        frame, name, taxonomy, noise=SeededNoise(seed), aggregate=aggregate, partition=partition
+        frame, name, hierarchy, noise=SeededNoise(seed), aggregate=aggregate, partition=partition
     )
 
     assert release.data.height == frame.height
@@ -348,7 +349,7 @@ def test_classes_hold_k_and_confidential_cells_lie_in_their_domains(
 @given(case=tables(), partition=st.sampled_from(["mdav", "mondrian"]), data=st.data())
 @settings(max_examples=40)
 def test_released_quasi_identifiers_do_not_follow_confidential_values(
-    taxonomy, name, case, partition, data
+    hierarchy, name, case, partition, data
 ):
     frame, _ = case
     secrets = st.lists(
@@ -358,7 +359,7 @@ def test_released_quasi_identifiers_do_not_follow_confidential_values(
 
     released = [
         shoal.protect(
-            f, policy(name, taxonomy, partition=partition), keep_order=True, noise=RecordingNoise()
+            f, policy(name, hierarchy, partition=partition), keep_order=True, noise=RecordingNoise()
         ).data
         for f in (frame, other)
     ]
@@ -369,11 +370,11 @@ def test_released_quasi_identifiers_do_not_follow_confidential_values(
 @pytest.mark.parametrize("name", RECORD_WISE)
 @given(case=tables())
 @settings(max_examples=30)
-def test_permuting_the_file_changes_no_class_of_quasi_identifiers(taxonomy, name, case):
+def test_permuting_the_file_changes_no_class_of_quasi_identifiers(hierarchy, name, case):
     frame, permutation = case
 
-    straight = run(frame, name, taxonomy, noise=RecordingNoise()).data
-    permuted = run(frame[list(permutation)], name, taxonomy, noise=RecordingNoise()).data
+    straight = run(frame, name, hierarchy, noise=RecordingNoise()).data
+    permuted = run(frame[list(permutation)], name, hierarchy, noise=RecordingNoise()).data
 
     assert Counter(straight.drop("secret").rows()) == Counter(permuted.drop("secret").rows())
 
@@ -388,4 +389,4 @@ def test_a_method_names_its_reference_and_says_what_it_does(name):
     for field in method.parameters.model_fields.values():
         assert field.description
     if method.must_choose_form:
-        assert method.forms[0] is ReleaseForm.MARGINALS
+        assert method.forms[0] is ReleaseForm.COLUMN_SHUFFLED

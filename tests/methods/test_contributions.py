@@ -31,7 +31,7 @@ LEVELS = ["a", "b", "c"]
 
 def columns(**person):
     return {
-        "person": {"role": "identifier", "unit": True, **person},
+        "person": {"role": "identifier", "privacy_unit": True, **person},
         "x": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 10], "step": 1},
         "y": {"role": "quasi-identifier", "kind": "nominal", "categories": LEVELS},
     }
@@ -152,11 +152,13 @@ def test_a_table_is_brought_to_the_noisy_number(n, total, seed):
 
 @pytest.mark.parametrize("name", ANY)
 @pytest.mark.parametrize("neighbours", ["change-one", "add-remove"])
-@pytest.mark.parametrize("person", [{}, {"max_rows": 3}, {"exact_rows": 3}])
+@pytest.mark.parametrize("person", [{}, {"max_contributions": 3}, {"exact_contributions": 3}])
 def test_prices_for_a_person_add_up_to_the_claim(name, neighbours, person):
     noise = RecordingNoise()
     rules = policy(name, person, neighbours=neighbours)
-    frame = visits([3] * 12 if "exact_rows" in person else [1] * 12 if not person else [1, 5] * 6)
+    frame = visits(
+        [3] * 12 if "exact_contributions" in person else [1] * 12 if not person else [1, 5] * 6
+    )
 
     release = shoal.protect(frame, rules, noise=noise)
     (claim,) = shoal.plan(rules).claims
@@ -166,10 +168,12 @@ def test_prices_for_a_person_add_up_to_the_claim(name, neighbours, person):
     assert claim.guarantee.rows == (3 if person else 1)
     assert not any("one row" in text for text in claim.assumes)
     accounting.verify(
-        release.spendings, Fraction(1), neighbours=Neighbours(neighbours), drawn=noise.drawn
+        release.privacy_losses, Fraction(1), neighbours=Neighbours(neighbours), drawn=noise.drawn
     )
-    public = neighbours == "change-one" and "max_rows" not in person
-    hidden = [entry for entry in release.spendings if entry.target.startswith(("the n", "number"))]
+    public = neighbours == "change-one" and "max_contributions" not in person
+    hidden = [
+        entry for entry in release.privacy_losses if entry.target.startswith(("the n", "number"))
+    ]
     assert len(hidden) == (0 if public else 1)
     if hidden:
         assert hidden[0].sensitivity == claim.guarantee.rows
@@ -184,7 +188,9 @@ def test_prices_for_a_person_add_up_to_the_claim(name, neighbours, person):
 @pytest.mark.parametrize("name", ["laplace", "public-laplace"])
 def test_exactly_r_rows_a_person_are_paid_for_row_by_row(name):
     noise = RecordingNoise()
-    rules = policy(name, {"exact_rows": 4}, **({"k": 5} if name == "public-laplace" else {}))
+    rules = policy(
+        name, {"exact_contributions": 4}, **({"k": 5} if name == "public-laplace" else {})
+    )
     rules["columns"]["zone"] = {"role": "other", "kind": "numeric", "public": True}
     frame = visits([4] * 10).with_columns(zone=pl.arange(0, 40))
 
@@ -194,11 +200,11 @@ def test_exactly_r_rows_a_person_are_paid_for_row_by_row(name):
     assert str(claim.guarantee).endswith("for persons of up to 4 rows")
     assert "costs epsilon / 4" in claim.basis
     accounting.verify(
-        release.spendings, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+        release.privacy_losses, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
     alone = {**rules, "columns": {**rules["columns"], "person": "identifier"}}
     (first, *_), (one, *_) = (
-        shoal.protect(frame, p, noise=RecordingNoise()).spendings for p in (rules, alone)
+        shoal.protect(frame, p, noise=RecordingNoise()).privacy_losses for p in (rules, alone)
     )
     assert first.scale == 4 * one.scale
 
@@ -206,7 +212,7 @@ def test_exactly_r_rows_a_person_are_paid_for_row_by_row(name):
 @pytest.mark.parametrize("name", DRAWN)
 def test_the_number_of_rows_that_come_out_is_the_noisy_one(name):
     sizes = [2] * 30
-    rules = policy(name, {"max_rows": 2}, neighbours="add-remove", epsilon=2)
+    rules = policy(name, {"max_contributions": 2}, neighbours="add-remove", epsilon=2)
 
     heights = {shoal.protect(visits(sizes), rules, noise=SeededNoise(s)).data.height
                for s in range(12)}  # fmt: skip
@@ -216,17 +222,17 @@ def test_the_number_of_rows_that_come_out_is_the_noisy_one(name):
 
 
 def test_a_required_epsilon_is_one_for_persons():
-    rules = policy("auto", {"max_rows": 3}) | {"require": {"differential-privacy": 1}}
+    rules = policy("auto", {"max_contributions": 3}) | {"require": {"differential-privacy": 1}}
 
     assert shoal.plan(rules).required[0].rows == 3
-    half = policy("auto", {"max_rows": 3}, neighbours="add-remove", epsilon=0.5)
+    half = policy("auto", {"max_contributions": 3}, neighbours="add-remove", epsilon=0.5)
     shoal.plan(half | {"require": {"differential-privacy": 1}})
 
 
 # Refusals.
 
 
-@pytest.mark.parametrize("rows", ["max_rows", "exact_rows"])
+@pytest.mark.parametrize("rows", ["max_contributions", "exact_contributions"])
 @pytest.mark.parametrize("name", sorted(name for name in REGISTRY if REGISTRY[name].noisy))
 def test_methods_without_a_proof_refuse_several_rows_before_any_data_is_read(name, rows):
     method = REGISTRY[name]
@@ -236,7 +242,7 @@ def test_methods_without_a_proof_refuse_several_rows_before_any_data_is_read(nam
     if method.several is ContributionProof.ANY:
         stated["columns"]["zone"] = "identifier"
         shoal.plan(stated)
-    elif method.several is ContributionProof.EXACT and rows == "exact_rows":
+    elif method.several is ContributionProof.EXACT and rows == "exact_contributions":
         shoal.plan(stated)
     else:
         with pytest.raises(InputError, match="a person may have 2 rows, and"):
@@ -244,9 +250,11 @@ def test_methods_without_a_proof_refuse_several_rows_before_any_data_is_read(nam
 
 
 def test_a_method_that_keeps_rows_wants_to_know_their_number():
-    shoal.plan(policy("laplace", {"exact_rows": 2}))
-    with pytest.raises(InputError, match="State exact_rows in place of max_rows, or use auto"):
-        shoal.plan(policy("laplace", {"max_rows": 2}))
+    shoal.plan(policy("laplace", {"exact_contributions": 2}))
+    with pytest.raises(
+        InputError, match="State exact_contributions in place of max_contributions, or use auto"
+    ):
+        shoal.plan(policy("laplace", {"max_contributions": 2}))
 
 
 KEPT = {"x": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 10]}}
@@ -269,13 +277,13 @@ def test_a_release_that_shows_which_row_of_a_person_stayed_is_refused(name, form
     extra = {} if name == "laplace" else {"k": 2}
 
     def stated(**person):
-        unit = {"person": {"role": "identifier", "unit": True, **person}}
+        unit = {"person": {"role": "identifier", "privacy_unit": True, **person}}
         protect = {"method": name, "epsilon": 1, "release_form": form, **extra}
         return {"version": 1, "columns": {**unit, **KEPT, **beside}, "protect": protect}
 
     shoal.plan(stated())
     with pytest.raises(InputError, match=f"one stays, by its protected cells.*{shown}"):
-        shoal.plan(stated(max_rows=1))
+        shoal.plan(stated(max_contributions=1))
 
 
 def test_which_row_stays_depends_on_how_many_of_them_are_equal():
@@ -293,7 +301,7 @@ def test_which_row_stays_depends_on_how_many_of_them_are_equal():
 
 
 def test_a_table_without_public_columns_or_order_may_leave_rows_out():
-    stated = policy("laplace", {"max_rows": 1}, release_form="linked-shuffled")
+    stated = policy("laplace", {"max_contributions": 1}, release_form="linked-shuffled")
 
     assert shoal.plan(stated).claims
 
@@ -336,20 +344,23 @@ def test_rows_of_nobody_and_other_numbers_of_rows_are_errors_without_a_cell():
     frame = visits([2, 2, 3])
 
     with pytest.raises(InputError, match="1 of 3 have another number"):
-        shoal.protect(frame, policy("auto", {"exact_rows": 2}))
+        shoal.protect(frame, policy("auto", {"exact_contributions": 2}))
     with pytest.raises(InputError, match="4 more rows than persons"):
         shoal.protect(frame, policy("auto"))
     lost = frame.with_columns(person=pl.when(pl.col("person") == 1).then(None).otherwise("person"))
     with pytest.raises(InputError, match="'person' is the unit; 2 rows lack it"):
-        shoal.protect(lost, policy("auto", {"max_rows": 2}))
+        shoal.protect(lost, policy("auto", {"max_contributions": 2}))
 
 
 @pytest.mark.parametrize(
     ("person", "sentence"),
     [
-        ({"max_rows": 2, "exact_rows": 2}, "expected 'max_rows' or 'exact_rows', found both"),
-        ({"max_rows": 0}, "greater than or equal to 1"),
-        ({"max_rows": 2, "unit": False}, "beside 'unit = true' only"),
+        (
+            {"max_contributions": 2, "exact_contributions": 2},
+            "expected 'max_contributions' or 'exact_contributions', found both",
+        ),
+        ({"max_contributions": 0}, "greater than or equal to 1"),
+        ({"max_contributions": 2, "privacy_unit": False}, "beside 'privacy_unit = true' only"),
     ],
 )
 def test_a_policy_that_contradicts_itself_is_refused(person, sentence):
@@ -359,7 +370,7 @@ def test_a_policy_that_contradicts_itself_is_refused(person, sentence):
 
 def test_a_noisy_number_of_millions_is_refused():
     with pytest.raises(InputError, match="may run to millions"):
-        shoal.plan(policy("maxent", {"max_rows": 10}, epsilon=0.0005))
+        shoal.plan(policy("maxent", {"max_contributions": 10}, epsilon=0.0005))
 
 
 # Audits.
@@ -392,7 +403,7 @@ def test_an_audit_sees_whether_the_number_of_rows_is_paid_for(rows, broken):
 
 
 def test_claims_say_person_in_the_manifest():
-    release = shoal.protect(visits([1, 2, 2]), policy("auto", {"max_rows": 2}))
+    release = shoal.protect(visits([1, 2, 2]), policy("auto", {"max_contributions": 2}))
 
     (claim,) = release.manifest["claims"]
     assert claim["guarantee"]["unit"] == "person"

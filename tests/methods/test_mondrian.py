@@ -21,19 +21,19 @@ CITIES = ["lyon", "nice", "lille", "paris"]
 
 
 @pytest.fixture(scope="module")
-def taxonomy(tmp_path_factory):
+def hierarchy(tmp_path_factory):
     path = tmp_path_factory.mktemp("mondrian") / "city.csv"
     path.write_text(TREE)
     return str(path)
 
 
-def policy(taxonomy, require=None, **protect):
+def policy(hierarchy, require=None, **protect):
     quasi = {"role": "quasi-identifier"}
     return {
         "version": 1,
         "columns": {
             "age": quasi | {"kind": "numeric"},
-            "city": quasi | {"kind": "nominal", "taxonomy": taxonomy},
+            "city": quasi | {"kind": "nominal", "hierarchy": hierarchy},
             "team": quasi | {"kind": "nominal"},
             "rank": quasi | {"kind": "ordinal", "categories": ["low", "mid", "high"]},
             "day": quasi | {"kind": "date"},
@@ -72,7 +72,7 @@ def classes(released):
 
 @given(tables(), st.booleans(), st.sampled_from(["intervals", "centroids"]))
 @settings(max_examples=60)
-def test_every_class_keeps_k_l_and_t_by_a_naive_recount(taxonomy, table, relaxed, output):
+def test_every_class_keeps_k_l_and_t_by_a_naive_recount(hierarchy, table, relaxed, output):
     whole = Counter(table["ill"])
     assume(len(whole) >= 2)
     require = {
@@ -81,7 +81,7 @@ def test_every_class_keeps_k_l_and_t_by_a_naive_recount(taxonomy, table, relaxed
         "t-closeness": {"t": 0.4, "column": "ill"},
     }
 
-    done = shoal.protect(table, policy(taxonomy, require, relaxed=relaxed, output=output))
+    done = shoal.protect(table, policy(hierarchy, require, relaxed=relaxed, output=output))
 
     assert len(done.claims) == 3
     assert all(check.holds for check in done.checks)
@@ -97,8 +97,8 @@ def test_every_class_keeps_k_l_and_t_by_a_naive_recount(taxonomy, table, relaxed
 
 @given(tables())
 @settings(max_examples=40)
-def test_what_is_written_covers_what_was_there(taxonomy, table):
-    released = shoal.protect(table, policy(taxonomy), keep_order=True).data
+def test_what_is_written_covers_what_was_there(hierarchy, table):
+    released = shoal.protect(table, policy(hierarchy), keep_order=True).data
     above = {row.split(",")[0]: row.split(",") for row in TREE.split()}
 
     for before, after in zip(table.rows(named=True), released.rows(named=True), strict=True):
@@ -114,14 +114,14 @@ def test_what_is_written_covers_what_was_there(taxonomy, table):
             assert low <= before["day"] <= high
 
 
-def test_a_table_that_lacks_what_is_required_stops(taxonomy):
+def test_a_table_that_lacks_what_is_required_stops(hierarchy):
     table = pl.DataFrame(
         {"age": [1, 2, 3], "city": CITIES[:3], "team": ["x"] * 3, "rank": ["low"] * 3,
          "day": [date(2000, 1, 1)] * 3, "ill": ["a"] * 3}
     )  # fmt: skip
 
     with pytest.raises(ClaimViolationError, match="because the whole table does not"):
-        shoal.protect(table, policy(taxonomy, {"l-diversity": {"l": 2, "column": "ill"}}))
+        shoal.protect(table, policy(hierarchy, {"l-diversity": {"l": 2, "column": "ill"}}))
 
 
 @pytest.mark.parametrize(
@@ -131,11 +131,14 @@ def test_a_table_that_lacks_what_is_required_stops(taxonomy):
         ({"target": "ill"}, "expected beside dimension = 'gain'"),
         ({"dimension": "gain", "target": "ail"}, "no released column named 'ail'"),
         ({"output": "boxes"}, "expected one of intervals, centroids, tree"),
-        ({"suppress": 1}, "suppress"),
-        ({"suppress": Decimal("0.1"), "release_form": "row-aligned"}, "cannot keep their places"),
+        ({"record_suppression": 1}, "record_suppression"),
+        (
+            {"record_suppression": Decimal("0.1"), "release_form": "row-aligned"},
+            "cannot keep their places",
+        ),
         ({"release_form": "tree"}, "expected 'tree' for the release form 'tree'"),
         ({"output": "tree", "release_form": "canonical"}, "has the release form 'tree'"),
-        ({"output": "tree"}, "'team': expected categories or a taxonomy"),
+        ({"output": "tree"}, "'team': expected categories or a hierarchy"),
         ({"output": "tree", "relaxed": True}, "boxes of relaxed cuts overlap"),
         ({"output": "tree", "count": "il"}, "no confidential column named 'il'. Did you mean"),
         ({"count": "ill"}, "expected beside output = 'tree' or halt_beyond"),
@@ -143,31 +146,31 @@ def test_a_table_that_lacks_what_is_required_stops(taxonomy):
         ({"halt_beyond": Decimal("0.5"), "halt_distance": "ordered"}, "declared categories"),
     ],
 )
-def test_wrong_parameters_are_told(taxonomy, protect, sentence):
+def test_wrong_parameters_are_told(hierarchy, protect, sentence):
     with pytest.raises(InputError, match=sentence):
-        shoal.plan(policy(taxonomy, **protect))
+        shoal.plan(policy(hierarchy, **protect))
 
 
-def test_gain_entropy_and_a_largest_height_are_taken(taxonomy):
+def test_gain_entropy_and_a_largest_height_are_taken(hierarchy):
     table = pl.DataFrame(
         {"age": list(range(40)), "city": CITIES * 10, "team": ["x", "y"] * 20,
          "rank": ["low", "high"] * 20, "day": [date(2000, 1, 1)] * 40, "ill": list("ab") * 20}
     )  # fmt: skip
 
-    by_gain = shoal.protect(table, policy(taxonomy, dimension="gain", target="ill"))
-    by_entropy = shoal.protect(table, policy(taxonomy, dimension="entropy"))
-    low = shoal.protect(table, policy(taxonomy, max_height=1))
+    by_gain = shoal.protect(table, policy(hierarchy, dimension="gain", target="ill"))
+    by_entropy = shoal.protect(table, policy(hierarchy, dimension="entropy"))
+    low = shoal.protect(table, policy(hierarchy, max_height=1))
 
     assert by_gain.checks[0].holds
     assert by_entropy.checks[0].holds
     assert low.checks[0].remarks["classes"] == 2
 
 
-def test_steering_needs_every_quasi_identifier_among_the_protected(taxonomy):
+def test_steering_needs_every_quasi_identifier_among_the_protected(hierarchy):
     require = {"l-diversity": {"l": 2, "column": "ill"}}
 
     with pytest.raises(InputError, match="must hold every quasi-identifier"):
-        shoal.plan(policy(taxonomy, require, columns=["age"]))
+        shoal.plan(policy(hierarchy, require, columns=["age"]))
 
 
 # Trees of boxes with counts.
@@ -295,13 +298,13 @@ def test_a_tree_goes_through_files_and_is_checked_there(tmp_path):
     rules = shoal.load_policy(boxed({"l-diversity": {"l": 2, "column": "ill"}}, output="tree"))
 
     for form in ("csv", "parquet"):
-        done = publishing.protect(tmp_path / "people.csv", rules, tmp_path / form, form=form)
+        done = publishing.protect(tmp_path / "people.csv", rules, tmp_path / form, file_format=form)
         read = io.read(tmp_path / form / f"release.{form}").frame
         assert shoal.check(read, rules) == done.release.checks[:1]
         assert read.select(pl.col("^ill=.*$").cast(pl.Int64)).to_numpy().sum() == 300
     pytest.importorskip("pyreadstat")
     with pytest.raises(InputError, match="Boxes have columns that SPSS"):
-        publishing.protect(tmp_path / "people.csv", rules, tmp_path / "sav", form="sav")
+        publishing.protect(tmp_path / "people.csv", rules, tmp_path / "sav", file_format="sav")
     assert not (tmp_path / "sav").exists()
 
 
@@ -532,7 +535,7 @@ def test_on_adult_the_rule_of_cormode2013_leaves_groups_far_beyond_t(reference):
 
 def test_boxes_with_counts_are_refused_where_a_person_has_several_rows():
     rules = boxed(output="tree")
-    rules["columns"]["person"] = {"role": "identifier", "unit": True}
+    rules["columns"]["person"] = {"role": "identifier", "privacy_unit": True}
     table = pl.DataFrame(
         {"age": [1, 1, 7, 7], "team": list("xxyy"), "ill": list("abca"), "person": [1, 1, 2, 3]}
     )

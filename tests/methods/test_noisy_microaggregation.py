@@ -78,10 +78,10 @@ def test_epsilon_is_split_in_equal_parts_or_by_width(split, shares):
     X = RAMP * [1, 3]
 
     done, drawn = release(X, "ir-mdav-laplace", k=3, epsilon=0.5, split=split,
-                          release_form="marginals", widths={"b": [0, 3]})  # fmt: skip
+                          release_form="column-shuffled", widths={"b": [0, 3]})  # fmt: skip
 
     assert drawn[0] == STEPS * shares[0]
-    assert sum(spending.epsilon for spending in done.spendings) == Fraction(1, 2)
+    assert sum(privacy_loss.epsilon for privacy_loss in done.privacy_losses) == Fraction(1, 2)
 
 
 def test_one_draw_is_shared_by_a_group_and_scaled_to_its_own_size():
@@ -115,7 +115,11 @@ def test_algorithm_2_groups_sets_of_columns_at_their_own_price():
     done, drawn = release(X, "mdav-laplace", columns=("a", "b", "c"), **given)
 
     assert drawn == [8 * STEPS, 8 * STEPS, Fraction(4, 3) * STEPS]
-    assert [s.epsilon for s in done.spendings] == [Fraction(1, 8), Fraction(1, 8), Fraction(3, 4)]
+    assert [s.epsilon for s in done.privacy_losses] == [
+        Fraction(1, 8),
+        Fraction(1, 8),
+        Fraction(3, 4),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +142,7 @@ def test_without_a_minimum_size_groups_grow_with_the_noise():
     X = np.random.default_rng(3).random((400, 2))
 
     many, few = (
-        release(X, "mdav-laplace", adaptive=True, epsilon=epsilon)[0].spendings[0].draws
+        release(X, "mdav-laplace", adaptive=True, epsilon=epsilon)[0].privacy_losses[0].draws
         for epsilon in (100, 1)
     )
 
@@ -341,12 +345,12 @@ def replace_rows(setting, rows):
     [
         ("laplace", "row-aligned", ["proved"]),
         ("laplace", "linked-shuffled", ["proved"]),
-        ("ir-laplace", "marginals", ["proved"]),
+        ("ir-laplace", "column-shuffled", ["proved"]),
         ("ir-laplace", "linked-shuffled", ["refuted"]),
         ("ir-laplace", "row-aligned", ["refuted"]),
         ("mdav-laplace", "linked-shuffled", ["conditional", "refuted"]),
         ("mdav-laplace", "row-aligned", ["conditional", "refuted"]),
-        ("ir-mdav-laplace", "marginals", ["conditional"]),
+        ("ir-mdav-laplace", "column-shuffled", ["conditional"]),
         ("ir-mdav-laplace", "linked-shuffled", ["conditional", "refuted"]),
         ("stable-laplace", "linked-shuffled", ["conditional", "refuted"]),
         ("insensitive-laplace", "canonical", ["proved"]),
@@ -393,7 +397,7 @@ def test_bounds_from_the_data_matter_only_where_there_are_bounds():
 
 @pytest.mark.parametrize(("rows", "status"), [(18, "refuted"), (20, "proved"), (22, "proved")])
 def test_ir_mdav_is_proved_or_refuted_once_the_number_of_rows_is_known(rows, status):
-    rules = policy("ir-mdav-laplace", k=4, release_form="marginals")
+    rules = policy("ir-mdav-laplace", k=4, release_form="column-shuffled")
 
     assert statuses(rules, rows) == [status]
 
@@ -460,7 +464,7 @@ def test_public_groups_do_not_look_at_protected_columns_even_to_break_ties():
 
 
 def test_marginals_say_that_no_row_is_a_person():
-    done, _ = release(RAMP, "ir-laplace", k=3, release_form="marginals")
+    done, _ = release(RAMP, "ir-laplace", k=3, release_form="column-shuffled")
 
     assert any("no joint information" in note for note in done.manifest["notes"])
 

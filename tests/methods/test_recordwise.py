@@ -160,7 +160,7 @@ def test_each_confidential_column_gets_its_part_of_epsilon_and_each_cell_a_draw(
         Call("randomised-response", (20,), Fraction(2)),
         *[Call("discrete-laplace", (20,), width * 2)] * 3,
     ]
-    assert [spending.epsilon for spending in release.spendings] == [Fraction(1, 2)] * 4
+    assert [privacy_loss.epsilon for privacy_loss in release.privacy_losses] == [Fraction(1, 2)] * 4
     # Noise that adds nothing shows that every cell is its own.
     assert release.data["job"].equals(frame["job"])
     assert release.data["pay"].to_numpy() == pytest.approx(frame["pay"].to_numpy(), abs=1e-4)
@@ -260,7 +260,7 @@ def test_pram_keeps_the_counts_on_average():
         ({"columns": {"age": "other"}, "epsilon": 1}, "'age' would bypass"),
         ({"columns": None, "protect": ["age", "job"]}, "Leave 'columns' out, and change roles"),
         ({"columns": None, "protect": ["age", "town"]}, "Leave 'columns' out, and change roles"),
-        ({"suppress": 0.1}, "no parameter 'suppress'"),
+        ({"record_suppression": 0.1}, "no parameter 'record_suppression'"),
         ({"k": 1}, "k"),
     ],
 )

@@ -35,7 +35,7 @@ BORN = [date(1950, 1, 1), date(1951, 12, 31)]
 COLUMNS = {
     "id": "identifier",
     "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 110], "step": 1},
-    "income": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 1000], "top": 500},
+    "income": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 1000], "top_code": 500},
     "sex": {"role": "quasi-identifier", "kind": "nominal", "categories": ["f", "m"]},
     "born": {"role": "quasi-identifier", "kind": "date", "bounds": BORN},
     "job": {"role": "confidential", "kind": "nominal", "categories": JOBS},
@@ -100,7 +100,7 @@ def test_drawn_rows_lie_in_the_public_domains_and_cost_epsilon(
     assert rows["sex"].is_in(["f", "m"]).all()
     assert rows["born"].is_between(*BORN).all()
     assert rows["job"].is_in(JOBS).all()
-    accounting.verify(release.spendings, Fraction(1), neighbours=neighbours, drawn=noise.drawn)
+    accounting.verify(release.privacy_losses, Fraction(1), neighbours=neighbours, drawn=noise.drawn)
 
 
 @given(frame=tables(), seed=st.integers(0, 99), **cases)
@@ -125,7 +125,7 @@ def test_released_boxes_cover_the_space_and_count_everybody(
     assert (boxes.counts >= 0).all()
     if neighbours is Neighbours.CHANGE_ONE:
         assert boxes.counts.sum() == pytest.approx(frame.height)
-    accounting.verify(release.spendings, Fraction(1), neighbours=neighbours, drawn=noise.drawn)
+    accounting.verify(release.privacy_losses, Fraction(1), neighbours=neighbours, drawn=noise.drawn)
 
 
 class Deaf(RecordingNoise):
@@ -164,7 +164,7 @@ def test_a_release_knows_of_the_data_only_what_the_noise_answers(
 
     order = releases[0].data.columns
     assert releases[0].data.sort(order).equals(releases[1].data.sort(order))
-    assert releases[0].spendings == releases[1].spendings
+    assert releases[0].privacy_losses == releases[1].privacy_losses
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -181,18 +181,18 @@ def test_with_real_noise_the_claim_is_proved_and_the_ledger_agrees(method, neigh
     assert claim.guarantee.neighbours is neighbours
     known = ("the number of rows",) if neighbours is Neighbours.CHANGE_ONE else ()
     assert claim.guarantee.invariants == known
-    assert {entry.neighbours for entry in release.spendings} == {Neighbours.ADD_REMOVE}
+    assert {entry.neighbours for entry in release.privacy_losses} == {Neighbours.ADD_REMOVE}
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_forgotten_level_is_found_by_the_ledger(method):
+def test_a_forgotten_level_is_found_by_the_budget(method):
     noise = RecordingNoise()
     frame = pl.DataFrame({c: ["1"] * 40 for c in COLUMNS})
-    spendings = shoal.protect(frame, policy(method), noise=noise).spendings
+    privacy_losses = shoal.protect(frame, policy(method), noise=noise).privacy_losses
 
-    for gone in range(len(spendings)):
-        left = spendings[:gone] + spendings[gone + 1 :]
-        with pytest.raises(InternalError, match="ledger derives"):
+    for gone in range(len(privacy_losses)):
+        left = privacy_losses[:gone] + privacy_losses[gone + 1 :]
+        with pytest.raises(InternalError, match="budget derives"):
             accounting.verify(
                 left, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
             )
@@ -257,7 +257,7 @@ def test_of_several_confidential_columns_one_is_counted_and_the_others_are_axes(
         ({"kind": "numeric", "bounds": [0, 2], "step": 1}, ["0", "1", "2"]),
         ({"kind": "date", "bounds": [date(2000, 1, 1), date(2000, 1, 31)]},
          ["[2000-01-01, 2000-01-16)", "[2000-01-16, 2000-01-31]"]),
-        ({"kind": "ordinal", "categories": ["l", "m", "h"], "top": "m"}, ["l", "m"]),
+        ({"kind": "ordinal", "categories": ["l", "m", "h"], "top_code": "m"}, ["l", "m"]),
     ],
 )  # fmt: skip
 def test_numbers_dates_and_ordinals_are_counted_in_public_bins(column, texts):
@@ -355,7 +355,7 @@ def test_the_height_follows_a_public_rule():
 
 def test_a_taxonomy_gives_the_order_and_the_borders():
     tree = Hierarchy((("a", "p", "all"), ("b", "q", "all"), ("c", "p", "all")))
-    axis = spatial_encoding(Column("x", Role.QUASI_IDENTIFIER, Kind.NOMINAL, taxonomy=tree))
+    axis = spatial_encoding(Column("x", Role.QUASI_IDENTIFIER, Kind.NOMINAL, hierarchy=tree))
 
     assert axis.order.tolist() == [0, 2, 1]
     assert axis.heights[1] > axis.heights[0]
@@ -368,7 +368,7 @@ def test_places_go_there_and_back():
         "d": {"role": "quasi-identifier", "kind": "date", "bounds": [days[0], days[-1]]},
         "c": {"role": "quasi-identifier", "kind": "nominal", "categories": list("abcde")},
         "f": {"role": "quasi-identifier", "kind": "numeric", "bounds": [-1, 1]},
-        "z": {"role": "quasi-identifier", "kind": "numeric", "bounds": [5, 9], "top": 5},
+        "z": {"role": "quasi-identifier", "kind": "numeric", "bounds": [5, 9], "top_code": 5},
     }
     frame = pl.DataFrame({"n": [-1.0, -0.3, 0.0, 0.1, 1.0], "d": days, "c": list("abcde"),
                           "f": [-1.0, -0.5, 0.0, 0.5, 1.0], "z": [5.0] * 5})  # fmt: skip

@@ -59,10 +59,12 @@ def test_sizes_of_strata_are_kept_and_each_has_the_whole_epsilon(name, sizes, se
     counted = dict(release.data.group_by("wave").len().iter_rows())
     assert counted == {wave: n for wave, n in zip(WAVES, sizes, strict=True) if n}
     accounting.verify(
-        release.spendings, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+        release.privacy_losses, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
     for wave in counted:
-        own = [replace(s, parallel=None, part=None) for s in release.spendings if s.part == wave]
+        own = [
+            replace(s, parallel=None, part=None) for s in release.privacy_losses if s.part == wave
+        ]
         assert accounting.total(own) == 1
     assert release.data["x"].is_between(0, 10).all()
 
@@ -132,7 +134,7 @@ def test_without_a_public_number_every_declared_stratum_has_rows(name):
 
     assert set(release.data["wave"]) == set(WAVES)
     accounting.verify(
-        release.spendings, Fraction(2), neighbours=Neighbours.ADD_REMOVE, drawn=noise.drawn
+        release.privacy_losses, Fraction(2), neighbours=Neighbours.ADD_REMOVE, drawn=noise.drawn
     )
 
 
@@ -143,8 +145,16 @@ def test_without_a_public_number_every_declared_stratum_has_rows(name):
         ({}, {"strata": "x"}, "expected a column with public = true, found 'x'"),
         ({"wave": {"role": "other", "kind": "numeric", "public": True}}, {}, "with categories or"),
         ({}, {"min_cell": 3}, "cannot be had beside strata"),
-        ({"id": {"role": "identifier", "unit": True, "max_rows": 2}}, {}, "State exact_rows"),
-        ({"id": {"role": "identifier", "unit": True, "max_rows": 1}}, {}, "which of them stay"),
+        (
+            {"id": {"role": "identifier", "privacy_unit": True, "max_contributions": 2}},
+            {},
+            "State exact_contributions",
+        ),
+        (
+            {"id": {"role": "identifier", "privacy_unit": True, "max_contributions": 1}},
+            {},
+            "which of them stay",
+        ),
         ({"z": {**COLUMNS["wave"]}}, {}, "Column 'z' is public"),
     ],
 )
@@ -154,7 +164,8 @@ def test_what_is_no_public_division_is_refused(changed, protect, sentence):
 
 
 def test_one_row_a_person_may_lie_in_any_stratum_whose_size_is_hidden():
-    rules = policy("auto", {"id": {"role": "identifier", "unit": True, "max_rows": 1}},
+    person = {"role": "identifier", "privacy_unit": True, "max_contributions": 1}
+    rules = policy("auto", {"id": person},
                    neighbours="add-remove")  # fmt: skip
 
     assert shoal.plan(rules).claims
@@ -162,13 +173,15 @@ def test_one_row_a_person_may_lie_in_any_stratum_whose_size_is_hidden():
 
 def test_persons_of_exactly_two_rows_may_have_them_in_two_strata():
     noise = RecordingNoise()
-    rules = policy("maxent", {"id": {"role": "identifier", "unit": True, "exact_rows": 2}})
+    rules = policy(
+        "maxent", {"id": {"role": "identifier", "privacy_unit": True, "exact_contributions": 2}}
+    )
     frame = waves([4, 4]).with_columns(id=pl.Series([0, 1, 2, 3] * 2))
 
     release = shoal.protect(frame, rules, noise=noise)
 
     accounting.verify(
-        release.spendings, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+        release.privacy_losses, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
 
 
@@ -228,7 +241,7 @@ def test_cells_are_public_values_or_missing_and_prices_add_up(name, options, cel
     assert release.data.height == frame.height
     assert release.data["x"].drop_nulls().is_between(0, 10).all()
     accounting.verify(
-        release.spendings, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+        release.privacy_losses, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
 
 

@@ -43,7 +43,7 @@ COLUMNS = {
     "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 110], "step": 1},
     "sex": {"role": "quasi-identifier", "kind": "nominal", "categories": ["f", "m"]},
     "income": {
-        "role": "confidential", "kind": "numeric", "bounds": [0, 1000], "top": 500,
+        "role": "confidential", "kind": "numeric", "bounds": [0, 1000], "top_code": 500,
         "transform": "log",
     },
     "rate": {
@@ -155,12 +155,12 @@ def test_prices_add_up_exactly_and_are_the_same_whatever_the_data(name, options,
     spent = []
     for table in (frame, other):
         noise = RecordingNoise()
-        spendings = shoal.protect(table, rules, noise=noise).spendings
-        assert sum(entry.epsilon for entry in spendings) == Fraction(epsilon)
+        privacy_losses = shoal.protect(table, rules, noise=noise).privacy_losses
+        assert sum(entry.epsilon for entry in privacy_losses) == Fraction(epsilon)
         accounting.verify(
-            spendings, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+            privacy_losses, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
         )
-        spent.append([replace(entry, draws=0) for entry in spendings])
+        spent.append([replace(entry, draws=0) for entry in privacy_losses])
 
     assert spent[0] == spent[1]
 
@@ -236,7 +236,7 @@ def test_one_row_is_released_or_refused_before_anything_is_spent(name, options):
 @pytest.mark.parametrize(("name", "options"), VARIANTS)
 def test_columns_of_a_single_value_are_no_trouble(name, options):
     columns = {
-        "a": {**NUMBER, "bounds": [5, 9], "top": 5},
+        "a": {**NUMBER, "bounds": [5, 9], "top_code": 5},
         "b": {"role": "quasi-identifier", "kind": "nominal", "categories": ["only"]},
         "c": {"role": "quasi-identifier", "kind": "ordinal", "categories": ["only"]},
     }
@@ -287,7 +287,7 @@ def test_what_cannot_work_is_refused_in_sentences(name):
 
     with pytest.raises(InputError, match="'age': expected bounds"):
         plan({"age": {"role": "quasi-identifier", "kind": "numeric"}})
-    with pytest.raises(InputError, match="'sex': expected categories or a taxonomy"):
+    with pytest.raises(InputError, match="'sex': expected categories or a hierarchy"):
         plan({"sex": {"role": "quasi-identifier", "kind": "nominal"}})
     for epsilon in (0, -1, Decimal("NaN"), Decimal("-Infinity"), float("nan"), "much", None):
         with pytest.raises(InputError, match="epsilon"):
@@ -395,7 +395,7 @@ def test_measurements_of_tables_are_counts_of_what_their_cells_say():
     blocks = cells.group_by("measurement").agg(pl.col("answer").sum())["answer"].to_list()
     assert blocks
     assert set(blocks) == {counted}  # whatever other columns a block has
-    scales = {entry.scale for entry in release.spendings if "tree" not in entry.target}
+    scales = {entry.scale for entry in release.privacy_losses if "tree" not in entry.target}
     assert set(told["scale"]) == {float(scale) for scale in scales}
 
 
@@ -469,7 +469,7 @@ def test_the_folder_says_that_no_row_is_a_person_and_what_rows_are_no_good_for(t
     data, out = tmp_path / "people.parquet", tmp_path / "out"
     people(60).write_parquet(data)
 
-    publishing.protect(data, shoal.load_policy(policy("maxent")), out, form=form)
+    publishing.protect(data, shoal.load_policy(policy("maxent")), out, file_format=form)
 
     text = "Rows were drawn from a noisy model: no row is a person."
     manifest = json.loads((out / "manifest.json").read_text("utf-8"))
@@ -572,7 +572,7 @@ def test_multiples_of_a_step_lie_within_bounds_that_are_none():
 def test_a_taxonomy_is_halved_between_its_largest_branches(tmp_path):
     path = tmp_path / "tree.csv"
     path.write_text("a,p,all\nb,q,all\nc,p,all\nd,q,all\ne,q,all\n")
-    column = {"role": "quasi-identifier", "kind": "nominal", "taxonomy": str(path)}
+    column = {"role": "quasi-identifier", "kind": "nominal", "hierarchy": str(path)}
     axis = spatial_encoding(
         shoal.load_policy(policy("privtree", {"x": column})).schema["x"], scaled=True
     )

@@ -19,8 +19,8 @@ from shoal.methods import REGISTRY
 VALUES = ["a", "b", "c", "d"]
 KEYS = ["age", "town"]
 GROUPING = {name: method for name, method in REGISTRY.items() if not method.noisy}
-JOINT = [name for name in GROUPING if name not in {"individual-ranking", "optimal-ranking"}]
-EXTRA = {"buckets": {"t": 4, "b": 2}}
+JOINT = [name for name in GROUPING if name not in {"individual-ranking", "optimal-univariate"}]
+EXTRA = {"bucketization": {"t": 4, "b": 2}}
 
 
 def policy(method="mdav", k=3, *, unit=True, require=None, **protect):
@@ -28,7 +28,7 @@ def policy(method="mdav", k=3, *, unit=True, require=None, **protect):
     return {
         "version": 1,
         "columns": {
-            "id": {"role": "identifier", "unit": True} if unit else "identifier",
+            "id": {"role": "identifier", "privacy_unit": True} if unit else "identifier",
             "age": quasi | {"kind": "numeric", "bounds": [0, 100]},
             "town": quasi | {"kind": "nominal", "categories": ["x", "y", "z"]},
             "ill": {"role": "confidential", "kind": "nominal", "categories": VALUES},
@@ -136,7 +136,7 @@ def test_l_and_t_hold_in_persons_and_in_rows(table, k, require, centroids):
     rules = policy("mondrian", k, require=require, output="centroids" if centroids else "intervals")
 
     one_class = table.with_columns(age=pl.lit("*"), town=pl.lit("*"))
-    seen = rules | {"columns": rules["columns"] | {"id": {"role": "other", "unit": True}}}
+    seen = rules | {"columns": rules["columns"] | {"id": {"role": "other", "privacy_unit": True}}}
     if not all(check.holds for check in shoal.check(one_class, seen)):
         with pytest.raises(ClaimViolationError, match="No grouping"):
             shoal.protect(table, rules)
@@ -199,7 +199,7 @@ def distance(counted, whole, kind):
 def test_buckets_are_close_in_persons_too():
     table = log(80, seed=3)
 
-    release = shoal.protect(table, policy("buckets", 4), keep_order=True)
+    release = shoal.protect(table, policy("bucketization", 4), keep_order=True)
 
     persons = members(table, release.data)
     whole = pairs([{p: v for one in persons for p, v in held(one, persons)}])
@@ -229,7 +229,7 @@ def test_a_table_of_fewer_than_k_persons_is_refused():
 def test_suppression_leaves_k_persons():
     table = log(40)
 
-    release = shoal.protect(table, policy("mondrian", 4, suppress=0.5))
+    release = shoal.protect(table, policy("mondrian", 4, record_suppression=0.5))
 
     assert release.checks[0].achieved >= 4
     assert release.checks[0].remarks["counted"] == "persons"
@@ -251,7 +251,7 @@ def test_a_line_in_the_policy_makes_the_claim_proved_and_the_terminal_says_what_
         done = CliRunner().invoke(
             app,
             ["protect", str(tmp_path / "log.csv"), "--policy", str(tmp_path / "policy.toml"),
-             "--out", str(tmp_path / "out"), "--no-measure", "--force"],
+             "--out", str(tmp_path / "out"), "--no-evaluate", "--force"],
         )  # fmt: skip
         assert done.exit_code == 0, done.output
         shown[line] = done.output

@@ -539,7 +539,7 @@ def test_what_cannot_be_cut_is_refused(options, message):
         ),
         (
             lambda: Requirement(close(1, Distance.HIERARCHICAL), np.array([1])),
-            "A hierarchical distance needs a taxonomy's edges, one row for each of its 2 values.",
+            "A hierarchical distance needs a hierarchy's edges, one row for each of its 2 values.",
         ),
         (
             lambda: mondrian(

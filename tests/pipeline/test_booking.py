@@ -26,7 +26,7 @@ region = { role = "quasi-identifier", kind = "nominal", categories = ["north", "
 income = { role = "confidential", kind = "numeric", bounds = [0, 100] }
 [protect]
 PROTECT
-[ledger]
+[budget]
 file = "budget.sqlite"
 source = "people"
 LEDGER
@@ -50,18 +50,18 @@ def desk(tmp_path, people):
         table = people
         number = 0
 
-        def state(self, protect=LAPLACE, ledger="", unit="", more=""):
-            text = POLICY.replace("PROTECT", protect).replace("LEDGER", ledger)
+        def state(self, protect=LAPLACE, budget="", unit="", more=""):
+            text = POLICY.replace("PROTECT", protect).replace("LEDGER", budget)
             self.policy.write_text(text.replace("UNIT", unit) + more)
             self.table.write_csv(self.data)
             return self.policy
 
-        def release(self, protect=LAPLACE, *, measure=False, noise=None, **stated):
+        def release(self, protect=LAPLACE, *, evaluate=False, noise=None, **stated):
             self.state(protect, **stated)
             self.number += 1
             out = tmp_path / f"out-{self.number}"
             return publishing.protect(
-                self.data, self.policy, out, form="csv", measure=measure, noise=noise
+                self.data, self.policy, out, file_format="csv", evaluate=evaluate, noise=noise
             )
 
         @property
@@ -78,7 +78,7 @@ def test_a_table_and_its_extract_of_one_value_have_no_cumulative_epsilon(desk):
     desk.release()
     before = desk.account.cumulative
     desk.table = desk.table.filter(pl.col("region") == "north")
-    desk.release(ledger=EXTRACT)
+    desk.release(budget=EXTRACT)
 
     assert before == 1
     assert desk.account.cumulative is None
@@ -88,17 +88,21 @@ def test_a_table_and_its_extract_of_one_value_have_no_cumulative_epsilon(desk):
 def test_extracts_add_up_with_add_remove_neighbours(desk):
     desk.release()
     desk.table = desk.table.filter(pl.col("region") == "north")
-    desk.release(TREE, ledger=EXTRACT)
+    desk.release(TREE, budget=EXTRACT)
 
     assert [entry.facts.public_number for entry in desk.account.entries] == ["rows", ""]
     assert desk.account.cumulative == 1 + 2
 
 
-@pytest.mark.parametrize(("ledger", "together"), [("max_contributions = 5", 6), ("", None)])
-def test_rows_beside_persons_of_five_rows(desk, ledger, together):
+@pytest.mark.parametrize(("budget", "together"), [("max_contributions = 5", 6), ("", None)])
+def test_rows_beside_persons_of_five_rows(desk, budget, together):
     """One changed person is five changed rows of the first release, if that is a declared fact."""
     desk.release()
-    desk.release('method = "auto"\nepsilon = 1', ledger=ledger, unit=", unit = true, max_rows = 5")
+    desk.release(
+        'method = "auto"\nepsilon = 1',
+        budget=budget,
+        unit=", privacy_unit = true, max_contributions = 5",
+    )
 
     assert desk.account.cumulative == together
     assert desk.account.spent == (together or 2)
@@ -110,15 +114,15 @@ def test_the_budget_holds_what_persons_cost(desk):
 
     with pytest.raises(ClaimViolationError, match="requested epsilon 17, remaining 16"):
         desk.release(
-            'method = "auto"\nepsilon = 1', ledger="max_contributions = 5",
-            unit=", unit = true, exact_rows = 1",
+            'method = "auto"\nepsilon = 1', budget="max_contributions = 5",
+            unit=", privacy_unit = true, exact_contributions = 1",
         )  # fmt: skip
 
     assert desk.account.spent == 4
 
 
 def test_an_entry_holds_declared_facts_and_nothing_of_the_table(desk):
-    desk.release(ledger=EXTRACT, unit=", unit = true")
+    desk.release(budget=EXTRACT, unit=", privacy_unit = true")
 
     (entry,) = desk.account.entries
 
@@ -130,18 +134,22 @@ def test_an_entry_holds_declared_facts_and_nothing_of_the_table(desk):
 
 
 @pytest.mark.parametrize(
-    ("ledger", "unit", "words"),
+    ("budget", "unit", "words"),
     [
         ('extract = "a"', "", "'extract' (the rule, in words) and 'extract_by'"),
         ('extract_by = "row"', "", "together, found one"),
         ('extract = "a"\nextract_by = "luck"', "", "expected one of public, row, table"),
         ("max_contributions = 0", "", "max_contributions"),
-        ("max_contributions = 2", ", unit = true, exact_rows = 3", "at least 3, the exact_rows of"),
+        (
+            "max_contributions = 2",
+            ", privacy_unit = true, exact_contributions = 3",
+            "at least 3, the exact_contributions of",
+        ),
     ],
 )
-def test_facts_that_cannot_be_are_refused(desk, ledger, unit, words):
+def test_facts_that_cannot_be_are_refused(desk, budget, unit, words):
     with pytest.raises(InputError, match=re.escape(words)):
-        shoal.load_policy(desk.state(ledger=ledger, unit=unit))
+        shoal.load_policy(desk.state(budget=budget, unit=unit))
 
 
 # Nothing of the table reaches the file
@@ -178,12 +186,12 @@ def unshuffled(path):
     return re.sub(r"\b[0-9a-f]{64}\b", "digest", text)
 
 
-def left(desk, changed, *, protect, noise, ledger):
+def left(desk, changed, *, protect, noise, budget):
     """All that leaves two releases, of which the second may be of a table with another record."""
     before = desk.table
     desk.release(noise=noise)
     desk.table = changed
-    done = desk.release(protect, noise=noise, ledger=ledger)
+    done = desk.release(protect, noise=noise, budget=budget)
     desk.table = before
     public = {path.name: unshuffled(path) for path in done.folder.iterdir()}
     printed = terminal.release_text(done.release, done.notes)
@@ -192,9 +200,9 @@ def left(desk, changed, *, protect, noise, ledger):
     return public, timeless(printed), timeless(shown.stdout), shown.exit_code, facts
 
 
-@pytest.mark.parametrize("ledger", ["", EXTRACT, 'extract = "top"\nextract_by = "table"'])
+@pytest.mark.parametrize("budget", ["", EXTRACT, 'extract = "top"\nextract_by = "table"'])
 @pytest.mark.parametrize("protect", [LAPLACE, 'method = "maxent"\nepsilon = 1'])
-def test_a_changed_record_changes_nothing_that_leaves_the_second_release(desk, protect, ledger):
+def test_a_changed_record_changes_nothing_that_leaves_the_second_release(desk, protect, budget):
     """Under replayed answers, with the budget file begun anew: bytes, words, entries, reasons."""
     changed = desk.table.with_columns(
         age=pl.when(pl.col("name") == "person 3").then(99).otherwise("age"),
@@ -209,7 +217,7 @@ def test_a_changed_record_changes_nothing_that_leaves_the_second_release(desk, p
             for file in old.iterdir():
                 file.unlink()
             old.rmdir()
-        worlds.append(left(desk, table, protect=protect, noise=Replay(), ledger=ledger))
+        worlds.append(left(desk, table, protect=protect, noise=Replay(), budget=budget))
 
     assert worlds[0] == worlds[1]
 
@@ -221,7 +229,7 @@ def test_with_real_noise_too_the_file_says_the_same_of_a_changed_table(desk):
         budget_file.init(desk.file, "people", Fraction(20))
         before, desk.table, desk.number = desk.table, table, desk.number + 10
         desk.release()
-        desk.release(TREE, ledger=EXTRACT)
+        desk.release(TREE, budget=EXTRACT)
         shown.append(re.sub(r"out-\d+", "out", timeless(booking.show_budget(desk.file))))
         desk.table = before
 
@@ -236,8 +244,8 @@ def statuses(release):
 
 
 def test_the_figures_of_a_release_make_later_epsilons_conditional_and_not_its_own(desk):
-    first = desk.release(measure=True)
-    second = desk.release(measure=True)
+    first = desk.release(evaluate=True)
+    second = desk.release(evaluate=True)
 
     assert statuses(first.release) == {"proved"}
     assert statuses(second.release) == {"conditional"}
@@ -274,7 +282,7 @@ def test_a_release_that_is_not_measured_shows_nothing_of_the_table(desk):
 
 
 def test_what_a_policy_requires_is_refused_after_an_inspection(desk):
-    done = desk.release(measure=True)
+    done = desk.release(evaluate=True)
     shoal.evaluate(desk.table, done.release, desk.policy)
 
     with pytest.raises(ClaimViolationError, match="was inspected: from then on an epsilon holds"):
@@ -317,11 +325,11 @@ def test_to_audit_with_a_table_is_an_inspection_and_without_one_is_none(desk):
 
 
 def test_where_no_ledger_is_named_a_method_with_noise_says_that_nothing_is_recorded(desk):
-    bare = desk.state().read_text().partition("[ledger]")[0]
+    bare = desk.state().read_text().partition("[budget]")[0]
     desk.policy.write_text(bare)
-    done = publishing.protect(desk.data, desk.policy, desk.file.parent / "out", measure=True)
+    done = publishing.protect(desk.data, desk.policy, desk.file.parent / "out", evaluate=True)
     desk.policy.write_text(bare.replace(LAPLACE, 'method = "mdav"\nk = 3'))
-    groups = publishing.protect(desk.data, desk.policy, desk.file.parent / "groups", measure=True)
+    groups = publishing.protect(desk.data, desk.policy, desk.file.parent / "groups", evaluate=True)
 
     assert sum("this inspection cannot be recorded" in note for note in done.notes) == 1
     assert not any("recorded" in note for note in groups.notes)

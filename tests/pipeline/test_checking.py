@@ -75,7 +75,7 @@ def test_a_list_of_requirements_gives_a_check_each():
 def test_persons_are_counted_where_the_table_names_them():
     """Four rows of two persons are no class of four."""
     rules = policy(k_anonymity=2, l_diversity={"l": 2, "column": "ill"})
-    rules["columns"]["person"] = {"role": "other", "unit": True}
+    rules["columns"]["person"] = {"role": "other", "privacy_unit": True}
     table = RELEASED.with_columns(person=pl.Series([1, 1, 2, 2, 3, 4, 5, 6]))
 
     k, diversity = shoal.check(table, rules)
@@ -110,14 +110,14 @@ def test_a_wrong_requirement_is_told_in_a_sentence(require, sentence):
         shoal.load_policy(policy(**require))
 
 
-def test_a_hierarchical_distance_needs_a_taxonomy(tmp_path):
+def test_a_hierarchical_distance_needs_a_hierarchy(tmp_path):
     (tmp_path / "ill.csv").write_text("flu,acute,all\ngout,chronic,all\nnone,none at all,all\n")
     rules = policy(t_closeness={"t": 0.4, "column": "ill", "distance": "hierarchical"})
 
-    with pytest.raises(InputError, match="needs one column with a taxonomy"):
+    with pytest.raises(InputError, match="needs one column with a hierarchy"):
         shoal.check(RELEASED, rules)
 
-    rules["columns"]["ill"]["taxonomy"] = str(tmp_path / "ill.csv")
+    rules["columns"]["ill"]["hierarchy"] = str(tmp_path / "ill.csv")
     (check,) = shoal.check(RELEASED, rules)
     assert check.achieved == Fraction(3, 8)
 
@@ -238,7 +238,7 @@ def test_texts_that_look_the_same_count_once():
 
 def test_a_check_says_that_it_counted_rows_where_the_persons_are_not_in_the_table():
     rules = policy(k_anonymity=2)
-    rules["columns"]["person"] = {"role": "identifier", "unit": True}
+    rules["columns"]["person"] = {"role": "identifier", "privacy_unit": True}
 
     (check,) = shoal.check(RELEASED, rules)
 
@@ -249,7 +249,7 @@ def test_a_check_says_that_it_counted_rows_where_the_persons_are_not_in_the_tabl
 
 def test_persons_are_counted_by_how_they_may_be_spelled():
     rules = policy(k_anonymity=2)
-    rules["columns"]["person"] = {"role": "other", "unit": True}
+    rules["columns"]["person"] = {"role": "other", "privacy_unit": True}
     table = RELEASED.with_columns(person=pl.Series(["7", "07", " 7", "7.0", "a", "b", "c", "d"]))
 
     (check,) = shoal.check(table, rules)

@@ -1,4 +1,4 @@
-"""An epsilon release end to end: the folder, the ledger, and what may not reach them."""
+"""An epsilon release end to end: the folder, the accounting, and what may not reach them."""
 
 import errno
 import json
@@ -71,7 +71,7 @@ def folder(out):
     manifest.pop("created")
     manifest.pop("files")
     lines = [line.split(",") for line in (out / "release.csv").read_text().splitlines()]
-    if manifest["release_form"] == "marginals":
+    if manifest["release_form"] == "column-shuffled":
         rows = [sorted(column) for column in zip(*lines, strict=True)]
     else:
         rows = sorted(lines)
@@ -82,9 +82,9 @@ def folder(out):
     ("method", "form"),
     [
         ("laplace", ""),
-        ("ir-laplace", 'k = 3\nrelease_form = "marginals"'),
+        ("ir-laplace", 'k = 3\nrelease_form = "column-shuffled"'),
         ("insensitive-laplace", "k = 3"),
-        ("ir-mdav-laplace", 'k = 3\nrelease_form = "marginals"'),
+        ("ir-mdav-laplace", 'k = 3\nrelease_form = "column-shuffled"'),
     ],
 )
 def test_the_folder_is_a_function_of_the_mechanisms_output_and_public_inputs(desk, method, form):
@@ -98,7 +98,7 @@ def test_the_folder_is_a_function_of_the_mechanisms_output_and_public_inputs(des
 
     for table in tables:
         table.write_csv(data)
-        publishing.protect(data, policy, out, form="csv", force=True, noise=Deaf())
+        publishing.protect(data, policy, out, file_format="csv", force=True, noise=Deaf())
         published.append(folder(out))
 
     assert published[0] == published[1]
@@ -127,31 +127,33 @@ release_form = "row-aligned"
         same.with_columns(
             income=pl.Series(income, strict=False), job=pl.Series(job, dtype=pl.String)
         ).write_csv(data)
-        publishing.protect(data, policy, tmp_path / "out", form="csv", force=True, noise=Deaf())
+        publishing.protect(
+            data, policy, tmp_path / "out", file_format="csv", force=True, noise=Deaf()
+        )
         published.append(folder(tmp_path / "out"))
 
     assert published[0] == published[1]
 
 
 def test_a_release_is_booked_before_and_settled_after(desk, tmp_path):
-    ledger = tmp_path / "budget.db"
-    budget_file.init(ledger, "people", Fraction(1))
-    more = f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n'
+    budget = tmp_path / "budget.db"
+    budget_file.init(budget, "people", Fraction(1))
+    more = f'[budget]\nfile = "{budget.name}"\nsource = "people"\n'
 
     publishing.protect(*desk(more=more))
 
-    (account,) = budget_file.show(ledger)
+    (account,) = budget_file.show(budget)
     assert account.spent == Fraction(2, 5)
     assert [entry.status for entry in account.entries] == ["released"]
 
 
 def test_a_budget_that_does_not_hold_the_release_stops_it_with_numbers(desk, tmp_path):
-    ledger = tmp_path / "budget.db"
-    budget_file.init(ledger, "people", Fraction(1, 10))
+    budget = tmp_path / "budget.db"
+    budget_file.init(budget, "people", Fraction(1, 10))
     data, policy, out = desk()
 
     arguments = ["protect", str(data), "--policy", str(policy), "--out", str(out)]
-    done = CliRunner().invoke(app, [*arguments, "--ledger", str(ledger), "--source", "people"])
+    done = CliRunner().invoke(app, [*arguments, "--budget", str(budget), "--source", "people"])
 
     assert done.exit_code == 3
     assert "requested epsilon 0.4, remaining 0.1, difference 0.3" in done.output
@@ -159,12 +161,12 @@ def test_a_budget_that_does_not_hold_the_release_stops_it_with_numbers(desk, tmp
 
 
 def test_a_release_without_a_proved_epsilon_makes_the_sum_none(desk, tmp_path):
-    ledger = tmp_path / "budget.db"
-    budget_file.init(ledger, "people", Fraction(1))
-    more = f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n'
+    budget = tmp_path / "budget.db"
+    budget_file.init(budget, "people", Fraction(1))
+    more = f'[budget]\nfile = "{budget.name}"\nsource = "people"\n'
 
     publishing.protect(*desk("mdav-laplace", "k = 3", more))
-    shown = CliRunner().invoke(app, ["budget", "show", str(ledger)])
+    shown = CliRunner().invoke(app, ["budget", "show", str(budget)])
 
     assert "cumulative epsilon none" in shown.output
 
@@ -173,12 +175,12 @@ def test_the_ledger_needs_a_file_and_a_source(desk, tmp_path):
     data, policy, out = desk()
     arguments = ["protect", str(data), "--policy", str(policy), "--out", str(out)]
 
-    no_source = CliRunner().invoke(app, [*arguments, "--ledger", str(tmp_path / "b.db")])
+    no_source = CliRunner().invoke(app, [*arguments, "--budget", str(tmp_path / "b.db")])
     no_file = CliRunner().invoke(app, [*arguments, "--source", "people"])
 
     assert (no_source.exit_code, no_file.exit_code) == (2, 2)
     assert "Expected --source" in no_source.output
-    assert "Expected --ledger" in no_file.output
+    assert "Expected --budget" in no_file.output
 
 
 def test_budgets_are_made_and_shown_from_the_command_line(tmp_path):
@@ -197,9 +199,9 @@ def test_budgets_are_made_and_shown_from_the_command_line(tmp_path):
 
 
 def test_a_run_killed_while_it_draws_counts_as_spent_and_publishes_nothing(desk, tmp_path):
-    ledger = tmp_path / "budget.db"
-    budget_file.init(ledger, "people", Fraction(1))
-    data, policy, out = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+    budget = tmp_path / "budget.db"
+    budget_file.init(budget, "people", Fraction(1))
+    data, policy, out = desk(more=f'[budget]\nfile = "{budget.name}"\nsource = "people"\n')
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
@@ -224,7 +226,7 @@ def test_a_run_killed_while_it_draws_counts_as_spent_and_publishes_nothing(desk,
     run.send_signal(signal.SIGKILL)
     run.wait()
 
-    (account,) = budget_file.show(ledger)
+    (account,) = budget_file.show(budget)
     assert account.spent == Fraction(2, 5)
     assert [entry.status for entry in account.entries] == ["reserved"]
     assert not out.exists()
@@ -233,8 +235,8 @@ def test_a_run_killed_while_it_draws_counts_as_spent_and_publishes_nothing(desk,
 def test_the_library_books_as_well(people, tmp_path):
     import shoal  # noqa: PLC0415
 
-    ledger = tmp_path / "budget.db"
-    budget_file.init(ledger, "people", Fraction(1, 2))
+    budget = tmp_path / "budget.db"
+    budget_file.init(budget, "people", Fraction(1, 2))
     policy = {
         "version": 1,
         "columns": {
@@ -244,7 +246,7 @@ def test_the_library_books_as_well(people, tmp_path):
             "income": "identifier",
         },
         "protect": {"method": "laplace", "epsilon": 0.5},
-        "ledger": {"file": str(ledger), "source": "people"},
+        "budget": {"file": str(budget), "source": "people"},
     }
 
     shoal.protect(people, policy)
@@ -255,7 +257,7 @@ def test_the_library_books_as_well(people, tmp_path):
 
 def test_counts_of_clamped_cells_reach_the_internal_folder_only(desk):
     data, policy, out = desk()
-    published = publishing.protect(data, policy, out, form="csv")
+    published = publishing.protect(data, policy, out, file_format="csv")
 
     figures = json.loads((published.internal / "figures.json").read_text())
     public = "".join(path.read_text() for path in published.folder.iterdir())
@@ -266,23 +268,23 @@ def test_counts_of_clamped_cells_reach_the_internal_folder_only(desk):
 
 
 def test_a_mistake_about_the_place_or_the_format_costs_nothing(desk, tmp_path):
-    ledger = tmp_path / "budget.db"
-    budget_file.init(ledger, "people", Fraction(1))
-    data, policy, _ = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+    budget = tmp_path / "budget.db"
+    budget_file.init(budget, "people", Fraction(1))
+    data, policy, _ = desk(more=f'[budget]\nfile = "{budget.name}"\nsource = "people"\n')
     (tmp_path / "file").touch()
 
     for out, form in ((tmp_path / "file" / "x", "csv"), (tmp_path / "out", "xlsx")):
         with pytest.raises(InputError):
-            publishing.protect(data, policy, out, form=form)
+            publishing.protect(data, policy, out, file_format=form)
 
-    (account,) = budget_file.show(ledger)
+    (account,) = budget_file.show(budget)
     assert account.spent == 0
 
 
 def test_an_error_after_the_booking_says_that_it_stays(desk, tmp_path, monkeypatch):
-    ledger = tmp_path / "budget.db"
-    budget_file.init(ledger, "people", Fraction(1))
-    data, policy, out = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+    budget = tmp_path / "budget.db"
+    budget_file.init(budget, "people", Fraction(1))
+    data, policy, out = desk(more=f'[budget]\nfile = "{budget.name}"\nsource = "people"\n')
 
     class Broken(OpenDPNoise):
         def _laplace(self, values, scale):
@@ -303,11 +305,11 @@ def test_a_required_epsilon_is_not_met_by_noise_that_is_not_secure(desk):
 
 
 def test_the_officer_reads_what_is_left_of_the_budget(desk, tmp_path):
-    ledger = tmp_path / "budget.db"
-    budget_file.init(ledger, "people", Fraction(1))
+    budget = tmp_path / "budget.db"
+    budget_file.init(budget, "people", Fraction(1))
 
     published = publishing.protect(
-        *desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+        *desk(more=f'[budget]\nfile = "{budget.name}"\nsource = "people"\n')
     )
 
     figures = json.loads((published.internal / "figures.json").read_text())
@@ -353,15 +355,15 @@ def test_several_rows_a_person_are_told_to_the_steward_alone(desk):
     frame = pl.read_csv(data)
     frame.with_columns(name=pl.lit("one person")).write_csv(data)
     policy.write_text(
-        text.replace('name = "identifier"', 'name = { role = "identifier", unit = true }')
+        text.replace('name = "identifier"', 'name = { role = "identifier", privacy_unit = true }')
     )
 
-    with pytest.raises(InputError, match=r"11 more rows than persons\. State max_rows"):
-        publishing.protect(data, policy, out, form="csv")
+    with pytest.raises(InputError, match=r"11 more rows than persons\. State max_contributions"):
+        publishing.protect(data, policy, out, file_format="csv")
 
-    stated = 'name = { role = "identifier", unit = true, max_rows = 3 }'
+    stated = 'name = { role = "identifier", privacy_unit = true, max_contributions = 3 }'
     policy.write_text(text.replace('name = "identifier"', stated).replace("laplace", "privtree"))
-    published = publishing.protect(data, policy, out, form="csv")
+    published = publishing.protect(data, policy, out, file_format="csv")
     assert not any("9 rows" in note for note in published.notes)
     assert "9 rows were left out" in (published.internal / "report.html").read_text()
     public = "".join(
@@ -373,9 +375,9 @@ def test_several_rows_a_person_are_told_to_the_steward_alone(desk):
 def test_a_release_that_is_paid_for_and_cannot_be_put_in_place_is_kept_and_finished(
     desk, tmp_path, monkeypatch
 ):
-    ledger = tmp_path / "budget.db"
-    budget_file.init(ledger, "people", Fraction(1))
-    data, policy, out = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+    budget = tmp_path / "budget.db"
+    budget_file.init(budget, "people", Fraction(1))
+    data, policy, out = desk(more=f'[budget]\nfile = "{budget.name}"\nsource = "people"\n')
 
     def full(*_arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -396,7 +398,7 @@ def test_a_release_that_is_paid_for_and_cannot_be_put_in_place_is_kept_and_finis
     assert done.exit_code == 0, done.output
     assert (out / "release.parquet").read_bytes() == drawn
     assert not kept.exists()
-    (account,) = budget_file.show(ledger)
+    (account,) = budget_file.show(budget)
     assert [entry.status for entry in account.entries] == ["released"]
     assert account.spent == Fraction(2, 5)
 
@@ -426,22 +428,22 @@ def test_what_was_kept_and_changed_is_not_put_in_place(desk, tmp_path, monkeypat
 def test_a_comparison_that_cannot_be_shown_is_refused_before_anything_is_booked(
     desk, tmp_path, text
 ):
-    ledger = tmp_path / "budget.db"
-    budget_file.init(ledger, "people", Fraction(1))
-    data, policy, out = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+    budget = tmp_path / "budget.db"
+    budget_file.init(budget, "people", Fraction(1))
+    data, policy, out = desk(more=f'[budget]\nfile = "{budget.name}"\nsource = "people"\n')
     (tmp_path / "found.json").write_text(text)
 
     with pytest.raises(InputError, match="--comparison: expected what"):
         publishing.protect(data, policy, out, comparison=tmp_path / "found.json")
 
-    (account,) = budget_file.show(ledger)
+    (account,) = budget_file.show(budget)
     assert not account.entries
 
 
 def test_a_disk_without_room_is_noticed_before_anything_is_booked(desk, tmp_path, monkeypatch):
-    ledger = tmp_path / "budget.db"
-    budget_file.init(ledger, "people", Fraction(1))
-    data, policy, out = desk(more=f'[ledger]\nfile = "{ledger.name}"\nsource = "people"\n')
+    budget = tmp_path / "budget.db"
+    budget_file.init(budget, "people", Fraction(1))
+    data, policy, out = desk(more=f'[budget]\nfile = "{budget.name}"\nsource = "people"\n')
 
     def full(*_arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -450,7 +452,7 @@ def test_a_disk_without_room_is_noticed_before_anything_is_booked(desk, tmp_path
     with pytest.raises(InputError, match="no space left on device"):
         publishing.protect(data, policy, out)
 
-    (account,) = budget_file.show(ledger)
+    (account,) = budget_file.show(budget)
     assert not account.entries
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "budget.db", "people.csv", "policy.toml"

@@ -128,7 +128,7 @@ def test_a_method_that_breaks_its_promise_is_stopped_as_our_bug(people, policy):
 
 
 def test_one_row_per_person_is_checked_where_a_column_numbers_the_persons(people, policy):
-    policy["columns"]["name"] = {"role": "identifier", "unit": True}
+    policy["columns"]["name"] = {"role": "identifier", "privacy_unit": True}
     assert not any("one row" in text for text in shoal.plan(policy).claims[0].assumes)
 
     with pytest.raises(InputError, match=r"1 more row than persons\. Correct the table, or take"):
@@ -138,7 +138,7 @@ def test_one_row_per_person_is_checked_where_a_column_numbers_the_persons(people
 
 
 def test_what_the_policy_says_and_the_method_does_not_use_is_noted(people, policy):
-    policy["columns"]["income"] |= {"weight": True}
+    policy["columns"]["income"] |= {"sampling_weight": True}
     policy["columns"]["region"] |= {"stratum": True, "public": True}
 
     notes = " ".join(shoal.protect(people, policy).manifest["notes"])
@@ -153,7 +153,7 @@ def test_the_manifest_is_plain_json_and_holds_what_the_issue_names(people, polic
     plain = json.loads(json.dumps(manifest))
 
     assert plain == manifest or json.dumps(plain) == json.dumps(manifest)
-    assert {"shoal_version", "policy", "policy_digest", "claims", "checks", "spendings",
+    assert {"shoal_version", "policy", "policy_digest", "claims", "checks", "privacy_losses",
             "created"} <= plain.keys()  # fmt: skip
     claim = plain["claims"][0]
     assert claim.keys() == {"guarantee", "status", "basis", "assumes", "source", "release_form"}
@@ -273,7 +273,7 @@ def test_a_method_that_forgets_an_entry_is_stopped_as_our_bug(people):
 
     def forgetful(table, setting, tools):
         done = planned.method.run(table, setting, tools)
-        return replace(done, spendings=done.spendings[1:])
+        return replace(done, privacy_losses=done.privacy_losses[1:])
 
     with pytest.raises(InternalError, match="derives epsilon"):
         protecting.run(
@@ -286,7 +286,7 @@ def test_which_rows_of_a_person_stay_cannot_be_foreseen():
     stated = {
         "version": 1,
         "columns": {
-            "person": {"role": "identifier", "unit": True, "max_rows": 1},
+            "person": {"role": "identifier", "privacy_unit": True, "max_contributions": 1},
             "x": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 40], "step": 1},
         },
         "protect": {"method": "privtree", "epsilon": 1},

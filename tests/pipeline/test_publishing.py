@@ -51,7 +51,7 @@ def test_two_folders_are_written_and_nothing_else(files, tmp_path):
 
 @pytest.mark.parametrize("form", ["parquet", "csv", "sav", "dta"])
 def test_the_manifest_has_the_digest_of_the_release(files, form):
-    published = publishing.protect(*files, form=form)
+    published = publishing.protect(*files, file_format=form)
 
     manifest = json.loads((published.folder / "manifest.json").read_text())
 
@@ -61,7 +61,7 @@ def test_the_manifest_has_the_digest_of_the_release(files, form):
 
 
 def test_what_compares_with_the_original_stays_out_of_the_public_folder(files):
-    published = publishing.protect(*files, form="csv")
+    published = publishing.protect(*files, file_format="csv")
 
     public = "".join(path.read_text() for path in published.folder.iterdir())
     internal = (published.internal / "report.html").read_text()
@@ -84,7 +84,7 @@ def test_an_existing_release_is_replaced_only_by_force(files):
         publishing.protect(*files)
     assert (published.folder / "manifest.json").read_bytes() == first
 
-    publishing.protect(*files, form="csv", force=True)
+    publishing.protect(*files, file_format="csv", force=True)
     assert listing(published.folder) == ["manifest.json", "release.csv", "report.html"]
 
 
@@ -141,7 +141,7 @@ def test_csv_cells_that_a_spreadsheet_would_run_are_guarded_unless_told(files, w
     frame = pl.read_csv(data).with_columns(region=pl.lit("=1+1"))
     frame.write_csv(data)
 
-    published = publishing.protect(data, policy, out, form="csv", guard_formulas=wanted)
+    published = publishing.protect(data, policy, out, file_format="csv", guard_formulas=wanted)
 
     released = pl.read_csv(published.folder / "release.csv")
     manifest = json.loads((published.folder / "manifest.json").read_text())
@@ -157,7 +157,7 @@ def test_csv_cells_that_a_spreadsheet_would_run_are_guarded_unless_told(files, w
 
 def test_the_note_on_formulas_does_not_tell_whether_there_were_any(files):
     data, policy, out = files
-    plain = publishing.protect(data, policy, out, form="csv")
+    plain = publishing.protect(data, policy, out, file_format="csv")
     parquet = publishing.protect(data, policy, out.with_name("other"))
 
     assert io.GUARDED in plain.notes
@@ -223,12 +223,12 @@ def test_no_canary_of_the_original_reaches_the_public_folder(tmp_path):
         "region = { role = 'quasi-identifier', kind = 'nominal', "
         "categories = ['r0', 'r1', 'r2', 'canary-isle'], observed = true }\n"
         "ill = { role = 'confidential', kind = 'nominal' }\n"
-        "[protect]\nmethod = 'mdav'\nk = 5\n[measure]\ngroups = 'ill'\nrules = ['age <= 10']\n"
+        "[protect]\nmethod = 'mdav'\nk = 5\n[evaluate]\ngroups = 'ill'\nrules = ['age <= 10']\n"
         "[context]\npurpose = 'canary-purpose'\n"
     )
 
     done = publishing.protect(
-        tmp_path / "canary-file.csv", tmp_path / "policy.toml", tmp_path / "out", form="csv"
+        tmp_path / "canary-file.csv", tmp_path / "policy.toml", tmp_path / "out", file_format="csv"
     )
 
     public = "".join(path.read_text() for path in done.folder.iterdir())

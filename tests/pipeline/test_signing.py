@@ -26,7 +26,7 @@ POLICY = {
 def make(folder, *, force=False):
     data = folder.with_name("people.parquet")
     PEOPLE.write_parquet(data)
-    return publishing.protect(data, policy.load(POLICY), folder, measure=False, force=force).folder
+    return publishing.protect(data, policy.load(POLICY), folder, evaluate=False, force=force).folder
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_an_edited_manifest_of_a_signed_release_is_named(grouped, tmp_path, keys
     folder = copied(grouped, tmp_path)
     run("sign", folder, "--key", keys / "ours")
     path = folder / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"audience": "open"}))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"audience": "public-use"}))
 
     code, told = run("verify", folder, "--key", keys / "ours.pub")
 

@@ -79,7 +79,7 @@ def test_an_untouched_release_verifies_for_every_method_form_format_and_noise(de
             tmp_path / "out",
             form=file,
             force=True,
-            measure=False,
+            evaluate=False,
             noise=noise,
         ).folder
 
@@ -119,7 +119,7 @@ def test_required_diversity_and_closeness_are_recomputed(desk, tmp_path, file, o
         stated["protect"]["count"] = "secret"
     data, out = desk / "people.parquet", tmp_path / "out"
 
-    publishing.protect(data, policy.load(stated), out, form=file, measure=False)
+    publishing.protect(data, policy.load(stated), out, form=file, evaluate=False)
 
     found = verify(out)
     assert found.holds, found
@@ -133,7 +133,7 @@ def test_categories_that_were_only_observed_need_not_be_published(desk, tmp_path
     stated["columns"]["secret"]["observed"] = True
 
     publishing.protect(
-        desk / "people.parquet", policy.load(stated), tmp_path / "out", measure=False
+        desk / "people.parquet", policy.load(stated), tmp_path / "out", evaluate=False
     )
 
     found = verify(tmp_path / "out")
@@ -145,9 +145,9 @@ def test_categories_that_were_only_observed_need_not_be_published(desk, tmp_path
 def test_dates_fractions_coding_and_an_audience_of_the_command_line_come_back(desk, tmp_path):
     changed = {
         "number": {"role": "quasi-identifier", "kind": "numeric", "bounds": [-3.5, 3.25],
-                   "top": 2.5, "bottom": -2.5, "step": 0.1},
+                   "top_code": 2.5, "bottom_code": -2.5, "step": 0.1},
         "day": {"role": "quasi-identifier", "kind": "date",
-                "bounds": [date(1969, 12, 31), date(1970, 2, 1)], "top": date(1970, 1, 9),
+                "bounds": [date(1969, 12, 31), date(1970, 2, 1)], "top_code": date(1970, 1, 9),
                 "missing_as": date(1970, 1, 5)},
     }  # fmt: skip
     stated = contract.policy("laplace", desk / "tree.csv", changed=changed, epsilon=0.3)
@@ -156,7 +156,7 @@ def test_dates_fractions_coding_and_an_audience_of_the_command_line_come_back(de
 
     data, out = desk / "people.parquet", tmp_path / "out"
 
-    publishing.protect(data, policy.load(stated), out, audience="internal", measure=False)
+    publishing.protect(data, policy.load(stated), out, audience="secure-use", evaluate=False)
 
     found = verify(tmp_path / "out")
     assert found.holds, found
@@ -178,9 +178,9 @@ def test_a_release_with_disarmed_formulas_verifies(tmp_path):
         tmp_path / "d.csv",
         policy.load(stated),
         tmp_path / "out",
-        form="csv",
+        file_format="csv",
         guard_formulas=True,
-        measure=False,
+        evaluate=False,
     )
 
     assert "'=1" in (tmp_path / "out" / "release.csv").read_text()
@@ -200,7 +200,9 @@ def test_labels_beside_a_csv_release_are_covered_by_the_manifest(tmp_path):
     }
     out = tmp_path / "out"
 
-    publishing.protect(tmp_path / "d.sav", policy.load(stated), out, form="csv", measure=False)
+    publishing.protect(
+        tmp_path / "d.sav", policy.load(stated), out, file_format="csv", evaluate=False
+    )
 
     assert json.loads((out / "labels.json").read_text("utf-8"))["columns"] == {"age": "Age"}
     assert verify(out).holds
@@ -295,7 +297,7 @@ def stronger(manifest):
 
 
 def halved(manifest):
-    manifest["spendings"][0]["scale"] /= 2
+    manifest["privacy_losses"][0]["scale"] /= 2
 
 
 EDITS = [
@@ -306,7 +308,7 @@ EDITS = [
     ("grouped", lambda m: m["policy"]["protect"].update(k=4), "manifest", "policy_digest"),
     ("grouped", lambda m: m["not_claimed"].pop(), "manifest", "not_claimed"),
     ("grouped", lambda m: m["notes"].insert(0, "Good."), "manifest", "notes"),
-    ("grouped", lambda m: m["taxonomies"].clear(), "manifest", "taxonomies"),
+    ("grouped", lambda m: m["hierarchies"].clear(), "manifest", "hierarchies"),
     ("grouped", lambda m: m["checks"][0].update(achieved=9), "checks", "achieved: 9 recorded, 5"),
     ("grouped", lambda m: m["checks"][0]["witness"].update(rows=[1]), "checks", "witness.rows"),
     ("grouped", lambda m: m["checks"].pop(), "checks", "4 recorded, 5 derived"),
@@ -316,12 +318,12 @@ EDITS = [
     ("noisy", lambda m: m["claims"][0].update(status="refuted"), "claims", 'status: "refuted"'),
     ("noisy", stronger, "claims", "epsilon: 0.01 recorded, 1 derived."),
     ("noisy", stronger, "accounting", "derives epsilon 1; the claim says 1/100"),
-    ("noisy", halved, "accounting", "spendings.0: A spending states less epsilon"),
-    ("noisy", lambda m: m["spendings"][0].update(sensitivity=1), "report", "not the report"),
-    ("grouped", lambda m: m.update(audience="open"), "report", "not the report"),
-    ("noisy", lambda m: m["spendings"].pop(), "accounting", "The ledger derives epsilon"),
-    ("noisy", lambda m: m["spendings"][0].update(epsilon=1), "accounting", "derives epsilon"),
-    ("noisy", lambda m: m["spendings"][0].update(mechanism="x"), "accounting", "no proof"),
+    ("noisy", halved, "accounting", "privacy_losses.0: A spending states less epsilon"),
+    ("noisy", lambda m: m["privacy_losses"][0].update(sensitivity=1), "report", "not the report"),
+    ("grouped", lambda m: m.update(audience="public-use"), "report", "not the report"),
+    ("noisy", lambda m: m["privacy_losses"].pop(), "accounting", "The accounting derives epsilon"),
+    ("noisy", lambda m: m["privacy_losses"][0].update(epsilon=1), "accounting", "derives epsilon"),
+    ("noisy", lambda m: m["privacy_losses"][0].update(mechanism="x"), "accounting", "no proof"),
     ("noisy", lambda m: m.update(shoal_version="9"), "versions", "different versions of Shoal"),
 ]  # fmt: skip
 
@@ -341,8 +343,8 @@ def test_an_edited_field_of_the_manifest_is_named(
 @pytest.mark.parametrize(
     "change",
     [
-        lambda m: m["spendings"][0].update(scale=m["spendings"][0]["scale"] * 2),
-        lambda m: m["spendings"][0].update(draws=0),
+        lambda m: m["privacy_losses"][0].update(scale=m["privacy_losses"][0]["scale"] * 2),
+        lambda m: m["privacy_losses"][0].update(draws=0),
         lambda m: m["draws"].clear(),
         lambda m: m["draws"][0].update(count=1),
         lambda m: m["draws"][0].update(mechanism="permute-and-flip"),
@@ -354,7 +356,7 @@ def test_draws_of_the_noise_are_compared_with_the_spendings(noisy, tmp_path, cha
 
     found = failing(verify(folder))
 
-    assert "The ledger accounts for" in found["accounting"]
+    assert "The accounting accounts for" in found["accounting"]
     assert "at scale" in found["accounting"]
 
 

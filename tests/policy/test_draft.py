@@ -80,7 +80,7 @@ def test_roles_and_kinds_are_guessed_from_names_and_values():
 def test_one_column_at_most_is_flagged_as_the_weight():
     _, schema = drafted(people())
 
-    assert schema.flagged("weight") == "design_weight"
+    assert schema.flagged("sampling_weight") == "design_weight"
     assert not schema["fnlwgt"].weight
 
 
@@ -123,7 +123,7 @@ def test_many_categories_are_not_copied():
 
     assert schema["job"].categories is None
     assert "code 1" not in text
-    assert "name a taxonomy or the categories" in text
+    assert "name a hierarchy or the categories" in text
 
 
 def test_text_is_looked_into():

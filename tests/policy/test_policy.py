@@ -44,16 +44,16 @@ def test_the_shipped_policy_loads():
     assert loaded.parameters == {"k": 5}
     assert loaded.required == {"k-anonymity": 5}
     assert loaded.schema["name"].role is Role.IDENTIFIER
-    assert loaded.schema["region"].taxonomy.root == "Maravel"
+    assert loaded.schema["region"].hierarchy.root == "Maravel"
     assert loaded.schema["age"].bounds == (0, 110)
-    assert loaded.schema.flagged("unit") == "person"
+    assert loaded.schema.flagged("privacy_unit") == "person"
 
 
 def test_a_file_a_mapping_and_a_policy_mean_the_same():
     path = sample.folder() / "people.toml"
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     for name in ("region", "occupation", "condition"):
-        content["columns"][name]["taxonomy"] = str(path.parent / f"{name}.csv")
+        content["columns"][name]["hierarchy"] = str(path.parent / f"{name}.csv")
 
     by_file, by_mapping = policy.load(path), policy.load(content)
 
@@ -78,18 +78,20 @@ def test_columns_keep_the_order_of_the_file():
 
 def test_every_key_of_a_column_arrives():
     numeric = column(
-        role="confidential", kind="numeric", bounds=[-1, 9], transform="log", step=2, top=8,
-        bottom=0, missing=[-9, "n/a"], public=True, stratum=True,
+        role="confidential", kind="numeric", bounds=[-1, 9], transform="log", step=2, top_code=8,
+        bottom_code=0, missing=[-9, "n/a"], public=True, stratum=True,
     )  # fmt: skip
-    day = column(role="confidential", kind="date", format="%d.%m.%Y", top=date(2020, 1, 1))
+    day = column(
+        role="confidential", kind="date", date_format="%d.%m.%Y", top_code=date(2020, 1, 1)
+    )
 
     assert numeric.bounds == (-1, 9)
-    assert (numeric.step, numeric.top, numeric.bottom) == (2, 8, 0)
+    assert (numeric.step, numeric.top_code, numeric.bottom_code) == (2, 8, 0)
     assert numeric.missing == ("-9", "n/a")
     assert numeric.public
     assert numeric.stratum
     assert day.date_format == "%d.%m.%Y"
-    assert day.top == date(2020, 1, 1)
+    assert day.top_code == date(2020, 1, 1)
 
 
 def test_categories_are_text_as_a_csv_file_would_hold_it():
@@ -128,7 +130,8 @@ KEYS = [
     ({"kind": "numeric"}, "columns.x.role: expected a value for 'role', found none."),
     ({"role": "confidential"}, ("expected a kind (numeric, ordinal, nominal, date) for a "
      "confidential column, found none.")),
-    ({"role": "other", "weight": True}, 'expected kind = "numeric" for a weight, found none.'),
+    ({"role": "other", "sampling_weight": True},
+     'expected kind = "numeric" for a weight, found none.'),
     ({**AGE, "kind": "number"}, "expected one of numeric, ordinal, nominal, date, found 'number'."),
     ({**AGE, "bounds": [9, 0]}, "expected bounds from low to high, found ['9', '0']."),
     ({**AGE, "bounds": [0]}, "columns.x.bounds.1: expected two values, found none."),
@@ -137,27 +140,29 @@ KEYS = [
     ({**AGE, "bounds": [0, float("inf")]}, "expected a finite number, found 'Infinity'."),
     ({**AGE, "bounds": [date(2020, 1, 1), date(2021, 1, 1)]},
      "expected bounds, top, bottom and missing_as of kind numeric, found '2020-01-01'."),
-    ({**AGE, "top": 1, "bottom": 2}, "expected 'bottom' below 'top', found ['2', '1']."),
+    ({**AGE, "top_code": 1, "bottom_code": 2},
+     "expected 'bottom_code' below 'top_code', found ['2', '1']."),
     ({**AGE, "step": 0}, "columns.x.step: expected greater than 0, found '0'."),
-    ({**AGE, "unit": "yes"}, "columns.x.unit: expected true or false, found 'yes'."),
+    ({**AGE, "unit": "yes"}, "columns.x.privacy_unit: expected true or false, found 'yes'."),
     ({**AGE, "missing": 9}, "columns.x.missing: expected a list, found '9'."),
     ({**AGE, "categories": ["a"]},
      "expected 'categories' on a nominal or ordinal column only, found it on 'numeric'."),
-    ({**AGE, "kind": "nominal", "bottom": 0},
-     "expected 'bottom' on a date or numeric or ordinal column only, found it on 'nominal'."),
-    ({**AGE, "format": "%Y"}, "expected 'format' on a date column only, found it on 'numeric'."),
+    ({**AGE, "kind": "nominal", "bottom_code": 0},
+     "expected 'bottom_code' on a date or numeric or ordinal column only, found it on 'nominal'."),
+    ({**AGE, "date_format": "%Y"},
+     "expected 'date_format' on a date column only, found it on 'numeric'."),
     ({**AGE, "transform": "exp"}, "expected one of log, sqrt, found 'exp'."),
     ({**AGE, "kind": "ordinal"}, "expected 'categories', in order, for an ordinal column"),
-    ({**AGE, "kind": "ordinal", "categories": ["a", "b"], "top": "c"},
-     "expected 'top' to be one of the categories, found 'c'."),
-    ({**AGE, "kind": "ordinal", "categories": ["a", "b"], "top": "a", "bottom": "b"},
-     "expected 'bottom' below 'top' in the order of the categories."),
+    ({**AGE, "kind": "ordinal", "categories": ["a", "b"], "top_code": "c"},
+     "expected 'top_code' to be one of the categories, found 'c'."),
+    ({**AGE, "kind": "ordinal", "categories": ["a", "b"], "top_code": "a", "bottom_code": "b"},
+     "expected 'bottom_code' below 'top_code' in the order of the categories."),
     ({**AGE, "kind": "nominal", "categories": []},
      "columns.x.categories: expected at least one entry, found a list."),
     ({**AGE, "kind": "nominal", "categories": [1, "1"]},
      "expected each category once, found one twice."),
-    ({**AGE, "kind": "nominal", "categories": ["a"], "taxonomy": "a.csv"},
-     "expected 'categories' or 'taxonomy', found both."),
+    ({**AGE, "kind": "nominal", "categories": ["a"], "hierarchy": "a.csv"},
+     "expected 'categories' or 'hierarchy', found both."),
     ({**AGE, "kind": "nominal", "observed": True},
      "expected 'observed' beside 'categories', found no categories."),
     (5, "columns.x: expected a table of keys, found '5'."),
@@ -198,14 +203,14 @@ def test_a_wrong_section_is_refused_in_a_sentence(change, sentence):
 
 
 def test_further_mistakes_are_counted_by_place():
-    said = sentence_of(mapping(x={**AGE, "bounds": ["a", "b"]}, y={**AGE, "unit": 1}))
+    said = sentence_of(mapping(x={**AGE, "bounds": ["a", "b"]}, y={**AGE, "privacy_unit": 1}))
 
     assert "columns.x.bounds.0: expected a number, found 'a'." in said
     assert said.endswith("(2 more of this sort.)")
 
 
 def test_a_flag_belongs_to_one_column():
-    unit = {"role": "identifier", "unit": True}
+    unit = {"role": "identifier", "privacy_unit": True}
 
     said = sentence_of(mapping(x=unit, y=unit))
 
@@ -246,7 +251,7 @@ def test_the_digest_does_not_depend_on_the_order_of_keys():
 
 
 def test_the_digest_does_not_depend_on_how_a_number_is_written():
-    whole, point = (mapping(x={**AGE, "top": top}) for top in (5, 5.0))
+    whole, point = (mapping(x={**AGE, "top_code": top}) for top in (5, 5.0))
 
     assert policy.load(whole).digest == policy.load(point).digest
 
@@ -262,7 +267,7 @@ def test_every_value_changes_the_digest():
         mapping(x={**AGE, "bounds": [0, 1.5]}),
         mapping(x={**AGE, "step": 0.1}),
         mapping(x={**AGE, "missing": ["-9"]}),
-        mapping(x={**AGE, "bottom": 0}),
+        mapping(x={**AGE, "bottom_code": 0}),
         {**plain, "protect": {**protect, "k": 4}},
         {**plain, "protect": {**protect, "aggregate": "mode"}},
         {**plain, "protect": {**protect, "columns": ["x"]}},
@@ -279,8 +284,8 @@ def test_a_changed_file_changes_the_digest(tmp_path):
     (tmp_path / "deep").mkdir()
     path = tmp_path / "policy.toml"
     path.write_text(
-        f'version = 1\n[columns]\na = {nominal} taxonomy = "a.csv" }}\n'
-        f'b = {nominal} taxonomy = "deep/a.csv" }}\nc = {nominal} recode = "c.csv" }}\n'
+        f'version = 1\n[columns]\na = {nominal} hierarchy = "a.csv" }}\n'
+        f'b = {nominal} hierarchy = "deep/a.csv" }}\nc = {nominal} recode = "c.csv" }}\n'
         '[protect]\nmethod = "mdav"\nk = 3\n',
         encoding="utf-8",
     )
@@ -333,11 +338,11 @@ def test_the_document_is_plain_json():
 # Files that the policy names
 
 
-def taxonomy(tmp_path, text):
+def hierarchy(tmp_path, text):
     (tmp_path / "tree.csv").write_bytes(text.encode() if isinstance(text, str) else text)
-    keys = '{ role = "other", kind = "nominal", taxonomy = "tree.csv" }'
+    keys = '{ role = "other", kind = "nominal", hierarchy = "tree.csv" }'
     text = f'version = 1\n[columns]\nx = {keys}\n[protect]\nmethod = "mdav"\nk = 3\n'
-    return policy.loads(text, folder=tmp_path).schema["x"].taxonomy
+    return policy.loads(text, folder=tmp_path).schema["x"].hierarchy
 
 
 @pytest.mark.parametrize(
@@ -350,13 +355,13 @@ def taxonomy(tmp_path, text):
     ],
 )
 def test_taxonomies_are_read_with_commas_or_as_arx_writes_them(tmp_path, text):
-    tree = taxonomy(tmp_path, text)
+    tree = hierarchy(tmp_path, text)
 
     assert tree.paths == (("Lyon", "South", "all"), ("Lille", "North", "all"))
 
 
 def test_a_cell_of_a_taxonomy_may_hold_a_delimiter(tmp_path):
-    assert taxonomy(tmp_path, '"Lyon, Rhône",all\n"Nord\nLille",all\n').leaves == (
+    assert hierarchy(tmp_path, '"Lyon, Rhône",all\n"Nord\nLille",all\n').leaves == (
         "Lyon, Rhône",
         "Nord\nLille",
     )
@@ -364,7 +369,7 @@ def test_a_cell_of_a_taxonomy_may_hold_a_delimiter(tmp_path):
 
 @pytest.mark.parametrize("text", ["Paris;all;all\nLyon;South;all\n", "Paris,all\nLyon,South,all\n"])
 def test_short_branches_of_a_taxonomy_may_be_padded_or_not(tmp_path, text):
-    tree = taxonomy(tmp_path, text)
+    tree = hierarchy(tmp_path, text)
 
     assert tree.leaves == ("Paris", "Lyon")
     assert (tree.edges() >= 0).sum(axis=1).tolist() == [1, 2]
@@ -395,7 +400,7 @@ def test_the_json_schema_is_json_and_knows_every_key():
     assert schema["$schema"].startswith("https://json-schema.org/")
     assert set(schema["properties"]) == {
         "version", "one_row_per_person", "columns", "protect", "require", "release", "reading",
-        "ledger", "context", "measure",
+        "budget", "context", "measure",
     }  # fmt: skip
     assert schema["required"] == ["version", "columns", "protect"]
     assert schema["additionalProperties"] is False

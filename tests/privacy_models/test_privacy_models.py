@@ -499,7 +499,7 @@ def test_a_guarantee_is_decided_by_its_own_model():
         ),
         (
             lambda: t_closeness(counted([(0, 1)]), 0, distance=Distance.HIERARCHICAL),
-            "A hierarchical distance needs a taxonomy's edges, one row for each of its 2 values.",
+            "A hierarchical distance needs a hierarchy's edges, one row for each of its 2 values.",
         ),
         (
             lambda: t_closeness(counted([(0, 1)]), 0, distance=Distance.EQUAL, whole=[1]),

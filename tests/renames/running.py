@@ -18,12 +18,13 @@ import polars as pl
 from tests.renames.translation import Renames
 
 import shoal
-from shoal import booking, planning, publish, sample
+from shoal import sample
+from shoal.core.serialise import plain
 from shoal.hazmat.fakes import SeededNoise
-from shoal.manifest import read as read_manifest
 from shoal.methods import REGISTRY
+from shoal.pipeline import booking, planning, publishing
+from shoal.pipeline.manifest import read as read_manifest
 from shoal.policy import json_schema as policy_schema
-from shoal.serialise import plain
 
 SOURCE = "people of Maravel"
 BUDGET = "budget.sqlite"
@@ -148,9 +149,9 @@ def run(case: dict[str, Any], renames: Renames, folder: Path) -> dict[str, Any]:
         noise = None if case["seed"] is None else SeededNoise(case["seed"])
         if case.get("file"):
             frame.write_csv("people.csv", separator=";")
-            done = publish.protect(
-                Path("people.csv"), shoal.load_policy(policy), Path("out"), form="csv",
-                noise=noise, measure=False,
+            done = publishing.protect(
+                Path("people.csv"), shoal.load_policy(policy), Path("out"), file_format="csv",
+                noise=noise, evaluate=False,
             )  # fmt: skip
             release = done.release
             written = Path("out/release.csv").read_bytes()

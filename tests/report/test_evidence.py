@@ -55,7 +55,7 @@ def test_many_rows_are_measured_only_on_request(people, policy):
 
     assert found is None
     assert "more than 50,000 rows" in why
-    assert "--measure" in why
+    assert "--evaluate" in why
     assert asked is not None
 
 
@@ -65,8 +65,8 @@ def test_a_control_is_checked_before_anything_is_run(files, tmp_path):
 
     with pytest.raises(InputError, match="no 'region'"):
         publishing.protect(data, policy, out, control=tmp_path / "others.csv")
-    with pytest.raises(InputError, match="without --no-measure"):
-        publishing.protect(data, policy, out, control=tmp_path / "others.csv", measure=False)
+    with pytest.raises(InputError, match="without --no-evaluate"):
+        publishing.protect(data, policy, out, control=tmp_path / "others.csv", evaluate=False)
 
     assert not out.exists()
 
@@ -123,7 +123,7 @@ def test_the_lines_to_do_it_again_name_files_and_no_folder():
     )
 
     assert again["command"] == (
-        "shoal protect 'my data.csv' --policy p.toml --out out --format csv --keep-order "
+        "shoal protect 'my data.csv' --policy p.toml --out out --file-format csv --keep-order "
         "--delimiter ';' --control o.csv"
     )
     assert "polars.read_csv('my data.csv', separator=';')" in again["python"]

@@ -62,7 +62,7 @@ def test_the_public_report_tells_claims_assumptions_and_checks(people, policy):
 
 def test_the_public_report_has_a_codebook_of_public_facts(people, policy):
     levels = [HOSTILE, *(f"r{i}" for i in range(60))]
-    policy["columns"]["age"] |= {"bottom": 0, "step": 5, "transform": "log"}
+    policy["columns"]["age"] |= {"bottom_code": 0, "step": 5, "transform": "log"}
     policy["columns"]["region"]["categories"] = levels
     people = people.with_columns(region=pl.lit("r1"))
 
@@ -130,9 +130,9 @@ def test_a_report_that_was_not_measured_says_so(people, policy, tmp_path):
     people.write_csv(tmp_path / "people.csv")
     stated = load(policy)
 
-    done = publishing.protect(tmp_path / "people.csv", stated, tmp_path / "out", measure=False)
+    done = publishing.protect(tmp_path / "people.csv", stated, tmp_path / "out", evaluate=False)
 
-    assert "because --no-measure was given" in (done.internal / "report.html").read_text()
+    assert "because --no-evaluate was given" in (done.internal / "report.html").read_text()
     assert done.measured is None
 
 

@@ -7,7 +7,7 @@ def row(measure, value, **more):
     empty = dict.fromkeys(
         ("low", "high", "baseline", "baseline_low", "baseline_high", "control", "control_low",
          "control_high"))  # fmt: skip
-    return {**empty, "part": "risk", "measure": measure, "subject": "x", "value": value,
+    return {**empty, "part": "risk", "metric": measure, "subject": "x", "value": value,
             "better": "lower", "sentence": f"{measure} {value}.", **more}  # fmt: skip
 
 
@@ -23,8 +23,8 @@ def test_attacks_stand_under_their_question_and_the_one_that_gains_most_is_first
     single, link, infer = officer.questions({"figures": rows})
 
     assert [one["value"] for one in infer["rates"]] == [0.4, 0.6]
-    assert [one["measure"] for one in infer["others"]] == ["of another version"]
-    assert [one["measure"] for one in single["others"]] == ["uniques"]
+    assert [one["metric"] for one in infer["others"]] == ["of another version"]
+    assert [one["metric"] for one in single["others"]] == ["uniques"]
     assert link["rates"] == []
     short = officer.short_attacks((single, link, infer))
     assert [one["title"] for one in short] == ["Singling out", "Inference"]
@@ -98,7 +98,7 @@ def test_losses_by_group_are_a_table_whatever_the_groups_are_called():
     ],
 )
 def test_a_loss_is_said_in_words_and_its_bar_stays_within_the_page(loss, measure, said):
-    (scale,) = officer.losses({"columns": [{"name": "x", "loss": loss, "measure": measure}]})
+    (scale,) = officer.losses({"columns": [{"name": "x", "loss": loss, "metric": measure}]})
 
     (found,) = scale["columns"]
     assert found["words"].startswith(said)
@@ -109,10 +109,10 @@ def test_a_loss_is_said_in_words_and_its_bar_stays_within_the_page(loss, measure
 def test_every_measure_of_a_loss_has_a_scale_and_a_meaning_of_its_own():
     """A generalised age is 1 on a share of rows; the mean alone is 1 on SSE / SST."""
     columns = [
-        {"name": "Alter", "loss": 1.0, "measure": "share of rows whose cell was generalised"},
-        {"name": "Einkommen", "loss": 8.0, "measure": "SSE / SST"},
-        {"name": "Kinder", "loss": None, "measure": "SSE / SST", "reason": "it has no spread"},
-        {"name": "Ort", "loss": 0.25, "measure": "share of rows whose category changed"},
+        {"name": "Alter", "loss": 1.0, "metric": "share of rows whose cell was generalised"},
+        {"name": "Einkommen", "loss": 8.0, "metric": "SSE / SST"},
+        {"name": "Kinder", "loss": None, "metric": "SSE / SST", "reason": "it has no spread"},
+        {"name": "Ort", "loss": 0.25, "metric": "share of rows whose category changed"},
     ]
 
     found = {scale["measure"]: scale for scale in officer.losses({"columns": columns})}

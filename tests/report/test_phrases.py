@@ -19,12 +19,12 @@ def manifest(**changes):
         "policy": {
             "columns": {
                 "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 110_000]},
-                "region": {"role": "other", "kind": "nominal", "taxonomy": "r.csv"},
-                "weight": {"role": "other", "kind": "numeric", "weight": True},
+                "region": {"role": "other", "kind": "nominal", "hierarchy": "r.csv"},
+                "weight": {"role": "other", "kind": "numeric", "sampling_weight": True},
             }
         },
-        "taxonomies": {"region": [["Lyon", "South", "all"], ["Lille", "North", "all"]]},
-        "spendings": [],
+        "hierarchies": {"region": [["Lyon", "South", "all"], ["Lille", "North", "all"]]},
+        "privacy_losses": [],
         **changes,
     }
 
@@ -63,10 +63,10 @@ def test_a_guarantee_is_said_in_plain_words_and_has_a_title(guarantee, said):
     [
         ({}, "Weight rows by 'weight'", "variances are too small"),
         ({"release_form": "synthetic"}, "sample of a model", "no row is one"),
-        ({"release_form": "marginals"}, "each column by itself", "Do not cross"),
+        ({"release_form": "column-shuffled"}, "each column by itself", "Do not cross"),
         ({"release_form": "tree"}, "counts of the boxes", "a box as a person"),
         ({"columns": {"age": "String"}}, "Treat age as ranges", "middle of a range"),
-        ({"spendings": [{}]}, "Count on noise", "variances are inflated"),
+        ({"privacy_losses": [{}]}, "Count on noise", "variances are inflated"),
         ({"protected_columns": []}, "many rows", "Do not take a row for the truth"),
     ],
 )

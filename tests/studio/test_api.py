@@ -116,7 +116,7 @@ columns = st.dictionaries(
         {"role": st.sampled_from(["other", "confidential", "quasi-identifier", "x"])},
         optional={"kind": st.sampled_from(["numeric", "date", "nominal", "ordinal"]),
                   "bounds": values, "categories": values, "step": values, "missing": values,
-                  "top": values, "taxonomy": values, "format": values},
+                  "top_code": values, "hierarchy": values, "format": values},
     ),
     max_size=2,
 )  # fmt: skip
@@ -139,7 +139,7 @@ def test_any_protect_is_planned_or_refused_in_a_sentence(fuzzed, protect):
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(fields=st.fixed_dictionaries({}, optional={
     "columns": columns, "protect": protects, "require": values, "reading": values,
-    "context": values, "measure": values, "ledger": values}))  # fmt: skip
+    "context": values, "measure": values, "budget": values}))  # fmt: skip
 def test_any_fields_are_taken_or_refused_in_a_sentence_and_the_policy_stays_whole(fuzzed, fields):
     client, workspace, _ = fuzzed
     path = f"/api/workspaces/{workspace}/policy"
@@ -229,10 +229,14 @@ def test_a_plan_says_what_would_be_promised_before_data_is_touched(client, works
     cards = client.get(f"/api/workspaces/{workspace}/methods").json()
 
     assert [claim["status"] for claim in found["claims"]] == ["proved"]
-    assert found["fits"] == ["open", "partner", "internal"]
+    assert found["fits"] == ["public-use", "scientific-use", "secure-use"]
     assert "requires 5-anonymity" in weak["refused"]
     assert {"mdav", "copula", "auto"} <= {card["name"] for card in cards["methods"]}
-    assert [audience["name"] for audience in cards["audiences"]] == ["open", "partner", "internal"]
+    assert [audience["name"] for audience in cards["audiences"]] == [
+        "public-use",
+        "scientific-use",
+        "secure-use",
+    ]
 
 
 def test_a_budget_is_granted_and_shown(client):

@@ -37,7 +37,7 @@ def test_what_is_no_number_is_handed_on_for_the_policy_to_refuse():
     [
         (
             {"role": "identifier", "kind": "numeric", "unit": "yes"},
-            {"role": "identifier", "unit": True},
+            {"role": "identifier", "privacy_unit": True},
         ),
         (
             {"role": "confidential", "kind": "numeric", "low": "0", "high": "1.50"},
@@ -89,7 +89,7 @@ def test_taking_the_tick_away_marks_the_categories_as_observed_again():
 
 
 def test_keys_that_no_field_shows_stay_when_a_card_is_kept():
-    before = {"role": "identifier", "unit": True, "max_rows": 5}
+    before = {"role": "identifier", "privacy_unit": True, "max_contributions": 5}
 
     assert fields.read_column({"role": "identifier", "unit": "yes"}, before) == before
     assert fields.read_column({"role": "identifier"}, before) == {"role": "identifier"}
@@ -98,7 +98,7 @@ def test_keys_that_no_field_shows_stay_when_a_card_is_kept():
 
 
 def test_a_taxonomy_and_a_recoding_stay_though_no_field_shows_them():
-    before = {"role": "other", "kind": "nominal", "taxonomy": "t.csv", "recode": "r.csv"}
+    before = {"role": "other", "kind": "nominal", "hierarchy": "t.csv", "recode": "r.csv"}
 
     found = fields.read_column({"role": "confidential", "kind": "nominal"}, before)
 

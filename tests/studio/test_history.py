@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from shoal.studio.history import INTERRUPTED, History, release_name
 
-MANIFEST = {"method": "mdav", "rows": 60, "claims": [{"status": "proved"}], "spendings": []}
+MANIFEST = {"method": "mdav", "rows": 60, "claims": [{"status": "proved"}], "privacy_losses": []}
 
 
 def with_three(home):

@@ -49,7 +49,12 @@ def ready(served, table, tools):
     served.studio.store.note(
         table,
         lambda now: replace(
-            now, policy=tools.policy, confirmed=columns, observed=(), drafts={}, form="parquet"
+            now,
+            policy=tools.policy,
+            confirmed=columns,
+            observed=(),
+            drafts={},
+            file_format="parquet",
         ),
     )
     return f"/w/{table}"
@@ -196,7 +201,7 @@ def test_a_release_is_bound_to_its_policy_and_out_of_date_with_what_changed(clie
 
     client.patch(f"{own}/policy", json={"protect": {"method": "mdav", "k": 7}})
     client.patch(f"{own}/policy", json={"require": {"k-anonymity": 7}})
-    client.patch(own, json={"form": "csv"})
+    client.patch(own, json={"file_format": "csv"})
     stale, page = client.get(f"{own}/release").json(), client.get(f"{ready}/release").text
 
     assert stale["policy_digest"] == manifest["policy_digest"]
@@ -213,12 +218,12 @@ def test_a_release_is_bound_to_its_policy_and_out_of_date_with_what_changed(clie
     assert "out of date" in checklist
     assert '<span class="chip fails">out of date</span>' in below
     assert "<code>protect.k</code>: 5 → 7" in below
-    assert "--format csv" not in stale["again"]["command"]
-    assert "--format csv" not in below.partition("context-title")[0]
+    assert "--file-format csv" not in stale["again"]["command"]
+    assert "--file-format csv" not in below.partition("context-title")[0]
 
     client.patch(f"{own}/policy", json={"protect": {"method": "mdav", "k": 5}})
     client.patch(f"{own}/policy", json={"require": {"k-anonymity": 5}})
-    client.patch(own, json={"form": "parquet"})
+    client.patch(own, json={"file_format": "parquet"})
     assert client.get(f"{own}/release").json()["current"] is True
 
 
@@ -292,14 +297,14 @@ def test_a_budget_file_outside_the_studio_s_folder_is_refused_by_every_door(
     for name, target in (("link.db", tmp_path / "x.db"), ("folder", tmp_path)):
         if not (files / name).is_symlink():
             (files / name).symlink_to(target)
-    text = f'{tools.policy}[ledger]\nfile = "{file}"\nsource = "people"\n'
+    text = f'{tools.policy}[budget]\nfile = "{file}"\nsource = "people"\n'
     own = f"/api/workspaces/{ready[3:]}"
 
     typed = client.post(f"{ready}/roles/policy", data={"toml": text})
     put = client.put(f"{own}/policy", json={"toml": text})
     client.post(f"{own}/undo")
     patched = client.patch(
-        f"{own}/policy", json={"ledger": {"file": file.replace("\\u0000", "\0"), "source": "x"}}
+        f"{own}/policy", json={"budget": {"file": file.replace("\\u0000", "\0"), "source": "x"}}
     )
     client.post(f"{own}/undo")
 
@@ -321,7 +326,7 @@ def test_a_budget_file_outside_the_studio_s_folder_is_refused_by_every_door(
 def test_the_studio_s_own_budget_file_may_be_named(served, client, ready, tools):
     client.post("/api/budget", json={"source": "named", "epsilon": "1"})
     file = served.settings.budget
-    text = f'{tools.policy}[ledger]\nfile = "{file}"\nsource = "named"\n'
+    text = f'{tools.policy}[budget]\nfile = "{file}"\nsource = "named"\n'
     answer = client.put(f"/api/workspaces/{ready[3:]}/policy", json={"toml": text})
 
     assert answer.status_code == 200, answer.text

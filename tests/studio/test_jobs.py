@@ -64,7 +64,7 @@ def start(client, workspace, **given):
 
 def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspace, tools, tmp_path):
     tools.with_people(client, workspace)
-    job = start(client, workspace, kind="protect", measure=False)
+    job = start(client, workspace, kind="protect", evaluate=False)
     status = tools.ended(client, job)
     archive = client.get(f"/api/releases/{job}/public.zip")
     with zipfile.ZipFile(io.BytesIO(archive.content)) as zipped:
@@ -75,7 +75,7 @@ def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspac
     checks = checking.check(pl.read_parquet(folder / "release.parquet"), tmp_path / "policy.toml")
     publishing.protect(
         tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "other",
-        measure=False, audience="open",
+        evaluate=False, audience="public-use",
     )  # fmt: skip
     ours, theirs = (
         json.loads((where / "manifest.json").read_text()) for where in (folder, tmp_path / "other")
@@ -136,7 +136,7 @@ def test_one_release_runs_at_a_time_and_cancelled_before_it_is_out_leaves_nothin
     served, client, workspace, tools
 ):
     tools.with_people(client, workspace, rows=4000)
-    job = start(client, workspace, kind="protect", measure=True)
+    job = start(client, workspace, kind="protect", evaluate=True)
     pid = pid_of(served, job)
 
     second = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": "protect"})
@@ -157,7 +157,7 @@ def test_cancelled_while_it_is_measured_a_release_stays_without_its_internal_rep
 ):
     """It is in place by then, and may be paid for."""
     tools.with_people(client, workspace, rows=4000)
-    job = start(client, workspace, kind="protect", measure=True)
+    job = start(client, workspace, kind="protect", evaluate=True)
     pid = pid_of(served, job)
     while "measuring" not in client.get(f"/api/jobs/{job}").json()["stage"]:
         assert client.get(f"/api/jobs/{job}").json()["state"] in {"waiting", "running"}
@@ -192,7 +192,7 @@ def test_a_comparison_in_many_processes_is_cancelled_with_all_of_them(
 
 def test_a_job_that_the_system_ends_fails_in_a_sentence(served, client, workspace, tools):
     tools.with_people(client, workspace, rows=4000)
-    job = start(client, workspace, kind="protect", measure=True)
+    job = start(client, workspace, kind="protect", evaluate=True)
     os.killpg(pid_of(served, job), signal.SIGKILL)
     status = tools.ended(client, job)
 
@@ -204,7 +204,7 @@ def test_an_error_is_one_sentence_and_no_cell(client, workspace, tools):
     tools.with_people(client, workspace)
     bad = tools.policy.replace('categories = ["male", "female"]', 'categories = ["man", "woman"]')
     client.put(f"/api/workspaces/{workspace}/policy", json={"toml": bad})
-    status = tools.ended(client, start(client, workspace, kind="protect", measure=False))
+    status = tools.ended(client, start(client, workspace, kind="protect", evaluate=False))
 
     assert status["state"] == "failed"
     assert "sex" in status["error"]
@@ -232,7 +232,7 @@ def test_no_job_outlives_the_server_and_the_next_one_says_so(tmp_path, tools):
     with tools.serving(tmp_path / "home") as running, running.client() as client:
         workspace = client.post("/api/workspaces").json()["id"]
         tools.with_people(client, workspace, rows=4000)
-        job = start(client, workspace, kind="protect", measure=True)
+        job = start(client, workspace, kind="protect", evaluate=True)
         pid = pid_of(running, job)
 
     assert not lives(pid)
@@ -251,16 +251,16 @@ def test_an_audience_refuses_a_method_whose_claims_will_not_do(client, workspace
     policy = policy.partition("[require]")[0]
     tools.with_people(client, workspace, policy=policy)
     refused = client.post(f"/api/workspaces/{workspace}/jobs", json={"kind": "protect"})
-    client.patch(f"/api/workspaces/{workspace}", json={"audience": "internal"})
-    job = start(client, workspace, kind="protect", measure=False)
+    client.patch(f"/api/workspaces/{workspace}", json={"audience": "secure-use"})
+    job = start(client, workspace, kind="protect", evaluate=False)
 
     assert refused.status_code == 422
-    assert "Audience 'open' (anybody)" in refused.json()["error"]
+    assert "Audience 'public-use' (anybody)" in refused.json()["error"]
     assert tools.ended(client, job)["state"] == "done"
     again = client.get(f"/api/workspaces/{workspace}/again").json()
-    assert "--audience internal" in again["command"]
-    assert client.get(f"/api/workspaces/{workspace}").json()["audience"] == "internal"
-    assert client.get(f"/api/releases/{job}/manifest.json").json()["audience"] == "internal"
+    assert "--audience secure-use" in again["command"]
+    assert client.get(f"/api/workspaces/{workspace}").json()["audience"] == "secure-use"
+    assert client.get(f"/api/releases/{job}/manifest.json").json()["audience"] == "secure-use"
 
 
 def test_after_a_look_the_screen_says_before_the_job_that_an_epsilon_is_not_for_anybody(
@@ -280,13 +280,13 @@ def test_after_a_look_the_screen_says_before_the_job_that_an_epsilon_is_not_for_
     with pytest.raises(InputError) as caught:  # What a job does.
         publishing.protect(
             tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "out",
-            audience="open", ledger=served.settings.budget, source="looked at",
+            audience="public-use", budget=served.settings.budget, source="looked at",
         )  # fmt: skip
     sentence = str(caught.value)
 
     refused = client.post(f"{here}/jobs", json={"kind": "protect"})
     after, protect = (client.get(f"/w/{workspace}/{name}").text for name in ("release", "protect"))
-    client.patch(here, json={"audience": "partner"})
+    client.patch(here, json={"audience": "scientific-use"})
     partner = client.get(f"/w/{workspace}/release").text
 
     assert "after an inspection of the table itself" in sentence
@@ -308,7 +308,7 @@ def test_the_screen_says_what_all_releases_cost_and_a_release_can_be_made_withou
     tools.with_people(client, workspace, policy=EPSILON)
     client.post("/api/budget", json={"source": "people", "epsilon": "5"})
     names = ["name", "age", "sex", "income"]
-    client.patch(here, json={"source": "people", "confirmed": names, "audience": "open"})
+    client.patch(here, json={"source": "people", "confirmed": names, "audience": "public-use"})
     page = client.get(f"/w/{workspace}/release").text
     form = {"back": "release", "unmeasured": "yes"}
     client.post(f"/w/{workspace}/protect/run", data=form)

@@ -145,7 +145,7 @@ def test_a_killed_server_restarts_with_history_and_budget_right(
     assert [(one["id"], one["state"]) for one in entries] == [
         (second, "released"), (first, "released")
     ]  # fmt: skip
-    assert all(one["spendings"] for one in entries)  # it was out before it was measured
+    assert all(one["privacy_losses"] for one in entries)  # it was out before it was measured
     assert (account["spent"], account["remaining"]) == (1, 0)
     assert [one["note"] for one in account["entries"]] == [f"release-{first}", f"release-{second}"]
     assert [one["status"] for one in account["entries"]] == ["released", "released"]

@@ -91,8 +91,9 @@ def test_a_field_that_is_none_goes_and_a_section_too():
 
 @pytest.mark.parametrize(
     "line",
-    ['taxonomy = "/etc/passwd"', 'taxonomy = "../region.csv"', 'recode = "a/b.csv"', "taxonomy = 3",
-     'taxonomy = ".."', 'taxonomy = ""'],
+    ['hierarchy = "/etc/passwd"', 'hierarchy = "../region.csv"', 'recode = "a/b.csv"',
+     "hierarchy = 3",
+     'hierarchy = ".."', 'hierarchy = ""'],
 )  # fmt: skip
 def test_a_policy_may_name_files_of_its_workspace_alone(tmp_path, line):
     text = f"""
@@ -108,7 +109,7 @@ k = 2
 
 def test_queries_may_not_name_a_file_elsewhere(tmp_path):
     text = (
-        '[columns]\na = "other"\n[protect]\nmethod = "mdav"\n[measure]\nqueries = "/etc/passwd"\n'
+        '[columns]\na = "other"\n[protect]\nmethod = "mdav"\n[evaluate]\nqueries = "/etc/passwd"\n'
     )
 
     with pytest.raises(InputError, match="plain name of a file"):

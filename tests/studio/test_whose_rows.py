@@ -22,7 +22,7 @@ def test_a_box_states_that_each_row_is_one_person(client, workspace, tools):
 
 
 def test_a_column_that_numbers_the_persons_answers_it(client, workspace, tools):
-    text = tools.policy.replace('"identifier"', '{ role = "identifier", unit = true }')
+    text = tools.policy.replace('"identifier"', '{ role = "identifier", privacy_unit = true }')
     tools.with_people(client, workspace, policy=text)
 
     page = client.get(f"/w/{workspace}/roles").text

@@ -179,7 +179,7 @@ def test_a_marginal_is_a_histogram_with_n_records_over_the_whole_domain(seed, n,
     assert found.projected.sum() == n
     assert len(found.projected) == len(found.edges) - 1
     accounting.verify(
-        found.spendings, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+        found.privacy_losses, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
 
 

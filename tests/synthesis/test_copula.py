@@ -112,7 +112,7 @@ def test_rows_lie_in_their_domains_and_the_ledger_adds_up(seed, n, epsilon, marg
         assert row.max() <= attribute.size - 1
     assert drawn.rows[2].dtype == np.int64
     accounting.verify(
-        drawn.spendings, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+        drawn.privacy_losses, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
 
 
@@ -121,7 +121,7 @@ def test_scales_and_prices_do_not_depend_on_the_data(margins):
     def facts(codes):
         drawn = copula(codes, COLUMNS, epsilon=Fraction(1), noise=SeededNoise(0),
                        rng=np.random.default_rng(0), margins=margins)  # fmt: skip
-        return [(s.target, s.sensitivity, s.scale, s.epsilon) for s in drawn.spendings]
+        return [(s.target, s.sensitivity, s.scale, s.epsilon) for s in drawn.privacy_losses]
 
     assert facts(records(0, 90)) == facts([np.zeros(90, dtype=np.int64)] * 3)
 
@@ -175,5 +175,8 @@ def test_a_forgotten_spending_is_caught():
 
     with pytest.raises(InternalError, match="derives epsilon"):
         accounting.verify(
-            drawn.spendings[:-1], Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+            drawn.privacy_losses[:-1],
+            Fraction(1),
+            neighbours=Neighbours.CHANGE_ONE,
+            drawn=noise.drawn,
         )

@@ -1,4 +1,4 @@
-"""Deliberate faults in mechanisms that draw rows, and that an audit or the ledger finds them."""
+"""Deliberate faults in mechanisms that draw rows: an audit or the accounting finds them."""
 
 from fractions import Fraction
 
@@ -101,14 +101,14 @@ def test_a_draw_that_nobody_accounts_for_is_caught():
     drawn = privtree([np.arange(4)], [LINE], epsilon=Fraction(1), noise=noise,
                      rng=np.random.default_rng(0), fill=Fill.UNIFORM)  # fmt: skip
     accounting.verify(
-        drawn.spendings, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+        drawn.privacy_losses, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
 
     noise.discrete_laplace(np.array([4]), scale=Fraction(1))
 
     with pytest.raises(InternalError, match="the noise drew"):
         accounting.verify(
-            drawn.spendings, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+            drawn.privacy_losses, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
         )
 
 
@@ -117,7 +117,7 @@ def test_a_spending_of_the_tree_that_was_forgotten_is_caught(missing):
     noise = SeededNoise(0)
     drawn = privtree([np.arange(4)], [LINE], epsilon=Fraction(1), noise=noise,
                      rng=np.random.default_rng(0))  # fmt: skip
-    rest = [spending for i, spending in enumerate(drawn.spendings) if i != missing]
+    rest = [privacy_loss for i, privacy_loss in enumerate(drawn.privacy_losses) if i != missing]
 
     with pytest.raises(InternalError, match="derives epsilon"):
         accounting.verify(rest, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn)

@@ -58,7 +58,7 @@ def test_rows_lie_in_their_domains_and_the_ledger_adds_up(seed, n, epsilon):
         assert row.min() >= 0
         assert row.max() < attribute.size
     accounting.verify(
-        found.spendings, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+        found.privacy_losses, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
 
 

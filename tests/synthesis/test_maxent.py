@@ -61,7 +61,7 @@ def test_rows_lie_in_their_domains_and_the_ledger_adds_up(seed, n, epsilon, attr
         assert row.min() >= 0
         assert row.max() < attribute.size
     accounting.verify(
-        drawn.spendings, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+        drawn.privacy_losses, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
 
 
@@ -87,7 +87,7 @@ def test_every_plan_draws_rows_and_accounts_for_every_draw(n, epsilon, attribute
     tables = drawn.facts["number of tables"] + threes
     assert len(drawn.measurements) == len(attributes) + asked + tables
     accounting.verify(
-        drawn.spendings, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+        drawn.privacy_losses, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
 
 
@@ -182,7 +182,9 @@ def test_columns_that_nearly_determine_each_other_get_a_tree_which_is_nearer():
     assert tree.facts["groups lose"] > 0.25
     assert tables.facts["tables"] == "blocks"
     assert pair_distance(columns, tree.rows) < 0.8 * pair_distance(columns, tables.rows)
-    accounting.verify(tree.spendings, price, neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn)
+    accounting.verify(
+        tree.privacy_losses, price, neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+    )
 
 
 def test_independent_columns_get_tables():
@@ -333,7 +335,7 @@ def test_a_block_costs_its_part_of_what_single_columns_leave():
     chosen = plan(BLOCKS, n=10_000, epsilon=Fraction(1))
     assert len(set(chosen.cover.weights)) > 1
     left = 1 - chosen.singles
-    assert [s.epsilon for s in drawn.spendings[len(BLOCKS) :]] == [
+    assert [s.epsilon for s in drawn.privacy_losses[len(BLOCKS) :]] == [
         left * weight / sum(chosen.cover.weights) for weight in chosen.cover.weights
     ]
 
@@ -345,7 +347,7 @@ def test_scales_and_prices_do_not_depend_on_the_data(attributes, seed, n):
     def facts(codes):
         drawn = maxent(codes, attributes, epsilon=Fraction(60), noise=SeededNoise(seed),
                        rng=np.random.default_rng(0))  # fmt: skip
-        return [(s.target, s.sensitivity, s.scale, s.epsilon) for s in drawn.spendings]
+        return [(s.target, s.sensitivity, s.scale, s.epsilon) for s in drawn.privacy_losses]
 
     zeros = [np.zeros(n, dtype=np.int64)] * len(attributes)
     assert facts(records(seed, n, attributes)) == facts(zeros)
@@ -409,7 +411,7 @@ def test_one_column_is_drawn_from_its_own_counts_for_all_of_epsilon(attribute):
     assert drawn.facts["tables"] == PairMarginals.NONE.value
     assert len(drawn.measurements) == 1
     accounting.verify(
-        drawn.spendings, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+        drawn.privacy_losses, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
 
 
@@ -434,8 +436,8 @@ def test_no_column_is_refused():
 def test_a_forgotten_spending_is_caught():
     drawn, noise = run(0, 100, CATEGORIES, "1")
 
-    for missing in range(len(drawn.spendings)):
-        rest = drawn.spendings[:missing] + drawn.spendings[missing + 1 :]
+    for missing in range(len(drawn.privacy_losses)):
+        rest = drawn.privacy_losses[:missing] + drawn.privacy_losses[missing + 1 :]
         with pytest.raises(InternalError, match=r"derives epsilon|accounts for draws"):
             accounting.verify(
                 rest, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn

@@ -49,7 +49,7 @@ def test_rows_lie_in_their_domains_and_the_ledger_adds_up(seed, n, epsilon, fill
         if not attribute.numeric:
             assert row.dtype == np.int64
     accounting.verify(
-        drawn.spendings, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+        drawn.privacy_losses, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
 
 
@@ -58,7 +58,7 @@ def test_scales_and_prices_do_not_depend_on_the_data(seed, n):
     def facts(codes):
         drawn = privtree(codes, MIXED, epsilon=Fraction(1), noise=SeededNoise(seed),
                          rng=np.random.default_rng(0))  # fmt: skip
-        return [(s.target, s.sensitivity, s.scale, s.epsilon) for s in drawn.spendings]
+        return [(s.target, s.sensitivity, s.scale, s.epsilon) for s in drawn.privacy_losses]
 
     assert facts(table(seed, n)) == facts([np.zeros(n, dtype=np.int64)] * 3)
 
@@ -90,7 +90,7 @@ def test_what_the_tree_cannot_use_goes_to_the_counts():
     drawn = privtree(table(0, 50), MIXED, epsilon=Fraction(100), noise=SeededNoise(0),
                      rng=np.random.default_rng(0), fill=Fill.UNIFORM)  # fmt: skip
 
-    tree, counts = drawn.spendings
+    tree, counts = drawn.privacy_losses
     assert tree.scale / UNITS >= 1 / log(2)
     assert counts.epsilon == 100 - tree.epsilon
     assert tree.epsilon < Fraction(26, 10)

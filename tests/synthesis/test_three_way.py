@@ -137,14 +137,14 @@ def test_prices_add_up_and_do_not_depend_on_the_data(seed, tables):
                    singles=published(people(seed, 50)))  # fmt: skip
 
     accounting.verify(
-        found.spendings, Fraction("0.7"), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
+        found.privacy_losses, Fraction("0.7"), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
     facts = [
-        [(s.mechanism, s.target, s.sensitivity, s.scale, s.epsilon) for s in each.spendings]
+        [(s.mechanism, s.target, s.sensitivity, s.scale, s.epsilon) for s in each.privacy_losses]
         for each in (found, other)
     ]
     assert facts[0] == facts[1]
-    assert [s.mechanism for s in found.spendings] == [SELECTION] * tables + [LAPLACE] * tables
+    assert [s.mechanism for s in found.privacy_losses] == [SELECTION] * tables + [LAPLACE] * tables
 
 
 @given(st.integers(0, 2**32), st.lists(st.integers(0, 80), max_size=4))
@@ -215,7 +215,7 @@ def test_a_choice_costs_its_tenth_and_prefers_what_the_fit_misses():
     for seed in range(20):
         found = chosen(columns, SeededNoise(seed), attributes=attributes, tables=1, epsilon="2")
         seen.add(found.measurements[0].columns)
-        assert [s.epsilon for s in found.spendings] == [Fraction(1, 5), Fraction(9, 5)]
+        assert [s.epsilon for s in found.privacy_losses] == [Fraction(1, 5), Fraction(9, 5)]
 
     # The right one leads by some 2,000 records, and the choice's noise has a mean of 20.
     assert seen == {(0, 3, 5)}

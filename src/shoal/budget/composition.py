@@ -253,7 +253,7 @@ def _units(
         reasons.append(
             f"{_numbers(rows)} of a release that protects single rows, beside one that protects "
             "persons, and no number of rows per person is declared for the source. If there is "
-            "one, state max_contributions under [ledger]."
+            "one, state max_contributions under [budget]."
         )
     return reasons
 

@@ -55,7 +55,7 @@ class What(StrEnum):
     """The command by which somebody inspected."""
 
     COMPARE = "compare"
-    MEASURE = "measure"
+    EVALUATE = "evaluate"
     PROTECT = "protect"
     AUDIT = "audit"
 

@@ -19,12 +19,12 @@ from shoal.cli.console import showing_progress as _progress
 from shoal.cli.console import tell as _tell
 from shoal.cli.options import (
     AsJson,
+    Budget,
     Control,
     Data,
     Delimiter,
     Encoding,
     Found,
-    Ledger,
     Page,
     Passphrase,
     PolicyFile,
@@ -92,7 +92,9 @@ def protect(
     data: Data,
     policy: PolicyFile,
     out: Annotated[Path, typer.Option(help="Folder for what may be published.")],
-    form: Annotated[str, typer.Option("--format", help="parquet, csv, sav or dta.")] = "parquet",
+    file_format: Annotated[
+        str, typer.Option("--file-format", help="parquet, csv, sav or dta.")
+    ] = "parquet",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing release.")] = False,
     keep_order: Annotated[
         bool,
@@ -107,11 +109,13 @@ def protect(
     ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
-    ledger: Ledger = None,
+    budget: Budget = None,
     source: Source = None,
     audience: Annotated[
         str | None,
-        typer.Option(help="Who will get it, instead of the policy's: open, partner or internal."),
+        typer.Option(
+            help="Who gets it, instead of the policy's: public-use, scientific-use or secure-use."
+        ),
     ] = None,
     measured: Annotated[
         bool | None,
@@ -139,16 +143,16 @@ def protect(
                 data,
                 policy,
                 out,
-                form=form,
+                file_format=file_format,
                 force=force,
                 keep_order=keep_order,
                 guard_formulas=guard_formulas,
                 delimiter=delimiter,
                 encoding=encoding,
-                ledger=ledger,
+                budget=budget,
                 source=source,
                 audience=audience,
-                measure=measured,
+                evaluate=measured,
                 control=control,
                 comparison=comparison,
                 progress=progress,
@@ -185,7 +189,7 @@ def report(
                 policy,
                 control=control,
                 comparison=comparison,
-                measure=measured,
+                evaluate=measured,
                 delimiter=delimiter,
                 encoding=encoding,
                 progress=progress,
@@ -290,7 +294,7 @@ def evaluate(
     seed: Annotated[int, typer.Option(help="Of the samples that are drawn.")] = 0,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
-    ledger: Ledger = None,
+    budget: Budget = None,
     source: Source = None,
 ) -> None:
     """Measure what a release keeps and what it tells, whoever made it."""
@@ -312,7 +316,7 @@ def evaluate(
                 aligned=aligned or None,
                 rename=_renamed(rename or []),
                 seed=seed,
-                ledger=ledger,
+                budget=budget,
                 source=source,
                 tell=_tell,
                 progress=progress,
@@ -358,7 +362,7 @@ def compare(
     as_json: AsJson = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
-    ledger: Ledger = None,
+    budget: Budget = None,
     source: Source = None,
 ) -> None:
     """Compare methods and parameters on a table, and recommend one; this inspects the table."""
@@ -371,7 +375,7 @@ def compare(
             "candidates": grid,
             "delimiter": delimiter,
             "encoding": encoding,
-            "ledger": ledger,
+            "budget": budget,
             "source": source,
             "tell": _tell,
         }
@@ -452,7 +456,7 @@ def audit(
     ] = False,
     out: Page = None,
     force: ReplacePage = False,
-    ledger: Ledger = None,
+    budget: Budget = None,
     source: Source = None,
 ) -> None:
     """Try to refute the differential privacy that a policy claims, on pairs of tables."""
@@ -467,7 +471,7 @@ def audit(
         check_text(out, force=force)
         with _progress() as progress, compile_notice(_tell):
             found = auditing.audit(
-                booking.with_budget(load(policy), ledger, source),
+                booking.with_budget(load(policy), budget, source),
                 pair=pair,
                 table=table,
                 trials=trials,

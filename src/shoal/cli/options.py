@@ -13,7 +13,7 @@ PolicyFile = Annotated[
 ]
 Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
-Ledger = Annotated[Path | None, typer.Option(help="Budget file, instead of the policy's.")]
+Budget = Annotated[Path | None, typer.Option(help="Budget file, instead of the policy's.")]
 Source = Annotated[
     str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
 ]

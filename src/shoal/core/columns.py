@@ -58,22 +58,22 @@ class Hierarchy:
 
     def __post_init__(self) -> None:
         if not self.paths or any(len(path) < 2 for path in self.paths):
-            raise InputError("A taxonomy needs rows of at least two cells: a leaf and the root.")
+            raise InputError("A hierarchy needs rows of at least two cells: a leaf and the root.")
         if len({path[-1] for path in self.paths}) > 1:
-            raise InputError("A taxonomy must end every row in the same root; it has several.")
+            raise InputError("A hierarchy must end every row in the same root; it has several.")
         if len(set(self.leaves)) < len(self.leaves):
-            raise InputError("A taxonomy must list each leaf once; a leaf is there twice.")
+            raise InputError("A hierarchy must list each leaf once; a leaf is there twice.")
         parents: dict[str, str] = {}
         for path in self.paths:
             # A node may be written twice in a row: ARX pads short branches so.
             for child, parent in pairwise(path):
                 if child != parent and parents.setdefault(child, parent) != parent:
-                    raise InputError(f"A taxonomy must be a tree; '{child}' has two parents.")
+                    raise InputError(f"A hierarchy must be a tree; '{child}' has two parents.")
         if self.root in parents:
-            raise InputError(f"A taxonomy must be a tree; its root '{self.root}' has a parent.")
+            raise InputError(f"A hierarchy must be a tree; its root '{self.root}' has a parent.")
         inner = {node for path in self.paths for node in path[1:] if node != path[0]}
         if inner.intersection(self.leaves):
-            raise InputError("A taxonomy must be a tree; a leaf is also an inner node.")
+            raise InputError("A hierarchy must be a tree; a leaf is also an inner node.")
 
     @property
     def leaves(self) -> tuple[str, ...]:
@@ -117,29 +117,29 @@ class Column:
     bounds: tuple[Decimal | date, Decimal | date] | None = None
     categories: tuple[str, ...] | None = None
     observed: bool = False
-    taxonomy: Hierarchy | None = None
+    hierarchy: Hierarchy | None = None
     transform: Transform | None = None
     public: bool = False
-    unit: bool = False
+    privacy_unit: bool = False
     household: bool = False
-    weight: bool = False
+    sampling_weight: bool = False
     stratum: bool = False
     step: Decimal | None = None
-    top: Decimal | date | str | None = None
-    bottom: Decimal | date | str | None = None
+    top_code: Decimal | date | str | None = None
+    bottom_code: Decimal | date | str | None = None
     missing: tuple[str, ...] = ()
     recode: Mapping[str, str] | None = None
     date_format: str | None = None
     other: str | None = None
     missing_as: Decimal | date | str | None = None
     keep_missing: bool = False
-    max_rows: int | None = None
-    exact_rows: int | None = None
+    max_contributions: int | None = None
+    exact_contributions: int | None = None
 
     @property
     def levels(self) -> tuple[str, ...] | None:
         """The categories that the policy declares, in their order, if it does."""
-        return self.taxonomy.leaves if self.taxonomy else self.categories
+        return self.hierarchy.leaves if self.hierarchy else self.categories
 
 
 @dataclass(frozen=True)
@@ -188,16 +188,18 @@ class Schema:
         return tuple(column.name for column in self.columns if column.role is role)
 
     def flagged(self, flag: str) -> str | None:
-        """Name of the column that carries a flag such as `unit` or `weight`, if one does."""
+        """Name of the column that carries a flag such as `privacy_unit`, if one does."""
         return next((column.name for column in self.columns if getattr(column, flag)), None)
 
     @property
     def persons(self) -> Persons | None:
         """How rows belong to persons, if a column numbers them."""
-        column = next((column for column in self.columns if column.unit), None)
+        column = next((column for column in self.columns if column.privacy_unit), None)
         if column is None:
             return None
-        if column.max_rows is not None:
+        if column.max_contributions is not None:
             # One row at most is exactly one: a person without a row is not in the table.
-            return Persons(column.name, column.max_rows, column.max_rows == 1, dropped=True)
-        return Persons(column.name, column.exact_rows or 1)
+            return Persons(
+                column.name, column.max_contributions, column.max_contributions == 1, dropped=True
+            )
+        return Persons(column.name, column.exact_contributions or 1)

@@ -19,7 +19,7 @@ class ReleaseForm(StrEnum):
     ROW_ALIGNED = "row-aligned"
     LINKED_SHUFFLED = "linked-shuffled"
     CANONICAL = "canonical"
-    MARGINALS = "marginals"
+    COLUMN_SHUFFLED = "column-shuffled"
     SYNTHETIC = "synthetic"
     TREE = "tree"
 
@@ -36,9 +36,9 @@ class Status(StrEnum):
 class Audience(StrEnum):
     """Who will get a release; see `shoal.pipeline.audiences` for the claims that each needs."""
 
-    OPEN = "open"
-    PARTNER = "partner"
-    INTERNAL = "internal"
+    PUBLIC_USE = "public-use"
+    SCIENTIFIC_USE = "scientific-use"
+    SECURE_USE = "secure-use"
 
 
 class Neighbours(StrEnum):

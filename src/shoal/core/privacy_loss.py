@@ -13,12 +13,12 @@ from shoal.errors import InputError, InternalError
 LAPLACE = "discrete-laplace"
 SELECTION = "permute-and-flip"
 RESPONSE = "randomised-response"
-"""Names of the mechanisms that the ledger has a proof for."""
+"""Names of the mechanisms that the accounting has a proof for."""
 
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    """One entry of the ledger: what a mechanism was allowed to learn, and at what price.
+    """One entry of the accounting: what a mechanism was allowed to learn, and at what price.
 
     Attributes:
         mechanism: by its name in `shoal.hazmat.noise`.
@@ -30,7 +30,7 @@ class PrivacyLoss:
         draws: how many random values were drawn.
         parallel: name of a division of the records into disjoint parts, if this entry looks at
             one part alone.
-        part: which part; entries on one part add up, parts share a price (`hazmat.ledger`).
+        part: which part; entries on one part add up, parts share a price (`hazmat.budget`).
         fixed: a record whose values change stays in its part, because the parts follow
             public facts only, such as public columns or row numbers.
     """

@@ -21,10 +21,10 @@ class Policy:
     Attributes:
         required: guarantees by name with their parameter, as written in `[require]`.
         audience: who will get the release, if stated; then its claims must do for them.
-        ledger: budget file, source, and what is declared of the table as a part of its source.
-        measure: what `shoal measure` looks at beside its own choice.
-        document: the policy as plain JSON values, without `[context]`, `[ledger]` and
-            `[measure]`; it is published.
+        budget: budget file, source, and what is declared of the table as a part of its source.
+        evaluate: what `shoal evaluate` looks at beside its own choice.
+        document: the policy as plain JSON values, without `[context]`, `[budget]` and
+            `[evaluate]`; it is published.
         digest: SHA-256 of the document and of the files that it names.
     """
 
@@ -35,9 +35,9 @@ class Policy:
     release_form: ReleaseForm | None
     required: Mapping[str, Any]
     reading: Mapping[str, str]
-    ledger: Mapping[str, Any]
+    budget: Mapping[str, Any]
     context: Mapping[str, str]
-    measure: Mapping[str, Any]
+    evaluate: Mapping[str, Any]
     document: Mapping[str, Any]
     digest: str
     audience: Audience | None = None
@@ -86,7 +86,7 @@ def whole_numbers(values: ArrayLike, name: str) -> NDArray[np.int64]:
     return array.astype(np.int64, copy=False)
 
 
-HOW_TO_STATE_IT = "state one_row_per_person = true, or mark who is who with unit = true"
+HOW_TO_STATE_IT = "state one_row_per_person = true, or mark who is who with privacy_unit = true"
 """How a policy answers what a promise about persons assumes of rows."""
 
 
@@ -153,7 +153,7 @@ class Release:
 
     Attributes:
         data: the table, of the type that was handed in.
-        spendings: the ledger entries of a release that spends epsilon.
+        privacy_losses: the accounting entries of a release that spends epsilon.
         manifest: the same facts as plain JSON values, as published in `manifest.json`.
         labels: variable and value labels that came with the file, for the released columns.
         extras: further tables that may be published, by name, of the same type as the data.
@@ -162,7 +162,7 @@ class Release:
     data: Any
     claims: tuple[Claim, ...]
     checks: tuple[Check, ...]
-    spendings: tuple[PrivacyLoss, ...]
+    privacy_losses: tuple[PrivacyLoss, ...]
     manifest: Mapping[str, Any]
     labels: Mapping[str, Any] = field(default_factory=dict, repr=False)
     extras: Mapping[str, Any] = field(default_factory=dict, repr=False)

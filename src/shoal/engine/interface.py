@@ -34,7 +34,7 @@ class Outcome(Protocol):
     """What a method made of the rows, in the order of the release form."""
 
     @property
-    def spendings(self) -> tuple[PrivacyLoss, ...]:
+    def privacy_losses(self) -> tuple[PrivacyLoss, ...]:
         """What the method says that it drew."""
 
     @property

@@ -73,7 +73,7 @@ class LocalOutcome:
     frame: pl.DataFrame
     boxes: SpatialDecomposition | None
     restore: Callable[[pl.DataFrame], Any]
-    spendings: tuple[PrivacyLoss, ...]
+    privacy_losses: tuple[PrivacyLoss, ...]
     suppressed: int
     notes: tuple[str, ...]
     tables: Mapping[str, Mapping[str, NDArray[Any]]]
@@ -154,7 +154,7 @@ class LocalRows:
         boxes = units = None
         if isinstance(masked.data, SpatialDecomposition):
             boxes, frame = masked.data, decomposition_table.to_frame(masked.data, original.schema)
-        elif setting.release_form is ReleaseForm.MARGINALS:
+        elif setting.release_form is ReleaseForm.COLUMN_SHUFFLED:
             frame = _unlinked(masked.data.publishable(), tools.noise)
         else:
             frame = masked.data.publishable()
@@ -166,7 +166,7 @@ class LocalRows:
             frame=frame,
             boxes=boxes,
             restore=self.restore,
-            spendings=masked.spendings,
+            privacy_losses=masked.privacy_losses,
             suppressed=len(original) - len(kept),
             notes=masked.notes,
             tables=masked.extras,
@@ -196,7 +196,7 @@ def _places(
     if form is ReleaseForm.CANONICAL and masked.canonical is not None:
         return masked.canonical
     shuffled = _random_order(frame.height, noise)
-    if not masked.spendings:
+    if not masked.privacy_losses:
         return shuffled
     rising = frame.select(pl.arg_sort_by(frame.columns)).to_series()
     return rising.cast(pl.Int64).to_numpy()[shuffled]

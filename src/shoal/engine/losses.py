@@ -31,7 +31,7 @@ def losses_of(
         form: of the release; of marginals nothing is said about combinations.
         raw: the original as it came, before any step of the policy; all its rows.
     """
-    linked = form is not ReleaseForm.MARGINALS
+    linked = form is not ReleaseForm.COLUMN_SHUFFLED
     keys = list(before.schema.with_role(Role.QUASI_IDENTIFIER)) if linked else []
     found: dict[str, Any] = {
         "rows": len(before),
@@ -116,9 +116,9 @@ def _distribution_figures(before: Table, after: Table, name: str) -> dict[str, A
     }
     if before.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
         apart = information_loss.total_variation(before.codes(name), after.codes(name))
-        return {**figures, "loss": apart, "measure": "total variation"}
+        return {**figures, "loss": apart, "metric": "total variation"}
     ratio, why = information_loss.of_spread(before.numbers(name), after.numbers(name), paired=False)
-    return {**figures, "loss": ratio, "measure": "rank-matched SSE / SST", "reason": why}
+    return {**figures, "loss": ratio, "metric": "rank-matched SSE / SST", "reason": why}
 
 
 def _column_figures(before: Table, after: Table, name: str) -> dict[str, Any]:
@@ -134,9 +134,9 @@ def _column_figures(before: Table, after: Table, name: str) -> dict[str, Any]:
         kept = (before.frame[name].cast(pl.String) == after.frame[name]).fill_null(value=False)
         kept |= before.frame[name].is_null() & after.frame[name].is_null()
         share = 1 - float(kept.mean() or 0.0)  # type: ignore[arg-type]
-        return {**figures, "loss": share, "measure": "share of rows whose cell was generalised"}
+        return {**figures, "loss": share, "metric": "share of rows whose cell was generalised"}
     if before.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
         changed = information_loss.share_changed(before.codes(name), after.codes(name))
-        return {**figures, "loss": changed, "measure": "share of rows whose category changed"}
+        return {**figures, "loss": changed, "metric": "share of rows whose category changed"}
     ratio, why = information_loss.of_spread(before.numbers(name), after.numbers(name), paired=True)
-    return {**figures, "loss": ratio, "measure": "SSE / SST", "reason": why}
+    return {**figures, "loss": ratio, "metric": "SSE / SST", "reason": why}

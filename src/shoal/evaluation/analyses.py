@@ -21,14 +21,14 @@ MOST_DUMMIES = 50
 
 def target(sides: AlignedArrays, policy: Policy) -> int:
     """The axis that a model learns to predict: as stated, or the first confidential one."""
-    stated = policy.measure.get("learn")
+    stated = policy.evaluate.get("learn")
     if stated is not None:
         if stated not in sides.names:
             raise InputError(f"the release has no column '{stated}'.")
         return sides.names.index(stated)
     confidential = sides.axes(sides.schema.with_role(Role.CONFIDENTIAL))
     if not confidential:
-        raise InputError("the release has no confidential column; name one under [measure].")
+        raise InputError("the release has no confidential column; name one under [evaluate].")
     return confidential[0]
 
 

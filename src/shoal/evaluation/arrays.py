@@ -71,7 +71,7 @@ class AlignedArrays:
 
     def _weighted(self) -> "AlignedArrays":
         """Count by the sampling weights, where both tables have them; they are no axis then."""
-        name = self.schema.flagged("weight")
+        name = self.schema.flagged("sampling_weight")
         if name not in self.names or self.reading.weights is None:
             return self
         axis = self.names.index(name)

@@ -115,10 +115,10 @@ def evaluate_risk(
 
 
 def _secret(sides: AlignedArrays, policy: Policy) -> int | None:
-    stated = policy.measure.get("secret")
+    stated = policy.evaluate.get("secret")
     if stated is not None:
         if stated not in sides.names:
-            raise InputError(f"[measure] secret: the release has no column '{stated}' to guess.")
+            raise InputError(f"[evaluate] secret: the release has no column '{stated}' to guess.")
         return sides.names.index(stated)
     confidential = sides.axes(sides.schema.with_role(Role.CONFIDENTIAL))
     with_categories = [axis for axis in confidential if sides.discrete[axis]]
@@ -383,10 +383,10 @@ def _most_common(sides: AlignedArrays, axis: int, blind: Estimate) -> Estimate:
     return max(blind, Estimate(share, share, share, blind.confidence), key=lambda one: one.value)
 
 
-def _rate(measure: str, subject: str, found: Attack, text: str) -> Figure:
+def _rate(metric: str, subject: str, found: Attack, text: str) -> Figure:
     return Figure(
         part=Part.RISK,
-        measure=measure,
+        metric=metric,
         subject=subject,
         value=found.main,
         better=Better.LOWER,

@@ -77,7 +77,7 @@ def evaluate(
     text_files.check_options(seed=seed)
     policy = policies.load(policy)
     _parts(only), _names(which)  # what is refused is no inspection
-    for sentence in booking.record_inspection(policy, what="measure"):
+    for sentence in booking.record_inspection(policy, what="evaluate"):
         tell(sentence)
     if isinstance(released, Release):
         form = released.manifest["release_form"]
@@ -170,5 +170,5 @@ def _names(which: Collection[str] | None) -> frozenset[str]:
     for name in which or ():
         if name not in known:
             guess = did_you_mean(name, known)
-            raise InputError(f"No measure named '{name}'.{guess} They are: {', '.join(known)}.")
+            raise InputError(f"No metric named '{name}'.{guess} They are: {', '.join(known)}.")
     return frozenset(known if which is None else which)

@@ -47,7 +47,7 @@ class Figure:
     """
 
     part: Part
-    measure: str
+    metric: str
     subject: str
     value: float | Estimate | None
     better: Better
@@ -72,7 +72,7 @@ class Figure:
         if _is_finite(self.value):
             return replace(self, baseline=baseline, control=control, residual=residual)
         why = self.reason or "these tables give no finite number"
-        text = f"The {self.measure} of {self.subject} cannot be computed: {why}."
+        text = f"The {self.metric} of {self.subject} cannot be computed: {why}."
         return replace(self, value=None, baseline=None, control=None, residual=None, sentence=text)
 
 
@@ -97,14 +97,14 @@ class Evaluation:
 
     def of(self, measure: str) -> tuple[Figure, ...]:
         """The figures of one measure."""
-        return tuple(figure for figure in self.figures if figure.measure == measure)
+        return tuple(figure for figure in self.figures if figure.metric == measure)
 
     def to_frame(self) -> pl.DataFrame:
         """All figures as a table, one row each."""
         rows = [
             {
                 "part": figure.part.value,
-                "measure": figure.measure,
+                "metric": figure.metric,
                 "subject": figure.subject,
                 **_ends("", figure.value),
                 **_ends("baseline", figure.baseline),
@@ -135,7 +135,7 @@ class Evaluation:
     def plots(self) -> Mapping[str, Any]:
         """Figures for Plotly, by name: what is lost in each column, and what attacks find."""
         plots: dict[str, Any] = {}
-        losses = [f for f in self.figures if f.measure in COLUMN_LOSSES and isfinite(f.point)]
+        losses = [f for f in self.figures if f.metric in COLUMN_LOSSES and isfinite(f.point)]
         if losses:
             plots["losses"] = _bars(losses, "loss (0 is none)")
         attacks = [
@@ -176,9 +176,9 @@ def _table(part: Part, figures: list[Figure]) -> list[str]:
     if not figures:
         return []
     lines = [f"{part.value}"]
-    names = list(dict.fromkeys(figure.measure for figure in figures))
+    names = list(dict.fromkeys(figure.metric for figure in figures))
     for name in names:
-        own = [figure for figure in figures if figure.measure == name]
+        own = [figure for figure in figures if figure.metric == name]
         lines += [f"  {name}: {figure.sentence}" for figure in own[:_MOST_LINES]]
         if len(own) > _MOST_LINES:
             lines.append(f"  {name}: {len(own) - _MOST_LINES} more, less bad; see --json")
@@ -209,7 +209,7 @@ def _bars(figures: Iterable[Figure], title: str) -> dict[str, Any]:
                 "type": "bar",
                 "orientation": "h",
                 # Plotly reads some HTML in texts, so that names are escaped for it.
-                "y": [escape(f"{figure.subject}: {figure.measure}") for figure in ordered],
+                "y": [escape(f"{figure.subject}: {figure.metric}") for figure in ordered],
                 "x": [figure.point for figure in ordered],
                 "hovertemplate": "%{y}: %{x:.3f}<extra></extra>",
                 "marker": {"color": "#2b6c8f"},
@@ -225,7 +225,7 @@ def _attack_bars(figures: list[Figure]) -> dict[str, Any]:
         "people not in it": "#8fb8cc",
         "baseline": "#b9b9b9",
     }
-    labels = [escape(f"{figure.measure}: {figure.subject}") for figure in figures]
+    labels = [escape(f"{figure.metric}: {figure.subject}") for figure in figures]
     values: dict[str, list[float | Estimate | None]] = {
         "people in the table": [figure.value for figure in figures],
         "people not in it": [figure.control for figure in figures],

@@ -277,7 +277,7 @@ def _counts(task: UtilityTask) -> Iterator[Figure]:
 
 def _own_counts(task: UtilityTask) -> Iterator[Figure]:
     """The user's own COUNT queries."""
-    file = task.policy.measure.get("queries")
+    file = task.policy.evaluate.get("queries")
     if not file:
         return
     sides = task.sides
@@ -317,7 +317,7 @@ def _learning(task: UtilityTask) -> Iterator[Figure]:
 
 def _regression(task: UtilityTask) -> Iterator[Figure]:
     """The user's own linear model."""
-    formula = task.policy.measure.get("regression")
+    formula = task.policy.evaluate.get("regression")
     if formula:
         yield from analyses.regressed(task.sides, formula)
 
@@ -329,12 +329,12 @@ def _propensity(task: UtilityTask) -> Iterator[Figure]:
 
 def _rules(task: UtilityTask) -> Iterator[Figure]:
     """Edit rules, before and after."""
-    yield from analyses.broken(task.sides, task.policy.measure.get("rules", ()))
+    yield from analyses.broken(task.sides, task.policy.evaluate.get("rules", ()))
 
 
 def _groups(task: UtilityTask) -> Iterator[Figure]:
     """Losses of single columns by the values of one, the group that lost most first."""
-    sides, name = task.sides, task.policy.measure.get("groups")
+    sides, name = task.sides, task.policy.evaluate.get("groups")
     if name is None:
         return
     if name not in sides.names:
@@ -385,7 +385,7 @@ def _times(value: float | None) -> str:
 
 
 def _figure(
-    measure: str,
+    metric: str,
     subject: str,
     value: float | Estimate | None,
     sentence: str,
@@ -394,7 +394,7 @@ def _figure(
     baseline: float | Estimate | None = None,
     reason: str = "",
 ) -> Figure:
-    return Figure(Part.UTILITY, measure, subject, value, better, sentence, baseline, reason=reason)
+    return Figure(Part.UTILITY, metric, subject, value, better, sentence, baseline, reason=reason)
 
 
 MEASURES: dict[str, Callable[[UtilityTask], Iterator[Figure]]] = {

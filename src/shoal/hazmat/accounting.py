@@ -56,17 +56,19 @@ def composed(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fract
     """
     if mechanism not in _FACTORS:
         raise InternalError(
-            f"The ledger knows no proof for mechanism '{mechanism}'; it knows"
+            f"The accounting knows no proof for mechanism '{mechanism}'; it knows"
             f" {', '.join(_FACTORS)}."
         )
     return _FACTORS[mechanism] * Fraction(sensitivity) / Fraction(scale)
 
 
-def total(spendings: Iterable[PrivacyLoss], *, neighbours: Neighbours | None = None) -> Fraction:
+def total(
+    privacy_losses: Iterable[PrivacyLoss], *, neighbours: Neighbours | None = None
+) -> Fraction:
     """Epsilon of all entries together, whatever their order.
 
     Args:
-        spendings: the entries of one release. Divisions are told apart by their names, so that
+        privacy_losses: the entries of one release. Divisions are told apart by their names, so that
             those of two releases must not meet here: a record may lie in another part of each.
         neighbours: for which the total is wanted. By default those of the entries, which must
             then agree.
@@ -77,20 +79,22 @@ def total(spendings: Iterable[PrivacyLoss], *, neighbours: Neighbours | None = N
             none were asked for; if a division's entries disagree about it.
     """
     divisions: defaultdict[str | int, list[PrivacyLoss]] = defaultdict(list)
-    for number, spending in enumerate(spendings):
-        _check(spending)
+    for number, privacy_loss in enumerate(privacy_losses):
+        _check(privacy_loss)
         # An entry without a division is a division of one part.
-        divisions[number if spending.parallel is None else spending.parallel].append(spending)
+        divisions[number if privacy_loss.parallel is None else privacy_loss.parallel].append(
+            privacy_loss
+        )
     kinds = {entry.neighbours for entries in divisions.values() for entry in entries}
     if neighbours is None and len(kinds) > 1:
-        raise InternalError("Spendings for different neighbours cannot be added up as they are.")
+        raise InternalError("PrivacyLoss for different neighbours cannot be added up as they are.")
     wanted = neighbours or next(iter(kinds), None)
     prices = (_convert(_division(d), d[0].neighbours, wanted) for d in divisions.values())
     return sum(prices, Fraction(0))
 
 
 def verify(
-    spendings: Iterable[PrivacyLoss],
+    privacy_losses: Iterable[PrivacyLoss],
     epsilon: Fraction,
     *,
     neighbours: Neighbours,
@@ -102,7 +106,7 @@ def verify(
     would lower the total.
 
     Args:
-        spendings: the entries of the release.
+        privacy_losses: the entries of the release.
         epsilon: the claim.
         neighbours: of the claim.
         drawn: the noise's own account: how many values it drew, by mechanism and scale. The entries
@@ -111,10 +115,10 @@ def verify(
     Raises:
         InternalError: on any mismatch. Nothing may be released.
     """
-    entries = tuple(spendings)
+    entries = tuple(privacy_losses)
     derived = total(entries, neighbours=neighbours)
     if derived != epsilon:
-        raise InternalError(f"The ledger derives epsilon {derived}; the claim says {epsilon}.")
+        raise InternalError(f"The accounting derives epsilon {derived}; the claim says {epsilon}.")
     stated: Counter[tuple[str, Fraction]] = Counter()
     for entry in entries:
         stated[entry.mechanism, entry.scale] += entry.draws
@@ -122,17 +126,19 @@ def verify(
         if stated[mechanism, scale] == drawn.get((mechanism, scale), 0):
             continue
         raise InternalError(
-            f"The ledger accounts for {stated[mechanism, scale]:,} draws of {mechanism} at scale "
+            f"The accounting has {stated[mechanism, scale]:,} draws of {mechanism} at scale "
             f"{scale}; the noise drew {drawn.get((mechanism, scale), 0):,}."
         )
 
 
-def _check(spending: PrivacyLoss) -> None:
-    derived = composed(spending.mechanism, sensitivity=spending.sensitivity, scale=spending.scale)
-    if spending.epsilon < derived:
+def _check(privacy_loss: PrivacyLoss) -> None:
+    derived = composed(
+        privacy_loss.mechanism, sensitivity=privacy_loss.sensitivity, scale=privacy_loss.scale
+    )
+    if privacy_loss.epsilon < derived:
         raise InternalError(
-            f"The spending on '{spending.target}' states epsilon {spending.epsilon}; its noise"
-            f" costs {derived}."
+            f"The entry of '{privacy_loss.target}' states epsilon {privacy_loss.epsilon}; its "
+            f"noise costs {derived}."
         )
 
 

@@ -46,7 +46,7 @@ class CheckedNoise(ABC):
 
     Attributes:
         drawn: how many values were drawn, by mechanism and scale. The noise keeps this account
-            itself, and the ledger is held against it.
+            itself, and the accounting is held against it.
     """
 
     def __init__(self) -> None:
@@ -190,7 +190,7 @@ class CheckedNoise(ABC):
         return self._respond(whole.ravel(), levels, Fraction(epsilon)).reshape(whole.shape)
 
     def uniform(self, below: int, *, size: int) -> NDArray[np.int64]:
-        """Draw numbers evenly from 0 to below - 1; they see no data and are in no ledger.
+        """Draw numbers evenly from 0 to below - 1; they see no data and are in no accounting.
 
         Raises:
             InternalError: if there is nothing to draw from, or more than whole numbers hold.

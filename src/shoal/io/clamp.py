@@ -105,7 +105,7 @@ def clamped(
         low, high = (limit(bound) for bound in column.bounds)
         outside = int((~values.is_between(low, high)).sum())
         values = values.clip(low, high)
-    values = values.clip(limit(column.bottom), limit(column.top))
+    values = values.clip(limit(column.bottom_code), limit(column.top_code))
     if column.step:
         values = rounded(values, column.step)
     return values, {"missing": missing, "unreadable": unreadable, "outside": outside}

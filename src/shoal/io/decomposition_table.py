@@ -38,14 +38,14 @@ _CATEGORIES = frozenset({Kind.ORDINAL, Kind.NOMINAL})
 
 
 def level_order(column: Column, levels: Sequence[str]) -> NDArray[np.int64]:
-    """The public order of a column's levels: that of its taxonomy's branches, or the declared.
+    """The public order of a column's levels: that of its hierarchy's branches, or the declared.
 
     Returns:
         Positions in `levels`, first place first.
     """
-    if column.taxonomy is None or len(levels) < 2:
+    if column.hierarchy is None or len(levels) < 2:
         return np.arange(len(levels))
-    return hierarchy_order(column.taxonomy.edges())[0]
+    return hierarchy_order(column.hierarchy.edges())[0]
 
 
 def of_tree(
@@ -280,7 +280,7 @@ def _days(end: pl.Series) -> tuple[pl.Series, float]:
 def _places(ends: tuple[pl.Series, pl.Series], column: Column) -> tuple[Floats, Floats]:
     levels = column.levels
     if levels is None:
-        raise InputError(f"Column '{column.name}': expected categories or a taxonomy, found none.")
+        raise InputError(f"Column '{column.name}': expected categories or a hierarchy, found none.")
     place = {levels[code]: rank for rank, code in enumerate(level_order(column, levels))}
     place_of: dict[Any, int] = {**place, None: len(levels)}
     try:

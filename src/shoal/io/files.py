@@ -540,7 +540,7 @@ def check_writable(form: str, names: Sequence[str]) -> None:
         if not re.fullmatch(STATS_NAMES[form], name):
             raise InputError(
                 f"Cannot write the release for {program}: it takes no column named '{name}'. "
-                "Rename the column, or choose --format parquet or csv."
+                "Rename the column, or choose --file-format parquet or csv."
             )
 
 
@@ -569,7 +569,7 @@ def _write_stats(
     except (library.ReadstatError, library.PyreadstatError):
         raise InputError(
             f"Cannot write the release for {program}: a name or a text does not fit the format, or "
-            "the disk is full. Choose --format parquet or csv."
+            "the disk is full. Choose --file-format parquet or csv."
         ) from None
 
 

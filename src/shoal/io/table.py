@@ -146,7 +146,7 @@ class Table:
 
         Each column adds variance 1, as standardised numbers do, so that none dominates.
         Numbers, dates and ordinal ranks take one axis: (x - mean) / sd. A nominal takes one
-        axis for each edge of its taxonomy, so that squared distance is path length; a flat
+        axis for each edge of its hierarchy, so that squared distance is path length; a flat
         nominal is a star. A missing number lies at the mean, two standard deviations off
         the axis; a missing nominal is one more leaf at the root.
 
@@ -229,11 +229,11 @@ def _sort_code(series: pl.Series) -> tuple[NDArray[np.uint64], int]:
 def leaf_edges(table: Table, name: str) -> NDArray[np.int64]:
     """Edges between each level of a nominal column and the root, padded with -1.
 
-    A column without a taxonomy is a star: one edge a level.
+    A column without a hierarchy is a star: one edge a level.
     """
-    taxonomy = table.schema[name].taxonomy
-    if taxonomy:
-        return taxonomy.edges()
+    hierarchy = table.schema[name].hierarchy
+    if hierarchy:
+        return hierarchy.edges()
     return np.arange(len(table.levels(name)), dtype=np.int64)[:, None]
 
 

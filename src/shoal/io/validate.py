@@ -112,7 +112,7 @@ def _persons(frame: pl.DataFrame, schema: Schema) -> NDArray[np.int64] | None:
     column = schema[persons.column]
     unit = spelled(frame[column.name], column)
     refuse_nobody(persons, unit.null_count())
-    if column.exact_rows is not None or schema.one_row_per_person:
+    if column.exact_contributions is not None or schema.one_row_per_person:
         move = "Correct the table, or take the number out of the policy: persons are counted then."
         refuse_uneven(persons, *uneven(unit, persons), rows=unit.len(), move=move)
     codes = (unit.rank("dense").cast(pl.Int64) - 1).to_numpy()
@@ -221,7 +221,7 @@ def refuse_nobody(persons: Persons, lacking: int) -> None:
         )
 
 
-STATE_MOST = "State max_rows, or correct the table."
+STATE_MOST = "State max_contributions, or correct the table."
 """The next move where an epsilon release finds other numbers of rows than the policy states."""
 
 
@@ -239,7 +239,7 @@ def refuse_uneven(
         )
     raise InputError(
         f"Column '{persons.column}': expected exactly {persons.most:,} rows per person, as "
-        f"exact_rows states; {wrong:,} of {found:,} have another number. {move}"
+        f"exact_contributions states; {wrong:,} of {found:,} have another number. {move}"
     )
 
 
@@ -329,7 +329,7 @@ def _numeric(series: pl.Series, column: Column, decimal: str | None) -> pl.Serie
         _refuse_infinite(values, column)
         _refuse(int((values.abs() > LARGEST).sum()), column, f"numbers beyond {LARGEST:g}")
     _check_bounds(values, column)
-    values = _coded(values, column, limit(column.bottom), limit(column.top))
+    values = _coded(values, column, limit(column.bottom_code), limit(column.top_code))
     return rounded(values, column.step) if column.step else values
 
 
@@ -389,10 +389,10 @@ def _date(series: pl.Series, column: Column) -> pl.Series:
         values.null_count() - series.null_count(),
         column,
         "cells that are no dates of the form "
-        f"{column.date_format or '%Y-%m-%d'}; state the form with 'format'",
+        f"{column.date_format or '%Y-%m-%d'}; state the form with 'date_format'",
     )
     _check_bounds(values, column)
-    return _coded(values, column, column.bottom, column.top)
+    return _coded(values, column, column.bottom_code, column.top_code)
 
 
 def _naive(series: pl.Series) -> pl.Series:
@@ -457,7 +457,7 @@ def _categorical(series: pl.Series, column: Column) -> pl.Series:
     if levels is None:
         levels = tuple(sorted(text.drop_nulls().unique().to_list()))
     values = text.cast(pl.Enum(levels), strict=False)
-    lacking = "taxonomy lacks" if column.taxonomy else "categories lack"
+    lacking = "hierarchy lacks" if column.hierarchy else "categories lack"
     _refuse(
         values.null_count() - text.null_count(),
         column,
@@ -468,12 +468,12 @@ def _categorical(series: pl.Series, column: Column) -> pl.Series:
 
 def coded_levels(values: pl.Series, column: Column) -> pl.Series:
     """Code the top and the bottom of an ordinal, as the policy says."""
-    if column.top is None and column.bottom is None:
+    if column.top_code is None and column.bottom_code is None:
         return values
     levels = column.levels or ()
     order = pl.Series(levels, dtype=pl.Enum(levels))
-    low = levels.index(str(column.bottom)) if column.bottom is not None else 0
-    high = levels.index(str(column.top)) if column.top is not None else len(levels) - 1
+    low = levels.index(str(column.bottom_code)) if column.bottom_code is not None else 0
+    high = levels.index(str(column.top_code)) if column.top_code is not None else len(levels) - 1
     return order.gather(values.to_physical().cast(pl.Int64).clip(low, high).cast(pl.UInt32)).alias(
         column.name
     )

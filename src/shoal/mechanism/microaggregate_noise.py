@@ -34,7 +34,7 @@ class Purchase:
     """What is bought for which price: the public side of a draw.
 
     Attributes:
-        target: the column, for the ledger.
+        target: the column, for the accounting.
         epsilon: the price.
         touched: how many groups one record can change; see the table above.
     """
@@ -64,14 +64,14 @@ def means_of_sums(
     sums: Ints, sizes: Ints, *, steps: int, purchase: Purchase, noise: Noise
 ) -> tuple[Floats, PrivacyLoss]:
     """The same, from the sums and the sizes of the groups: sums of blocks add up."""
-    noisy, spending = noisy_answers(
+    noisy, privacy_loss = noisy_answers(
         sums,
         sensitivity=steps * purchase.touched,
         epsilon=purchase.epsilon,
         target=purchase.target,
         noise=noise,
     )
-    return np.clip(noisy / sizes, 0, steps), spending
+    return np.clip(noisy / sizes, 0, steps), privacy_loss
 
 
 def chosen_categories(
@@ -110,7 +110,7 @@ def categories_of_counts(
     reach = Fraction(max(int(distances.max(initial=0)), 1))
     each = purchase.epsilon / purchase.touched
     chosen = noise.select_many(scores, sensitivity=reach, epsilon=each)
-    spending = PrivacyLoss(
+    privacy_loss = PrivacyLoss(
         mechanism=SELECTION,
         target=purchase.target,
         sensitivity=reach * purchase.touched,
@@ -119,7 +119,7 @@ def categories_of_counts(
         neighbours=Neighbours.CHANGE_ONE,
         draws=len(cells),
     )
-    return chosen, spending
+    return chosen, privacy_loss
 
 
 def isotonic(means: Floats, sizes: Ints) -> Floats:

@@ -33,10 +33,10 @@ def noisy_answers(
         neighbours: for which the sensitivity holds.
 
     Returns:
-        The answers with noise, and the entry for the ledger.
+        The answers with noise, and the entry for the accounting.
     """
     scale = Fraction(sensitivity) / epsilon
-    spending = PrivacyLoss(
+    privacy_loss = PrivacyLoss(
         mechanism=LAPLACE,
         target=target,
         sensitivity=Fraction(sensitivity),
@@ -45,7 +45,7 @@ def noisy_answers(
         neighbours=neighbours,
         draws=exact.size,
     )
-    return noise.discrete_laplace(exact, scale=scale), spending
+    return noise.discrete_laplace(exact, scale=scale), privacy_loss
 
 
 def noisy_choice(
@@ -61,10 +61,10 @@ def noisy_choice(
         noise: where draws come from.
 
     Returns:
-        The index, and the entry for the ledger.
+        The index, and the entry for the accounting.
     """
     reach = Fraction(sensitivity)
-    spending = PrivacyLoss(
+    privacy_loss = PrivacyLoss(
         mechanism=SELECTION,
         target=target,
         sensitivity=reach,
@@ -73,7 +73,7 @@ def noisy_choice(
         neighbours=Neighbours.CHANGE_ONE,
         draws=1,
     )
-    return noise.select(scores, sensitivity=reach, epsilon=epsilon), spending
+    return noise.select(scores, sensitivity=reach, epsilon=epsilon), privacy_loss
 
 
 def table_counts(groups: Sequence[Ints], sizes: Sequence[int]) -> Ints:

@@ -51,7 +51,7 @@ def responses(
         noise: where draws come from.
     """
     answers = noise.respond(codes, levels=levels, epsilon=purchase.epsilon)
-    spending = PrivacyLoss(
+    privacy_loss = PrivacyLoss(
         mechanism=RESPONSE,
         target=purchase.target,
         sensitivity=Fraction(1),
@@ -60,7 +60,7 @@ def responses(
         neighbours=Neighbours.CHANGE_ONE,
         draws=codes.size,
     )
-    return answers, spending
+    return answers, privacy_loss
 
 
 def response_matrix(levels: int, epsilon: float) -> Floats:

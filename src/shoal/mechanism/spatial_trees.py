@@ -48,7 +48,7 @@ Decisions where the papers leave a choice:
   axes in turn n_l ~ 2^(k (1 - 1/d)), so that e_l ~ 2^(k (1 - 1/d) / 3): 2^(1/3) a level for a
   quadtree of two axes, as in the paper. The histogram is one level more, after one cut more.
 - Medians share their part of epsilon in equal parts over the cuts.
-- A wide axis offers at most 64 positions, spread evenly over the box. A taxonomy is cut at
+- A wide axis offers at most 64 positions, spread evenly over the box. A hierarchy is cut at
   the borders of its largest branches first.
 - Ties of permute-and-flip are even chances; the middle of an uneven number of cells is the lower.
 
@@ -84,7 +84,7 @@ class SpatialAxis:
 
     Attributes:
         cells: how many cells it has.
-        heights: between each cell and the next, how far up the taxonomy the border reaches; a
+        heights: between each cell and the next, how far up the hierarchy the border reaches; a
             box is cut at its highest borders only. Without it, all borders are alike.
     """
 
@@ -155,7 +155,7 @@ class MeasuredTree:
     lower: Ints
     upper: Ints
     levels: tuple[Level, ...]
-    spendings: tuple[PrivacyLoss, ...]
+    privacy_losses: tuple[PrivacyLoss, ...]
 
     def estimates(self) -> Floats:
         """Counts of the boxes, by confidential value: consistent, and none negative."""
@@ -170,8 +170,8 @@ def known_total(records: int) -> Level:
 
 def noisy_total(records: int, epsilon: Fraction, noise: Noise) -> tuple[Level, PrivacyLoss]:
     """The root of a tree whose number of records is not public, counted with noise."""
-    total, spending = _counted(np.array([records]), epsilon, "number of records", noise)
-    return Level(np.zeros(1, np.int64), total, _variance(epsilon)), spending
+    total, privacy_loss = _counted(np.array([records]), epsilon, "number of records", noise)
+    return Level(np.zeros(1, np.int64), total, _variance(epsilon)), privacy_loss
 
 
 def grow(
@@ -206,23 +206,23 @@ def grow(
     counted = values is not None if histogram is None else histogram
     price = prices(design, len(axes), histogram=counted)
     space = _Space(walk, axes)
-    levels, spendings = [root], []
+    levels, privacy_losses = [root], []
     origin = np.zeros(1, np.int64)  # of each box, the node of the last level that it lies in
     last = design.height - 1
     for cut in range(design.height):
         progress("cutting boxes", cut, design.height)
         if design.structure:
-            spendings.append(space.cut_at_medians(cut + 1, price.cut, noise))
+            privacy_losses.append(space.cut_at_medians(cut + 1, price.cut, noise))
         else:
             space.cut_at_middles()
         origin = origin[space.parents]
         if (cut + 1) % design.stride and cut != last:
             continue
         place = len(levels) - 1
-        counts, spending = _counted(
+        counts, privacy_loss = _counted(
             space.counts, price.levels[place], f"boxes, level {place + 1}", noise
         )
-        spendings.append(spending)
+        privacy_losses.append(privacy_loss)
         levels.append(Level(origin, counts, _variance(price.levels[place])))
         origin = np.arange(counts.size)
         if design.patience is not None and cut != last:
@@ -230,11 +230,11 @@ def grow(
             space.stop(counts < design.patience * deviation)
     if counted:
         table = walk.ask(partial(Records.histogram, bins=bins, boxes=len(space.lower)))
-        counts, spending = _counted(table, price.levels[-1], "values in boxes", noise)
-        spendings.append(spending)
+        counts, privacy_loss = _counted(table, price.levels[-1], "values in boxes", noise)
+        privacy_losses.append(privacy_loss)
         parents = np.repeat(np.arange(len(space.lower)), bins)
         levels.append(Level(parents, counts, _variance(price.levels[-1])))
-    return MeasuredTree(space.lower, space.upper, tuple(levels), tuple(spendings))
+    return MeasuredTree(space.lower, space.upper, tuple(levels), tuple(privacy_losses))
 
 
 def _variance(price: Fraction) -> float:
@@ -385,7 +385,7 @@ class _Space:
             yield np.concatenate([s for s, _ in parts]), np.concatenate([p for _, p in parts])
 
     def _branches(self, boxes: Ints, axis: Ints) -> Iterator[tuple[Ints, Ints]]:
-        """On axes with a taxonomy: boxes with the same ends, and their highest borders."""
+        """On axes with a hierarchy: boxes with the same ends, and their highest borders."""
         for number, one in enumerate(self._axes):
             if one.heights is None:
                 continue

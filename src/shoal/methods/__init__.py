@@ -5,7 +5,7 @@ from typing import Any
 from shoal.errors import InputError, did_you_mean
 from shoal.methods import (
     auto,
-    buckets,
+    bucketization,
     copula,
     dp_kdtree,
     dp_quadtree,
@@ -40,7 +40,7 @@ REGISTRY: dict[str, Method[Any]] = {
         vmdav.METHOD,
         mu_approx.METHOD,
         mondrian.METHOD,
-        buckets.METHOD,
+        bucketization.METHOD,
         insensitive.METHOD,
         stable.METHOD,
         laplace.METHOD,

@@ -59,7 +59,7 @@ def public_scale_stated(setting: Setting[InsensitiveParameters]) -> None:
             )
         if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.levels is None:
             raise InputError(
-                f"Column '{name}': expected categories or a taxonomy, because the order must not "
+                f"Column '{name}': expected categories or a hierarchy, because the order must not "
                 "be read off the data, found none."
             )
 

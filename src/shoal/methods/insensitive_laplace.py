@@ -106,8 +106,8 @@ def _run(table: Table, setting: Setting[InsensitiveLaplaceParameters], tools: To
         X = (X - X.min(axis=0)) / max(float(np.ptp(X, axis=0).max()), 1e-300)
     partition = insensitive(X, parameters.k, order=parameters.order.value)
     parts = _bought(setting, given, partition, len(partition))
-    masked, spendings = noisy_microaggregation.perturbed(table, tools, parts)
-    return noisy_microaggregation.grouped(masked, spendings, partition)
+    masked, privacy_losses = noisy_microaggregation.perturbed(table, tools, parts)
+    return noisy_microaggregation.grouped(masked, privacy_losses, partition)
 
 
 def _bought(
@@ -133,8 +133,8 @@ def _spread(
     keys = partial(_keys, names=setting.columns, order=setting.parameters.order.value)
     (groups,) = rows.runs([RunOrder(keys, setting.columns)], setting.parameters.k)
     parts = _bought(setting, given, groups, len(groups.sizes))
-    changes, spendings = noisy_microaggregation.distributed_perturbed(tools, parts)
-    return Distributed(changes, spendings=spendings, canonical=groups)
+    changes, privacy_losses = noisy_microaggregation.distributed_perturbed(tools, parts)
+    return Distributed(changes, privacy_losses=privacy_losses, canonical=groups)
 
 
 def _keys(

@@ -64,7 +64,7 @@ def counterexample(k: int) -> Pair:
 
 
 def _claims(setting: Setting[IndividualRankingLaplaceParameters]) -> tuple[Claim, ...]:
-    if setting.release_form is ReleaseForm.MARGINALS or noisy_microaggregation.one_list(
+    if setting.release_form is ReleaseForm.COLUMN_SHUFFLED or noisy_microaggregation.one_list(
         setting, ranked=True
     ):
         basis = noisy_microaggregation.LIST_BASIS
@@ -108,10 +108,10 @@ def _spread(
         (axis, groups, Purchase(axis.name, price))
         for axis, groups, price in zip(given, found, prices, strict=True)
     ]
-    changes, spendings = noisy_microaggregation.distributed_perturbed(
+    changes, privacy_losses = noisy_microaggregation.distributed_perturbed(
         tools, parts, monotone=parameters.isotonic
     )
-    return Distributed(changes, spendings=spendings)
+    return Distributed(changes, privacy_losses=privacy_losses)
 
 
 def _unit_key(table: Table, name: str) -> tuple[NDArray[np.int64]]:
@@ -125,7 +125,7 @@ METHOD = noisy_microaggregation.noisy_method(
     _claims,
     source=SOURCE,
     parameters=IndividualRankingLaplaceParameters,
-    forms=(ReleaseForm.MARGINALS, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
+    forms=(ReleaseForm.COLUMN_SHUFFLED, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
     must_choose_form=True,
     counterexample=counterexample,
     spread=_spread,

@@ -55,7 +55,7 @@ def counterexample(k: int) -> Pair:
 
 def _claims(setting: Setting[IrMdavLaplaceParameters]) -> tuple[Claim, ...]:
     k = setting.parameters.k
-    if setting.release_form is ReleaseForm.MARGINALS or noisy_microaggregation.one_list(
+    if setting.release_form is ReleaseForm.COLUMN_SHUFFLED or noisy_microaggregation.one_list(
         setting, ranked=True
     ):
         refutation = f"counterexample: {counterexample(k).event}"
@@ -88,7 +88,7 @@ METHOD = noisy_microaggregation.noisy_method(
     _claims,
     source=SOURCE,
     parameters=IrMdavLaplaceParameters,
-    forms=(ReleaseForm.MARGINALS, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
+    forms=(ReleaseForm.COLUMN_SHUFFLED, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
     must_choose_form=True,
     counterexample=counterexample,
 )

@@ -34,12 +34,12 @@ def _claims(setting: Setting[RecordwiseParameters]) -> tuple[Claim, ...]:
 def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> Masked:
     partition = recordwise.group(table, setting, tools)
     alone, price = recordwise.alone(table), recordwise.price(setting)
-    spendings = []
+    privacy_losses = []
     for name in recordwise.confidential(setting.schema):
         tools.progress("adding noise", 0, 1)
         purchase = Purchase(name, price)
         if setting.schema[name].kind is Kind.NOMINAL:
-            answers, spending = responses(
+            answers, privacy_loss = responses(
                 table.codes(name),
                 levels=len(table.levels(name)),
                 purchase=purchase,
@@ -48,9 +48,9 @@ def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> 
             table = table.with_codes(name, answers)
         else:
             part = (noisy_microaggregation.protected_axis(table, name), alone, purchase)
-            table, (spending,) = noisy_microaggregation.perturbed(table, tools, [part])
-        spendings.append(spending)
-    return Masked(recordwise.centred(table, setting, partition), tuple(spendings))
+            table, (privacy_loss,) = noisy_microaggregation.perturbed(table, tools, [part])
+        privacy_losses.append(privacy_loss)
+    return Masked(recordwise.centred(table, setting, partition), tuple(privacy_losses))
 
 
 METHOD = Method(

@@ -48,8 +48,8 @@ def _spread(rows: DistributedRows, setting: Setting[NoisyParameters], tools: Too
     given = noisy_microaggregation.distributed_columns(rows, setting)
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
     parts = noisy_microaggregation.each(given, rows.singly(), prices)
-    changes, spendings = noisy_microaggregation.distributed_perturbed(tools, parts)
-    return Distributed(changes, spendings=contributions.restated(spendings, setting))
+    changes, privacy_losses = noisy_microaggregation.distributed_perturbed(tools, parts)
+    return Distributed(changes, privacy_losses=contributions.restated(privacy_losses, setting))
 
 
 METHOD = Method(

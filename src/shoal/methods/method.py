@@ -97,7 +97,7 @@ class Masked:
     """
 
     data: Table | SpatialDecomposition
-    spendings: tuple[PrivacyLoss, ...] = ()
+    privacy_losses: tuple[PrivacyLoss, ...] = ()
     canonical: NDArray[np.int64] | None = None
     kept: NDArray[np.int64] | None = None
     notes: tuple[str, ...] = ()

@@ -5,16 +5,17 @@ that the policy requires of them. The whole table has them, or the run stops; a 
 both sides have them; and records of a leaf share every released value. Two leaves with the same
 released values are one class, and all these models are kept by merging classes.
 
-`output = "intervals"` writes for each leaf the range of its own records, a taxonomy's lowest common
-ancestor, or a set; `output = "centroids"` writes the group's centre, as `mdav` does; `output =
-"tree"` writes the cells of the cuts as boxes with exact counts, see `shoal.io.decomposition_table`.
+`output = "intervals"` writes for each leaf the range of its own records, a hierarchy's lowest
+common ancestor, or a set; `output = "centroids"` writes the group's centre, as `mdav` does; `output
+= "tree"` writes the cells of the cuts as boxes with exact counts, see
+`shoal.io.decomposition_table`.
 
-`suppress` leaves rows out so that the rest is generalised less. A first pass, steered by k alone,
-finds the leaves whose records lose most; some are dropped whole, and a second pass cuts the rest
-from the start. So every claim is about the rest by the proof above, t-closeness against the rest's
-own distribution. The first pass looks at no confidential value and has strict cuts, so that who is
-dropped follows from the protected columns; only if the rest lacks an l-diversity that is required
-are fewer leaves dropped.
+`record_suppression` leaves rows out so that the rest is generalised less. A first pass, steered by
+k alone, finds the leaves whose records lose most; some are dropped whole, and a second pass cuts
+the rest from the start. So every claim is about the rest by the proof above, t-closeness against
+the rest's own distribution. The first pass looks at no confidential value and has strict cuts, so
+that who is dropped follows from the protected columns; only if the rest lacks an l-diversity that
+is required are fewer leaves dropped.
 
 `halt_beyond` is the rule of cormode2013: a node farther than t from the whole table is not cut. The
 cut that made it was not looked at, so that leaves lie beyond t: nothing is claimed from it.
@@ -93,7 +94,7 @@ class MondrianParameters(MicroaggregationParameters):
     count: str | None = Field(
         None, description="The confidential column that boxes count and halt_beyond looks at."
     )
-    suppress: Annotated[Number, Field(ge=0, lt=1)] = Field(
+    record_suppression: Annotated[Number, Field(ge=0, lt=1)] = Field(
         Decimal(0), description="Largest share of the rows that may be left out."
     )
     halt_beyond: Annotated[Number, Field(ge=0, le=MOST)] | None = Field(
@@ -150,7 +151,7 @@ def _not_claimed(setting: Setting[MondrianParameters]) -> tuple[str, ...]:
         )
     if parameters.output is LeafOutput.INTERVALS:
         texts.append("Ends of the intervals are values that somebody of the group has.")
-    if parameters.suppress:
+    if parameters.record_suppression:
         texts.append(
             "Nothing is promised to those who are left out but that their rows are not there: who "
             "is known to be in the original and is not found here has unusual values in "
@@ -183,10 +184,10 @@ def _refuse(setting: Setting[MondrianParameters]) -> None:
     _refuse_count(setting)
     if parameters.halt_beyond is not None:
         _refuse_unordered(setting, halting(setting))
-    if parameters.suppress and setting.release_form is ReleaseForm.ROW_ALIGNED:
+    if parameters.record_suppression and setting.release_form is ReleaseForm.ROW_ALIGNED:
         raise InputError(
-            "[protect], suppress: rows that are left out cannot keep their places; expected "
-            "another release form than 'row-aligned'."
+            "[protect], record_suppression: rows that are left out cannot keep their places; "
+            "expected another release form than 'row-aligned'."
         )
     if (parameters.output is LeafOutput.TREE) is not (setting.release_form is ReleaseForm.TREE):
         raise InputError(
@@ -260,10 +261,11 @@ def _refuse_tree(setting: Setting[MondrianParameters]) -> None:
             continue
         if column.levels is None:
             raise InputError(
-                f"Column '{column.name}': expected categories or a taxonomy, whose order the boxes "
+                f"Column '{column.name}': expected categories or a hierarchy, whose order the boxes"
+                " "
                 "of a tree follow."
             )
-        if column.observed and parameters.suppress:
+        if column.observed and parameters.record_suppression:
             raise InputError(
                 f"Column '{column.name}': its categories were copied from the data, and the boxes "
                 "of a tree would show those of rows that are left out; state public ones."
@@ -279,7 +281,7 @@ def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Ma
             f"No grouping meets {missed.guarantee}, because the whole table does not. Nothing was "
             "written."
         )
-    kept = _kept(table, setting) if parameters.suppress else None
+    kept = _kept(table, setting) if parameters.record_suppression else None
     rest = table if kept is None else table.take(kept)
     tree = _cut(rest, setting)
     if parameters.output is LeafOutput.TREE and table.persons is not None:
@@ -354,7 +356,7 @@ def _kept(table: Table, setting: Setting[MondrianParameters]) -> Ints:
         share[(gone > 0) & (gone < sizes), axis] = 1.0
     width = share.sum(axis=1)
     mean = float(np.average(width, weights=sizes))
-    room = int(Fraction(parameters.suppress) * len(table))
+    room = int(Fraction(parameters.record_suppression) * len(table))
     dropped: list[int] = []
     for leaf in np.argsort(-width, kind="stable"):
         if width[leaf] <= mean:
@@ -400,8 +402,8 @@ def _refuse_spread(setting: Setting[MondrianParameters]) -> None:
     parameters = setting.parameters
     if parameters.output is LeafOutput.TREE:
         raise InputError("[protect], output: 'tree' runs on one machine only; expected another.")
-    if parameters.suppress:
-        raise InputError("[protect], suppress: it runs on one machine only; expected 0.")
+    if parameters.record_suppression:
+        raise InputError("[protect], record_suppression: it runs on one machine only; expected 0.")
     if parameters.dimension is not CutColumn.RANGE:
         raise InputError(
             f"[protect], dimension: '{parameters.dimension}' runs on one machine only; expected "

@@ -17,7 +17,7 @@ SOURCE = (
 )
 
 METHOD = microaggregation.column_method(
-    "optimal-ranking",
+    "optimal-univariate",
     "Like individual-ranking, with the cuts of least loss (k-anonymity a column).",
     optimal_univariate,
     source=SOURCE,

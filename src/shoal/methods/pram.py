@@ -77,18 +77,18 @@ def _refuse(setting: Setting[RecordwiseParameters]) -> None:
 def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> Masked:
     partition = recordwise.group(table, setting, tools)
     price = recordwise.price(setting)
-    spendings = []
+    privacy_losses = []
     for name in recordwise.confidential(setting.schema):
         tools.progress("drawing categories", 0, 1)
         codes, levels = table.codes(name), len(table.levels(name))
-        answers, spending = responses(
+        answers, privacy_loss = responses(
             codes, levels=levels, purchase=Purchase(name, price), noise=tools.noise
         )
         shares = np.bincount(codes, minlength=levels) / codes.size
         Q = posterior(response_matrix(levels, float(price)), shares)
         table = table.with_codes(name, redrawn(answers, Q, tools.rng))
-        spendings.append(spending)
-    return Masked(recordwise.centred(table, setting, partition), tuple(spendings))
+        privacy_losses.append(privacy_loss)
+    return Masked(recordwise.centred(table, setting, partition), tuple(privacy_losses))
 
 
 METHOD = Method(

@@ -79,7 +79,7 @@ def _run(table: Table, setting: Setting[StableLaplaceParameters], tools: Tools) 
     if parameters.sensitivity is DeltaReading.SUMMED:
         prices = noisy_microaggregation.budgets(given, epsilon, Split.PROPORTIONAL)
     else:
-        # As published: each column is noised for the whole epsilon, which the ledger sums up.
+        # As published: each column is noised for the whole epsilon, which the accounting sums up.
         prices = [epsilon] * len(given)
     parts = noisy_microaggregation.each(given, partition, prices, touched=2)
     return Masked(*noisy_microaggregation.perturbed(table, tools, parts))

@@ -1,4 +1,4 @@
-"""Orders of nominal categories by semantic marginality over a taxonomy."""
+"""Orders of nominal categories by semantic marginality over a hierarchy."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ def marginality(distances: ArrayLike, counts: ArrayLike | None = None) -> Floats
 
     Args:
         distances: category by category, symmetric, zero on the diagonal; `path_lengths`
-            gives them for a taxonomy.
+            gives them for a hierarchy.
         counts: records in each category. None weighs all categories alike, which uses
             public quantities only.
 
@@ -49,7 +49,7 @@ def marginality_order(distances: ArrayLike, counts: ArrayLike | None = None) -> 
 
     The place of a category in this order can stand for it where a method ranks a column.
     Equally marginal categories are often far apart: give related categories neighbouring
-    codes, as a walk through the taxonomy does, and ties keep them together.
+    codes, as a walk through the hierarchy does, and ties keep them together.
 
     Args:
         distances: see `marginality`.
@@ -63,7 +63,7 @@ def marginality_order(distances: ArrayLike, counts: ArrayLike | None = None) -> 
 
 
 def path_lengths(paths: ArrayLike) -> Floats:
-    """Count the edges between any two leaves of a taxonomy.
+    """Count the edges between any two leaves of a hierarchy.
 
     Args:
         paths: leaf by level: the codes of the nodes on the way from the top level to the

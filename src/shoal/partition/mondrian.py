@@ -113,9 +113,9 @@ def mondrian_tree(
         relaxed: whether equal values may be parted to balance the sides.
         choice: see `CutColumn`.
         target: class of each record, as whole numbers from 0, for `CutColumn.GAIN`.
-        borders: for columns of codes 0..m-1 in the order of a taxonomy, the height of the
+        borders: for columns of codes 0..m-1 in the order of a hierarchy, the height of the
             border after each code but the last, see `hierarchy_order`. Such a column is cut
-            between the children of the lowest node of the taxonomy that covers its codes in
+            between the children of the lowest node of the hierarchy that covers its codes in
             the node, and nowhere else.
         max_height: cuts between the root and a leaf, at most.
         halt: a node that does not meet this is not cut further, whatever its leaves would be:
@@ -196,10 +196,10 @@ def _extent(columns: Floats, whole: ArrayLike | None) -> Floats:
 
 
 def hierarchy_order(edges: ArrayLike) -> tuple[Ints, Ints]:
-    """Order the leaves of a taxonomy so that all below any node are neighbours.
+    """Order the leaves of a hierarchy so that all below any node are neighbours.
 
     Args:
-        edges: of `Taxonomy.edges`.
+        edges: of `Hierarchy.edges`.
 
     Returns:
         The leaves in their new order, nodes by their first leaf; and between each leaf and

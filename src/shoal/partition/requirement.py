@@ -28,7 +28,7 @@ class Requirement:
             the codes are the order.
         width: number of values; None takes all up to the largest that occurs. It matters for
             the ordered distance, whose longest way is width - 1.
-        edges: the taxonomy of a hierarchical distance, as `Taxonomy.edges` gives it: one row
+        edges: the hierarchy of a hierarchical distance, as `Hierarchy.edges` gives it: one row
             a value.
         totals: records of the whole table by value, where `codes` are of a part of it, such as
             one block of several; None where they are the whole table.
@@ -62,7 +62,7 @@ class Requirement:
             self.edges is None or len(self.edges) < width
         ):
             raise InputError(
-                "A hierarchical distance needs a taxonomy's edges, one row for each of its "
+                "A hierarchical distance needs a hierarchy's edges, one row for each of its "
                 f"{width} values."
             )
 

@@ -19,7 +19,7 @@ def rank_buckets(places: ArrayLike, b: int, *, heights: ArrayLike | None = None)
     Without ties these are the paper's buckets; with ties their sizes differ, and there may
     be fewer than b, but never one bucket alone if b and the number of values are 2 or more.
 
-    With `heights`, places are leaves of a taxonomy in the order of `taxonomy_order`. Of the
+    With `heights`, places are leaves of a hierarchy in the order of `hierarchy_order`. Of the
     places within N / (4 b) records of the wanted one, the border is then the one where the
     tallest branches part, the nearest of several, so that branches stay together where masses
     allow it.

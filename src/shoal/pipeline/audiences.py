@@ -25,17 +25,17 @@ class AudienceRule:
 
 
 RULES = {
-    Audience.OPEN: AudienceRule(
+    Audience.PUBLIC_USE: AudienceRule(
         "Anybody",
         "An open release. It needs a proved claim.",
         frozenset({Status.PROVED}),
     ),
-    Audience.PARTNER: AudienceRule(
+    Audience.SCIENTIFIC_USE: AudienceRule(
         "Named recipients under contract",
         "They promise not to re-identify. A claim may hang on stated conditions.",
         frozenset({Status.PROVED, Status.CONDITIONAL}),
     ),
-    Audience.INTERNAL: AudienceRule(
+    Audience.SECURE_USE: AudienceRule(
         "Our own staff",
         "The table stays in the house. No claim is needed, and every gap is shown.",
         frozenset(),
@@ -49,8 +49,8 @@ def named(name: str) -> Audience:
     Raises:
         InputError: there is none; the names that are there are told.
 
-    >>> named("partner")
-    <Audience.PARTNER: 'partner'>
+    >>> named("scientific-use")
+    <Audience.SCIENTIFIC_USE: 'scientific-use'>
     """
     if name not in list(Audience):
         known = ", ".join(Audience)
@@ -77,7 +77,7 @@ def objection(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up"
             f"Audience '{policy.audience}' ({rule.title.lower()}) needs a proved claim, and that "
             f"of method '{policy.method}' is conditional: it assumes that {ONE_ROW}. If that is "
             "so, state one_row_per_person = true; if not, mark the column that numbers the persons "
-            "with unit = true."
+            "with privacy_unit = true."
         )
     statuses = " or ".join(one for one in Status if one in rule.enough)
     return (

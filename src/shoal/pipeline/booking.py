@@ -51,19 +51,19 @@ def with_budget(policy: Policy, file: Path | None, source: str | None) -> Policy
     """The policy with another budget file or population, as the command line may state them."""
     if file is None and source is None:
         return policy
-    stated = {**policy.ledger, **({"file": str(file)} if file else {})}
+    stated = {**policy.budget, **({"file": str(file)} if file else {})}
     stated |= {"source": source} if source else {}
-    for key, option in (("file", "--ledger"), ("source", "--source")):
+    for key, option in (("file", "--budget"), ("source", "--source")):
         if key not in stated:
-            raise InputError(f"Expected {option}, or '{key}' under [ledger] in the policy.")
-    return replace(policy, ledger=stated)
+            raise InputError(f"Expected {option}, or '{key}' under [budget] in the policy.")
+    return replace(policy, budget=stated)
 
 
 def inspected(policy: Policy) -> bool:
     """Whether the budget file knows of an inspection of the table itself."""
-    if not policy.ledger:
+    if not policy.budget:
         return False
-    return budget_file.account(Path(policy.ledger["file"]), policy.ledger["source"]).looked
+    return budget_file.account(Path(policy.budget["file"]), policy.budget["source"]).looked
 
 
 def inspection_costs(policy: Policy, *, sample: bool) -> tuple[str, ...]:
@@ -75,11 +75,11 @@ def inspection_costs(policy: Policy, *, sample: bool) -> tuple[str, ...]:
         "Choosing by looking costs privacy: from now on an epsilon of this source holds only "
         f"if {NOT_CHOSEN}. Use --on-sample or --private-epsilon to keep epsilon proved."
     )
-    return (known,) if policy.ledger else (known, _NOT_RECORDED)
+    return (known,) if policy.budget else (known, _NOT_RECORDED)
 
 
 _NOT_RECORDED = (
-    "The policy names no [ledger], so this inspection cannot be recorded: no later release will "
+    "The policy names no [budget], so this inspection cannot be recorded: no later release will "
     "know of it, and you must see to it yourself."
 )
 
@@ -88,7 +88,7 @@ def record_comparison(policy: Policy, *, sample: bool, note: str = "") -> tuple[
     """Record a comparison of methods under the policy's source, before it starts.
 
     Args:
-        policy: whose `[ledger]` names the source; without one nothing can be recorded.
+        policy: whose `[budget]` names the source; without one nothing can be recorded.
         sample: the comparison looks at public data only.
         note: public words.
 
@@ -96,7 +96,7 @@ def record_comparison(policy: Policy, *, sample: bool, note: str = "") -> tuple[
         What the steward should know before the run, in sentences.
     """
     known = inspection_costs(policy, sample=sample)
-    if not policy.ledger:
+    if not policy.budget:
         return known
     kind = budget_file.Inspection.SAMPLE if sample else budget_file.Inspection.TABLE
     account = _recorded(policy, kind, budget_file.What.COMPARE, note)
@@ -113,7 +113,7 @@ def record_inspection(policy: Policy, *, what: str, note: str = "") -> tuple[str
     whose own figures are read was set up before them.
 
     Args:
-        policy: whose `[ledger]` names the source; without one nothing can be recorded, which is
+        policy: whose `[budget]` names the source; without one nothing can be recorded, which is
             said where the policy's method has a price.
         what: the command, such as "measure".
         note: public words.
@@ -121,13 +121,13 @@ def record_inspection(policy: Policy, *, what: str, note: str = "") -> tuple[str
     Returns:
         What the steward should know, in sentences; nothing if the table was inspected before.
     """
-    if not policy.ledger:
+    if not policy.budget:
         return (_NOT_RECORDED,) if find(policy.method).noisy else ()
     known = inspected(policy)
     account = _recorded(policy, budget_file.Inspection.TABLE, budget_file.What(what), note)
     if known:
         return ()
-    avoid = ", and use --no-measure before" if what == budget_file.What.PROTECT else ""
+    avoid = ", and use --no-evaluate before" if what == budget_file.What.PROTECT else ""
     sentence = (
         f"These figures are an inspection of the table, recorded under source '{account.source}' "
         f"in the budget file: every later epsilon of the source holds only if {NOT_CHOSEN}. To "
@@ -140,7 +140,7 @@ def _recorded(
     policy: Policy, kind: budget_file.Inspection, what: budget_file.What, note: str
 ) -> budget_file.Account:
     """The account with an inspection; doing the same again is no further one."""
-    path, source = Path(policy.ledger["file"]), policy.ledger["source"]
+    path, source = Path(policy.budget["file"]), policy.budget["source"]
     account = budget_file.account(path, source)
     if any((one.kind, one.what, one.policy, one.note) == (kind, what, policy.digest, note)
            for one in account.looks):  # fmt: skip
@@ -156,12 +156,12 @@ def charge_selection(policy: Policy, epsilon: Fraction, *, note: str = "") -> tu
     Returns:
         The budget file and the entry, for `settle_selection`.
     """
-    if not policy.ledger:
+    if not policy.budget:
         raise InputError(
-            "A private selection is paid for: expected a budget file and a source, under [ledger] "
+            "A private selection is paid for: expected a budget file and a source, under [budget] "
             "in the policy."
         )
-    path, source = Path(policy.ledger["file"]), policy.ledger["source"]
+    path, source = Path(policy.budget["file"]), policy.budget["source"]
     booked = budget_file.spend(
         path,
         source,
@@ -185,12 +185,12 @@ def settle_selection(booking: tuple[Path, int]) -> None:
 def book(planned: Plan, claims: Iterable[Claim], note: str) -> budget_file.Reservation | None:
     """Charge the budget of the population: epsilon where it is proved, and else no bound."""
     policy = planned.policy
-    if not policy.ledger:
+    if not policy.budget:
         return None
     least = price(policy, claims)
     return budget_file.spend(
-        Path(policy.ledger["file"]),
-        policy.ledger["source"],
+        Path(policy.budget["file"]),
+        policy.budget["source"],
         epsilon=None if least is None else least.epsilon,
         facts=_facts(policy, Neighbours.CHANGE_ONE if least is None else least.neighbours),
         policy=policy.digest,
@@ -210,7 +210,7 @@ def _facts(policy: Policy, neighbours: Neighbours) -> budget_file.DeclaredFacts:
         cut=persons is not None and persons.dropped,
         public_number=number if neighbours is Neighbours.CHANGE_ONE else "",
         public_columns=tuple(name for name in released if policy.schema[name].public),
-        extract=policy.ledger.get("extract", ""),
-        extract_by=policy.ledger.get("extract_by"),
-        max_contributions=policy.ledger.get("max_contributions"),
+        extract=policy.budget.get("extract", ""),
+        extract_by=policy.budget.get("extract_by"),
+        max_contributions=policy.budget.get("max_contributions"),
     )

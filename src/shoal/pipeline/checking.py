@@ -95,7 +95,7 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
         raise InputError("The table has no rows; there is nothing to check.")
     texts = frame.select(pl.col(pl.String, pl.Categorical, pl.Enum)).cast(pl.String)
     frame = frame.with_columns(composed(series) for series in texts)
-    unit = schema.flagged("unit")
+    unit = schema.flagged("privacy_unit")
     rows = unit is not None and unit not in frame.columns
     more = {"counted": f"rows; '{unit}', which numbers the persons, is not in the table"}
     return tuple(
@@ -283,16 +283,16 @@ def hierarchy_edges(guarantee: LDiversity | TCloseness, schema: Schema, width: i
     """Edges that a hierarchical distance goes by, one of its own for missing cells; else none."""
     if not isinstance(guarantee, TCloseness) or guarantee.distance is not Distance.HIERARCHICAL:
         return None
-    taxonomy = schema[guarantee.columns[0]].taxonomy
-    if len(guarantee.columns) > 1 or taxonomy is None:
+    hierarchy = schema[guarantee.columns[0]].hierarchy
+    if len(guarantee.columns) > 1 or hierarchy is None:
         raise InputError(
-            f"{guarantee.name} with distance hierarchical needs one column with a taxonomy; found "
+            f"{guarantee.name} with distance hierarchical needs one column with a hierarchy; found "
             f"{', '.join(guarantee.columns)}."
         )
-    edges = taxonomy.edges()
+    edges = hierarchy.edges()
     if width > len(edges) + 1:
         raise InputError(
-            f"Column '{guarantee.columns[0]}' has values that its taxonomy lacks, so that their "
+            f"Column '{guarantee.columns[0]}' has values that its hierarchy lacks, so that their "
             "distance is not known."
         )
     if width == len(edges) + 1:
@@ -316,7 +316,7 @@ def _check_columns(present: Collection[str | None], guarantee: Testable) -> None
 
 def _units(frame: pl.DataFrame, schema: Schema) -> Ints | None:
     """The persons of the rows, where the table says them and some have several rows."""
-    name = schema.flagged("unit")
+    name = schema.flagged("privacy_unit")
     if name is None or name not in frame.columns:
         return None
     codes = _dense(spelled(frame[name], schema[name]))

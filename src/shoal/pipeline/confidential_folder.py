@@ -46,7 +46,7 @@ def write(
     release: Release,
     manifest: Mapping[str, Any],
     facts: Mapping[str, Any],
-    measure: bool | None,
+    evaluate: bool | None,
     inspected: bool,
     control: io.Raw | None,
     progress: Progress,
@@ -60,7 +60,7 @@ def write(
         release: what was made.
         manifest: as it was published.
         facts: what else the officer is shown.
-        measure: run attacks and measures of utility; none: on tables of ordinary size.
+        evaluate: run attacks and measures of utility; none: on tables of ordinary size.
         inspected: figures of the original are computed, and the budget file knows that they are;
             otherwise whoever reads the folder inspects nothing.
         control: people who are not in the original.
@@ -72,7 +72,7 @@ def write(
         measured, unmeasured = None, evidence.ON_SPARK
         if isinstance(getattr(found, "raw", None), io.Raw):
             measured, unmeasured = evidence.measured(
-                planned, found.raw, release, wanted=measure, control=control, progress=progress
+                planned, found.raw, release, wanted=evaluate, control=control, progress=progress
             )
         figures = {
             "confidential": html.CONFIDENTIAL,

@@ -37,7 +37,7 @@ def evaluate(
     force: bool = False,
     delimiter: str | None = None,
     encoding: str | None = None,
-    ledger: Path | None = None,
+    budget: Path | None = None,
     source: str | None = None,
     progress: Progress = silent,
     **options: Any,
@@ -53,14 +53,14 @@ def evaluate(
         force: replace an existing page.
         delimiter: of a CSV file, where it cannot be found out.
         encoding: of a CSV file, where it cannot be found out.
-        ledger: the budget file, instead of the policy's.
+        budget: the budget file, instead of the policy's.
         source: the population in the budget file, instead of the policy's.
         progress: called with the stage and how far it is.
-        options: of `shoal.measure`.
+        options: of `shoal.evaluate`.
     """
     check_text(out, force=force)
     text_files.check_options(seed=options.get("seed"))
-    stated = booking.with_budget(load(policy), ledger, source)
+    stated = booking.with_budget(load(policy), budget, source)
     progress("reading the files", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     before = io.read(original, **marks).frame
@@ -83,7 +83,7 @@ def compare(
     jobs: int | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
-    ledger: Path | None = None,
+    budget: Path | None = None,
     source: str | None = None,
     tell: Callable[[str], None],
     progress: Progress = silent,
@@ -102,7 +102,7 @@ def compare(
         jobs: processes at a time; by default one for each core.
         delimiter: of a CSV file, where it cannot be found out.
         encoding: of a CSV file, where it cannot be found out.
-        ledger: the budget file, instead of the policy's.
+        budget: the budget file, instead of the policy's.
         source: the population in the budget file, instead of the policy's.
         tell: called before the run with what looking costs.
         progress: called with the time left and how much is done.
@@ -112,7 +112,7 @@ def compare(
     listed = None if candidates is None else grid.read(candidates)
     asked = {name: value for name, value in options.items() if name in text_files.RANGES}
     text_files.check_options(jobs=jobs, **asked)
-    stated = booking.with_budget(load(policy), ledger, source)
+    stated = booking.with_budget(load(policy), budget, source)
     for path in filter(None, (data, on_sample)):
         text_files.refuse_special(path)
     if on_sample is not None and _same(data, on_sample):
@@ -168,7 +168,7 @@ def select(
     candidates: Path | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
-    ledger: Path | None = None,
+    budget: Path | None = None,
     source: str | None = None,
     tell: Callable[[str], None],
     progress: Progress = silent,
@@ -178,7 +178,7 @@ def select(
     The arguments are those of `compare`; epsilon is a number as text, so that it is exact.
     """
     _check_compared(out)
-    stated = booking.with_budget(load(policy), ledger, source)
+    stated = booking.with_budget(load(policy), budget, source)
     price = text_files.parse_epsilon(epsilon)
     listed = None if candidates is None else grid.read(candidates)
     progress("reading the file", 0, 1)

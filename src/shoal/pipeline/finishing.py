@@ -61,7 +61,7 @@ def keeping(done: protecting.Run, out: Path, **terms: Any) -> Iterator[None]:
     except (OSError, InputError) as error:
         reason = str(error) if isinstance(error, InputError) else (error.strerror or "").lower()
         first = f"Cannot write '{out}': {reason.rstrip('.')}. {_spent(done)}"
-        if not done.release.spendings:  # it can be made again for nothing
+        if not done.release.privacy_losses:  # it can be made again for nothing
             raise InputError(f"{first}Nothing was written.") from None
         for folder in (out.parent, Path(tempfile.gettempdir())):
             kept = folder / (out.name + UNFINISHED)
@@ -132,7 +132,7 @@ def report(
     *,
     control: Path | None = None,
     comparison: Path | None = None,
-    measure: bool | None = None,
+    evaluate: bool | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     progress: Progress = silent,
@@ -148,7 +148,7 @@ def report(
         policy: the policy that it was made by.
         control: people of the same population who are not in the table.
         comparison: what `shoal compare --json` printed.
-        measure: run attacks and measures of utility.
+        evaluate: run attacks and measures of utility.
         delimiter: of a CSV file.
         encoding: of a CSV file.
         progress: called with the stage and how far it is.
@@ -169,8 +169,8 @@ def report(
         raise InputError(f"'{out}' lacks its table, or has it in parts; expected release.parquet.")
     made = Release(io.read(table).frame, (), (), (), manifest)
     named = None if isinstance(policy, Policy) else policy
-    if measure is not False:
-        booking.record_inspection(stated, what="measure", note=out.name)
+    if evaluate is not False:
+        booking.record_inspection(stated, what="evaluate", note=out.name)
     with folders.workplace(out) as place:
         with folders.refusing(folders.internal_of(out)):
             folders.recover(place, out)
@@ -191,8 +191,8 @@ def report(
                 "versions": evidence.versions(),
                 "again": evidence.again(data, named, out, {}),
             },
-            measure=measure,
-            inspected=measure is not False or not stated.ledger,
+            evaluate=evaluate,
+            inspected=evaluate is not False or not stated.budget,
             control=others,
             progress=progress,
         )

@@ -133,13 +133,13 @@ class Manifest(_Record):
     suppressed: Count
     columns: dict[str, str]
     policy: dict[str, Any]
-    taxonomies: dict[str, list[list[str]]]
+    hierarchies: dict[str, list[list[str]]]
     policy_digest: str
     claims: list[ClaimRecord]
     not_claimed: list[str]
     notes: list[str]
     checks: list[CheckRecord]
-    spendings: list[PrivacyLossRecord]
+    privacy_losses: list[PrivacyLossRecord]
     draws: list[DrawRecord]
     guard_formulas: bool
     files: dict[str, FileRecord]

@@ -72,7 +72,8 @@ def plan(
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         keep_order: release row i in place of row i.
         spread: the rows lie in blocks on Spark, where only some methods run.
-        audience: who will get the release, instead of the policy's: open, partner or internal.
+        audience: who will get the release, instead of the policy's: public-use, scientific-use or
+        secure-use.
 
     Raises:
         InputError: something does not fit, or the claims will not do for the audience.
@@ -147,7 +148,7 @@ def _several(method: Method[Any], setting: Setting[Any]) -> None:
     if contributions.adds(setting) or not stated.exact:
         raise InputError(
             f"{where}, and '{method.name}' releases a row for each row: their number would tell. "
-            "State exact_rows in place of max_rows, or use auto."
+            "State exact_contributions in place of max_contributions, or use auto."
         )
 
 
@@ -281,7 +282,7 @@ def suggested(method: Method[Any], policy: Policy) -> dict[str, Any]:
     if method.noisy and "count" in method.parameters.model_fields and len(confidential) > 1:
         # A tree counts one of them; the one that attacks try to guess, as measures choose it.
         with_levels = [name for name in confidential if policy.schema[name].levels]
-        example["count"] = policy.measure.get("secret") or (with_levels or confidential)[0]
+        example["count"] = policy.evaluate.get("secret") or (with_levels or confidential)[0]
     return example
 
 
@@ -473,7 +474,7 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
     """Say which keys of the policy this method carries along without using them."""
     schema = policy.schema
     notes = []
-    weight = schema.flagged("weight")
+    weight = schema.flagged("sampling_weight")
     boxes = setting.release_form is ReleaseForm.TREE
     if weight in schema.released and weight not in setting.columns and not boxes:
         notes.append(f"Weight '{weight}' is released as it is; group centres are unweighted.")
@@ -543,7 +544,7 @@ def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
     unused = [name for name in columns if setting.schema[name].transform and not scaled]
     if unused:
         notes.append(f"The transform of {', '.join(unused)} is not used by this method.")
-    if setting.release_form is ReleaseForm.MARGINALS:
+    if setting.release_form is ReleaseForm.COLUMN_SHUFFLED:
         notes.append(
             "Columns are permuted independently: the table holds no joint information, and no "
             "row is a person."

@@ -1,7 +1,8 @@
 """The pipeline: plan, run, check, release. The only room that attaches claims.
 
 `planning.plan` has settled what will be promised. `run` protects a table, recomputes every
-promise on the result, and derives the price again from the ledger; what fails stops the release.
+promise on the result, and derives the price again from the accounting; what fails stops the
+release.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -90,7 +91,8 @@ def protect(
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         keep_order: release row i in place of row i. By default rows are shuffled, since
             their order can identify.
-        audience: who will get the release, instead of the policy's: open, partner or internal;
+        audience: who will get the release, instead of the policy's: public-use, scientific-use or
+        secure-use;
             see `shoal.pipeline.audiences`.
         progress: called with the stage and how far it is.
         noise: another source of noise, for experiments: a release made with one carries no claim
@@ -154,13 +156,13 @@ def run(
         outcome = rows.run(planned.method, planned.setting, Tools(noise, progress, rng))
         progress("checking promises", 0, 1)
         drawn = getattr(noise, "drawn", {})
-        _verify(claims, outcome.spendings, drawn)
+        _verify(claims, outcome.privacy_losses, drawn)
         checks = _checked(planned, claims, outcome)
         release = Release(
             data=outcome.data,
             claims=claims,
             checks=checks,
-            spendings=outcome.spendings,
+            privacy_losses=outcome.privacy_losses,
             manifest=_manifest(planned, claims, checks, outcome, drawn),
             labels=_released_labels(planned, source.labels, outcome.columns),
             extras=outcome.extras,
@@ -168,12 +170,12 @@ def run(
     if booked is None:
         return Run(release, outcome.evidence)
     account = {
-        "source": planned.policy.ledger["source"],
+        "source": planned.policy.budget["source"],
         "epsilon": booked.epsilon,
         "remaining": booked.remaining,
         "warnings": booked.warnings,
     }
-    entry = (Path(planned.policy.ledger["file"]), booked.id)
+    entry = (Path(planned.policy.budget["file"]), booked.id)
     return Run(release, outcome.evidence, plain(account), entry)
 
 
@@ -245,11 +247,11 @@ def _not_looked_at(planned: Plan, claims: Iterable[Claim], *, looked: bool) -> N
         if looked and isinstance(guarantee, DifferentialPrivacy):
             raise ClaimViolationError(
                 f"The policy requires {guarantee}, and the table of source "
-                f"'{planned.policy.ledger['source']}' was inspected: from then on an epsilon holds "
+                f"'{planned.policy.budget['source']}' was inspected: from then on an epsilon holds "
                 f"only if {NOT_CHOSEN}. An inspection cannot be taken back. Take the requirement "
                 "out and publish with a conditional claim, or protect a table of people who were "
                 "not inspected, choose for it with `shoal compare --on-sample` or "
-                "`--private-epsilon`, and use --no-measure. Nothing was written."
+                "`--private-epsilon`, and use --no-evaluate. Nothing was written."
             )
 
 
@@ -267,37 +269,37 @@ def _if_not_chosen_from_it(claim: Claim) -> Claim:
 
 def _verify(
     claims: Iterable[Claim],
-    spendings: tuple[PrivacyLoss, ...],
+    privacy_losses: tuple[PrivacyLoss, ...],
     drawn: Mapping[tuple[str, Fraction], int],
 ) -> None:
     """Derive the price of what was drawn again, and compare it with every claim.
 
     Args:
         claims: of the release.
-        spendings: what the method says that it drew.
+        privacy_losses: what the method says that it drew.
         drawn: what the noise says that it drew.
     """
     for claim in claims:
         guarantee = claim.guarantee
         if isinstance(guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED:
             accounting.verify(
-                spendings, guarantee.epsilon, neighbours=guarantee.neighbours, drawn=drawn
+                privacy_losses, guarantee.epsilon, neighbours=guarantee.neighbours, drawn=drawn
             )
 
 
 def accounting_faults(
-    spendings: Iterable[PrivacyLoss],
+    privacy_losses: Iterable[PrivacyLoss],
     priced: Iterable[DifferentialPrivacy],
     drawn: Mapping[tuple[str, Fraction], int],
 ) -> tuple[str, ...]:
     """Derive the price of a published release's entries again; what does not fit, in sentences.
 
     Args:
-        spendings: the entries of its manifest.
+        privacy_losses: the entries of its manifest.
         priced: the guarantees that the entries must add up to.
         drawn: the draws of its manifest, by mechanism and scale.
     """
-    entries, found = tuple(spendings), []
+    entries, found = tuple(privacy_losses), []
     for guarantee in priced:
         try:
             accounting.verify(
@@ -363,7 +365,7 @@ def _manifest(
         "claims": [plain(claim) for claim in claims],
         "notes": [*planned.notes, *outcome.notes],
         "checks": [plain(check) for check in checks],
-        "spendings": [plain(spending) for spending in outcome.spendings],
+        "privacy_losses": [plain(privacy_loss) for privacy_loss in outcome.privacy_losses],
         "draws": [
             {"mechanism": mechanism, "scale": plain(scale), "count": count}
             for (mechanism, scale), count in sorted(drawn.items())
@@ -381,10 +383,10 @@ def settled(planned: Plan) -> dict[str, Any]:
         "release_form": planned.setting.release_form.value,
         "audience": plain(planned.policy.audience),
         "policy": dict(planned.policy.document),
-        "taxonomies": {
-            column.name: [list(path) for path in column.taxonomy.paths]
+        "hierarchies": {
+            column.name: [list(path) for path in column.hierarchy.paths]
             for column in planned.policy.schema.columns
-            if column.taxonomy and column.role is not Role.IDENTIFIER
+            if column.hierarchy and column.role is not Role.IDENTIFIER
         },
         "policy_digest": planned.policy.digest,
         "not_claimed": list(planned.not_claimed),

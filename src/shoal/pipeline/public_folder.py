@@ -24,26 +24,26 @@ EXTRAS = ("measurements.parquet",)
 """Tables that methods publish beside the rows."""
 LABELS = "labels.json"
 """Labels of columns and values beside a CSV file, which has no room for them."""
-_TABLES = tuple(f"release.{form}" for form in io.FORMATS)
+_TABLES = tuple(f"release.{file_format}" for file_format in io.FORMATS)
 _FIGURES = "figures.json"
 
 
 def write(
-    release: Release, folder: Path, *, form: str, guard_formulas: bool, spread: bool
+    release: Release, folder: Path, *, file_format: str, guard_formulas: bool, spread: bool
 ) -> dict[str, Any]:
     """Write table, manifest and report into an empty folder.
 
     Args:
         release: what is published.
         folder: where.
-        form: parquet, csv, sav or dta.
+        file_format: parquet, csv, sav or dta.
         guard_formulas: put an apostrophe before CSV text that a spreadsheet would run.
         spread: the table lies on Spark, whose workers write it.
 
     Returns:
         The manifest as it was written.
     """
-    written = _tables(release, folder, form, guard_formulas=guard_formulas, spread=spread)
+    written = _tables(release, folder, file_format, guard_formulas=guard_formulas, spread=spread)
     files = {path.relative_to(folder).as_posix(): _facts(path) for path in written}
     # Said whenever it is done: whether a cell needed it would tell of the cells.
     notes = [*release.manifest["notes"], *([io.GUARDED] if guard_formulas else [])]
@@ -62,10 +62,10 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def _tables(
-    release: Release, folder: Path, form: str, *, guard_formulas: bool, spread: bool
+    release: Release, folder: Path, file_format: str, *, guard_formulas: bool, spread: bool
 ) -> list[Path]:
     """Write the table and what goes beside it; the files."""
-    table = folder / f"release.{form}"
+    table = folder / f"release.{file_format}"
     about = NO_PERSON if NO_PERSON in release.manifest["notes"] else None
     if spread:
         from shoal.engine.spark import files  # noqa: PLC0415 (optional)
@@ -77,7 +77,7 @@ def _tables(
             release.data, table, labels=release.labels, about=about, guard_formulas=guard_formulas
         )
         written, extras = [table], dict(release.extras)
-        if form == "csv" and release.labels:
+        if file_format == "csv" and release.labels:
             written.append(folder / LABELS)
             dump(written[-1], release.labels)
     for name, extra in extras.items():

@@ -44,16 +44,16 @@ def protect(
     policy: Policy | Path,
     out: Path,
     *,
-    form: str = "parquet",
+    file_format: str = "parquet",
     force: bool = False,
     keep_order: bool = False,
     guard_formulas: bool | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
-    ledger: Path | None = None,
+    budget: Path | None = None,
     source: str | None = None,
     audience: str | None = None,
-    measure: bool | None = None,
+    evaluate: bool | None = None,
     control: Path | None = None,
     comparison: Path | None = None,
     progress: Progress = silent,
@@ -67,17 +67,18 @@ def protect(
         data: the table; see `shoal.io.files.read`.
         policy: the policy file, or what was read from it.
         out: the folder to write; `out.internal` is written beside it.
-        form: parquet, csv, sav or dta.
+        file_format: parquet, csv, sav or dta.
         force: replace an existing release.
         keep_order: release row i in place of row i.
         guard_formulas: put an apostrophe before CSV text that a spreadsheet would run; so it is
             unless false is given.
         delimiter: of a CSV file, where it cannot be found out.
         encoding: of a CSV file, where it cannot be found out.
-        ledger: the budget file, instead of the policy's.
+        budget: the budget file, instead of the policy's.
         source: the population in the budget file, instead of the policy's.
-        audience: who will get the release, instead of the policy's: open, partner or internal.
-        measure: run attacks and measures of utility for the officer's report; by default on
+        audience: who will get the release, instead of the policy's: public-use, scientific-use or
+            secure-use.
+        evaluate: run attacks and measures of utility for the officer's report; by default on
             tables of at most `evidence.MEASURED` rows.
         control: people of the same population who are not in the table, for the attacks.
         comparison: what `shoal compare --json` printed, for the officer's report.
@@ -87,21 +88,23 @@ def protect(
             protected on Spark, and written as a folder of Parquet files.
         settings: of Spark, by their own names.
     """
-    spread = _spread(engine, form=form, measure=measure, control=control, settings=settings)
-    if guard_formulas and form != "csv":
-        raise InputError("--guard-formulas is for CSV releases; expected --format csv.")
-    guarded = form == "csv" and guard_formulas is not False
+    spread = _spread(
+        engine, file_format=file_format, evaluate=evaluate, control=control, settings=settings
+    )
+    if guard_formulas and file_format != "csv":
+        raise InputError("--guard-formulas is for CSV releases; expected --file-format csv.")
+    guarded = file_format == "csv" and guard_formulas is not False
     if not out.name:
         raise InputError(f"Expected a new folder for --out, found '{out}'.")
     text_files.refuse_special(out)
-    if control is not None and measure is False:
-        raise InputError("--control is for measuring; expected it without --no-measure.")
-    stated = booking.with_budget(load(policy), ledger, source)
+    if control is not None and evaluate is False:
+        raise InputError("--control is for measuring; expected it without --no-evaluate.")
+    stated = booking.with_budget(load(policy), budget, source)
     planned = plan(stated, keep_order=keep_order, spread=spread, audience=audience)
-    io.check_writable(form, planned.policy.schema.released)
-    if planned.setting.release_form is ReleaseForm.TREE and form in io.STATS_NAMES:
-        raise InputError("Boxes have columns that SPSS and Stata cannot name; expected --format "
-                         "parquet or csv.")  # fmt: skip
+    io.check_writable(file_format, planned.policy.schema.released)
+    if planned.setting.release_form is ReleaseForm.TREE and file_format in io.STATS_NAMES:
+        raise InputError("Boxes have columns that SPSS and Stata cannot name; expected "
+                         "--file-format parquet or csv.")  # fmt: skip
     progress("reading the file", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     alone = planned.method.noisy
@@ -110,12 +113,12 @@ def protect(
     evidence.check_control(others, planned.policy)
     named = None if isinstance(policy, Policy) else policy
     options: dict[str, str | bool | None] = {
-        "format": None if form == "parquet" else form, "keep-order": keep_order,
+        "file-format": None if file_format == "parquet" else file_format, "keep-order": keep_order,
         "no-guard-formulas": guard_formulas is False, "delimiter": delimiter, "encoding": encoding,
-        "ledger": ledger.name if ledger else None, "source": source,
+        "budget": budget.name if budget else None, "source": source,
         "audience": audience, "control": control.name if control else None,
         "comparison": comparison.name if comparison else None,
-        "measure": measure is True and control is None, "no-measure": measure is False,
+        "evaluate": evaluate is True and control is None, "no-evaluate": evaluate is False,
         "engine": engine if spread else None,
     }  # fmt: skip
     facts = {
@@ -130,12 +133,12 @@ def protect(
         folders.reserve(place, 2 * data.stat().st_size + _ROOM)
         done = protecting.run(planned, table, progress=progress, noise=noise, note=out.name)
         progress("writing", 0, 1)
-        with keeping(done, out, form=form, guard_formulas=guarded, spread=spread):
+        with keeping(done, out, file_format=file_format, guard_formulas=guarded, spread=spread):
             folders.give_back(place)
             manifest = public_folder.write(
                 done.release,
                 folders.new_folder(place),
-                form=form,
+                file_format=file_format,
                 guard_formulas=guarded,
                 spread=spread,
             )
@@ -143,7 +146,7 @@ def protect(
         costs: tuple[str, ...] = ()
         with in_place(done, out):
             protecting.settle(done)
-            if measure is not False:
+            if evaluate is not False:
                 costs = booking.record_inspection(planned.policy, what="protect", note=out.name)
             written = compared(
                 done.evidence,
@@ -153,8 +156,8 @@ def protect(
                 release=done.release,
                 manifest=manifest,
                 facts={"suppressed": manifest["suppressed"], "budget": done.account, **facts},
-                measure=measure,
-                inspected=measure is not False or not planned.policy.ledger,
+                evaluate=evaluate,
+                inspected=evaluate is not False or not planned.policy.budget,
                 control=others,
                 progress=progress,
             )
@@ -191,8 +194,8 @@ def _ready(place: Path, out: Path, *, force: bool) -> tuple[str, ...]:
 def _spread(
     engine: str,
     *,
-    form: str,
-    measure: bool | None,
+    file_format: str,
+    evaluate: bool | None,
     control: Path | None,
     settings: Mapping[str, str] | None,
 ) -> bool:
@@ -203,12 +206,12 @@ def _spread(
         if settings:
             raise InputError("--spark-conf is for Spark; expected it with --engine spark.")
         return False
-    if form != "parquet":
-        raise InputError("Spark writes a folder of Parquet files; expected --format parquet.")
-    if measure or control is not None:
+    if file_format != "parquet":
+        raise InputError("Spark writes a folder of Parquet files; expected --file-format parquet.")
+    if evaluate or control is not None:
         raise InputError(
-            "A release on Spark is not attacked on the way; expected neither --measure nor "
-            "--control. Use `shoal measure` on a sample of both tables."
+            "A release on Spark is not attacked on the way; expected neither --evaluate nor "
+            "--control. Use `shoal evaluate` on a sample of both tables."
         )
     return True
 

@@ -2,7 +2,7 @@
 
 Everything that a manifest says and that follows from something else is derived again: digests from
 the files, figures of checks from the table, claims from the policy, the price from the entries of
-the ledger, the report from the manifest. What differs is named.
+the accounting, the report from the manifest. What differs is named.
 
 Not promised: that the table was made as the manifest says. Whoever has the folder can make another
 that is as consistent; only a signature says whose folder it is.
@@ -227,7 +227,7 @@ def _opened(path: Path, recorded: Recorded) -> _Folder:
 
 def _table(path: Path, fields: Manifest) -> pl.DataFrame:
     """Read the released table, with the types of numbers that the manifest records."""
-    single = [name for form in io.FORMATS if (name := f"release.{form}") in fields.files]
+    single = [name for end in io.FORMATS if (name := f"release.{end}") in fields.files]
     parts = sorted(name for name in fields.files if name.startswith(_PARTS))
     names = single or parts
     if len(single) > 1 or not names:
@@ -286,7 +286,7 @@ def _planned(fields: Manifest, frame: pl.DataFrame | None) -> Plan:
         for name, column in fields.policy.get("columns", {}).items()
         if name in frame.columns and isinstance(column, dict) and column.get("observed")
     }  # fmt: skip
-    policy = policies.restored(fields.policy, fields.taxonomies, seen=seen)
+    policy = policies.restored(fields.policy, fields.hierarchies, seen=seen)
     planned = planning.plan(
         policy,
         keep_order=fields.release_form is ReleaseForm.ROW_ALIGNED,
@@ -409,7 +409,7 @@ def _not_shown(opened: _Folder, guarantee: Testable, stated: Mapping[str, Any]) 
     ordered = isinstance(guarantee, TCloseness) and guarantee.distance is Distance.ORDERED
     if ordered and any(schema[name].observed for name in guarantee.columns):
         return f"{guarantee} follows an order of categories that is not published."
-    unit = schema.flagged("unit")
+    unit = schema.flagged("privacy_unit")
     hidden = unit is not None and opened.frame is not None and unit not in opened.frame.columns
     if hidden and stated["remarks"].get("counted") == "persons":
         return f"{guarantee} counts persons, and the table does not say whose rows they are."
@@ -441,11 +441,11 @@ def _accounting(opened: _Folder) -> VerifiedPart:
     """The recorded entries add up to each claim of an epsilon, and account for every draw."""
     fields, faults = opened.fields, []
     entries: list[PrivacyLoss] = []
-    for number, record in enumerate(fields.spendings):
+    for number, record in enumerate(fields.privacy_losses):
         try:
             entries.append(PrivacyLoss(**{name: getattr(record, name) for name in _SPENDING}))
         except ShoalError as error:
-            faults.append(f"spendings.{number}: {error}")
+            faults.append(f"privacy_losses.{number}: {error}")
     drawn: Counter[tuple[str, Fraction]] = Counter()
     for draw in fields.draws:
         drawn[draw.mechanism, draw.scale] += draw.count
@@ -455,9 +455,9 @@ def _accounting(opened: _Folder) -> VerifiedPart:
             drawn[entry.mechanism, entry.scale] += entry.draws
     if not faults:
         faults += protecting.accounting_faults(entries, _priced(opened), drawn)
-    if not fields.spendings:
+    if not fields.privacy_losses:
         return _part("accounting", faults, "nothing was spent.")
-    adds = "1 spending adds" if len(entries) == 1 else f"{len(entries)} spendings add"
+    adds = "1 entry adds" if len(entries) == 1 else f"{len(entries)} entries add"
     return _part("accounting", faults, f"{adds} up to the epsilon, and account for every draw.")
 
 

@@ -77,7 +77,7 @@ def draft(raw: Raw, *, source: str) -> str:
         "# Say whose rows these are, or every promise about persons is conditional on it. Either",
         "# each person has one row, and you say so here:",
         "# one_row_per_person = true",
-        "# or a column numbers the persons: add unit = true to it, and persons are counted.",
+        "# or a column numbers the persons: add privacy_unit = true; persons are counted then.",
         "",
         "[columns]",
     ]
@@ -129,13 +129,15 @@ def guess(series: pl.Series) -> Guess:
     if any(word in _IDENTIFIER for word in words):
         reason = "its name reads like an identifier"
         if distinct > 1:
-            more = " (and max_rows, for an epsilon)" if distinct < present.len() else ""
-            reason += f"; if it numbers the persons, add unit = true{more}"
+            more = " (and max_contributions, for an epsilon)" if distinct < present.len() else ""
+            reason += f"; if it numbers the persons, add privacy_unit = true{more}"
         return Guess(Role.IDENTIFIER, kind, reason)
     if kind is Kind.NOMINAL and present.len() >= 10 and distinct > 0.9 * present.len():
         return Guess(Role.IDENTIFIER, kind, "nearly every value occurs once")
     if any(word.endswith(("weight", "wgt")) for word in words):
-        return Guess(Role.OTHER, kind, "its name reads like a sampling weight", flag="weight")
+        return Guess(
+            Role.OTHER, kind, "its name reads like a sampling weight", flag="sampling_weight"
+        )
     if any(word.startswith(_CONFIDENTIAL) for word in words):
         return Guess(Role.CONFIDENTIAL, kind, "its name reads confidential", categories)
     if any(word.startswith(_QUASI) for word in words):
@@ -167,7 +169,7 @@ def _lines(series: pl.Series, made: Guess) -> list[str]:
         lines.append("#   State its public limits: bounds = [low, high]")
     if made.kind is Kind.NOMINAL and made.role is not Role.IDENTIFIER:
         advice = "confirm that these categories are public" if made.categories else (
-            "name a taxonomy or the categories"
+            "name a hierarchy or the categories"
         )  # fmt: skip
         lines.append(f'#   Nominal: {advice}; if they have an order, say kind = "ordinal".')
     fields = [f'role = "{made.role}"']

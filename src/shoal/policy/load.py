@@ -57,7 +57,7 @@ def loads(text: str, *, folder: Path = Path(), where: str = "policy") -> Policy:
 
 def restored(
     document: Mapping[str, Any],
-    taxonomies: Mapping[str, list[list[str]]],
+    hierarchies: Mapping[str, list[list[str]]],
     *,
     seen: Mapping[str, Iterable[str]],
 ) -> Policy:
@@ -67,7 +67,7 @@ def restored(
 
     Args:
         document: as `Policy.document`.
-        taxonomies: the rows of each column's taxonomy.
+        hierarchies: the rows of each column's hierarchy.
         seen: the values of columns in the released table. They stand for categories that were
             only observed, which a manifest does not show; their order says nothing.
 
@@ -83,7 +83,7 @@ def restored(
         name: _published(column, seen.get(name, ())) if isinstance(column, Mapping) else column
         for name, column in columns.items()
     }
-    kept = _Files(Path(), dict(files), taxonomies)
+    kept = _Files(Path(), dict(files), hierarchies)
     return _build(_decimals(stated), kept, where="manifest.json, policy")
 
 
@@ -91,13 +91,13 @@ def _published(column: Mapping[str, Any], seen: Iterable[str]) -> dict[str, Any]
     """A column as a policy file states it: dates as dates, and some categories where it had any."""
     stated = dict(column)
     if stated.get("kind") == Kind.DATE:
-        for key in ("top", "bottom", "missing_as"):
+        for key in ("top_code", "bottom_code", "missing_as"):
             if key in stated:
                 stated[key] = _day(stated[key])
         if isinstance(stated.get("bounds"), list):
             stated["bounds"] = [_day(end) for end in stated["bounds"]]
     if stated.get("observed") is True:
-        named = [stated.get(key) for key in ("bottom", "top", "other", "missing_as")]
+        named = [stated.get(key) for key in ("bottom_code", "top_code", "other", "missing_as")]
         known = dict.fromkeys([*(one for one in named if isinstance(one, str)), *seen])
         stated["categories"] = [*known, *(word for word in ("?", "??") if word not in known)]
     return stated
@@ -122,7 +122,7 @@ class _Files:
 
     Attributes:
         digests: by name, of those that were read; of a manifest's, all.
-        kept: the rows of each column's taxonomy, if they are not to be read.
+        kept: the rows of each column's hierarchy, if they are not to be read.
     """
 
     folder: Path
@@ -132,8 +132,8 @@ class _Files:
     def rows(self, name: str, column: str, key: str) -> list[list[str]]:
         if self.kept is None:
             return _read_rows(self.folder, name, self.digests)
-        # A manifest keeps neither pairs of a recoding nor the taxonomy of an identifier.
-        return self.kept.get(column, [["?", "??"]]) if key == "taxonomy" else []
+        # A manifest keeps neither pairs of a recoding nor the hierarchy of an identifier.
+        return self.kept.get(column, [["?", "??"]]) if key == "hierarchy" else []
 
 
 def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
@@ -157,9 +157,9 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
             if (value := getattr(spec.require, name)) is not None
         },
         reading=spec.reading.model_dump(exclude_none=True),
-        ledger=_ledger(spec, files.folder),
+        budget=_budget(spec, files.folder),
         context=spec.context.model_dump(exclude_none=True),
-        measure=_measure(spec, files.folder),
+        evaluate=_evaluate(spec, files.folder),
         document=document,
         digest=hashlib.sha256(text.encode()).hexdigest(),
         audience=spec.release.audience,
@@ -172,7 +172,7 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     The context is for the officer. Categories that were only observed are read off the
     data, so that they stay out too.
     """
-    hidden = {"context", "ledger", "measure"}
+    hidden = {"budget", "context", "evaluate"}
     plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude=hidden)
     for name, column in spec.columns.items():
         if column.observed:
@@ -181,38 +181,37 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     return {**document, "files": dict(files)} if files else document
 
 
-def _measure(spec: PolicySpec, folder: Path) -> dict[str, Any]:
-    stated = spec.measure.model_dump(exclude_none=True)
-    if spec.measure.queries:
-        stated["queries"] = str(folder / spec.measure.queries)
+def _evaluate(spec: PolicySpec, folder: Path) -> dict[str, Any]:
+    stated = spec.evaluate.model_dump(exclude_none=True)
+    if spec.evaluate.queries:
+        stated["queries"] = str(folder / spec.evaluate.queries)
     return stated
 
 
-def _ledger(spec: PolicySpec, folder: Path) -> dict[str, Any]:
-    if spec.ledger is None:
+def _budget(spec: PolicySpec, folder: Path) -> dict[str, Any]:
+    if spec.budget is None:
         return {}
-    stated = spec.ledger.model_dump(exclude_none=True)
-    return {**stated, "file": str(folder / spec.ledger.file)}
+    stated = spec.budget.model_dump(exclude_none=True)
+    return {**stated, "file": str(folder / spec.budget.file)}
 
 
 def _column(name: str, spec: ColumnSpec, files: _Files) -> Column:
     """Read the files that a column names."""
     values = {field: getattr(spec, field) for field in type(spec).model_fields}
-    values["date_format"] = values.pop("format")
     values["missing"] = tuple(spec.missing)
     if spec.categories:
         values["categories"] = tuple(spec.categories)
-    if spec.taxonomy:
-        rows = files.rows(spec.taxonomy, name, "taxonomy")
+    if spec.hierarchy:
+        rows = files.rows(spec.hierarchy, name, "hierarchy")
         try:
-            values["taxonomy"] = Hierarchy(tuple(map(tuple, rows)))
+            values["hierarchy"] = Hierarchy(tuple(map(tuple, rows)))
         except InputError as error:
-            raise InputError(f"Column '{name}', taxonomy '{spec.taxonomy}': {error}") from None
+            raise InputError(f"Column '{name}', hierarchy '{spec.hierarchy}': {error}") from None
         for key in ("other", "missing_as"):
             value = values[key]
-            if value is not None and str(value) not in values["taxonomy"].leaves:
+            if value is not None and str(value) not in values["hierarchy"].leaves:
                 raise InputError(
-                    f"Column '{name}': expected '{key}' to be a leaf of its taxonomy, found "
+                    f"Column '{name}': expected '{key}' to be a leaf of its hierarchy, found "
                     f"'{value}'."
                 )
     if spec.recode:

@@ -47,7 +47,7 @@ EXPECTED = {
     "tuple_type": "a list of two values",
 }
 """How pydantic's errors read in our sentences, where its own words are Python's."""
-FLAGS = ("unit", "household", "weight", "stratum")
+FLAGS = ("privacy_unit", "household", "sampling_weight", "stratum")
 """Column keys that at most one column may carry."""
 
 
@@ -131,31 +131,33 @@ class ColumnSpec(_Spec):
     observed: bool = Field(
         default=False, description="The categories were copied from the data, not stated."
     )
-    taxonomy: str | None = Field(None, description="CSV file: one row a leaf, root last.")
+    hierarchy: str | None = Field(None, description="CSV file: one row a leaf, root last.")
     transform: Annotated[Transform, choice(Transform)] | None = Field(
         None, description="Scale on which distances between numbers are taken."
     )
     public: bool = Field(default=False, description="The values are public knowledge.")
-    unit: bool = Field(default=False, description="The column numbers the persons.")
-    max_rows: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+    privacy_unit: bool = Field(default=False, description="The column numbers the persons.")
+    max_contributions: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
         None, description="Rows of a person that an epsilon release uses at most; public."
     )
-    exact_rows: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+    exact_contributions: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
         None, description="Rows that every person has, publicly known."
     )
     household: bool = Field(default=False, description="The column numbers the households.")
-    weight: bool = Field(default=False, description="The column is the sampling weight.")
+    sampling_weight: bool = Field(default=False, description="The column is the sampling weight.")
     stratum: bool = Field(default=False, description="The column is the sampling stratum.")
     step: Annotated[Number, Field(gt=0)] | None = Field(
         None, description="Round to multiples of this before any method."
     )
-    top: Number | date | Category | None = Field(None, description="Values above become this.")
-    bottom: Number | date | Category | None = Field(None, description="Values below become this.")
+    top_code: Number | date | Category | None = Field(None, description="Values above become this.")
+    bottom_code: Number | date | Category | None = Field(
+        None, description="Values below become this."
+    )
     missing: list[Category] = Field(
         default_factory=list, description="Cells that mean missing, beside the empty one."
     )
     recode: str | None = Field(None, description="CSV file: value, new value.")
-    format: str | None = Field(None, description="How dates are written, e.g. %d/%m/%Y.")
+    date_format: str | None = Field(None, description="How dates are written, e.g. %d/%m/%Y.")
     other: Category | None = Field(
         None, description="Category that unknown values become in an epsilon release."
     )
@@ -178,19 +180,19 @@ class ColumnSpec(_Spec):
         if self.kind is None:
             if self.role in {Role.QUASI_IDENTIFIER, Role.CONFIDENTIAL}:
                 _fail(f"expected a kind ({', '.join(Kind)}) for a {self.role} column, found none.")
-            if self.weight:
+            if self.sampling_weight:
                 _fail('expected kind = "numeric" for a weight, found none.')
         allowed = {
             "bounds": {Kind.NUMERIC, Kind.DATE},
             "categories": {Kind.ORDINAL, Kind.NOMINAL},
-            "taxonomy": {Kind.NOMINAL},
+            "hierarchy": {Kind.NOMINAL},
             "transform": {Kind.NUMERIC},
             "step": {Kind.NUMERIC},
-            "weight": {Kind.NUMERIC},
-            "top": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
-            "bottom": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
+            "sampling_weight": {Kind.NUMERIC},
+            "top_code": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
+            "bottom_code": {Kind.NUMERIC, Kind.DATE, Kind.ORDINAL},
             "recode": {Kind.ORDINAL, Kind.NOMINAL},
-            "format": {Kind.DATE},
+            "date_format": {Kind.DATE},
             "other": {Kind.ORDINAL, Kind.NOMINAL},
             "missing_as": set(Kind),
             "keep_missing": set(Kind),
@@ -199,10 +201,13 @@ class ColumnSpec(_Spec):
             if self.kind not in allowed[key]:
                 kinds = " or ".join(sorted(allowed[key]))
                 _fail(f"expected '{key}' on a {kinds} column only, found it on '{self.kind}'.")
-        if named & {"max_rows", "exact_rows"} and not self.unit:
-            _fail("expected 'max_rows' and 'exact_rows' beside 'unit = true' only.")
-        if {"max_rows", "exact_rows"} <= named:
-            _fail("expected 'max_rows' or 'exact_rows', found both.")
+        if named & {"max_contributions", "exact_contributions"} and not self.privacy_unit:
+            _fail(
+                "expected 'max_contributions' and 'exact_contributions' beside "
+                "'privacy_unit = true' only."
+            )
+        if {"max_contributions", "exact_contributions"} <= named:
+            _fail("expected 'max_contributions' or 'exact_contributions', found both.")
         if {"keep_missing", "missing_as"} <= named:
             _fail("expected 'keep_missing' or 'missing_as', found both.")
         self._check_levels()
@@ -212,29 +217,29 @@ class ColumnSpec(_Spec):
     def _check_levels(self) -> None:
         if self.kind is Kind.ORDINAL and self.categories is None:
             _fail("expected 'categories', in order, for an ordinal column, found none.")
-        if self.categories and self.taxonomy:
-            _fail("expected 'categories' or 'taxonomy', found both.")
+        if self.categories and self.hierarchy:
+            _fail("expected 'categories' or 'hierarchy', found both.")
         if self.categories and len(set(self.categories)) < len(self.categories):
             _fail("expected each category once, found one twice.")
         if self.observed and not self.categories:
             _fail("expected 'observed' beside 'categories', found no categories.")
         if self.kind in {Kind.ORDINAL, Kind.NOMINAL} and self.categories:
-            for key in ("top", "bottom", "other", "missing_as"):
+            for key in ("top_code", "bottom_code", "other", "missing_as"):
                 value = getattr(self, key)
                 if value is not None and str(value) not in self.categories:
                     _fail(f"expected '{key}' to be one of the categories, found '{value}'.")
         if self.kind is Kind.ORDINAL:
             order = [(self.categories or []).index(str(v)) for v in self._coding if v is not None]
             if order != sorted(order):
-                _fail("expected 'bottom' below 'top' in the order of the categories.")
+                _fail("expected 'bottom_code' below 'top_code' in the order of the categories.")
 
     def _check_limits(self) -> None:
         if self.kind in {Kind.NUMERIC, Kind.DATE}:
             wanted = Decimal if self.kind is Kind.NUMERIC else date
-            for value in (*(self.bounds or ()), self.top, self.bottom, self.missing_as):
+            for value in (*(self.bounds or ()), self.top_code, self.bottom_code, self.missing_as):
                 if value is not None and not isinstance(value, wanted):
                     _fail(
-                        "expected bounds, top, bottom and missing_as of kind "
+                        "expected bounds, top_code, bottom_code and missing_as of kind "
                         f"{self.kind}, found '{value}'."
                     )
             if self.bounds and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
@@ -245,14 +250,17 @@ class ColumnSpec(_Spec):
                 if not low <= cast("Any", self.missing_as) <= high:
                     _fail(f"expected 'missing_as' within the bounds, found '{self.missing_as}'.")
             if None not in self._coding and self._coding[0] > self._coding[1]:
-                _fail(f"expected 'bottom' below 'top', found {list(map(str, self._coding))}.")
+                _fail(
+                    "expected 'bottom_code' below 'top_code', found "
+                    f"{list(map(str, self._coding))}."
+                )
 
     def _check_sizes(self) -> None:
         if self.step and not 1 / LARGEST <= self.step <= LARGEST:
             _fail("expected 'step' from 1e-150 to 1e150.")
-        numbers = (*(self.bounds or ()), self.top, self.bottom, self.missing_as)
+        numbers = (*(self.bounds or ()), self.top_code, self.bottom_code, self.missing_as)
         if any(abs(value) > LARGEST for value in numbers if isinstance(value, Decimal)):
-            _fail("expected bounds, top, bottom and missing_as within 1e150.")
+            _fail("expected bounds, top_code, bottom_code and missing_as within 1e150.")
         if self.bounds and self.kind is Kind.NUMERIC:
             low, high = cast("tuple[Decimal, Decimal]", self.bounds)
             if abs(high - low) < 1 / LARGEST:
@@ -260,7 +268,7 @@ class ColumnSpec(_Spec):
 
     @property
     def _coding(self) -> tuple[Any, Any]:
-        return self.bottom, self.top
+        return self.bottom_code, self.top_code
 
 
 class ProtectSpec(_Spec):
@@ -403,7 +411,7 @@ class ContextSpec(_Spec):
 
 
 class EvaluateSpec(_Spec):
-    """What `shoal measure` looks at beside its own choice; never published with the release."""
+    """What `shoal evaluate` looks at beside its own choice; never published with the release."""
 
     rules: list[str] = Field(
         default_factory=list,
@@ -436,9 +444,9 @@ class PolicySpec(_Spec):
     require: RequireSpec = Field(default_factory=lambda: RequireSpec.model_validate({}))
     release: ReleaseSpec = Field(default_factory=lambda: ReleaseSpec.model_validate({}))
     reading: ReadingSpec = Field(default_factory=ReadingSpec)
-    ledger: BudgetSpec | None = None
+    budget: BudgetSpec | None = None
     context: ContextSpec = Field(default_factory=ContextSpec)
-    measure: EvaluateSpec = Field(default_factory=lambda: EvaluateSpec.model_validate({}))
+    evaluate: EvaluateSpec = Field(default_factory=lambda: EvaluateSpec.model_validate({}))
 
     @model_validator(mode="after")
     def _flags_once(self) -> Self:
@@ -464,18 +472,22 @@ class PolicySpec(_Spec):
 
     @model_validator(mode="after")
     def _contributions(self) -> Self:
-        most = None if self.ledger is None else self.ledger.max_contributions
+        most = None if self.budget is None else self.budget.max_contributions
         for name, spec in self.columns.items():
-            if most is not None and (spec.exact_rows or 1) > most:
+            if most is not None and (spec.exact_contributions or 1) > most:
                 _fail(
-                    f"expected max_contributions of at least {spec.exact_rows}, the exact_rows of "
+                    f"expected max_contributions of at least {spec.exact_contributions}, the "
+                    "exact_contributions of "
                     f"'{name}', found {most}."
                 )
         return self
 
     @model_validator(mode="after")
     def _rows_of_persons(self) -> Self:
-        several = {spec.max_rows or spec.exact_rows or 1 for spec in self.columns.values()} - {1}
+        several = {
+            spec.max_contributions or spec.exact_contributions or 1
+            for spec in self.columns.values()
+        } - {1}
         if self.one_row_per_person and several:
             found = several.pop()
             _fail(f"expected one row per person, as one_row_per_person says, found {found}.")
@@ -484,10 +496,10 @@ class PolicySpec(_Spec):
     @model_validator(mode="after")
     def _measured_columns(self) -> Self:
         for key in ("groups", "learn", "secret"):
-            name = getattr(self.measure, key)
+            name = getattr(self.evaluate, key)
             if name is not None and name not in self.columns:
                 guess = did_you_mean(name, self.columns)
-                _fail(f"[measure] {key}: no column named '{name}'.{guess}")
+                _fail(f"[evaluate] {key}: no column named '{name}'.{guess}")
         return self
 
 
@@ -539,9 +551,9 @@ def _known_keys(error: ErrorDetails) -> list[str]:
         "t-closeness": ClosenessSpec,
         "release": ReleaseSpec,
         "reading": ReadingSpec,
-        "ledger": BudgetSpec,
+        "budget": BudgetSpec,
         "context": ContextSpec,
-        "measure": EvaluateSpec,
+        "evaluate": EvaluateSpec,
     }
     # Below [columns] come names that the steward gave.
     found = models.get("columns" if tables[0] == "columns" else tables[-1])

@@ -58,7 +58,7 @@ def verdict(
         counts: over the classes and the confidential values that the guarantee names; of
             several columns together, one code a combination.
         guarantee: as a policy requires it.
-        edges: the taxonomy of a hierarchical distance, see `t_closeness`.
+        edges: the hierarchy of a hierarchical distance, see `t_closeness`.
         whole: persons by value to compare with, see `t_closeness`.
     """
     if isinstance(guarantee, KAnonymity):
@@ -97,7 +97,7 @@ def decided(
         guarantee: what every class must keep.
         units: person of each record, as whole numbers; None where each record is one.
         width: number of values, at least all that occur.
-        edges: the taxonomy of a hierarchical distance, see `t_closeness`.
+        edges: the hierarchy of a hierarchical distance, see `t_closeness`.
 
     Returns:
         The verdict, the worse of the two, and the counts, of persons where units are given.

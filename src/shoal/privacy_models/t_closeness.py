@@ -55,7 +55,7 @@ def t_closeness(
             missing cells are a value, their place in the order is the caller's choice.
         t: at least 0; for the ratio, at least 1 to be of use.
         distance: how far a share is moved, see above.
-        edges: of `Taxonomy.edges`: one row a value, the numbers of its edges up to the root,
+        edges: of `Hierarchy.edges`: one row a value, the numbers of its edges up to the root,
             padded with -1. A value for missing cells needs a row: an edge of its own.
         whole: persons by value in the table to compare with; None adds up the classes.
 
@@ -85,7 +85,7 @@ def t_closeness(
     elif distance is Distance.HIERARCHICAL:
         if edges is None or len(edges) < counts.width:
             raise InputError(
-                "A hierarchical distance needs a taxonomy's edges, one row for each of its "
+                "A hierarchical distance needs a hierarchy's edges, one row for each of its "
                 f"{counts.width} values."
             )
         cost, unit = _hierarchical(table, np.asarray(edges))

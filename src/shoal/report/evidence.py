@@ -25,7 +25,7 @@ MEASURED = 50_000
 """Rows up to which a release is measured unless the caller says; more take minutes."""
 
 ON_SPARK = (
-    "The release was not measured, because it was made on Spark. Use `shoal measure` on a sample "
+    "The release was not measured, because it was made on Spark. Use `shoal evaluate` on a sample "
     "of both tables for attacks and utility."
 )
 _LIBRARIES = (*PUBLIC_VERSIONS, "numba", "scikit-learn", "pyspark")
@@ -65,11 +65,11 @@ def measured(
     """
     rows = raw.frame.height
     if wanted is False:
-        return None, "The release was not measured, because --no-measure was given."
+        return None, "The release was not measured, because --no-evaluate was given."
     if wanted is None and control is None and rows > MEASURED:
         return None, (
             f"The release was not measured, because it has more than {MEASURED:,} rows. Add "
-            "--measure for attacks and utility in the officer's report."
+            "--evaluate for attacks and utility in the officer's report."
         )
     aligned = release.manifest["release_form"] == ReleaseForm.ROW_ALIGNED.value
     try:
@@ -166,7 +166,7 @@ def again(
         f"people = {reader}({data.name!r}{separator})",
         f"release = shoal.protect(people, {stated!r}{order}{whom})",
         "print(release)",
-        f"print(shoal.measure(people, release, {stated!r}{others}))",
+        f"print(shoal.evaluate(people, release, {stated!r}{others}))",
     ]
     return {"command": shlex.join(words), "python": "\n".join(lines)}
 

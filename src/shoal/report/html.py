@@ -72,7 +72,7 @@ def internal_report(
         losses=officer.losses(figures),
         utility=officer.utility(measured) if measured else [],
         groups=officer.groups(measured, manifest["columns"]) if measured else None,
-        rules=[r for r in measured["figures"] if r["measure"] == "edit rules"] if measured else [],
+        rules=[r for r in measured["figures"] if r["metric"] == "edit rules"] if measured else [],
         glossary=phrases.GLOSSARY,
         frontier=officer.frontier(figures.get("comparison"), manifest),
         keys=phrases.with_role(manifest, "quasi-identifier"),

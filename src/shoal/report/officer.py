@@ -76,10 +76,10 @@ def questions(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
     known = [name for *_, names in QUESTIONS for name in names]
     found = []
     for anchor, title, asked, how, names in QUESTIONS:
-        own = [row for name in names for row in rows if row["measure"] == name]
+        own = [row for name in names for row in rows if row["metric"] == name]
         if anchor == "inference":
-            own += [row for row in rows if row["measure"] not in known]
-        rates = sorted((row for row in own if row["measure"] in RATES), key=_gained, reverse=True)
+            own += [row for row in rows if row["metric"] not in known]
+        rates = sorted((row for row in own if row["metric"] in RATES), key=_gained, reverse=True)
         found.append(
             {
                 "anchor": anchor,
@@ -87,7 +87,7 @@ def questions(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "asked": asked,
                 "how": how,
                 "rates": [_rated(row) for row in rates],
-                "others": [row for row in own if row["measure"] not in RATES],
+                "others": [row for row in own if row["metric"] not in RATES],
             }
         )
     return found
@@ -150,12 +150,12 @@ def utility(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Measures of utility by topic, worst first, and what did not change at all in one line."""
     rows = [row for row in measured["figures"] if row["part"] == "utility"]
     named = {name for _, names in UTILITY for name in names} | set(ASIDE)
-    rest = tuple(dict.fromkeys(row["measure"] for row in rows if row["measure"] not in named))
+    rest = tuple(dict.fromkeys(row["metric"] for row in rows if row["metric"] not in named))
     found = []
     for title, names in (*UTILITY, ("Further measures", rest)):
         shown, same, more = [], [], 0
         for name in names:
-            own = [row for row in rows if row["measure"] == name]
+            own = [row for row in rows if row["metric"] == name]
             changed = [row for row in own if not _unchanged(row)]
             same += [f"{row['subject']} ({name})" for row in own if _unchanged(row)]
             shown += changed[:LISTED]
@@ -169,14 +169,14 @@ def _unchanged(row: Row) -> bool:
     value = row["value"]
     if row["low"] is not None or not isinstance(value, float):
         return False
-    if row["measure"] == "granularity":
+    if row["metric"] == "granularity":
         return value > 1 - NOTHING
     return row["better"] == "lower" and abs(value) < NOTHING
 
 
 def groups(measured: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any] | None:
     """Losses of each column in each group of people, as one table; the worst column first."""
-    rows = [row for row in measured["figures"] if row["measure"] == "loss by group"]
+    rows = [row for row in measured["figures"] if row["metric"] == "loss by group"]
     by_length = sorted(columns, key=len, reverse=True)
     cells: dict[str, dict[str, Row]] = {}
     levels: dict[str, None] = {}
@@ -231,15 +231,15 @@ def losses(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
     `SCALES`.
     """
     found = []
-    for measure in dict.fromkeys((*SCALES, *(column["measure"] for column in figures["columns"]))):
-        own = [column for column in figures["columns"] if column["measure"] == measure]
+    for metric in dict.fromkeys((*SCALES, *(column["metric"] for column in figures["columns"]))):
+        own = [column for column in figures["columns"] if column["metric"] == metric]
         known = [column["loss"] for column in own if column["loss"] is not None]
         most = max([1.0, *known])
         own.sort(key=lambda column: -inf if column["loss"] is None else -column["loss"])
         if own:
             rows = [_loss_row(column, most) for column in own]
-            meaning = SCALES.get(measure, "")
-            found.append({"measure": measure, "meaning": meaning, "most": most, "columns": rows})
+            meaning = SCALES.get(metric, "")
+            found.append({"metric": metric, "meaning": meaning, "most": most, "columns": rows})
     return found
 
 
@@ -262,21 +262,21 @@ def _loss_row(column: Mapping[str, Any], most: float) -> dict[str, Any]:
     loss = column["loss"]
     if loss is None:
         return {**column, "words": _lost(column), "text": "none", "bar": None}
-    text = number(loss) if column["measure"].endswith("SSE / SST") else _percent(loss)
+    text = number(loss) if column["metric"].endswith("SSE / SST") else _percent(loss)
     bar = _bar(Estimate(loss, loss, loss, 0.95), most)
     return {**column, "words": _lost(column), "text": text, "bar": bar}
 
 
 def _lost(column: Mapping[str, Any]) -> str:
-    name, loss, measure = column["name"], column["loss"], column["measure"]
+    name, loss, metric = column["name"], column["loss"], column["metric"]
     if loss is None:
         return f"The loss of '{name}' cannot be computed: {column['reason']}."
-    if measure.endswith("SSE / SST") and loss > 1:
+    if metric.endswith("SSE / SST") and loss > 1:
         return (
             f"'{name}' is off by {number(loss)} times its spread: worse than publishing its mean."
         )
-    said = _LOST.get(measure, "'{name}' lost {loss:.4g} ({measure}).")
-    return said.format(name=name, loss=loss, measure=measure)
+    said = _LOST.get(metric, "'{name}' lost {loss:.4g} ({metric}).")
+    return said.format(name=name, loss=loss, metric=metric)
 
 
 _LOST = {

@@ -19,7 +19,7 @@ FORM_WORDS = {
     "row-aligned": "Row i of the release is about row i of the original.",
     "linked-shuffled": "Each row is about one person; the rows are shuffled.",
     "canonical": "Groups of rows stand in a public order; which row was whose is not shown.",
-    "marginals": "Each column is shuffled by itself: no row is a person.",
+    "column-shuffled": "Each column is shuffled by itself: no row is a person.",
     "synthetic": "Rows are drawn from a model: no row is a person.",
     "tree": "A row is a box: ranges of the quasi-identifiers, with counts of people.",
 }
@@ -79,7 +79,7 @@ LIMITS = (
         "A check is exact, and about the released table alone. It counts rows, unless it says that "
         "it counted persons."
     ),
-    "Bounds, categories, taxonomies and roles are the steward's word; nothing can verify them.",
+    "Bounds, categories, hierarchies and roles are the steward's word; nothing can verify them.",
 )
 
 GLOSSARY = {
@@ -253,7 +253,7 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
                   "and relations between columns.")  # fmt: skip
         dont.append("Do not read a row as a person: no row is one, even if it looks like one.")
         dont.append("Do not trust what is rare: small groups are where a model is worst.")
-    elif form == "marginals":
+    elif form == "column-shuffled":
         do.append("Use each column by itself: its mean, its quantiles, its shares.")
         dont.append("Do not cross, correlate or regress columns: rows were shuffled column by "
                     "column, so that any relation in the table is chance.")  # fmt: skip
@@ -269,7 +269,7 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         do.append(f"Treat {listed(ranges)} as ranges: the value lies somewhere between the ends.")
         dont.append("Do not put the middle of a range in the place of a value where exactness "
                     "matters; try both ends.")  # fmt: skip
-    if manifest["spendings"]:
+    if manifest["privacy_losses"]:
         do.append("Count on noise: average over many rows, and give wide intervals.")
         dont.append(
             "Do not take standard errors from software as they are: variances are inflated by "
@@ -280,7 +280,9 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
             f"Do not use {listed(plain)} for extremes or for variances: similar people share one "
             "value, so that variances are too small and extremes are gone."
         )
-    weights = [n for n, spec in manifest["policy"]["columns"].items() if spec.get("weight")]
+    weights = [
+        n for n, spec in manifest["policy"]["columns"].items() if spec.get("sampling_weight")
+    ]
     if weights and weights[0] in manifest["columns"]:
         do.append(f"Weight rows by '{weights[0]}' for statements about the population.")
     do.append("Name the method and its parameters where you publish results.")
@@ -321,7 +323,7 @@ def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     found = []
     for name, dtype in manifest["columns"].items():
         spec = stated.get(name, {})
-        paths = manifest.get("taxonomies", {}).get(name, [])
+        paths = manifest.get("hierarchies", {}).get(name, [])
         values = [str(value) for value in spec.get("categories", [])] or [path[0] for path in paths]
         found.append(
             {
@@ -339,7 +341,7 @@ def codebook(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _levels(paths: Sequence[Sequence[str]]) -> list[list[str]]:
-    """What a generalised cell may hold: the inner nodes of a taxonomy, nearest to leaves first."""
+    """What a generalised cell may hold: the inner nodes of a hierarchy, nearest to leaves first."""
     depth = max(map(len, paths), default=0)
     leaves = {path[0] for path in paths}
     levels = [
@@ -356,20 +358,20 @@ def _facts(spec: Mapping[str, Any]) -> list[str]:
         facts.append(f"from {_limit(spec['bounds'][0])} to {_limit(spec['bounds'][1])}")
     words = {
         "step": "rounded to multiples of {}",
-        "top": "values above {} were set to it",
-        "bottom": "values below {} were set to it",
+        "top_code": "values above {} were set to it",
+        "bottom_code": "values below {} were set to it",
         "missing_as": "missing cells became {}",
         "other": "unknown categories became {}",
-        "max_rows": "an epsilon release uses at most {} rows of a person",
-        "exact_rows": "every person has {} rows",
+        "max_contributions": "an epsilon release uses at most {} rows of a person",
+        "exact_contributions": "every person has {} rows",
         "transform": "compared on a {} scale",
     }
     facts += [text.format(spec[key]) for key, text in words.items() if spec.get(key) is not None]
     flags = {
-        "weight": "sampling weight",
+        "sampling_weight": "sampling weight",
         "stratum": "sampling stratum",
         "public": "public knowledge",
-        "unit": "numbers the persons",
+        "privacy_unit": "numbers the persons",
         "household": "numbers the households",
         "keep_missing": "missing is a value of its own",
         "observed": "categories as observed in the table, not stated",

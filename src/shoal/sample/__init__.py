@@ -1,7 +1,7 @@
 """A table of people to try things on: invented, believable, and the same for everybody.
 
 `load()` reads the 10,000 rows that come with the package, `people(n, seed)` draws as many
-as you like, and `folder()` says where the policy and the taxonomies lie.
+as you like, and `folder()` says where the policy and the hierarchies lie.
 """
 
 from shoal.sample.generator import people

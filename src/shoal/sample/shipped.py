@@ -1,4 +1,4 @@
-"""The sample that lies in the package: 10,000 people, their policy and their taxonomies."""
+"""The sample that lies in the package: 10,000 people, their policy and their hierarchies."""
 
 import csv
 from pathlib import Path
@@ -16,7 +16,7 @@ SEED: Final = 1927
 def folder() -> Path:
     """Return the folder of the shipped files.
 
-    It holds people.parquet, people.toml (a policy for it) and the taxonomies region.csv,
+    It holds people.parquet, people.toml (a policy for it) and the hierarchies region.csv,
     occupation.csv and condition.csv that the policy names.
 
     >>> (folder() / "people.toml").is_file()
@@ -35,7 +35,7 @@ def load() -> pl.DataFrame:
 
 
 def regenerate(target: Path | None = None) -> None:
-    """Write people.parquet and the taxonomies again, as after a change of the generator.
+    """Write people.parquet and the hierarchies again, as after a change of the generator.
 
     A test compares the shipped files with the generator, so they cannot drift apart
     unnoticed. The policy people.toml is written by hand and left alone. From a clone:

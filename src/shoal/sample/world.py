@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 
 class District(NamedTuple):
-    """A leaf of the region taxonomy.
+    """A leaf of the region hierarchy.
 
     Attributes:
         name: the district.
@@ -27,7 +27,7 @@ class District(NamedTuple):
 
 
 class Occupation(NamedTuple):
-    """A leaf of the occupation taxonomy.
+    """A leaf of the occupation hierarchy.
 
     Attributes:
         name: the occupation.
@@ -53,7 +53,7 @@ class Occupation(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """A leaf of the condition taxonomy.
+    """A leaf of the condition hierarchy.
 
     Attributes:
         name: the main long-lasting condition of a person.
@@ -245,7 +245,7 @@ SURNAMES: Final = tuple(start + end for end in _ENDINGS.split() for start in _BE
 
 
 def hierarchies() -> dict[str, list[tuple[str, ...]]]:
-    """Return the three taxonomies by column: one row a leaf, leaf first, root last."""
+    """Return the three hierarchies by column: one row a leaf, leaf first, root last."""
     return {
         "region": [(d.name, d.region, COUNTRY) for d in DISTRICTS],
         "occupation": [

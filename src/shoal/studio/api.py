@@ -77,7 +77,7 @@ class WorkspaceOut(BaseModel):
     confirmed: list[str]
     audience: str
     chosen: str
-    form: str
+    file_format: str
     source: str
     jobs: dict[str, str]
     undo: int = Field(description="Steps that can be taken back.")
@@ -94,7 +94,7 @@ class WorkspaceIn(_Model):
     title: str | None = Field(None, max_length=200)
     confirmed: list[str] | None = None
     audience: Audience | None = Field(None, description="Who will get it; written into the policy.")
-    form: Literal["parquet", "csv", "sav", "dta"] | None = None
+    file_format: Literal["parquet", "csv", "sav", "dta"] | None = None
     source: str | None = Field(None, max_length=200)
 
 
@@ -128,9 +128,9 @@ class PolicyFields(_Model):
     require: dict[str, Any] | None = None
     release: dict[str, Any] | None = None
     reading: dict[str, Any] | None = None
-    measure: dict[str, Any] | None = None
+    evaluate: dict[str, Any] | None = None
     context: dict[str, Any] | None = None
-    ledger: dict[str, Any] | None = None
+    budget: dict[str, Any] | None = None
     public_knowledge: list[str] = PUBLIC
 
 
@@ -159,7 +159,7 @@ class ProtectIn(_Model):
     """Make a release."""
 
     kind: Literal["protect"]
-    measure: bool | None = None
+    evaluate: bool | None = None
 
 
 class CompareIn(_Model):
@@ -186,7 +186,7 @@ class SelectIn(_Model):
 class EvaluateIn(_Model):
     """Measure a release."""
 
-    kind: Literal["measure"]
+    kind: Literal["evaluate"]
     release: str = Field(pattern=ID)
 
 
@@ -407,7 +407,7 @@ def start_job(
     """Start long work."""
     match given:
         case ProtectIn():
-            id_ = studio.start_protect(workspace, measure=given.measure)
+            id_ = studio.start_protect(workspace, evaluate=given.evaluate)
         case CompareIn():
             options = given.model_dump(exclude={"kind", "on_others", "candidates"})
             id_ = studio.start_compare(
@@ -549,7 +549,7 @@ def _workspace(studio: Studio, one: Workspace) -> WorkspaceOut:
         confirmed=list(one.confirmed),
         audience=audience_of(one.policy),
         chosen=one.chosen,
-        form=one.form,
+        file_format=one.file_format,
         source=one.source,
         jobs=dict(one.jobs),
         undo=past,

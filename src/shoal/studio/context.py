@@ -215,15 +215,15 @@ class Studio:
         if not workspace.source:
             policy_document.check_budget(policy, home=self.settings.home)
             return policy
-        ledger = {**policy.ledger, "file": str(self.settings.budget), "source": workspace.source}
-        return replace(policy, ledger=ledger)
+        budget = {**policy.budget, "file": str(self.settings.budget), "source": workspace.source}
+        return replace(policy, budget=budget)
 
-    def start_protect(self, workspace: Workspace, *, measure: bool | None = None) -> str:
+    def start_protect(self, workspace: Workspace, *, evaluate: bool | None = None) -> str:
         """Make a release, in a job.
 
         Args:
             workspace: with data and a policy.
-            measure: run attacks for the officer's report; by default up to 50,000 rows.
+            evaluate: run attacks for the officer's report; by default up to 50,000 rows.
 
         Returns:
             The job's id, which is the release's too.
@@ -244,10 +244,10 @@ class Studio:
             **self._common(workspace, id_),
             "data": str(data),
             "out": str(self.jobs.release(id_)),
-            "form": workspace.form,
+            "file_format": workspace.file_format,
             "audience": audience.value,
-            "measure": measure,
-            "control": None if others is None or measure is False else str(others),
+            "evaluate": evaluate,
+            "control": None if others is None or evaluate is False else str(others),
             "comparison": None if compared is None else str(compared / "comparison.json"),
             "choices": release_binding.choices(workspace),
             "again": self.again(workspace),
@@ -258,7 +258,7 @@ class Studio:
             workspace=workspace.id,
             label=workspace.data.label if workspace.data else "",
             method=policy.method,
-            source=workspace.source or policy.ledger.get("source", ""),
+            source=workspace.source or policy.budget.get("source", ""),
         )
         return self._start(workspace, JobKind.PROTECT, arguments, id_=id_)
 
@@ -313,7 +313,7 @@ class Studio:
         manifest = read_json(folder / "manifest.json")
         others = self.path(workspace, workspace.others)
         table = next(path for path in sorted(folder.glob("release.*")))
-        self._only_one(workspace, JobKind.MEASURE)
+        self._only_one(workspace, JobKind.EVALUATE)
         arguments = {
             **self._common(workspace, id_),
             "data": str(self._data(workspace)),
@@ -322,7 +322,7 @@ class Studio:
             "aligned": manifest["release_form"] == "row-aligned",
             "out": str(private_folder(self.jobs.folder(id_) / "out") / "measure.html"),
         }
-        return self._start(workspace, JobKind.MEASURE, arguments, id_=id_)
+        return self._start(workspace, JobKind.EVALUATE, arguments, id_=id_)
 
     def released(self, release: str) -> Path:
         """The public folder of a release.
@@ -378,9 +378,9 @@ class Studio:
         label = workspace.data.label if workspace.data else "table.csv"
         others = workspace.others.label if workspace.others else None
         options: dict[str, str | bool | None] = {
-            "format": None if workspace.form == "parquet" else workspace.form,
+            "file-format": None if workspace.file_format == "parquet" else workspace.file_format,
             "control": others,
-            "ledger": str(self.settings.budget) if workspace.source else None,
+            "budget": str(self.settings.budget) if workspace.source else None,
             "source": workspace.source or None,
             "audience": method_cards.audience_of(workspace.policy).value,
         }
@@ -444,7 +444,7 @@ class Studio:
             shutil.copyfile(path, folder / path.name)
         return {
             "policy": str(folder / "policy.toml"),
-            "ledger": str(self.settings.budget) if workspace.source else None,
+            "budget": str(self.settings.budget) if workspace.source else None,
             "source": workspace.source or None,
         }
 

@@ -38,7 +38,7 @@ class HistoryEntry:
         source: population in the budget file, or "".
         rows: of the release.
         claims: as in the manifest.
-        spendings: as in the manifest: each draw of noise with its price.
+        privacy_losses: as in the manifest: each draw of noise with its price.
         sentence: why it is not released, or "".
     """
 
@@ -53,7 +53,7 @@ class HistoryEntry:
     source: str = ""
     rows: int = 0
     claims: tuple[Mapping[str, Any], ...] = field(default=())
-    spendings: tuple[Mapping[str, Any], ...] = field(default=())
+    privacy_losses: tuple[Mapping[str, Any], ...] = field(default=())
     sentence: str = ""
 
 
@@ -91,7 +91,7 @@ class History:
         self._append(
             {"event": ENDED, "id": id_, "state": state, "time": _now(), "sentence": sentence,
              "method": facts.get("method"), "rows": facts.get("rows", 0),
-             "claims": facts.get("claims", []), "spendings": facts.get("spendings", [])}
+             "claims": facts.get("claims", []), "privacy_losses": facts.get("privacy_losses", [])}
         )  # fmt: skip
 
     def entries(self) -> tuple[HistoryEntry, ...]:
@@ -141,7 +141,7 @@ class History:
                 method=one["method"] or before.method,
                 rows=one["rows"],
                 claims=tuple(one["claims"]),
-                spendings=tuple(one["spendings"]),
+                privacy_losses=tuple(one["privacy_losses"]),
                 sentence=one["sentence"],
             )
 

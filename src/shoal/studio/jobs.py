@@ -69,7 +69,7 @@ class JobKind(StrEnum):
     PROTECT = "protect"
     COMPARE = "compare"
     SELECT = "select"
-    MEASURE = "measure"
+    EVALUATE = "evaluate"
 
 
 class JobState(StrEnum):

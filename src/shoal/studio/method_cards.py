@@ -138,4 +138,4 @@ def audience_of(text: str) -> Audience:
         text: the policy, TOML, or "".
     """
     stated = policy_document.parsed(text).get("release", {}) if text else {}
-    return audiences.named(stated.get("audience", Audience.OPEN))
+    return audiences.named(stated.get("audience", Audience.PUBLIC_USE))

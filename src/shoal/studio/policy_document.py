@@ -16,11 +16,11 @@ from shoal.errors import InputError, visible
 from shoal.io import text_files
 from shoal.io.text_files import quoted
 
-FILES = ("taxonomy", "recode")
+FILES = ("hierarchy", "recode")
 """Column keys that name a file."""
-LIMITS = ("bounds", "top", "bottom", "missing_as")
+LIMITS = ("bounds", "top_code", "bottom_code", "missing_as")
 """Column keys that hold days in a column of dates."""
-SECTIONS = ("columns", "protect", "require", "release", "reading", "measure", "context", "ledger")
+SECTIONS = ("columns", "protect", "require", "release", "reading", "measure", "context", "budget")
 """Parts of a policy, in the order in which they are written."""
 ABSENT = "not stated"
 """How a difference shows a key that one of two policies lacks."""
@@ -52,7 +52,7 @@ def judged(text: str, *, folder: Path) -> Policy:
         if not isinstance(name, str) or Path(name).name != name or name in {"", ".", ".."}:
             raise InputError(
                 "Expected the plain name of a file of this workspace, without folders, under "
-                "taxonomy, recode and queries."
+                "hierarchy, recode and queries."
             )
     return policy.loads(text, folder=folder, where="The policy")
 
@@ -61,13 +61,13 @@ def check_budget(policy: Policy, *, home: Path) -> None:
     """Refuse a budget file outside the studio's folder, links followed.
 
     Args:
-        policy: whose `[ledger]` may name one.
+        policy: whose `[budget]` may name one.
         home: the studio's folder.
 
     Raises:
         InputError: it does.
     """
-    stated = policy.ledger.get("file")
+    stated = policy.budget.get("file")
     if stated is None:
         return
     try:
@@ -76,8 +76,8 @@ def check_budget(policy: Policy, *, home: Path) -> None:
         inside = False
     if not inside:
         raise InputError(
-            "The policy, ledger.file: expected a budget file in the studio's own folder. Take "
-            "[ledger] out, and name the population on the page Release."
+            "The policy, budget.file: expected a budget file in the studio's own folder. Take "
+            "[budget] out, and name the population on the page Release."
         )
 
 
@@ -237,7 +237,7 @@ def _named_files(document: Mapping[str, Any]) -> Iterator[Any]:
     for column in columns.values() if isinstance(columns, Mapping) else ():
         if isinstance(column, Mapping):
             yield from (column[key] for key in FILES if key in column)
-    measure = document.get("measure")
+    measure = document.get("evaluate")
     if isinstance(measure, Mapping) and "queries" in measure:
         yield measure["queries"]
 
@@ -255,8 +255,8 @@ def bare(name: str) -> str:
 def as_toml(value: Any) -> str:  # noqa: PLR0911 (one line a type)
     """Write a value as TOML does, on one line.
 
-    >>> as_toml({"role": "other", "bounds": [0, Decimal("1.5")], "unit": True})
-    '{ role = "other", bounds = [0, 1.5], unit = true }'
+    >>> as_toml({"role": "other", "bounds": [0, Decimal("1.5")], "privacy_unit": True})
+    '{ role = "other", bounds = [0, 1.5], privacy_unit = true }'
     """
     if isinstance(value, bool):
         return str(value).lower()

@@ -54,7 +54,7 @@ def choices(workspace: "Workspace") -> dict[str, str]:
     return {
         "the table": _file(workspace.data),
         "people not in the table": _file(workspace.others),
-        "file format": workspace.form,
+        "file format": workspace.file_format,
         "population": workspace.source or "none",
     }
 

@@ -5,11 +5,12 @@ holds afterwards:
 
 - `profile`: data, label, decoded_limit -> see `shoal.studio.profile.DataProfile`; the profile
   itself is written beside the data, because it shows rows.
-- `protect`: data, policy, out, form, measure, control, comparison, ledger, source -> rows, notes,
+- `protect`: data, policy, out, file_format, evaluate, control, comparison, budget, source -> rows,
+  notes,
   labels.
-- `compare`: data, policy, out, on_sample, ledger, source, options -> costs.
-- `select`: data, policy, out, epsilon, ledger, source -> chosen, epsilon.
-- `measure`: data, released, policy, control, out, ledger, source -> sentence.
+- `compare`: data, policy, out, on_sample, budget, source, options -> costs.
+- `select`: data, policy, out, epsilon, budget, source -> chosen, epsilon.
+- `measure`: data, released, policy, control, out, budget, source -> sentence.
 """
 
 import os
@@ -118,12 +119,12 @@ def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         Path(given["data"]),
         Path(given["policy"]),
         Path(given["out"]),
-        form=given["form"],
+        file_format=given["file_format"],
         audience=given["audience"],
-        measure=given["measure"],
+        evaluate=given["evaluate"],
         control=_path(given["control"]),
         comparison=_path(given["comparison"]),
-        ledger=_path(given["ledger"]),
+        budget=_path(given["budget"]),
         source=given["source"],
         progress=status,
     )
@@ -143,7 +144,7 @@ def _compare(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         Path(given["out"]),
         candidates=_path(given["candidates"]),
         on_sample=_path(given["on_sample"]),
-        ledger=_path(given["ledger"]),
+        budget=_path(given["budget"]),
         source=given["source"],
         tell=costs.append,
         progress=status,
@@ -162,7 +163,7 @@ def _select(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         Path(given["out"]),
         epsilon=given["epsilon"],
         candidates=_path(given["candidates"]),
-        ledger=_path(given["ledger"]),
+        budget=_path(given["budget"]),
         source=given["source"],
         tell=costs.append,
         progress=status,
@@ -187,7 +188,7 @@ def _measure(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         out=Path(given["out"]),
         force=True,
         aligned=given["aligned"] or None,
-        ledger=_path(given["ledger"]),
+        budget=_path(given["budget"]),
         source=given["source"],
         progress=status,
     )
@@ -199,7 +200,7 @@ DO = {
     JobKind.PROTECT: _protect,
     JobKind.COMPARE: _compare,
     JobKind.SELECT: _select,
-    JobKind.MEASURE: _measure,
+    JobKind.EVALUATE: _measure,
 }
 
 

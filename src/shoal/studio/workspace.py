@@ -74,8 +74,8 @@ class Workspace:
         policy: TOML text that `shoal.policy.load.loads` accepts, or "" before there is one.
         confirmed: columns whose role and kind the steward has confirmed.
         chosen: label of the candidate that was chosen from a comparison, or "".
-        form: what the release is written as: parquet, csv, sav or dta.
-        source: population in the studio's budget file, or "" for the policy's own ledger or none.
+        file_format: what the release is written as: parquet, csv, sav or dta.
+        source: population in the studio's budget file, or "" for the policy's own or none.
         jobs: the latest job of each kind, by kind.
         observed: columns whose categories were copied from the data and that nobody has called
             public knowledge since; kept beside the policy, so that no way of editing it forgets.
@@ -92,7 +92,7 @@ class Workspace:
     policy: str = ""
     confirmed: tuple[str, ...] = ()
     chosen: str = ""
-    form: str = "parquet"
+    file_format: str = "parquet"
     source: str = ""
     jobs: Mapping[str, str] = field(default_factory=dict)
     observed: tuple[str, ...] = ()
@@ -212,7 +212,7 @@ class WorkspaceStore:
             shutil.rmtree(self._folder / id_, ignore_errors=True)
 
     def files(self, id_: str) -> Path:
-        """The folder of the files that the policy names, such as taxonomies."""
+        """The folder of the files that the policy names, such as hierarchies."""
         return self._folder / id_ / "files"
 
     def _read(self, id_: str) -> tuple[Workspace, list[dict[str, Any]], list[dict[str, Any]]]:

@@ -196,7 +196,7 @@ class AdaptiveTree:
     lower: Ints
     upper: Ints
     walk: Walk
-    spending: PrivacyLoss
+    privacy_loss: PrivacyLoss
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -223,7 +223,7 @@ def grow(
         epsilon: the price.
         noise: where draws come from.
         theta: a node is split where its noisy penalised count exceeds so many records.
-        target: for the ledger.
+        target: for the accounting.
         progress: called with each level.
 
     Raises:
@@ -265,7 +265,7 @@ def grow(
         lower = np.stack([lower[split], right], axis=1).reshape(-1, len(sizes))
         upper = np.stack([left, upper[split]], axis=1).reshape(-1, len(sizes))
         depth += 1
-    spending = PrivacyLoss(
+    privacy_loss = PrivacyLoss(
         mechanism=LAPLACE,
         target=target,
         sensitivity=UNITS * PATH,
@@ -278,7 +278,7 @@ def grow(
         lower=np.concatenate([low for low, _ in leaves]),
         upper=np.concatenate([high for _, high in leaves]),
         walk=walk,
-        spending=spending,
+        privacy_loss=privacy_loss,
     )
 
 
@@ -305,7 +305,7 @@ class NoisyHistogram:
     counts: Ints
     projected: Ints
     scale: Fraction
-    spendings: tuple[PrivacyLoss, ...]
+    privacy_losses: tuple[PrivacyLoss, ...]
 
 
 def marginal(
@@ -342,5 +342,5 @@ def marginal(
         counts=counts[order],
         projected=apportion(project(counts[order], n), n),
         scale=counted.scale,
-        spendings=(tree.spending, counted),
+        privacy_losses=(tree.privacy_loss, counted),
     )

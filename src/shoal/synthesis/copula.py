@@ -105,7 +105,7 @@ def copula(
         raise InputError("A copula joins columns; expected at least two, and two records.")
     own = (SHARES[margins] if share is None else share) * epsilon
     lists: list[Floats] = []
-    spendings: list[PrivacyLoss] = []
+    privacy_losses: list[PrivacyLoss] = []
     measurements: list[Measurement] = []
     for j, (column, attribute) in enumerate(zip(columns, attributes, strict=True)):
         progress("learning columns", j, m)
@@ -114,18 +114,20 @@ def copula(
             found = marginal(HeldColumns(columns), j, attribute, epsilon=each, noise=noise)
             drawn = spread(found.edges, found.projected.astype(np.float64), n, rng)
             lists.append(drawn.astype(np.float64))
-            spendings += found.spendings
+            privacy_losses += found.privacy_losses
             measurements.append(Measurement((j,), (found.edges,), found.counts, found.scale))
         else:
             size = block_size(n, m, own)
-            values, sums, spending = _blocks(column, attribute, size, epsilon=each, noise=noise)
+            values, sums, privacy_loss = _blocks(column, attribute, size, epsilon=each, noise=noise)
             lists.append(values)
-            spendings.append(spending)
+            privacy_losses.append(privacy_loss)
             ends = (_ends(n, size),)
-            measurements.append(Measurement((j,), ends, sums, spending.scale, Sort.BLOCKS))
-    concordances, spending = _links(columns, epsilon=epsilon - own, noise=noise, progress=progress)
-    spendings.append(spending)
-    links = Measurement(tuple(range(m)), (), concordances, spending.scale, Sort.CONCORDANCES)
+            measurements.append(Measurement((j,), ends, sums, privacy_loss.scale, Sort.BLOCKS))
+    concordances, privacy_loss = _links(
+        columns, epsilon=epsilon - own, noise=noise, progress=progress
+    )
+    privacy_losses.append(privacy_loss)
+    links = Measurement(tuple(range(m)), (), concordances, privacy_loss.scale, Sort.CONCORDANCES)
     measurements.append(links)
     taus = _taus(concordances, lists)
     progress("drawing rows", 0, 1)
@@ -137,9 +139,9 @@ def copula(
     facts = {
         "columns by themselves": margins.value,
         "share of columns": float(own / epsilon),
-        "noise of tau": float(spending.scale * 2 / (n * (n - 1))),
+        "noise of tau": float(privacy_loss.scale * 2 / (n * (n - 1))),
     }
-    return SyntheticRows(rows, tuple(spendings), tuple(measurements), facts)
+    return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)
 
 
 def block_size(n: int, m: int, epsilon: Fraction) -> int:
@@ -177,7 +179,7 @@ def _blocks(
     n = len(column)
     ends = _ends(n, size)
     sums = np.add.reduceat(np.sort(column), ends[:-1])
-    noisy, spending = noisy_answers(
+    noisy, privacy_loss = noisy_answers(
         sums,
         sensitivity=max(attribute.size - 1, 1),
         epsilon=epsilon,
@@ -187,7 +189,7 @@ def _blocks(
     sizes = np.diff(ends)
     # Clamped after the fit: clamping single blocks first would push their average inwards.
     means = np.clip(isotonic(noisy / sizes, sizes), 0, attribute.size - 1)
-    return np.interp(np.arange(n), ends[:-1] + (sizes - 1) / 2, means), noisy, spending
+    return np.interp(np.arange(n), ends[:-1] + (sizes - 1) / 2, means), noisy, privacy_loss
 
 
 def _links(

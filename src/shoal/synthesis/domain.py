@@ -27,12 +27,12 @@ class Domain:
     of the public domain counts, whether or not a record has it.
 
     Attributes:
-        name: for the ledger.
+        name: for the accounting.
         kind: numeric, ordinal or nominal; a day is numeric.
         size: how many codes there are.
-        order: for a nominal, its codes in a public order in which siblings of the taxonomy stand
+        order: for a nominal, its codes in a public order in which siblings of the hierarchy stand
             side by side; by default as they are.
-        joins: for a taxonomy, how deep the common ancestor of each two neighbours of the order
+        joins: for a hierarchy, how deep the common ancestor of each two neighbours of the order
             lies, 0 being the root; by default 0 throughout, which is a flat nominal.
         gap: the last code stands for a missing cell. It is cut off before the others are halved.
 
@@ -78,8 +78,8 @@ class Domain:
     def cut(self, low: int, high: int) -> int:
         """Where the places low <= x < high are halved: the first place of the upper half.
 
-        Between categories of a taxonomy, at a boundary of the highest level that the range
-        has, and of these at the one nearest the middle, the lower of two. So a taxonomy's
+        Between categories of a hierarchy, at a boundary of the highest level that the range
+        has, and of these at the one nearest the middle, the lower of two. So a hierarchy's
         nodes come apart before their members do, by halves, whatever their fan-out.
         """
         if self.gap and high == self.size:
@@ -138,7 +138,7 @@ class SyntheticRows:
     """
 
     rows: tuple[Ints | Floats, ...]
-    spendings: tuple[PrivacyLoss, ...]
+    privacy_losses: tuple[PrivacyLoss, ...]
     measurements: tuple[Measurement, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 

@@ -105,13 +105,13 @@ def privtree(
     tree = grow(columns, domain, epsilon=structure, theta=theta, noise=noise, progress=progress)
     progress("counting leaves", 0, 1)
     counts, counted = leaf_counts(tree, epsilon=rest - sums, noise=noise)
-    spendings = [tree.spending, counted]
+    privacy_losses = [tree.privacy_loss, counted]
     middles = (tree.lower + tree.upper - 1) / 2
     centres: Floats | None = None
     if summed:
-        offsets, spending = _offsets(tree, summed, epsilon=sums, noise=noise)
-        spendings.append(spending)
-        limit = _TRUST * float(spending.scale) / (2 * _LOCAL)
+        offsets, privacy_loss = _offsets(tree, summed, epsilon=sums, noise=noise)
+        privacy_losses.append(privacy_loss)
+        limit = _TRUST * float(privacy_loss.scale) / (2 * _LOCAL)
         trusted = np.where(counts > limit, counts, np.inf)
         centres = middles[:, summed] + offsets / trusted[:, None]
         centres = np.clip(centres, tree.lower[:, summed], tree.upper[:, summed] - 1)
@@ -128,8 +128,10 @@ def privtree(
         scale=counted.scale,
         sort=Sort.TREE,
     )
-    facts = {"leaves": len(tree), "scale of a split": float(tree.spending.scale / UNITS)}
-    return SyntheticRows(tuple(row[order] for row in rows), tuple(spendings), (measurement,), facts)
+    facts = {"leaves": len(tree), "scale of a split": float(tree.privacy_loss.scale / UNITS)}
+    return SyntheticRows(
+        tuple(row[order] for row in rows), tuple(privacy_losses), (measurement,), facts
+    )
 
 
 def _offsets(
@@ -148,14 +150,14 @@ def _offsets(
     """
     exact = tree.walk.ask(partial(_sums, lower=tree.lower, upper=tree.upper, summed=tuple(summed)))
     reach = (tree.upper - 1 - tree.lower)[:, list(summed)] / (2 * _LOCAL)
-    noisy, spending = noisy_answers(
+    noisy, privacy_loss = noisy_answers(
         exact,
         sensitivity=2 * _LOCAL * len(summed),
         epsilon=epsilon,
         target="sums of its leaves",
         noise=noise,
     )
-    return noisy * reach, spending
+    return noisy * reach, privacy_loss
 
 
 def _sums(block: Descent, lower: Ints, upper: Ints, summed: Sequence[int]) -> Ints:

@@ -71,7 +71,7 @@ def checks(
     totals.
 
     Raises:
-        InputError: a hierarchical distance lacks its taxonomy.
+        InputError: a hierarchical distance lacks its hierarchy.
     """
     if not guarantees:
         return ()
@@ -462,7 +462,9 @@ def compare(
     """
     schema, tasks = records.layout.schema, records.store.tasks
     keys = (
-        tuple(schema.with_role(Role.QUASI_IDENTIFIER)) if form is not ReleaseForm.MARGINALS else ()
+        tuple(schema.with_role(Role.QUASI_IDENTIFIER))
+        if form is not ReleaseForm.COLUMN_SHUFFLED
+        else ()
     )
     facts = facts_of(records, rng=rng)
     found = losses_of_blocks(records, released, facts)
@@ -495,7 +497,7 @@ def compare(
 def _stepped(schema: Schema, keys: Sequence[str]) -> bool:
     """Whether the policy coarsens a column, so that the blocks do not hold it as it came."""
     columns = [schema[name] for name in keys]
-    return any(c.step or c.recode or (c.top, c.bottom) != (None, None) for c in columns)
+    return any(c.step or c.recode or (c.top_code, c.bottom_code) != (None, None) for c in columns)
 
 
 def _median(found: BlockLosses) -> dict[str, Any] | None:
@@ -517,15 +519,15 @@ def _column(found: BlockLosses, facts: TableFacts, name: str) -> Mapping[str, An
     }
     share = float(found.changed[place] / found.rows)
     if found.written[place]:
-        return {**figures, "loss": share, "measure": "share of rows whose cell was generalised"}
+        return {**figures, "loss": share, "metric": "share of rows whose cell was generalised"}
     if scale.discrete:
-        return {**figures, "loss": share, "measure": "share of rows whose category changed"}
+        return {**figures, "loss": share, "metric": "share of rows whose category changed"}
     numeric = [own.column.name for own in facts.scales if not own.discrete].index(name)
     ratio = float(found.losses.sse_over_sst[numeric])
     if not np.isfinite(ratio):
         why = "all its numbers in the original are equal, and the release changes them"
-        return {**figures, "loss": None, "measure": "SSE / SST", "reason": why}
-    return {**figures, "loss": ratio, "measure": "SSE / SST"}
+        return {**figures, "loss": None, "metric": "SSE / SST", "reason": why}
+    return {**figures, "loss": ratio, "metric": "SSE / SST"}
 
 
 def _few(

@@ -57,7 +57,7 @@ class SparkOutcome:
     records: SparkRows
     protected: Kept | Table | SpatialDecomposition
     form: ReleaseForm
-    spendings: tuple[PrivacyLoss, ...]
+    privacy_losses: tuple[PrivacyLoss, ...]
     notes: tuple[str, ...]
     tables: Mapping[str, Mapping[str, NDArray[Any]]]
     noise: Noise
@@ -163,7 +163,7 @@ class SparkOutcome:
             ]
             return [(number, pl.DataFrame(columns))]
 
-        if self.form is ReleaseForm.MARGINALS:
+        if self.form is ReleaseForm.COLUMN_SHUFFLED:
             return permuted(kept, list(leaving), count, len(self.records), self._secret).map(
                 dressed
             )
@@ -194,7 +194,7 @@ class SparkOutcome:
 
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original: confidential."""
-        if self._local is not None or form is ReleaseForm.MARGINALS:
+        if self._local is not None or form is ReleaseForm.COLUMN_SHUFFLED:
             return {
                 "rows": len(self.records),
                 "unique_on_quasi_identifiers": {
@@ -209,7 +209,7 @@ class SparkOutcome:
         found = checks_and_metrics.compare(
             self.records, _kept(self.protected), columns, form, rng=rng
         )
-        if self.spendings:
+        if self.privacy_losses:
             # The blocks hold the records as they were clamped, and not as they came.
             found["unique_on_quasi_identifiers"]["original"] = None
         return found

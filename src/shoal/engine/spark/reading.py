@@ -78,7 +78,7 @@ def typed(
         for name in kept
     }
     bring = _bringing(columns, quiet, decimal, evidence, gaps=gaps)
-    unit = schema.flagged("unit")
+    unit = schema.flagged("privacy_unit")
     if unit is not None:
         validate.refuse_odd(empty[unit])
         bring = _with_unit(bring, schema[unit])

@@ -75,7 +75,7 @@ class SparkCoerced:
             records=rows,
             protected=protected(rows, changes) if done.data is None else done.data,
             form=setting.release_form,
-            spendings=done.spendings,
+            privacy_losses=done.privacy_losses,
             notes=done.notes,
             tables=done.extras,
             noise=tools.noise,

@@ -209,7 +209,7 @@ class ArrayRuns:
             arranged = cells[self._places]
         elif form is ReleaseForm.CANONICAL and masked.canonical is not None:
             arranged = cells[masked.canonical]
-        elif form is ReleaseForm.MARGINALS:
+        elif form is ReleaseForm.COLUMN_SHUFFLED:
             arranged = np.sort(cells, axis=0)
         else:
             # Columns that the method changed all the same are seen as it releases them.

@@ -34,7 +34,7 @@ from shoal.evaluation.audit.array_runs import ArrayRuns, protected
 from shoal.evaluation.audit.neighbouring_tables import NeighbouringTables
 from shoal.io import text_files
 from shoal.io.validate import check_names
-from shoal.metrics import epsilon_lower_bound as measure
+from shoal.metrics import epsilon_lower_bound
 from shoal.metrics.epsilon_lower_bound import EpsilonLowerBound
 from shoal.metrics.intervals import clopper_pearson
 from shoal.pipeline import booking
@@ -314,7 +314,7 @@ def _finding(
             (example,) = sides[0](1)
             looks = file_runs.scores(example, row=pair.row, form=planned.setting.release_form)
             learn = file_runs.learners(example)
-            bound = measure.lower_bound(*sides, scores=looks, learners=learn, **terms)
+            bound = epsilon_lower_bound.lower_bound(*sides, scores=looks, learners=learn, **terms)
     else:
         source = secure_noise() if noise is None else noise
         rows = 2 * pair.before.height + _ROWS_MORE
@@ -322,7 +322,7 @@ def _finding(
             ArrayRuns(planned, neighbouring_tables.table_of(planned, frame), source, rows=rows)
             for frame in frames
         ]
-        bound = measure.lower_bound(
+        bound = epsilon_lower_bound.lower_bound(
             *runs, scores=_scores(planned, pair, runs), learners=_learners(planned, pair), **terms
         )
     return Finding(pair, _audited(planned), bound)
@@ -330,31 +330,39 @@ def _finding(
 
 def _scores(
     planned: Plan, pair: NeighbouringTables, runs: Sequence[ArrayRuns]
-) -> dict[str, measure.Score]:
+) -> dict[str, epsilon_lower_bound.Score]:
     """What events of the fast level may look at."""
     aligned = planned.setting.release_form is ReleaseForm.ROW_ALIGNED
-    marginal = planned.setting.release_form is ReleaseForm.MARGINALS
+    marginal = planned.setting.release_form is ReleaseForm.COLUMN_SHUFFLED
     (before, scales), (after, _) = (neighbouring_tables.exact_answers(run) for run in runs)
     names = runs[0].names
-    looks: dict[str, measure.Score] = {"low bits of the cells": measure.low_bits}
+    looks: dict[str, epsilon_lower_bound.Score] = {
+        "low bits of the cells": epsilon_lower_bound.low_bits
+    }
     views = {f" of '{name}'": [place] for place, name in enumerate(names)}
     if not marginal and len(names) > 1:
         views = {"": list(range(len(names))), **views}
     for view, columns in views.items():
-        looks[f"number of distinct rows{view}"] = measure.within(columns, measure.distinct_rows)
-        looks[f"size of the largest group{view}"] = measure.within(columns, measure.largest_group)
-        looks[f"size of the smallest group{view}"] = measure.within(columns, measure.smallest_group)
+        looks[f"number of distinct rows{view}"] = epsilon_lower_bound.within(
+            columns, epsilon_lower_bound.distinct_rows
+        )
+        looks[f"size of the largest group{view}"] = epsilon_lower_bound.within(
+            columns, epsilon_lower_bound.largest_group
+        )
+        looks[f"size of the smallest group{view}"] = epsilon_lower_bound.within(
+            columns, epsilon_lower_bound.smallest_group
+        )
         if aligned:
-            alike = measure.alike(pair.row, columns[0] if len(columns) == 1 else None)
+            alike = epsilon_lower_bound.alike(pair.row, columns[0] if len(columns) == 1 else None)
             looks[f"rows equal to the changed one{view}"] = alike
     if not np.array_equal(before, after):
-        looks["projection on the exact difference"] = measure.projection(after - before)
+        looks["projection on the exact difference"] = epsilon_lower_bound.projection(after - before)
     return looks | _likelihoods(planned, before, after, scales)
 
 
 def _likelihoods(
     planned: Plan, before: Any, after: Any, scales: Sequence[Fraction]
-) -> dict[str, measure.Score]:
+) -> dict[str, epsilon_lower_bound.Score]:
     """The likelihood ratio of Laplace noise on the exact answers, where we can write it down.
 
     A group of size c has noise of scale s / c on each of its c rows' cells, so that over
@@ -372,25 +380,29 @@ def _likelihoods(
     scale = np.array([float(s) * w / 2**20 for s, w in zip(scales, spans, strict=True)])
     name = "likelihood ratio"
     if form in {ReleaseForm.ROW_ALIGNED, ReleaseForm.CANONICAL}:
-        return {name: measure.likelihood_ratio(before, after, scale)}
+        return {name: epsilon_lower_bound.likelihood_ratio(before, after, scale)}
     answers = [np.unique(side, axis=0, return_counts=True) for side in (before, after)]
     sizes = np.concatenate([counts for _, counts in answers])
     groups = len(answers[0][0])
     if form is not ReleaseForm.LINKED_SHUFFLED or groups > _FEW_GROUPS or np.ptp(sizes):
         return {}
     size = int(sizes[0])
-    ratio = measure.unordered_likelihood_ratio(answers[0][0], answers[1][0], scale / size)
+    ratio = epsilon_lower_bound.unordered_likelihood_ratio(
+        answers[0][0], answers[1][0], scale / size
+    )
     return {f"{name}, rows in no order": lambda outputs: ratio(outputs[:, ::size])}
 
 
-def _learners(planned: Plan, pair: NeighbouringTables) -> dict[str, measure.Learner]:
-    learn: dict[str, measure.Learner] = {
-        "learned projection": measure.learned_projection,
-        "learned likelihood ratio": measure.learned_likelihood_ratio,
-        "group sizes by rank": measure.learned_patterns(measure.sizes_by_rank),
+def _learners(planned: Plan, pair: NeighbouringTables) -> dict[str, epsilon_lower_bound.Learner]:
+    learn: dict[str, epsilon_lower_bound.Learner] = {
+        "learned projection": epsilon_lower_bound.learned_projection,
+        "learned likelihood ratio": epsilon_lower_bound.learned_likelihood_ratio,
+        "group sizes by rank": epsilon_lower_bound.learned_patterns(
+            epsilon_lower_bound.sizes_by_rank
+        ),
     }
     if planned.setting.release_form is ReleaseForm.ROW_ALIGNED:
-        pattern = measure.learned_patterns(measure.equal_to(pair.row))
+        pattern = epsilon_lower_bound.learned_patterns(epsilon_lower_bound.equal_to(pair.row))
         learn["which cells equal the changed row's"] = pattern
     return learn
 

@@ -19,7 +19,7 @@ import polars as pl
 
 from shoal.core import Noise, ReleaseForm
 from shoal.core._arrays import Floats
-from shoal.metrics import epsilon_lower_bound as measure
+from shoal.metrics import epsilon_lower_bound
 from shoal.pipeline import public_folder, publishing
 from shoal.pipeline.planning import Plan
 
@@ -55,7 +55,7 @@ class Releases:
         table.write_csv(self._data)
         # An audit of invented people must not be booked on the population's budget, and goes to
         # nobody.
-        self._policy = replace(planned.policy, ledger={}, audience=None)
+        self._policy = replace(planned.policy, budget={}, audience=None)
         self._form = planned.setting.release_form
         self._noise = noise
 
@@ -67,7 +67,7 @@ class Releases:
         out = self._folder / "release"
         keep = self._form is ReleaseForm.ROW_ALIGNED
         done = publishing.protect(
-            self._data, self._policy, out, form="csv", keep_order=keep, measure=False,
+            self._data, self._policy, out, file_format="csv", keep_order=keep, evaluate=False,
             noise=self._noise,
         )  # fmt: skip
         landed = _read(done.folder, self._form)
@@ -76,31 +76,31 @@ class Releases:
         return landed
 
 
-def scores(example: Landed, *, row: int, form: ReleaseForm) -> dict[str, measure.Score]:
+def scores(example: Landed, *, row: int, form: ReleaseForm) -> dict[str, epsilon_lower_bound.Score]:
     """What events may look at: every figure, and the table's cells."""
-    looks: dict[str, measure.Score] = {name: _fact(name) for name in example.facts}
-    looks["number of distinct rows"] = _cells(measure.distinct_rows)
-    looks["size of the largest group"] = _cells(measure.largest_group)
-    looks["low bits of the cells"] = _cells(measure.low_bits)
+    looks: dict[str, epsilon_lower_bound.Score] = {name: _fact(name) for name in example.facts}
+    looks["number of distinct rows"] = _cells(epsilon_lower_bound.distinct_rows)
+    looks["size of the largest group"] = _cells(epsilon_lower_bound.largest_group)
+    looks["low bits of the cells"] = _cells(epsilon_lower_bound.low_bits)
     if form is ReleaseForm.ROW_ALIGNED:
-        looks["rows equal to the changed one"] = _cells(measure.alike(row))
+        looks["rows equal to the changed one"] = _cells(epsilon_lower_bound.alike(row))
     return looks
 
 
-def learners(example: Landed) -> dict[str, measure.Learner]:
+def learners(example: Landed) -> dict[str, epsilon_lower_bound.Learner]:
     """Scores that are fitted on the pilot."""
     return {
-        **{name: measure.learned_patterns(_text(name)) for name in example.texts},
-        "group sizes by rank": measure.learned_patterns(
-            lambda outputs: measure.sizes_by_rank(_stacked(outputs))
+        **{name: epsilon_lower_bound.learned_patterns(_text(name)) for name in example.texts},
+        "group sizes by rank": epsilon_lower_bound.learned_patterns(
+            lambda outputs: epsilon_lower_bound.sizes_by_rank(_stacked(outputs))
         ),
         "learned projection": _projected,
     }
 
 
-def _projected(before: Sequence[Landed], after: Sequence[Landed]) -> measure.Score:
+def _projected(before: Sequence[Landed], after: Sequence[Landed]) -> epsilon_lower_bound.Score:
     sides = _alike(before, after)
-    project, shape = measure.learned_projection(*sides), sides[0].shape[1:]
+    project, shape = epsilon_lower_bound.learned_projection(*sides), sides[0].shape[1:]
     return lambda outputs: project(_stacked(outputs, shape))
 
 
@@ -115,7 +115,7 @@ def _read(folder: Path, form: ReleaseForm) -> Landed:
     gaps = [series.null_count() for series in frame]
     columns = [_numbers(series) for series in frame]
     cells = np.column_stack(columns) if columns else np.empty((frame.height, 0))
-    if form is ReleaseForm.MARGINALS:
+    if form is ReleaseForm.COLUMN_SHUFFLED:
         cells = np.sort(cells, axis=0)
     elif form is not ReleaseForm.ROW_ALIGNED:
         cells = cells[np.lexsort(cells.T[::-1])] if form is not ReleaseForm.CANONICAL else cells
@@ -162,7 +162,7 @@ def _checksum(value: Any) -> int:
     return zlib.crc32(json.dumps(value, sort_keys=True).encode())
 
 
-def _fact(name: str) -> measure.Score:
+def _fact(name: str) -> epsilon_lower_bound.Score:
     return lambda outputs: np.array([landed.facts.get(name, -1.0) for landed in outputs])
 
 
@@ -170,7 +170,7 @@ def _text(name: str) -> Any:
     return lambda outputs: np.array([one.texts[name] for one in outputs], dtype=np.int64)
 
 
-def _cells(score: measure.Score) -> measure.Score:
+def _cells(score: epsilon_lower_bound.Score) -> epsilon_lower_bound.Score:
     return lambda outputs: score(_stacked(outputs))
 
 

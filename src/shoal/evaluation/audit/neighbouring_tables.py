@@ -276,7 +276,7 @@ def _loss(
         [_flat(answer / float(scale)) for answer, scale in side] for side in (before, after)
     ]  # fmt: skip
     one_length = len({len(answer) for answer in scaled[0]}) == 1
-    if form is ReleaseForm.MARGINALS:
+    if form is ReleaseForm.COLUMN_SHUFFLED:
         parts = [(np.sort(x), np.sort(y)) for x, y in zip(*scaled, strict=True)]
         return float(sum(np.abs(x - y).sum() for x, y in parts))
     if form is ReleaseForm.LINKED_SHUFFLED and one_length and len(scaled[0][0]) <= _MATCHED:
@@ -293,7 +293,7 @@ def _flat(answer: Floats) -> Floats:
 
 def _shape(cells: Floats, form: ReleaseForm) -> Any:
     """Who shares a row or a cell with whom, as far as the release form shows it."""
-    views = [cells] if form is not ReleaseForm.MARGINALS else []
+    views = [cells] if form is not ReleaseForm.COLUMN_SHUFFLED else []
     views += [cells[:, [j]] for j in range(cells.shape[1])]
     shapes = []
     for view in views:

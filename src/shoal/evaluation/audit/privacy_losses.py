@@ -19,9 +19,9 @@ If the neighbour asks another question (another number of answers, another scale
 was not paid for decided what to ask: the loss is infinite.
 
 `replay` is sharper still. It adds up losses by mechanism and scale, which are to be held against
-the ledger's entries of that mechanism and scale: a part of a release that costs too much is found
-even where the others are far below their price. And it goes on to what either run returns: all that
-follows the last answer is post-processing, so that both must be the same.
+the entries of the accounting of that mechanism and scale: a part of a release that costs too much
+is found even where the others are far below their price. And it goes on to what either run returns:
+all that follows the last answer is post-processing, so that both must be the same.
 
 Not seen by `loss`: what a mechanism publishes beside its answers. `shoal.audit` looks at released
 tables.

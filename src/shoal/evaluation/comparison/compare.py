@@ -67,7 +67,7 @@ SHARES = (0.01, 0.05, 0.2, 0.5)
 AXIS = ("naive Bayes", "linkability", "inference")
 """Attacks that the risk is the worst of: they start from what others know of a person.
 
-Singling out is left to `shoal.measure`. One exact income singles somebody out whatever the groups
+Singling out is left to `shoal.evaluate`. One exact income singles somebody out whatever the groups
 are, so that it is near 1 for every method that releases confidential columns as they are.
 """
 
@@ -181,7 +181,7 @@ def compare(
     able = [place for place, reason in enumerate(refused) if reason is None]
     wanted = [(listed[place].applied(policy), None) for place in able]
     shares = (1.0, *SHARES)
-    unbooked = replace(policy, ledger={})
+    unbooked = replace(policy, budget={})
     done = releases([*wanted, *((unbooked, share) for share in shares)], range(repeats), progress)
     batches = dict(zip(able, done, strict=False))
     baselines = [
@@ -227,7 +227,7 @@ def select(
 
     Args:
         data: the confidential table: pandas, Polars or PyArrow.
-        policy: with a `[ledger]`, which is charged before the first draw.
+        policy: with a `[budget]`, which is charged before the first draw.
         epsilon: of the whole selection.
         candidates: as for `compare`; those without a proved epsilon are left out.
         note: public words for the budget file.
@@ -339,7 +339,7 @@ def _by_figure(
     found: dict[tuple[str, str, str, str], list[Estimate]] = {}
     for one in repeats:
         for figure in one["figures"]:
-            key = (figure["part"], figure["measure"], figure["subject"], figure["better"])
+            key = (figure["part"], figure["metric"], figure["subject"], figure["better"])
             if (estimate := _estimate(figure, "value", "low", "high")) is not None:
                 found.setdefault(key, []).append(estimate)
     return {
@@ -357,11 +357,11 @@ def _axes(
     for one in repeats:
         for figure in one["figures"]:
             ends = ("residual", "residual_low", "residual_high")
-            if figure["measure"] in AXIS and (gain := _estimate(figure, *ends)) is not None:
-                name = f"{figure['measure']}: {figure['subject']}"
+            if figure["metric"] in AXIS and (gain := _estimate(figure, *ends)) is not None:
+                name = f"{figure['metric']}: {figure['subject']}"
                 gains.setdefault(name, []).append(gain)
             counted = _estimate(figure, "value", "low", "high")
-            if figure["measure"] == "COUNT queries" and counted is not None:
+            if figure["metric"] == "COUNT queries" and counted is not None:
                 errors.setdefault(figure["subject"], []).append(counted)
     # The workload over three columns comes last, and is the one that speaks of most tables.
     error = None

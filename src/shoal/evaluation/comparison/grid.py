@@ -69,7 +69,7 @@ class Candidate:
             parameters=dict(self.parameters),
             columns=self.columns,
             release_form=self.release_form,
-            ledger={},
+            budget={},
             audience=None,
             document=document,
             digest=hashlib.sha256(text.encode()).hexdigest(),

@@ -98,7 +98,7 @@ def select(
 
     Args:
         frame: the confidential table.
-        policy: with a `[ledger]`.
+        policy: with a `[budget]`.
         candidates: the grid.
         epsilon: of the whole selection. A sixth of a third of it goes to each score.
         note: public words for the budget file.

@@ -171,7 +171,7 @@ _COLUMNS = {
     "method": pl.String,
     "parameters": pl.String,
     "truth": pl.String,
-    "measure": pl.String,
+    "metric": pl.String,
     "subject": pl.String,
     "value": pl.Float64,
     "low": pl.Float64,
@@ -189,24 +189,24 @@ def _long(row: Row) -> list[dict[str, Any]]:
     }
     found: list[dict[str, Any]] = []
     if row.failed:
-        found.append({"truth": "failure", "measure": "failure", "text": row.failed})
+        found.append({"truth": "failure", "metric": "failure", "text": row.failed})
     if row.point is not None:
         standing = None if row.standing is None else row.standing.value
         for name, value in (("risk", row.point.risk), ("error", row.point.error)):
-            found.append({"truth": "estimate", "measure": name, **_ends(value),
+            found.append({"truth": "estimate", "metric": name, **_ends(value),
                           "subject": row.attack if name == "risk" else "COUNT queries",
                           "verdict": standing})  # fmt: skip
     for (part, measure, subject, better), value in (row.figures or {}).items():
-        found.append({"truth": "estimate", "measure": measure, "subject": subject, **_ends(value),
+        found.append({"truth": "estimate", "metric": measure, "subject": subject, **_ends(value),
                       "text": f"{part}, {better} is better"})  # fmt: skip
     found += [
-        {"truth": "claim", "measure": claim["guarantee"]["name"], "verdict": claim["status"],
+        {"truth": "claim", "metric": claim["guarantee"]["name"], "verdict": claim["status"],
          "text": claim["basis"]}
         for claim in row.claims
     ]  # fmt: skip
     for check in row.checks:
         achieved = check["achieved"]
-        found.append({"truth": "check", "measure": check["guarantee"]["name"],
+        found.append({"truth": "check", "metric": check["guarantee"]["name"],
                       "value": float(achieved) if isinstance(achieved, int | float) else None,
                       "verdict": "holds" if check["holds"] else "fails"})  # fmt: skip
     return [{**dict.fromkeys(_COLUMNS), **head, **one} for one in found]

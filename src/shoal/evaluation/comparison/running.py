@@ -80,7 +80,7 @@ class Job:
     def of(cls, policy: Policy, data: str, *, share: float | None, repeat: int, seed: int) -> "Job":
         """A job on the data of a digest."""
         depends = [
-            data, policy.digest, plain(policy.required), plain(policy.measure), share, repeat,
+            data, policy.digest, plain(policy.required), plain(policy.evaluate), share, repeat,
             seed, version("shoal"), ATTACKS, MEASURES,
         ]  # fmt: skip
         text = json.dumps(depends, sort_keys=True, default=str)
@@ -302,7 +302,7 @@ def held_out(
     Households stay together where the policy names them, and persons with several rows too: a
     relative would else stand in for a person who is held out.
     """
-    name = schema.flagged("household") or schema.flagged("unit")
+    name = schema.flagged("household") or schema.flagged("privacy_unit")
     if name in frame.columns:
         groups = frame[name].rank("dense").fill_null(0).to_numpy().astype(np.int64)
         alone = groups == 0  # Who has no number shares no household.

@@ -280,11 +280,11 @@ def _covered(time: datetime, *, instant: bool) -> Span:
 
 
 class Categories:
-    """Reads cells of an ordinal or nominal column by its levels and its taxonomy.
+    """Reads cells of an ordinal or nominal column by its levels and its hierarchy.
 
     Args:
         place: of each level in the public order.
-        nodes: the places below each inner node of the taxonomy.
+        nodes: the places below each inner node of the hierarchy.
         recode: what the policy makes of raw values.
         ordered: whether two levels may stand for all between them.
     """

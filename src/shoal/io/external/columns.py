@@ -201,7 +201,7 @@ def _date_column(series: pl.Series, scale: ColumnAxis) -> ReleasedColumn:
 def _categories(scale: ColumnAxis) -> Categories:
     place = {level: at for at, level in enumerate(scale.levels)}
     below: dict[str, list[int]] = {}
-    for path in scale.column.taxonomy.paths if scale.column.taxonomy else ():
+    for path in scale.column.hierarchy.paths if scale.column.hierarchy else ():
         for node in set(path[1:]) - {path[0]}:
             below.setdefault(node, []).append(place[path[0]])
     nodes = {node: (float(min(at)), max(at) + 1.0) for node, at in below.items()}

@@ -184,7 +184,9 @@ def _outside(others: Table | None, names: tuple[str, ...]) -> NDArray[np.float64
 def _steps(schema: Schema) -> list[str]:
     """Say where the original is not compared as it was written."""
     stepped = [
-        c.name for c in schema.columns if c.step or c.recode or (c.top, c.bottom) != (None,) * 2
+        c.name
+        for c in schema.columns
+        if c.step or c.recode or (c.top_code, c.bottom_code) != (None,) * 2
     ]
     if not stepped:
         return []
@@ -209,7 +211,7 @@ def _in_order(
             f"The rows are stated to correspond; expected {original.height:,} released rows, found "
             f"{released.height:,}."
         )
-    key = policy.schema.flagged("unit")
+    key = policy.schema.flagged("privacy_unit")
     if key is None or key not in original.columns or key not in matched.source:
         return released, aligned, []
     ours = original[key].cast(pl.String).str.strip_chars()
@@ -232,7 +234,7 @@ def _in_order(
 def _weights(
     original: pl.DataFrame, policy: Policy, decimal: str | None
 ) -> NDArray[np.float64] | None:
-    name = policy.schema.flagged("weight")
+    name = policy.schema.flagged("sampling_weight")
     if name is None or name not in original.columns:
         return None
     values = validate.typed(original[name], policy.schema[name], decimal).cast(pl.Float64)

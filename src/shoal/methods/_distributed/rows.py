@@ -159,7 +159,7 @@ class Distributed:
 
     changes: tuple[ReplacedColumns, ...] = ()
     data: Table | SpatialDecomposition | None = None
-    spendings: tuple[PrivacyLoss, ...] = ()
+    privacy_losses: tuple[PrivacyLoss, ...] = ()
     canonical: DistributedGroups | None = None
     notes: tuple[str, ...] = ()
     extras: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)

@@ -1,9 +1,9 @@
 """Persons with several rows, and tables whose number of rows is not public: what they cost.
 
 A mechanism proves a price for change-one neighbours: two tables of N records, N public, of which
-one record differs. A policy may promise more: a person has up to r rows (`max_rows`), or exactly r
-(`exact_rows`), and a neighbour is a table in which one person has other rows, or in which a
-person comes or goes with all rows. Two steps lead from the one to the other.
+one record differs. A policy may promise more: a person has up to r rows (`max_contributions`), or
+exactly r (`exact_contributions`), and a neighbour is a table in which one person has other rows, or
+in which a person comes or goes with all rows. Two steps lead from the one to the other.
 
 Rows beyond r are left out first, by a rule that sees the rows of that person alone
 (`shoal.io.validate.at_most`): so another person's rows are the same in both tables. That rule sees
@@ -34,7 +34,7 @@ for any fixed priorities and records of the domain, which are drawn without a lo
 so for the mixture. Both steps are a sequence. QED
 
 So M is run at e = (epsilon / r)(1 - share) and the number is measured at e0 = (epsilon / r) share,
-share = 1/20; the ledger states sensitivities and prices r times, which is what they are for a
+share = 1/20; the accounting states sensitivities and prices r times, which is what they are for a
 person. A tree that has a proof of its own for a record that comes or goes
 (`shoal.methods._shared.spatial_trees`) needs the first step only.
 
@@ -91,7 +91,9 @@ def row_epsilon(setting: Setting[Any]) -> Fraction:
     return Fraction(setting.parameters.epsilon) / most(setting.schema)
 
 
-def restated(spendings: Iterable[PrivacyLoss], setting: Setting[Any]) -> tuple[PrivacyLoss, ...]:
+def restated(
+    privacy_losses: Iterable[PrivacyLoss], setting: Setting[Any]
+) -> tuple[PrivacyLoss, ...]:
     """What a row costs as what a person costs: r times as much, the noise being the same."""
     r = most(setting.schema)
     neighbours = setting.parameters.neighbours
@@ -103,7 +105,7 @@ def restated(spendings: Iterable[PrivacyLoss], setting: Setting[Any]) -> tuple[P
             # Once the number of rows is fixed, a person that comes or goes changes r rows.
             neighbours=neighbours if adds(setting) else entry.neighbours,
         )
-        for entry in spendings
+        for entry in privacy_losses
     )
 
 
@@ -130,18 +132,19 @@ def refuse_shown(setting: Setting[Any], noisy: Collection[str], method: str) -> 
         return
     shown = "rows in their order" if public is None else f"'{public}' as it is"
     raise InputError(
-        f"Column '{schema.flagged('unit')}', max_rows: of a person with several rows one stays, by "
+        f"Column '{schema.flagged('privacy_unit')}', max_contributions: of a person with several "
+        "rows one stays, by "
         f"its protected cells, and '{method}' would show which, since it releases {shown}. Bring "
-        "the table to one row a person and drop max_rows, or use auto."
+        "the table to one row a person and drop max_contributions, or use auto."
     )
 
 
 def noisy_number(n: int, *, epsilon: Fraction, least: int, noise: Noise) -> tuple[int, PrivacyLoss]:
     """The number of rows with noise, at least `least`; a row that comes or goes moves it by 1."""
-    noisy, spending = noisy_answers(
+    noisy, privacy_loss = noisy_answers(
         np.array([n]), sensitivity=1, epsilon=epsilon, target="the number of rows", noise=noise
     )
-    return max(least, int(noisy[0])), spending
+    return max(least, int(noisy[0])), privacy_loss
 
 
 def fitted(

@@ -19,14 +19,14 @@ from shoal.partition import hierarchy_order
 def encoded(
     table: Table, columns: Sequence[str]
 ) -> tuple[NDArray[np.float64], dict[int, Ints] | None]:
-    """Numbers to cut each column by, and where the columns with a taxonomy may be cut."""
+    """Numbers to cut each column by, and where the columns with a hierarchy may be cut."""
     found = [encoding_of(table, name) for name in columns]
     borders = {number: border for number, (_, border) in enumerate(found) if border is not None}
     return np.column_stack([place for place, _ in found]), borders or None
 
 
 def encoding_of(table: Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
-    """Numbers to cut a column by, missing beyond the largest; and where a taxonomy may be cut."""
+    """Numbers to cut a column by, missing beyond the largest; and where a hierarchy may be cut."""
     raw = table.raw(name)
     largest = float(np.nanmax(raw, initial=0.0))
     own = encoding(table, name, largest=largest, gone=bool(np.isnan(raw).any()))
@@ -40,7 +40,7 @@ class Encoding:
     Attributes:
         last: the place of missing cells, beyond all others.
         order: place of each level; none for numbers and dates, which are their own.
-        borders: where a taxonomy may be cut.
+        borders: where a hierarchy may be cut.
     """
 
     last: float
@@ -68,7 +68,7 @@ def encoding(table: Table, name: str, *, largest: float, gone: bool) -> Encoding
     if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
         return Encoding(float(np.nextafter(max(largest, 0.0), np.inf)))
     count = len(table.levels(name))
-    if column.taxonomy is None or count < 2:
+    if column.hierarchy is None or count < 2:
         return Encoding(float(count), np.arange(count))
     order, heights = hierarchy_order(leaf_edges(table, name))
     if gone:

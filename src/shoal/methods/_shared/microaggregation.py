@@ -294,8 +294,8 @@ def distributed_recoded(
 
 
 def category_counts(rows: DistributedRows, name: str) -> Ints | None:
-    """How often the categories of a taxonomy occur: what `ranks` reads off all records."""
-    if rows.template.schema[name].taxonomy is None:
+    """How often the categories of a hierarchy occur: what `ranks` reads off all records."""
+    if rows.template.schema[name].hierarchy is None:
         return None
     return rows.total(partial(_category_counts, name=name))
 
@@ -345,7 +345,7 @@ def no_medoid(setting: Setting[MicroaggregationParameters]) -> None:
 def ranks(table: Table, name: str, *, counts: Ints | None = None) -> Floats:
     """Numbers to sort a column by; missing last.
 
-    Numbers and dates by value, ordinals by their declared order. A nominal with a taxonomy
+    Numbers and dates by value, ordinals by their declared order. A nominal with a hierarchy
     by semantic marginality, from the most central category to the most marginal one; without
     one, in the declared order of its categories.
 
@@ -358,7 +358,7 @@ def ranks(table: Table, name: str, *, counts: Ints | None = None) -> Floats:
     if kind in {Kind.ORDINAL, Kind.NOMINAL}:
         codes = table.codes(name)
         places = np.append(np.arange(len(table.levels(name))), len(table.levels(name)))
-        if table.schema[name].taxonomy:
+        if table.schema[name].hierarchy:
             if counts is None:
                 counts = np.bincount(codes[codes >= 0], minlength=len(places) - 1)
             order = marginality_order(path_lengths(top_down(leaf_edges(table, name))), counts)

@@ -6,7 +6,7 @@ ranks, dates of days. A nominal's category is chosen privately for a small total
 the group's members; where groups are blocks by rank, it is the noisy rank in its declared order.
 
 `epsilon` is the whole release's. It is split over the columns, in equal parts or in proportion to
-their widths; the ledger has an entry for each.
+their widths; the accounting has an entry for each.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -219,7 +219,7 @@ def check_domain(column: Column, *, bounded: bool = True) -> None:
         )
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.levels is None:
         raise InputError(
-            f"Column '{column.name}': expected categories or a taxonomy, because levels read off "
+            f"Column '{column.name}': expected categories or a hierarchy, because levels read off "
             "the data are not public, found none."
         )
     if column.kind in {Kind.NUMERIC, Kind.DATE} and column.bounds is None:
@@ -236,7 +236,7 @@ def no_public_columns(setting: Setting[NoisyParameters]) -> None:
     """Refuse public columns beside groups: they would show who is in which group."""
     refuse(setting)
     public = [name for name in setting.schema.released if name not in setting.columns]
-    if public and setting.release_form is not ReleaseForm.MARGINALS:
+    if public and setting.release_form is not ReleaseForm.COLUMN_SHUFFLED:
         raise InputError(
             f"Column '{public[0]}' is public: released beside the groups it would show who is in "
             "which. Protect it, drop it, or use public-laplace."
@@ -295,7 +295,7 @@ def budgets(given: Sequence[ProtectedColumn], epsilon: Fraction, split: Split) -
 
 
 def _embedded(edges: Ints) -> Floats:
-    """One axis for each edge of the taxonomy, 1 where it lies above the category."""
+    """One axis for each edge of the hierarchy, 1 where it lies above the category."""
     places = np.zeros((len(edges), int(edges.max(initial=0)) + 1))
     level, step = np.nonzero(edges >= 0)
     places[level, edges[level, step]] = 1.0
@@ -308,7 +308,7 @@ def matrix(given: Sequence[ProtectedColumn], scale: Origin, *, codes: Mapping[st
     Args:
         given: the columns.
         scale: where the scale comes from.
-        codes: categories of the records, for nominals that are placed by their taxonomy.
+        codes: categories of the records, for nominals that are placed by their hierarchy.
     """
     blocks = [
         axis.places[:, None]
@@ -344,10 +344,10 @@ def perturbed(
         parts: each column with its groups and what is bought for it.
         monotone: groups are blocks by rank, and the fit may use that.
     """
-    spendings = []
+    privacy_losses = []
     for axis, partition, purchase in parts:
         if axis.distances is not None:
-            chosen, spending = chosen_categories(
+            chosen, privacy_loss = chosen_categories(
                 table.codes(axis.name),
                 partition,
                 distances=axis.distances,
@@ -356,7 +356,7 @@ def perturbed(
             )
             table = table.with_codes(axis.name, chosen[partition.labels])
         else:
-            means, spending = noisy_means(
+            means, privacy_loss = noisy_means(
                 axis.units,
                 partition,
                 steps=axis.grid.steps,
@@ -366,8 +366,8 @@ def perturbed(
             if monotone:
                 means = isotonic(means, partition.sizes)
             table = _released(table, axis, means[partition.labels])
-        spendings.append(spending)
-    return table, tuple(spendings)
+        privacy_losses.append(privacy_loss)
+    return table, tuple(privacy_losses)
 
 
 def distributed_columns(
@@ -393,25 +393,25 @@ def distributed_perturbed(
     Sums of whole numbers come to the caller exactly as one machine adds them up. Noise is drawn
     here, once a group; blocks get the answers, and look them up.
     """
-    changes, spendings = [], []
+    changes, privacy_losses = [], []
     for one, groups, purchase in parts:
         if one.distances is not None:
             counts = groups.sums(partial(_present, name=one.name, count=len(one.distances)))
-            chosen, spending = categories_of_counts(
+            chosen, privacy_loss = categories_of_counts(
                 counts, distances=one.distances, purchase=purchase, noise=tools.noise
             )
             put = partial(_put_codes, name=one.name)
             changes.append(groups.answered([one.name], chosen, put))
         else:
             sums = groups.sums(partial(_units, name=one.name))[:, 0]
-            means, spending = means_of_sums(
+            means, privacy_loss = means_of_sums(
                 sums, groups.sizes, steps=one.grid.steps, purchase=purchase, noise=tools.noise
             )
             if monotone:
                 means = isotonic(means, groups.sizes)
             changes.append(groups.answered([one.name], means, partial(_put_units, one=one)))
-        spendings.append(spending)
-    return tuple(changes), tuple(spendings)
+        privacy_losses.append(privacy_loss)
+    return tuple(changes), tuple(privacy_losses)
 
 
 def _units(table: Table, name: str) -> Ints:
@@ -469,9 +469,9 @@ def each(
     ]
 
 
-def grouped(table: Table, spendings: tuple[PrivacyLoss, ...], partition: Partition) -> Masked:
+def grouped(table: Table, privacy_losses: tuple[PrivacyLoss, ...], partition: Partition) -> Masked:
     """A masked table whose canonical order is that of its groups."""
-    return Masked(table, spendings, np.argsort(partition.labels, kind="stable"))
+    return Masked(table, privacy_losses, np.argsort(partition.labels, kind="stable"))
 
 
 def privacy_claim(

@@ -1,7 +1,7 @@
 """Give every record of a group the same value: from a partition to a masked table.
 
 A number becomes the group's mean, median or mode; an ordinal the median category; a nominal
-the category of least total path length in its taxonomy. A cell is missing in the release if at
+the category of least total path length in its hierarchy. A cell is missing in the release if at
 least half of its group lacks it, and otherwise the present members decide, so that a
 published mean, median or mode always comes from at least two people. A medoid is one member's
 whole record, missing cells too.
@@ -75,7 +75,7 @@ def generalise(table: Table, columns: Sequence[str], partition: Partition) -> Ta
     """Replace the values of some columns by what covers their group, written as text.
 
     A group in which all cells are equal keeps them. Otherwise numbers, dates and ordinals
-    become "[low, high]", a nominal the lowest node of its taxonomy above all members, or the
+    become "[low, high]", a nominal the lowest node of its hierarchy above all members, or the
     set "{a, b}" without one. A group in which some cells are missing becomes "*".
     """
     frame = table.frame
@@ -88,8 +88,8 @@ def name_buckets(table: Table, name: str, partition: Partition) -> Table:
     """Replace a column's values by what names their bucket.
 
     Numbers, dates and ordinals become "[low, high]", the least and the largest value of the
-    bucket. Of a nominal's taxonomy the largest branches are named that lie in the bucket
-    with all their leaves that occur, "{South, Lille}"; without a taxonomy the categories. A single
+    bucket. Of a nominal's hierarchy the largest branches are named that lie in the bucket
+    with all their leaves that occur, "{South, Lille}"; without a hierarchy the categories. A single
     value or branch is written as it is, and "or missing" is added where the bucket holds missing
     cells too. A column in which every bucket is one value is left as it is. Buckets that share no
     value read differently.
@@ -120,16 +120,16 @@ def name_buckets(table: Table, name: str, partition: Partition) -> Table:
 
 def _named(table: Table, name: str, partition: Partition) -> list[str]:
     """Name each bucket of a nominal by its largest whole branches, or by its categories."""
-    taxonomy, levels = table.schema[name].taxonomy, table.levels(name)
+    hierarchy, levels = table.schema[name].hierarchy, table.levels(name)
     codes = table.codes(name)
     pairs = np.unique(np.column_stack((partition.labels, codes))[codes >= 0], axis=0).tolist()
     held: list[list[str]] = [[] for _ in range(len(partition))]
     for bucket, code in pairs:
         held[bucket].append(levels[code])
-    if taxonomy is None:
+    if hierarchy is None:
         return ["{" + ", ".join(some) + "}" for some in held]
     below: dict[str, set[str]] = {}
-    paths = {path[0]: path for path in taxonomy.paths}
+    paths = {path[0]: path for path in hierarchy.paths}
     for leaf in {levels[code] for _, code in pairs}:
         for node in paths[leaf]:
             below.setdefault(node, set()).add(leaf)
@@ -154,7 +154,7 @@ def _cover(table: Table, name: str, partition: Partition) -> pl.Series:
     )
     low, high = (groups[side].cast(pl.String) for side in ("low", "high"))
     if column.kind is Kind.NOMINAL:
-        wide = _covers(column.taxonomy, cells, groups["group"])
+        wide = _covers(column.hierarchy, cells, groups["group"])
     else:
         wide = "[" + low + ", " + high + "]"
     text = pl.DataFrame({"low": low, "wide": wide}).with_columns(groups["distinct"], groups["gone"])
@@ -170,21 +170,21 @@ def _cover(table: Table, name: str, partition: Partition) -> pl.Series:
     return written[place[partition.labels]]
 
 
-def _covers(taxonomy: Hierarchy | None, cells: pl.DataFrame, groups: pl.Series) -> pl.Series:
+def _covers(hierarchy: Hierarchy | None, cells: pl.DataFrame, groups: pl.Series) -> pl.Series:
     """What covers the categories of each group; many groups hold the same ones."""
     inside = cells.group_by("group").agg(pl.col("cell").unique().sort())
     held = dict(zip(inside["group"], map(tuple, inside["cell"].to_list()), strict=True))
-    cover = {some: _above(taxonomy, some) for some in set(held.values())}
+    cover = {some: _above(hierarchy, some) for some in set(held.values())}
     return pl.Series([cover[held[group]] for group in groups], dtype=pl.String)
 
 
-def _above(taxonomy: Hierarchy | None, held: Sequence[str | None]) -> str:
+def _above(hierarchy: Hierarchy | None, held: Sequence[str | None]) -> str:
     """The lowest node above some leaves, or their set where there is no tree."""
     present = [value for value in held if value is not None]
-    if taxonomy is None:
+    if hierarchy is None:
         return "{" + ", ".join(present) + "}"
-    paths = {path[0]: path for path in taxonomy.paths}
-    first, *others = (paths[value] for value in present) if present else ((taxonomy.root,),)
+    paths = {path[0]: path for path in hierarchy.paths}
+    first, *others = (paths[value] for value in present) if present else ((hierarchy.root,),)
     return next(node for node in first if all(node in other for other in others))
 
 

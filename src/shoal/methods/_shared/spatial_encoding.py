@@ -2,7 +2,7 @@
 
 A column becomes cells 0, 1, ..., count - 1 by a function of one cell and the policy alone:
 
-    categories    one cell each, in the public order: the declared one, or that of the taxonomy's
+    categories    one cell each, in the public order: the declared one, or that of the hierarchy's
                   branches
     dates         one cell a day
     numbers       multiples of the declared `step`, one cell each; without a step the units of a
@@ -53,7 +53,7 @@ class SpatialEncoding:
         step: between cells, for numbers with a declared one.
         grid: for numbers without, and for those on a scale of their own.
         order: for categories, positions of the levels, first place first.
-        heights: for a taxonomy, the heights of the borders between cells.
+        heights: for a hierarchy, the heights of the borders between cells.
         gap: the last cell stands for a missing one.
     """
 
@@ -214,9 +214,9 @@ def _multiples(low: Fraction, high: Fraction, step: Fraction) -> tuple[int, int]
 def _limit(column: Column, bound: Decimal | date) -> Fraction:
     """A bound as a number, after coding of bottom and top."""
     number = _number(bound)
-    if column.bottom is not None:
-        number = max(number, _number(column.bottom))
-    return number if column.top is None else min(number, _number(column.top))
+    if column.bottom_code is not None:
+        number = max(number, _number(column.bottom_code))
+    return number if column.top_code is None else min(number, _number(column.top_code))
 
 
 def _number(value: Any) -> Fraction:
@@ -226,10 +226,10 @@ def _number(value: Any) -> Fraction:
 def _ranks(column: Column) -> SpatialEncoding:
     levels = cast("tuple[str, ...]", column.levels)
     order = level_order(column, levels)
-    if column.taxonomy is not None and len(levels) > 1:
+    if column.hierarchy is not None and len(levels) > 1:
         return SpatialEncoding(
-            column, len(levels), order=order, heights=hierarchy_order(column.taxonomy.edges())[1]
+            column, len(levels), order=order, heights=hierarchy_order(column.hierarchy.edges())[1]
         )
-    first = levels.index(str(column.bottom)) if column.bottom is not None else 0
-    last = levels.index(str(column.top)) if column.top is not None else len(levels) - 1
+    first = levels.index(str(column.bottom_code)) if column.bottom_code is not None else 0
+    last = levels.index(str(column.top_code)) if column.top_code is not None else len(levels) - 1
     return SpatialEncoding(column, last - first + 1, first, order=order)

@@ -3,7 +3,7 @@
 Every released column but one is an axis of the space; that one, a confidential column, is counted
 in each box of the last level. The mechanism and its proof are in `shoal.mechanism.spatial_trees`,
 for tables of which one has a record more. With `neighbours = "change-one"` the tree is grown at
-half the epsilon, and the ledger doubles it back: a change is a removal and an addition.
+half the epsilon, and the accounting doubles it back: a change is a removal and an addition.
 
 The number of rows n. For change-one it is public and the root's exact count. For add-remove it is
 measured first, at a twentieth of epsilon, and nothing else uses it: the height, the root's count
@@ -139,7 +139,7 @@ def masked(done: Distributed) -> Masked:
     """What was made of counts, as a method on one machine gives it."""
     if done.data is None:
         raise InternalError("A method that draws rows or boxes gave neither.")
-    return Masked(done.data, done.spendings, notes=done.notes, extras=done.extras)
+    return Masked(done.data, done.privacy_losses, notes=done.notes, extras=done.extras)
 
 
 def _form(parameters: SpatialTreeParameters) -> ReleaseForm:
@@ -257,14 +257,14 @@ def _run(
         progress=tools.progress,
     )
     counts = tree.estimates()
-    spendings = contributions.restated((*spent, *tree.spendings), setting)
+    privacy_losses = contributions.restated((*spent, *tree.privacy_losses), setting)
     if setting.release_form is ReleaseForm.TREE:
         boxes = _boxes(space, histogram, (tree.lower, tree.upper), counts)
-        return Distributed(data=boxes, spendings=spendings)
+        return Distributed(data=boxes, privacy_losses=privacy_losses)
     number = setting.rows or max(1, round(float(counts.sum())))
     drawn = _drawn(tree.lower, tree.upper, counts, number, tools.rng)
     data = _rows(rows.template, space, histogram, drawn, tools.rng)
-    return Distributed(data=data, spendings=spendings)
+    return Distributed(data=data, privacy_losses=privacy_losses)
 
 
 def _records(table: Table, space: Sequence[SpatialEncoding], histogram: "_Histogram") -> Records:
@@ -282,8 +282,8 @@ def _root(
     if contributions.rows_are_public(setting):
         return known_total(records), epsilon, ()
     price = epsilon * contributions.SHARE
-    root, spending = noisy_total(records, price, tools.noise)
-    return root, epsilon - price, (spending,)
+    root, privacy_loss = noisy_total(records, price, tools.noise)
+    return root, epsilon - price, (privacy_loss,)
 
 
 def public_height(

@@ -15,7 +15,8 @@ the price.
 
 Rows that are left out. Which row of a person stays follows from its protected cells too. So a
 person's one row may change its stratum with them, and where sizes of strata are released exactly,
-`max_rows` is refused. For add-remove they are not, and a person comes or goes in one stratum.
+`max_contributions` is refused. For add-remove they are not, and a person comes or goes in one
+stratum.
 
 What that asks for. For change-one neighbours the sizes of strata are invariants, as the number of
 rows is: they are released exactly. A stratum without records has no rows. For add-remove each
@@ -65,7 +66,7 @@ def refuse(setting: Setting[Any], name: str) -> None:
         )
     if column.kind not in {Kind.ORDINAL, Kind.NOMINAL} or column.levels is None:
         raise InputError(
-            f"[protect], strata: expected a column with categories or a taxonomy, found '{name}'."
+            f"[protect], strata: expected a column with categories or a hierarchy, found '{name}'."
         )
     stated = schema.persons
     if stated is None or not stated.dropped:
@@ -73,7 +74,8 @@ def refuse(setting: Setting[Any], name: str) -> None:
     if stated.most > 1 or contributions.rows_are_public(setting):
         raise InputError(
             "[protect], strata: the rows of a person may lie in several strata, and which of them "
-            "stay is not public. State exact_rows in place of max_rows, or drop strata."
+            "stay is not public. State exact_contributions in place of max_contributions, or drop "
+            "strata."
         )
 
 
@@ -94,12 +96,12 @@ def divided(table: Table, setting: Setting[Any], name: str) -> list[Stratum]:
 
 
 def side_by_side(
-    spendings: Iterable[PrivacyLoss], name: str, stratum: str
+    privacy_losses: Iterable[PrivacyLoss], name: str, stratum: str
 ) -> tuple[PrivacyLoss, ...]:
-    """Entries of one stratum, as the ledger composes them with those of the others."""
+    """Entries of one stratum, as the accounting composes them with those of the others."""
     return tuple(
         replace(entry, parallel=f"strata of {name}", part=stratum, fixed=True)
-        for entry in spendings
+        for entry in privacy_losses
     )
 
 

@@ -214,7 +214,8 @@ def _refuse_spread(setting: Setting[SynthesisParameters]) -> None:
     if not contributions.rows_are_public(setting):
         raise InputError(
             "[protect], neighbours: on Spark the number of rows is public where rows are drawn. "
-            "Expected change-one, and exact_rows in place of max_rows; or use dp-kdtree or "
+            "Expected change-one, and exact_contributions in place of max_contributions; or use "
+            "dp-kdtree or "
             "dp-quadtree, or stay on one machine."
         )
 
@@ -239,7 +240,7 @@ def _run(
         rows = _without_rare(space, rows, setting.parameters.min_cell)
     return Distributed(
         data=redrawn(rows_in.template, list(zip(space, rows, strict=True))),
-        spendings=learnt.spendings,
+        privacy_losses=learnt.privacy_losses,
         notes=learnt.notes,
         extras={"measurements": tabulated(learnt.drawn.measurements, space)},
     )
@@ -251,7 +252,7 @@ class _Learnt:
 
     drawn: SyntheticRows
     rows: list[Ints | Floats]
-    spendings: tuple[PrivacyLoss, ...]
+    privacy_losses: tuple[PrivacyLoss, ...]
     notes: tuple[str, ...]
 
 
@@ -291,7 +292,7 @@ def _learnt(
     return _Learnt(
         drawn=drawn,
         rows=[_settled(*pair) for pair in zip(space, drawn.rows, strict=True)],
-        spendings=contributions.restated((*spent, *drawn.spendings), setting),
+        privacy_losses=contributions.restated((*spent, *drawn.privacy_losses), setting),
         notes=(*told, *notes, f"How it ran: {ran}.", *warned),
     )
 
@@ -306,12 +307,12 @@ def _stratified(
     name = cast("str", setting.parameters.strata)
     codes = _encoded(table, space)
     parts: dict[str, _Learnt] = {}
-    spendings: list[PrivacyLoss] = []
+    privacy_losses: list[PrivacyLoss] = []
     where: list[Ints] = []
     for stratum in strata.divided(table, setting, name):
         learnt = learn(HeldColumns([column[stratum.members] for column in codes]))
         parts[stratum.name] = learnt
-        spendings += strata.side_by_side(learnt.spendings, name, stratum.name)
+        privacy_losses += strata.side_by_side(learnt.privacy_losses, name, stratum.name)
         where.append(np.full(len(learnt.rows[0]), stratum.code))
     rows = [np.concatenate(cells) for cells in zip(*(p.rows for p in parts.values()), strict=True)]
     axis = spatial_encoding(setting.schema[name])
@@ -321,7 +322,7 @@ def _stratified(
     measured = {s: tabulated(learnt.drawn.measurements, space) for s, learnt in parts.items()}
     return Distributed(
         data=redrawn(table, [*zip(space, rows, strict=True), (axis, column)]),
-        spendings=tuple(spendings),
+        privacy_losses=tuple(privacy_losses),
         notes=(*strata.notes(setting.schema, name, sizes), *told),
         extras={"measurements": stacked(measured, name)},
     )

@@ -24,7 +24,7 @@ class Options(NamedTuple):
     relaxed: bool
     choice: int
     extent: Floats  # column: half its range in the whole table, lest it overflow
-    border: Ints  # column, code: height of the border after it, -1 without taxonomy
+    border: Ints  # column, code: height of the border after it, -1 without hierarchy
     codes: int  # number of codes or ranks that a column may have, where they are counted
     target: Ints  # record: the class to gain information on
     classes: int

@@ -34,7 +34,7 @@ class Rules(NamedTuple):
     total: Ints  # value: records of the whole table
     low: Ints  # value: least share under the ratio distance, two columns
     high: Ints  # value: largest share, two columns
-    path: Ints  # value: the edges up to the root of its taxonomy, padded with -1
+    path: Ints  # value: the edges up to the root of its hierarchy, padded with -1
     top: Ints  # rule: its first edge, and at the end the number of all edges
     below: Ints  # edge: records of the whole table below it
     length: Ints  # edge

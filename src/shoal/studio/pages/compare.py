@@ -148,7 +148,7 @@ def _show(
 
 
 def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
-    unpaid = "" if policy.ledger else "It needs a population with a budget, under Release."
+    unpaid = "" if policy.budget else "It needs a population with a budget, under Release."
     return [
         {
             "key": "others",
@@ -251,7 +251,7 @@ def _candidate(here: Here, facts: Mapping[str, Any], place: int) -> dict[str, An
     figures = [] if folder is None else list(_figures(folder / "comparison.parquet", row["label"]))
     worst: dict[str, dict[str, Any]] = {}
     for one in figures:
-        if one["measure"] in COLUMN_LOSSES and one["subject"] in here.document["columns"]:
+        if one["metric"] in COLUMN_LOSSES and one["subject"] in here.document["columns"]:
             known = worst.get(one["subject"])
             if known is None or known["value"] < one["value"]:
                 worst[one["subject"]] = one
@@ -280,9 +280,9 @@ def _figures(path: Path, label: str) -> tuple[dict[str, Any], ...]:
     found = pl.read_parquet(path).filter(
         (pl.col("label") == label)
         & (pl.col("truth") == "estimate")
-        & ~pl.col("measure").is_in(["risk", "error"])
+        & ~pl.col("metric").is_in(["risk", "error"])
     )
     return tuple(
         {**row, "better": (row["text"] or "").rpartition(", ")[2].partition(" ")[0]}
-        for row in found.select("measure", "subject", "value", "low", "high", "text").to_dicts()
+        for row in found.select("metric", "subject", "value", "low", "high", "text").to_dicts()
     )

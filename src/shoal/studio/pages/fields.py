@@ -17,16 +17,25 @@ from shoal.studio.policy_document import as_toml
 
 PLACES = ("release_form",)
 """Keys of `[protect]` beside the method's own parameters that the page asks for."""
-MORE = ("missing", "step", "bottom", "top", "transform", "format", "other", "missing_as")
+MORE = (
+    "missing",
+    "step",
+    "bottom_code",
+    "top_code",
+    "transform",
+    "date_format",
+    "other",
+    "missing_as",
+)
 """Column keys that few columns need; the page hides them until they are asked for."""
-UNASKED = ("max_rows", "exact_rows", "keep_missing")
+UNASKED = ("max_contributions", "exact_contributions", "keep_missing")
 """Column keys that no field shows; a card leaves them as the text states them."""
 _SUITS = {
     "step": {"numeric"},
     "transform": {"numeric"},
-    "format": {"date"},
-    "bottom": {"numeric", "date", "ordinal"},
-    "top": {"numeric", "date", "ordinal"},
+    "date_format": {"date"},
+    "bottom_code": {"numeric", "date", "ordinal"},
+    "top_code": {"numeric", "date", "ordinal"},
     "other": {"ordinal", "nominal"},
     "missing_as": {"numeric", "date", "ordinal", "nominal"},
 }
@@ -206,7 +215,7 @@ def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
             "value": bool(stated.get(key)),
         }
         for key in ("public", *FLAGS)
-        if key != "weight" or kind == "numeric"
+        if key != "sampling_weight" or kind == "numeric"
     ]
     return [*fields, *flags]
 
@@ -230,8 +239,8 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
     role, kind = given.get("role", ""), given.get("kind", "")
     found: dict[str, Any] = {"role": role}
     if role == "identifier":
-        kept = {key: True for key in FLAGS if key != "weight" and given.get(key)}
-        rows = {key: before[key] for key in UNASKED if key in before and kept.get("unit")}
+        kept = {key: True for key in FLAGS if key != "sampling_weight" and given.get(key)}
+        rows = {key: before[key] for key in UNASKED if key in before and kept.get("privacy_unit")}
         return {**found, **kept, **rows}
     if kind:
         found["kind"] = kind
@@ -248,15 +257,15 @@ def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str
             found[key] = before[key] if same else _more(key, text, kind)
     found |= {key: True for key in ("public", *FLAGS) if given.get(key)}
     if kind != "numeric":
-        found.pop("weight", None)
+        found.pop("sampling_weight", None)
     if "recode" in before and kind in {"ordinal", "nominal"}:
         found["recode"] = before["recode"]
     return found | {key: before[key] for key in UNASKED if key in before}
 
 
 def _categories(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
-    if "taxonomy" in before and given.get("kind") == "nominal":
-        return {"taxonomy": before["taxonomy"]}
+    if "hierarchy" in before and given.get("kind") == "nominal":
+        return {"hierarchy": before["hierarchy"]}
     lines = given.get("categories", "").replace("\r\n", "\n").split("\n")
     # A page shows what cannot be seen as escapes; a line that was left alone is what it was.
     shown = {visible(str(one)): str(one) for one in before.get("categories", ())}
@@ -275,6 +284,6 @@ def _more(key: str, text: str, kind: str) -> Any:
         return [one.strip() if isinstance(one, str) else one for one in listed]
     if key == "step":
         return as_number(text)
-    if key in {"top", "bottom", "missing_as"}:
+    if key in {"top_code", "bottom_code", "missing_as"}:
         return as_limit(text, kind)
     return text

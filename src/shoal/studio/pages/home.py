@@ -20,14 +20,14 @@ DOING = {
     JobKind.PROTECT: "Protecting the table",
     JobKind.COMPARE: "Comparing methods",
     JobKind.SELECT: "Choosing privately",
-    JobKind.MEASURE: "Measuring the release",
+    JobKind.EVALUATE: "Measuring the release",
 }
 DONE = {
     JobKind.PROFILE: "The table was looked at.",
     JobKind.PROTECT: "The table is protected; every promise was recomputed before it was kept.",
     JobKind.COMPARE: "The comparison is done.",
     JobKind.SELECT: "A method was chosen privately.",
-    JobKind.MEASURE: "The release was measured.",
+    JobKind.EVALUATE: "The release was measured.",
 }
 
 

@@ -107,7 +107,7 @@ def run(studio: TheStudio, workspace: Current, form: Form) -> Response:
         raise InputError(here.blocked)
     if here.policy is not None and form.get("policy", here.policy.digest) != here.policy.digest:
         raise InputError(CHANGED)
-    studio.start_protect(workspace, measure=False if form.get("unmeasured") else None)
+    studio.start_protect(workspace, evaluate=False if form.get("unmeasured") else None)
     return back_to(here, form.get("back", "release"))
 
 

@@ -81,13 +81,13 @@ def budget(studio: TheStudio, workspace: Current, form: Form) -> Response:
     return back_to(here, "release")
 
 
-@router.post("/w/{id}/release/form")
-def form_of_file(studio: TheStudio, workspace: Current, form: Form) -> Response:
+@router.post("/w/{id}/release/file-format")
+def file_format(studio: TheStudio, workspace: Current, form: Form) -> Response:
     """Choose the format of the released file."""
-    wanted = form.get("form", "")
+    wanted = form.get("file_format", "")
     if wanted not in FORMATS:
         raise InputError("Expected one of the formats of the page.")
-    studio.store.change(workspace.id, form=wanted)
+    studio.store.change(workspace.id, file_format=wanted)
     return back_to(Here(studio, workspace), "release")
 
 
@@ -138,7 +138,7 @@ def _show(here: Here) -> Response:
         grant=given.get("epsilon", ""),
         sources=[one["source"] for one in accounts],
         forms={key: FORMS.get(key, key) for key in FORMATS},
-        form=workspace.form,
+        file_format=workspace.file_format,
         blocked=here.blocked,
         digest="" if here.policy is None else here.policy.digest,
         released=released,
@@ -201,8 +201,8 @@ def _checks(released: Mapping[str, Any] | None) -> tuple[str, list[str]]:
 
 def _budget(here: Here, account: Mapping[str, Any] | None) -> tuple[str, list[str], Any]:
     link = ("#budget-title", "See the budget")
-    if here.policy is not None and here.policy.ledger and not here.workspace.source:
-        return "done", ["Booked in the file that the policy names under [ledger]."], None
+    if here.policy is not None and here.policy.budget and not here.workspace.source:
+        return "done", ["Booked in the file that the policy names under [budget]."], None
     if account is None:
         return "todo", ["Nothing is booked: no population is named."], link
     left = f"Epsilon {account['remaining']} of {account['granted']} is left for this population."
@@ -262,13 +262,13 @@ def _line(studio: Studio, one: HistoryEntry) -> dict[str, Any]:
         "sentence": one.sentence,
         "source": one.source,
         "epsilon": _epsilon(one),
-        "spendings": one.spendings,
+        "privacy_losses": one.privacy_losses,
         "zip": f"/api/releases/{one.id}/public.zip" if kept else "",
     }
 
 
 def _epsilon(one: HistoryEntry) -> str:
-    """What the noise of a release was worth, as its ledger adds it up."""
+    """What the noise of a release was worth, as its accounting adds it up."""
     if one.state != "released":
         return ""
     claimed = [c["guarantee"] for c in one.claims if c["status"] == Status.PROVED.value]

@@ -226,7 +226,7 @@ def _policy_error(here: Here) -> dict[str, Any] | None:
 
 def _same_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether a card with this content has the same fields as one with that."""
-    kept = ("role", "kind", "observed", "taxonomy")
+    kept = ("role", "kind", "observed", "hierarchy")
     return all(before.get(key) == after.get(key) for key in kept) and (
         "categories" in before) == ("categories" in after)  # fmt: skip
 
@@ -283,7 +283,7 @@ def _card(here: Here, name: str, *, opened: bool) -> dict[str, Any]:
         "high": high,
         "categories": categories,
         "observed": bool(stated.get("observed")),
-        "taxonomy": str(stated.get("taxonomy", "")),
+        "hierarchy": str(stated.get("hierarchy", "")),
         "values": [] if seen is None or categories else list(seen.values[:LONGEST_LIST]),
         "short": _short(stated, kind),
         "more": more,
@@ -294,7 +294,7 @@ def _card(here: Here, name: str, *, opened: bool) -> dict[str, Any]:
 
 
 def _flags(stated: Mapping[str, Any]) -> list[dict[str, Any]]:
-    wanted = {"unit", "household", "stratum"}
+    wanted = {"privacy_unit", "household", "stratum"}
     return [one for one in fields.column_more("", stated) if one["key"] in wanted]
 
 
@@ -318,7 +318,7 @@ def _short(stated: Mapping[str, Any], kind: str) -> str:
     if "categories" in stated:
         copied = ", copied" if stated.get("observed") else ""
         parts.append(f"{len(stated['categories'])} categories{copied}")
-    if "taxonomy" in stated:
+    if "hierarchy" in stated:
         parts.append("a tree of categories")
     parts += [key for key in ("public", *FLAGS) if stated.get(key)]
     return ", ".join(parts)
@@ -327,7 +327,9 @@ def _short(stated: Mapping[str, Any], kind: str) -> str:
 def _whose(here: Here) -> dict[str, Any]:
     """Whose rows they are, as far as the policy says."""
     names = here.document["columns"]
-    marked = (name for name in names if policy_document.column_of(here.document, name).get("unit"))
+    marked = (
+        name for name in names if policy_document.column_of(here.document, name).get("privacy_unit")
+    )
     return {
         "unit": next(marked, ""),
         "one_row": here.document.get("one_row_per_person") is True,

@@ -71,15 +71,15 @@ def loss_of_groups(
         lost += _lost(table, nests[a], nests[b])
         means = np.outer(believed[a] / believed[a].sum(), believed[b] / believed[b].sum()) * n
         expected += float(mean_deviation(means).sum())
-    answer, spending = noisy_answers(
+    answer, privacy_loss = noisy_answers(
         np.array([lost // _UNIT**2]),
         sensitivity=4 * pairs,
         epsilon=epsilon,
         target="what groups of codes lose",
         noise=noise,
     )
-    measurement = Measurement((), (), answer, spending.scale, Sort.LOSS)
-    return (float(answer[0]) - expected) / (2 * n * pairs), measurement, spending
+    measurement = Measurement((), (), answer, privacy_loss.scale, Sort.LOSS)
+    return (float(answer[0]) - expected) / (2 * n * pairs), measurement, privacy_loss
 
 
 def mean_deviation(means: Floats) -> Floats:

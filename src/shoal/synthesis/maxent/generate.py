@@ -310,7 +310,7 @@ def maxent(
             columns, len(singles), attribute, most=chosen.groups, epsilon=price, noise=noise
         )
         singles.append(single)
-    spendings = [spending for single in singles for spending in single.spendings]
+    privacy_losses = [privacy_loss for single in singles for privacy_loss in single.privacy_losses]
     measurements = [
         Measurement((j,), (single.edges,), single.counts, single.scale)
         for j, single in enumerate(singles)
@@ -319,7 +319,7 @@ def maxent(
     if chosen.tables is PairMarginals.NONE:
         rows = tuple(single.rows(n, rng) for single in singles)
         told = {"n epsilon": float(chosen.strength), "tables": chosen.tables.value}
-        return SyntheticRows(rows, tuple(spendings), tuple(measurements), told)
+        return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), told)
     facts: dict[str, Any] = {
         "n epsilon a pair": float(chosen.strength),
         "share of single columns": float(chosen.singles),
@@ -328,18 +328,18 @@ def maxent(
     if chosen.question:
         progress("asking what groups lose", 0, 1)
         price = chosen.question * epsilon
-        lost, answer, spending = loss_of_groups(columns, singles, epsilon=price, noise=noise)
-        spendings.append(spending)
+        lost, answer, privacy_loss = loss_of_groups(columns, singles, epsilon=price, noise=noise)
+        privacy_losses.append(privacy_loss)
         measurements.append(answer)
         facts |= {"groups lose": lost, "share of asking": float(chosen.question)}
         if lost > LOST:
             grown = mass_tree(
                 columns, attributes, singles, epsilon=rest, noise=noise, rng=rng, progress=progress
             )
-            spendings += grown.spendings
+            privacy_losses += grown.privacy_losses
             measurements.append(grown.measurement)
             facts |= {"tables": GROWN, "leaves": grown.measurement.counts.size}
-            return SyntheticRows(grown.rows, tuple(spendings), tuple(measurements), facts)
+            return SyntheticRows(grown.rows, tuple(privacy_losses), tuple(measurements), facts)
     further = chosen.further * epsilon
     counted, prices = _count(
         columns,
@@ -350,7 +350,7 @@ def maxent(
         noise=noise,
         progress=progress,
     )
-    spendings += prices
+    privacy_losses += prices
     measurements += counted
     targets, believed = _targets(counted, singles, n, chosen)
     solve = partial(_fit, singles=singles, n=n, rng=rng, progress=progress)
@@ -367,7 +367,7 @@ def maxent(
             noise=noise,
             progress=progress,
         )
-        spendings += found.spendings
+        privacy_losses += found.privacy_losses
         measurements += found.measurements
         first, fitted = fitted, solve(targets + found.targets, tau=fitted.tau, start=fitted)
         facts["tables of three columns"] = [
@@ -388,7 +388,7 @@ def maxent(
     }
     if believed:
         facts["tau of pairs"] = [min(believed), float(np.median(believed)), max(believed)]
-    return SyntheticRows(rows, tuple(spendings), tuple(measurements), facts)
+    return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)
 
 
 def _count(
@@ -405,7 +405,7 @@ def _count(
     sizes = [single.size for single in singles]
     parts = sum(chosen.weights)
     found: list[Measurement] = []
-    spendings: list[PrivacyLoss] = []
+    privacy_losses: list[PrivacyLoss] = []
     progress("counting tables", 0, len(chosen.blocks))
     axes = tuple(enumerate(singles))
     counts = columns.total(partial(counts_of_groups, axes=axes, sets=chosen.blocks))
@@ -417,11 +417,11 @@ def _count(
         begin += prod(shape)
         name = f"table of {' x '.join(attributes[j].name for j in members)}"
         price = epsilon * part / parts
-        noisy, spending = noisy_table(exact, target=name, epsilon=price, noise=noise)
+        noisy, privacy_loss = noisy_table(exact, target=name, epsilon=price, noise=noise)
         groups = tuple(singles[j].groups for j in members)
-        found.append(Measurement(members, groups, noisy, spending.scale))
-        spendings.append(spending)
-    return found, spendings
+        found.append(Measurement(members, groups, noisy, privacy_loss.scale))
+        privacy_losses.append(privacy_loss)
+    return found, privacy_losses
 
 
 def _targets(

@@ -135,7 +135,7 @@ class Grown:
 
     rows: tuple[Ints, ...]
     measurement: Measurement
-    spendings: tuple[PrivacyLoss, ...]
+    privacy_losses: tuple[PrivacyLoss, ...]
 
 
 def mass_tree(
@@ -177,7 +177,7 @@ def mass_tree(
     )
     every = tuple(range(len(axes)))
     measurement = Measurement(every, ends, counts, counted.scale, sort=Sort.TREE)
-    return Grown(rows, measurement, (tree.spending, counted))
+    return Grown(rows, measurement, (tree.privacy_loss, counted))
 
 
 def _rows(

@@ -46,7 +46,7 @@ class OneWayMarginal:
     precision: float
     scale: Fraction
     line: bool
-    spendings: tuple[PrivacyLoss, ...]
+    privacy_losses: tuple[PrivacyLoss, ...]
 
     @property
     def size(self) -> int:
@@ -171,8 +171,8 @@ def learn(
         return _line(found, len(columns), most)
     exact = columns.total(partial(_one_table, member=member, size=attribute.size))
     name = f"{attribute.name}: counts of its categories"
-    counts, spending = noisy_table(exact, target=name, epsilon=epsilon, noise=noise)
-    return _categories(counts, spending, attribute, len(columns), most)
+    counts, privacy_loss = noisy_table(exact, target=name, epsilon=epsilon, noise=noise)
+    return _categories(counts, privacy_loss, attribute, len(columns), most)
 
 
 def _line(found: NoisyHistogram, n: int, most: int) -> OneWayMarginal:
@@ -190,15 +190,15 @@ def _line(found: NoisyHistogram, n: int, most: int) -> OneWayMarginal:
         precision=precision_of(n, found.scale) / (2 * a_group),
         scale=found.scale,
         line=True,
-        spendings=found.spendings,
+        privacy_losses=found.privacy_losses,
     )
 
 
 def _categories(
-    counts: Ints, spending: PrivacyLoss, attribute: Domain, n: int, most: int
+    counts: Ints, privacy_loss: PrivacyLoss, attribute: Domain, n: int, most: int
 ) -> OneWayMarginal:
     """Every category of the public domain, those that no record has too."""
-    projected = expected(counts, n, float(spending.scale))
+    projected = expected(counts, n, float(privacy_loss.scale))
     members = _grouping(attribute)(projected, most)
     summed = np.bincount(members, projected).astype(np.float64)
     return OneWayMarginal(
@@ -207,10 +207,10 @@ def _categories(
         projected=projected,
         members=members,
         summed=summed,
-        precision=precision_of(n, spending.scale) * summed.size / attribute.size,
-        scale=spending.scale,
+        precision=precision_of(n, privacy_loss.scale) * summed.size / attribute.size,
+        scale=privacy_loss.scale,
         line=False,
-        spendings=(spending,),
+        privacy_losses=(privacy_loss,),
     )
 
 

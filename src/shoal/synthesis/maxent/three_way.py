@@ -63,7 +63,7 @@ class Interactions:
 
     measurements: list[Measurement]
     targets: list[Target]
-    spendings: list[PrivacyLoss]
+    privacy_losses: list[PrivacyLoss]
 
 
 def room(n: int, epsilon: Fraction, tables: int, noise: Fraction) -> int:
@@ -132,25 +132,25 @@ def interactions(
     )
     price = epsilon * CHOOSING / tables
     left = list(range(len(sets)))
-    chosen, spendings = [], []
+    chosen, privacy_losses = [], []
     for number in range(tables):
         progress("choosing tables of three columns", number, tables)
-        best, spending = noisy_choice(
+        best, privacy_loss = noisy_choice(
             scores[left], sensitivity=2, epsilon=price, target=_WHICH, noise=noise
         )
         chosen.append(left.pop(best))
-        spendings.append(spending)
-    found = Interactions([], [], spendings)
+        privacy_losses.append(privacy_loss)
+    found = Interactions([], [], privacy_losses)
     price = epsilon * (1 - CHOOSING) / tables
     for number, i in enumerate(sorted(chosen), 1):
         members, here = sets[i], [axes[k] for k in tables_of[i]]
         name = f"chosen table {number} of three columns"
-        noisy, spending = noisy_table(exact[i], target=name, epsilon=price, noise=noise)
-        spendings.append(spending)
+        noisy, privacy_loss = noisy_table(exact[i], target=name, epsilon=price, noise=noise)
+        privacy_losses.append(privacy_loss)
         labels = tuple(axis.single.groups for axis in here)
-        found.measurements.append(Measurement(members, labels, noisy, spending.scale))
+        found.measurements.append(Measurement(members, labels, noisy, privacy_loss.scale))
         places = tuple(axis.places for axis in here)
-        weight = precision_of(n, spending.scale)
+        weight = precision_of(n, privacy_loss.scale)
         found.targets.append(Target(members, noisy.ravel() / n, weight, places))
     return found
 

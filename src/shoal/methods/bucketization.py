@@ -114,9 +114,11 @@ def _refuse(setting: Setting[BucketizationParameters]) -> None:
     parameters, confidential = setting.parameters, _confidential(setting)
     keys = setting.schema.with_role(Role.QUASI_IDENTIFIER)
     if not confidential:
-        raise InputError("Method 'buckets' needs a column of role confidential; found none.")
+        raise InputError("Method 'bucketization' needs a column of role confidential; found none.")
     if not keys:
-        raise InputError("Method 'buckets' needs a column of role quasi-identifier; found none.")
+        raise InputError(
+            "Method 'bucketization' needs a column of role quasi-identifier; found none."
+        )
     both = [name for name in setting.columns if name in confidential]
     if both:
         raise InputError(
@@ -158,7 +160,7 @@ def _run(table: Table, setting: Setting[BucketizationParameters], tools: Tools) 
 
 
 METHOD = Method(
-    name="buckets",
+    name="bucketization",
     summary="Group records so that every group holds confidential buckets alike (t-closeness).",
     parameters=BucketizationParameters,
     forms=microaggregation.FORMS,
