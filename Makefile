@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup setup-dev browser demo test fuzz fuzz-parsers mutants faults canaries lint bench papers docs requirements licences audit release-files clean
+.PHONY: setup setup-dev browser demo test test-fast coverage package-test fuzz fuzz-parsers mutants faults canaries lint bench papers docs requirements licences audit release-files clean
 
 # A stamp holds the digest of what was installed, so that a second run is quick and a changed
 # requirements file is noticed.
@@ -43,6 +43,20 @@ lint: setup-dev
 PYTEST_ARGS ?= -n auto --dist worksteal
 test: lint browser
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Between two edits: at most 90 CPU-seconds where kernels are compiled, in one process; no browser, no
+# Spark, no reference tables. What is left out is in tests/conftest.py; the end says what it took.
+FAST := -n 0 -p no:schemathesis -m "not slow and not browser and not spark and not data"
+test-fast: setup-dev
+	$(BIN)/python -m pytest $(FAST)
+
+# Of the same tests. The floor is in pyproject.toml, with what is not counted and why.
+coverage: setup-dev
+	$(BIN)/python -m pytest $(FAST) --cov --cov-report=term:skip-covered
+
+# Wheel and sdist, each installed with the core's pinned packages alone, and the demonstration.
+package-test: setup-dev
+	$(BIN)/python tests/package/run.py
 
 # The same suite on new examples, and more of them: for a quiet evening, not for a landing.
 fuzz: setup-dev

@@ -28,7 +28,7 @@ import shoal
 from shoal.core import SpatialDecomposition
 from shoal.errors import InputError
 from shoal.io import decomposition_table
-from shoal.io.external import read as foreign
+from shoal.io.external.read import read_external_release
 from shoal.methods import REGISTRY
 from shoal.metrics.boxes import WeightedBoxes
 
@@ -439,9 +439,7 @@ def counted(study: Study, data: pl.DataFrame, point: Point) -> SpatialDecomposit
     Equal rows are one box. A confidential cell that holds several values counts for each of them
     in equal parts.
     """
-    read = foreign.read_external_release(
-        study.part(point.percent), data, shoal.load_policy(point.policy)
-    )
+    read = read_external_release(study.part(point.percent), data, shoal.load_policy(point.policy))
     lower, upper = read.lower.copy(), read.upper.copy()
     # Whole numbers hold the places from x to x + 1, as in the trees.
     np.copyto(upper, lower + 1, where=upper == lower)

@@ -253,11 +253,13 @@ has 100%.
 **Privacy** is the accuracy of a naive Bayes classifier that somebody learns from the boxes alone
 and puts to the people in the table: each count is spread evenly over its box, negative counts are
 taken as 0, and nothing is smoothed. What is drawn is the increase over a baseline rho, accuracy /
-rho - 1; lower is better for the people. {_baseline(first)} It is the accuracy of one attacker. A
-release with a small one may still tell all to another, and only a claim bounds that. The classifier
-would also guess people well who are not in the table: a table from which occupations can be learnt
-is what utility is. The measures are `shoal.metrics.count_queries` and
-`shoal.metrics.attacks.naive_bayes`; on tables of your own, `shoal.evaluate` takes both.
+rho - 1; lower is better for the people.
+{_baseline(first)}
+It is the accuracy of one attacker. A release with a small one may still tell all to another, and
+only a claim bounds that. The classifier would also guess people well who are not in the table: a
+table from which occupations can be learnt is what utility is. The metrics are
+`shoal.metrics.count_queries` and `shoal.metrics.attacks.naive_bayes`; on tables of your own,
+`shoal.evaluate` takes both.
 
 **The workload is not the paper's.** It has a median selectivity of “about 13%” on Adult. Half
 ranges of so many columns, drawn for each query, ask on {first.name} for (median): {shares}. So

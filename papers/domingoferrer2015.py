@@ -404,7 +404,7 @@ def _losses(points: list[Point], *, two: bool) -> list[float]:
 
 def write_points(path: Path, tables: dict[str, list[Point]]) -> None:
     """Write every release as a row."""
-    header = ["confidential", "k", "t", "bucketization", "classes", "smallest", "achieved", "sse"]
+    header = ["confidential", "k", "t", "buckets", "classes", "smallest", "achieved", "sse"]
     rows = [
         [s, p.k, p.t, p.buckets, p.classes, p.smallest, float(p.achieved), p.sse, p.loss]
         for s, points in tables.items()
@@ -459,7 +459,7 @@ def text(
         for k in shown
         for setting in SETTINGS
     ]
-    head = ["confidential", "k", "t", "bucketization", "classes", "achieved", "SSE / SST"]
+    head = ["confidential", "k", "t", "buckets", "classes", "achieved", "SSE / SST"]
     table = common.grid_table(head, rows)
     return f"""# Buckets and closeness: Domingo-Ferrer and Soria-Comas 2015{study.note}
 

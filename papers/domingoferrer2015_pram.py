@@ -481,8 +481,8 @@ Five ways to a t, all with classes of at least k records by Mondrian, released a
 - *pram*: the same groups and the same ε, by invariant PRAM.
 - *pram, own price*: the same with a larger ε. The second stage of PRAM hides more than the
   first alone; this is the largest ε of the first stage at which the two together, by their
-  matrix, cost a record what Proposition 1 asks for. Shoal does not claim this: its budget
-  counts the first stage.
+  matrix, cost a record what Proposition 1 asks for. Shoal does not claim this: its
+  accounting counts the first stage.
 
 {prices}
 

@@ -172,7 +172,7 @@ def compared(runs: Runs, k: int, repeats: int) -> list[tuple[Any, ...]]:
     releases = {
         "plain Laplace": ("laplace", "row-aligned", {}),
         f"IR + Laplace, k={k}, table": ("ir-laplace", "row-aligned", {"k": k}),
-        f"IR + Laplace, k={k}, marginals": ("ir-laplace", "column-shuffled", {"k": k}),
+        f"IR + Laplace, k={k}, column-shuffled": ("ir-laplace", "column-shuffled", {"k": k}),
         f"INS, k={large}": ("insensitive-laplace", "canonical", {"k": large}),
     }
     rows: list[tuple[Any, ...]] = []
@@ -346,11 +346,11 @@ that another run differs by chance.
 The paper shows (Lemma 1) that the sorted block means of a column move by at most Δ/k in all when
 one record changes. We agree, and prove it again beside the code. Lemma 4 then says that the table
 has the price of its columns together. That holds for the noisy block means as lists, one for each
-column, with nothing that says which row has which block: release form `marginals`. For the table
-it does not hold, because a table also shows which records share a block, and that part carries no
-noise; `ir-laplace` has a pair of tables that shows it. SSE compares row i with row i, so that the
-figure can only be drawn for the table: this is what the paper plots, and what we ran. Read the
-curves as the loss of the published method, not as the price of epsilon.
+column, with nothing that says which row has which block: release form `column-shuffled`. For the
+table it does not hold, because a table also shows which records share a block, and that part
+carries no noise; `ir-laplace` has a pair of tables that shows it. SSE compares row i with row i,
+so the figure can only be drawn for the table: this is what the paper plots, and what we ran. Read
+the curves as the loss of the published method, not as the price of epsilon.
 
 {common.claim_table(claims)}
 
@@ -387,8 +387,8 @@ The noisy grid counts records in equal cells of the public box, adds discrete La
 scale 2/ε to the counts (changing one record moves two counts by one, so that this costs ε; n is
 public), takes the nearest counts that are not negative and add up to n, and spreads records
 evenly over their cells. Cells a side: √(n (ε/2) / 10), after Li, Yang and Qardaji (2013), with
-half of ε because one record changed is one gone and one come. `marginals` says nothing about how
-columns go together, so that its COUNT errors are those of independent columns. Private trees will
+half of ε because one record changed is one gone and one come. `column-shuffled` says nothing about
+how columns go together, so its COUNT errors are those of independent columns. Private trees will
 join this table once Shoal has them. [The table as CSV]({TABLE}-histogram.csv).
 """
 

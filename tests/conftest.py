@@ -1,4 +1,4 @@
-"""Shared by all tests: the reference data, small tables, a browser, and hypothesis' profile."""
+"""Shared by all tests: what is slow, the reference data, small tables, a browser, and profiles."""
 
 import os
 import shutil
@@ -27,6 +27,76 @@ settings.load_profile(os.environ.get("SHOAL_EXAMPLES", "test"))
 ROOT = Path(__file__).parent.parent
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 DATA = Path(os.environ.get("SHOAL_DATA", ROOT.parent / "shared" / "data"))
+
+
+SLOW = frozenset(
+    """
+    budget/test_budget_file.py canaries cli/test_commands.py cli/test_console.py
+    engine/test_checks_and_metrics.py engine/test_losses.py evaluation/test_audit.py
+    evaluation/test_compare.py evaluation/test_domains.py evaluation/test_evaluate.py
+    evaluation/test_frontier.py evaluation/test_neighbouring_tables.py evaluation/test_prices.py
+    evaluation/test_privacy_losses.py evaluation/test_private_selection.py
+    evaluation/test_running.py faults fuzz hazmat/test_noise.py io/test_decomposition_table.py
+    io/test_external.py io/test_headerless.py mechanism/test_consistent_counts.py
+    mechanism/test_randomised_response.py mechanism/test_spatial_trees.py
+    mechanism/test_tree_consistency.py methods/test_beyond_one_machine.py
+    methods/test_bucketization.py methods/test_contributions.py methods/test_methods.py
+    methods/test_mondrian.py methods/test_recode.py methods/test_recordwise.py
+    methods/test_spatial_trees.py methods/test_strata.py methods/test_synthesis.py
+    methods/test_whole_persons.py metrics/test_epsilon_lower_bound.py metrics/test_guidance.py
+    metrics/test_naive_bayes.py metrics/test_propensity.py metrics/test_record_linkage.py
+    metrics/test_uniqueness.py mutants package partition/test_bucketization.py
+    partition/test_kernels.py partition/test_mondrian_tree.py partition/test_univariate.py
+    pipeline/test_booking.py pipeline/test_epsilon_release.py pipeline/test_publishing.py
+    pipeline/test_verifying.py policy/test_draft.py privacy_models/test_privacy_models.py
+    report/test_degenerate.py report/test_evidence.py report/test_pages.py sample
+    studio/test_api.py studio/test_compare_page.py studio/test_downloads.py
+    studio/test_history.py studio/test_invalid_input.py studio/test_jobs.py
+    studio/test_launch.py studio/test_policy_document.py studio/test_ports.py
+    studio/test_profile.py studio/test_screens.py studio/test_security.py studio/test_serving.py
+    studio/test_unseen.py studio/test_uploads.py studio/test_way.py studio/test_whose_rows.py
+    studio/test_workspace.py synthesis/test_adaptive_tree.py synthesis/test_auto.py
+    synthesis/test_coarseness.py synthesis/test_fit.py synthesis/test_lbfgs.py
+    synthesis/test_maxent.py synthesis/test_posterior.py synthesis/test_three_way.py
+    test_bad_input.py test_bench_tables.py test_boundary.py test_docs.py test_papers.py
+    test_renames.py
+    """.split()  # noqa: SIM905 (paths read better without their quotes)
+)
+"""Folders and files that `make test-fast` leaves out: each takes more than about a CPU-second,
+starts servers, or runs the whole command."""
+
+MARKS = {"chromium": "browser", "reference": "data", "spark": "spark"}
+"""Marks by the fixtures that a test uses."""
+
+
+def is_slow(path):
+    """Whether a file of tests, or the folder that it lies in, is left out of `make test-fast`."""
+    place = path.relative_to(ROOT / "tests")
+    return any(one.as_posix() in SLOW for one in (place, *place.parents))
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Do not even load what is left out; `None` leaves the choice to others."""
+    if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
+        return None
+    inside = collection_path.is_relative_to(ROOT / "tests")
+    return (inside and is_slow(collection_path)) or None
+
+
+def pytest_collection_modifyitems(items):
+    """Mark tests by what they use and by where they lie."""
+    for item in items:
+        if item.path.is_relative_to(ROOT / "tests") and is_slow(item.path):
+            item.add_marker("slow")
+        for fixture, mark in MARKS.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(mark)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say what the run cost; of workers, only what those that ended have used."""
+    used = sum(os.times()[:4])
+    terminalreporter.write_line(f"{used:.0f} CPU-seconds")
 
 
 @pytest.fixture

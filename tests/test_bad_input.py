@@ -461,7 +461,7 @@ TAXONOMIES = {
 
 
 @pytest.mark.parametrize("sort", TAXONOMIES)
-def test_a_taxonomy_that_is_no_tree_is_refused(desk, sort):
+def test_a_hierarchy_that_is_no_tree_is_refused(desk, sort):
     text, sentence = TAXONOMIES[sort]
     (desk.folder / "region.csv").write_text(text, encoding="utf-8")
     desk.state(region='{ role = "quasi-identifier", kind = "nominal", hierarchy = "region.csv" }')
@@ -470,7 +470,7 @@ def test_a_taxonomy_that_is_no_tree_is_refused(desk, sort):
     desk.refuses(sentence)
 
 
-def test_a_taxonomy_that_lacks_a_value_is_refused(desk):
+def test_a_hierarchy_that_lacks_a_value_is_refused(desk):
     (desk.folder / "region.csv").write_text("north,all\nsouth,all\n", encoding="utf-8")
     desk.write(HEADER + ROWS + "Wilhelmina 9,33,Atlantis,1\n" * 2)
     desk.state(region='{ role = "quasi-identifier", kind = "nominal", hierarchy = "region.csv" }')

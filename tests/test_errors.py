@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from shoal.cli.commands import app
 from shoal.errors import UNSEEN, InputError, visible
-from shoal.policy.load import quoted
+from shoal.io.text_files import quoted
 
 MARKS = ("\u202e", "\u2066", "\u200f", "\u200b", "\u2028", "\x1b[31m", "\x07", "\x85", "\ufeff")
 AGE, INCOME = "age" + "".join(MARKS), "\u202eincome\u2069"

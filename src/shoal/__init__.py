@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from shoal.policy.load import load as load_policy
     from shoal.report import write_report
 
+    __version__: str
+
 _HOME = {
     "ClaimViolationError": ("shoal.errors", "ClaimViolationError"),
     "InputError": ("shoal.errors", "InputError"),
@@ -43,6 +45,7 @@ __all__ = [
     "InputError",
     "InternalError",
     "ShoalError",
+    "__version__",
     "audit",
     "check",
     "compare",
@@ -61,6 +64,10 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(module), attribute)
     if name in _ROOMS:
         return import_module(f"shoal.{name}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("shoal")
     raise AttributeError(f"module 'shoal' has no attribute '{name}'")
 
 

@@ -47,8 +47,12 @@ class ShoalError(Exception):
         return visible(super().__str__())
 
 
-class InputError(ShoalError):
-    """The table, the policy or an argument cannot be used as it is: the user's move."""
+class InputError(ShoalError, ValueError):
+    """The table, the policy or an argument cannot be used as it is: the user's move.
+
+    Also a `ValueError`, which callers expect of a wrong argument. So where a `ValueError` of a
+    library is caught and told anew, our own must not be raised inside, or is let through first.
+    """
 
     exit_code = 2
 

@@ -260,7 +260,7 @@ MISTAKES = {
 COMMANDS = {
     "protect": ("protect", "data.csv", "--policy", "policy.toml", "--out", "out"),
     "check": ("check", "data.csv", "--policy", "policy.toml"),
-    "measure": ("measure", "data.csv", "data.csv", "--policy", "policy.toml"),
+    "evaluate": ("evaluate", "data.csv", "data.csv", "--policy", "policy.toml"),
 }
 
 

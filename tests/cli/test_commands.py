@@ -117,8 +117,9 @@ def test_schema_prints_json_that_knows_every_column_key():
     spec = json.loads(shoal("schema").output)
 
     keys = spec["$defs"]["ColumnSpec"]["properties"]
-    for key in ("role", "kind", "bounds", "hierarchy", "public", "unit", "household", "weight",
-                "stratum", "transform", "step", "missing", "top", "bottom", "recode"):  # fmt: skip
+    for key in ("role", "kind", "bounds", "hierarchy", "public", "privacy_unit", "household",
+                "sampling_weight", "stratum", "transform", "step", "missing", "top_code",
+                "bottom_code", "recode"):  # fmt: skip
         assert key in keys
 
 

@@ -140,13 +140,13 @@ def test_losses_row_by_row(people):
         x, y = (side[name].cast(pl.Float64).to_numpy() for side in (frame, after))
         both = ~np.isnan(x) & ~np.isnan(y)
         x, y = x[both], y[both]
-        assert lost[name]["measure"] == "SSE / SST"
+        assert lost[name]["metric"] == "SSE / SST"
         assert lost[name]["loss"] == pytest.approx(
             ((x - y) ** 2).sum() / ((x - x.mean()) ** 2).sum()
         )
     for name in ("sex", "marital"):
         changed = frame[name].cast(pl.String).ne_missing(after[name].cast(pl.String)).mean()
-        assert lost[name]["measure"] == "share of rows whose category changed"
+        assert lost[name]["metric"] == "share of rows whose category changed"
         assert lost[name]["loss"] == pytest.approx(changed)
     for name, own in lost.items():
         assert own["missing_original"] == frame[name].null_count()
@@ -168,12 +168,12 @@ def test_losses_of_a_distribution(people):
         ]
         joined = shares[0].join(shares[1], on=name, how="full", coalesce=True).fill_null(0.0)
         apart = (joined["share"] - joined["share_right"]).abs().sum() / 2
-        assert lost[name]["measure"] == "total variation"
+        assert lost[name]["metric"] == "total variation"
         assert lost[name]["loss"] == pytest.approx(apart)
     for name in ("age", "amount"):
         x, y = (np.sort(side[name].cast(pl.Float64).to_numpy()) for side in (frame, after))
         x, y = np.repeat(x, len(y)), np.repeat(y, len(x))
-        assert lost[name]["measure"] == "rank-matched SSE / SST"
+        assert lost[name]["metric"] == "rank-matched SSE / SST"
         assert lost[name]["loss"] == pytest.approx(((x - y) ** 2).mean() / x.var())
 
 
@@ -208,7 +208,7 @@ def test_generalised_cells_and_granularity(people):
     left = {figure.subject: figure.value for figure in found.of("granularity")}
     for name in KEYS:
         before = frame[name].cast(pl.String)
-        assert lost[name]["measure"] == "share of rows whose cell was generalised"
+        assert lost[name]["metric"] == "share of rows whose cell was generalised"
         assert lost[name]["loss"] == pytest.approx(before.ne_missing(after[name]).mean())
     low, high = frame["age"].min(), frame["age"].max() + 1
     widths = [_years(cell, high - low) for cell in after["age"]]

@@ -312,7 +312,7 @@ def test_a_file_whose_footer_has_no_list_is_written_once_more_with_the_text(tmp_
     [
         ({"engine": "dask"}, "Expected an engine among local, spark"),
         ({"engine": "spark", "file_format": "csv"}, "expected --file-format parquet"),
-        ({"engine": "spark", "measure": True}, "expected neither --evaluate"),
+        ({"engine": "spark", "evaluate": True}, "expected neither --evaluate"),
         ({"settings": {"spark.master": "local"}}, "expected it with --engine spark"),
     ],
 )
@@ -364,15 +364,16 @@ def test_a_killed_driver_leaves_nothing_half_written_and_the_budget_spent(tmp_pa
 DRIVER = """
 import datetime, sys, time
 from pathlib import Path
-from shoal import folders, publish
+from shoal.io import folders
+from shoal.pipeline import publishing
 from shoal.methods import REGISTRY
 from shoal.pipeline.planning import with_rows
 from shoal.policy import load
 from tests.engine.conftest import QUICK
 here = Path(sys.argv[1])
 folders.commit = lambda *places: time.sleep(600)
-publish.protect(here / "people.parquet", load(eval(sys.argv[2])), here / "out", engine="spark",
-                settings=QUICK)
+publishing.protect(here / "people.parquet", load(eval(sys.argv[2])), here / "out", engine="spark",
+                   settings=QUICK)
 """
 
 

@@ -227,7 +227,7 @@ def test_figures_claims_and_checks_are_in_the_frame(found):
 
     assert set(frame["truth"]) == {"estimate", "claim", "check", "failure"}
     own = frame.filter(pl.col("label") == "mondrian k=20")
-    assert {"risk", "error", "linkability", "COUNT queries"} <= set(own["measure"])
+    assert {"risk", "error", "linkability", "COUNT queries"} <= set(own["metric"])
     claim = own.filter(pl.col("truth") == "claim", pl.col("metric") == "k-anonymity")
     assert claim["verdict"].to_list() == ["conditional"]  # on one row per person, and eligible
     assert next(row for row in found.rows if row.label == "mondrian k=20").proved

@@ -38,7 +38,7 @@ def people(n, seed):
     )
 
 
-def policy(**measure):
+def policy(**evaluate):
     return {
         "version": 1,
         "columns": {
@@ -49,7 +49,7 @@ def policy(**measure):
             "ill": {"role": "confidential", "kind": "nominal", "categories": ILLS},
         },
         "protect": {"method": "mondrian", "k": 10},
-        "metric": measure,
+        "evaluate": evaluate,
     }
 
 
@@ -96,7 +96,7 @@ def test_other_people_of_the_same_population_give_nobody_away(original, control)
 
 def test_a_confidential_number_is_guessed_by_boosting_too(original, control):
     """Where tax follows age, the release tells it of anybody; where it is constant, of nobody."""
-    told = {**policy(), "measure": {"secret": "tax"}}
+    told = {**policy(), "evaluate": {"secret": "tax"}}
     tied = original.with_columns(tax=pl.col("age") * 100.0)
     others = control.with_columns(tax=pl.col("age") * 100.0)
 
@@ -248,7 +248,7 @@ def test_only_must_be_a_part(original):
         shoal.evaluate(original, original, policy(), only="speed")
 
 
-def test_dates_taxonomies_and_missing_cells_are_measured():
+def test_dates_hierarchies_and_missing_cells_are_measured():
     frame = sample.load().head(400)
     stated = sample.folder() / "people.toml"
     release = shoal.protect(frame, stated)

@@ -50,7 +50,7 @@ def test_a_candidate_replaces_protect_and_drops_the_budget_file(policy):
 
     applied = candidate.applied(stated)
 
-    assert applied.budget == {}
+    assert applied.budget is None
     assert applied.document["protect"] == {
         "method": "ir-laplace",
         "columns": ["age"],

@@ -57,10 +57,10 @@ def commands(folder):
         yield ("protect", bad, *stated, "--out", out)
         yield ("protect", good, *stated, "--out", out, "--control", bad)
         yield ("check", bad, *stated)
-        yield ("measure", bad, good, *stated, "--only", "risk")
-        yield ("measure", good, bad, *stated, "--only", "risk")
-        yield ("measure", good, bad, *stated, "--rename", "Age=age")
-        yield ("measure", good, good, *stated, "--control", bad, "--only", "risk")
+        yield ("evaluate", bad, good, *stated, "--only", "risk")
+        yield ("evaluate", good, bad, *stated, "--only", "risk")
+        yield ("evaluate", good, bad, *stated, "--rename", "Age=age")
+        yield ("evaluate", good, good, *stated, "--control", bad, "--only", "risk")
         yield ("compare", bad, *stated, "--out", out, "--jobs", "1")
         yield ("compare", good, *stated, "--out", out, "--jobs", "1", "--on-sample", bad)
     yield ("audit", *stated, "--table", bad)
@@ -79,7 +79,7 @@ def test_no_cell_of_a_file_without_a_header_reaches_the_screen(folder, table):
         done = CliRunner().invoke(app, list(command))
 
         # By chance a column is named as the identifier, or there is one that can be measured.
-        codes = {"init": {0}, "check": {2, 3}, "measure": {0, 2}}.get(command[0], {2})
+        codes = {"init": {0}, "check": {2, 3}, "evaluate": {0, 2}}.get(command[0], {2})
         assert done.exit_code in codes, (command, done.output)
         assert not [cell for cell in cells if cell in done.output], (command, done.output)
 

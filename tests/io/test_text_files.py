@@ -202,7 +202,7 @@ def options(folder):
     data, stated = folder / "d.csv", ("--policy", folder / "p.toml")
     compare = ("compare", data, *stated, "--out", folder / "out")
     return {
-        ("measure", "--seed"): ("measure", data, data, *stated),
+        ("evaluate", "--seed"): ("evaluate", data, data, *stated),
         ("compare", "--jobs"): compare,
         ("compare", "--repeats"): compare,
         ("compare", "--max-risk"): compare,
@@ -263,7 +263,7 @@ def test_a_pipe_a_socket_and_a_device_are_refused_wherever_a_file_is_expected(tm
     data, stated = tmp_path / "d.csv", ("--policy", tmp_path / "p.toml")
     protect = ("protect", data, *stated, "--out", tmp_path / "out")
     named = {
-        "hierarchy": '[columns.x]\nrole = "quasi-identifier"\nkind = "nominal"\ntaxonomy = "{}"\n',
+        "hierarchy": '[columns.x]\nrole = "quasi-identifier"\nkind = "nominal"\nhierarchy = "{}"\n',
         "recode": '[columns.x]\nrole = "quasi-identifier"\nkind = "nominal"\nrecode = "{}"\n',
     }
     for name, text in named.items():
@@ -279,10 +279,10 @@ def test_a_pipe_a_socket_and_a_device_are_refused_wherever_a_file_is_expected(tm
         *(("protect", data, "--policy", tmp_path / f"{name}.toml", "--out", tmp_path / "out")
           for name in named),
         ("check", odd, *stated),
-        ("measure", odd, data, *stated),
-        ("measure", data, odd, *stated),
-        ("measure", data, data, *stated, "--control", odd),
-        ("measure", data, data, *stated, "--out", odd, "--force"),
+        ("evaluate", odd, data, *stated),
+        ("evaluate", data, odd, *stated),
+        ("evaluate", data, data, *stated, "--control", odd),
+        ("evaluate", data, data, *stated, "--out", odd, "--force"),
         (*start["compare", "--jobs"], "--grid", odd),
         (*start["compare", "--jobs"], "--on-sample", odd),
         ("audit", *stated, "--table", odd),
@@ -309,7 +309,7 @@ def test_a_pipe_a_socket_and_a_device_are_refused_wherever_a_file_is_expected(tm
 )  # fmt: skip
 def test_a_comparison_that_is_none_is_refused(tmp_path, content):
     (tmp_path / "c.json").write_bytes(content)
-    start = options(tmp_path)["measure", "--seed"]
+    start = options(tmp_path)["evaluate", "--seed"]
 
     said = refused("protect", *start[2:], "--out", tmp_path / "out",
                    "--comparison", tmp_path / "c.json")  # fmt: skip

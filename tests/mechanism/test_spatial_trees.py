@@ -94,7 +94,9 @@ def test_every_cell_lies_in_one_box_and_counts_are_those_of_the_boxes(space, des
 
 
 @given(spaces(), designs(), st.integers(0, 99))
-def test_spendings_add_up_to_epsilon_for_both_relations_and_count_every_draw(space, design, seed):
+def test_privacy_losses_add_up_to_epsilon_for_both_relations_and_count_every_draw(
+    space, design, seed
+):
     noise = SeededNoise(seed)
 
     tree = measured(space, design, noise)
@@ -259,7 +261,7 @@ def test_a_box_with_a_low_noisy_count_is_not_cut_and_is_counted_again():
     assert tree.levels[-1].counts.tolist().count(60) == 1
 
 
-def test_a_taxonomy_is_cut_at_the_borders_of_its_largest_branches_first():
+def test_a_hierarchy_is_cut_at_the_borders_of_its_largest_branches_first():
     cells = np.zeros((5, 1), dtype=np.int64)
     design = Design(Fraction(1), 2, patience=None)
 

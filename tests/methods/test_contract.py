@@ -145,6 +145,7 @@ def largest_ratio(data, close, values):
     return max(max(ratio, 1 / ratio) for ratio in ratios)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GROUPING)
 @given(case=tables())
 @settings(max_examples=30)
@@ -157,6 +158,7 @@ def test_permuting_the_rows_of_the_file_changes_nothing_but_their_order(hierarch
     assert Counter(straight.rows()) == Counter(permuted.rows())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GROUPING)
 @given(case=tables())
 @settings(max_examples=20)
@@ -174,6 +176,7 @@ def test_rows_columns_types_and_unprotected_cells_stay(hierarchy, name, case):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GROUPING)
 @given(case=tables())
 @settings(max_examples=20)
@@ -204,6 +207,7 @@ def test_means_are_kept_where_nothing_is_missing(name, values):
     assert released["x"].mean() == pytest.approx(sum(values) / len(values), abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "form"), NOISY_FORMS)
 @given(case=tables(), seed=st.integers(0, 99))
 @settings(max_examples=15)
@@ -231,6 +235,7 @@ def test_noisy_rows_lie_in_public_domains_and_none_is_missing(hierarchy, name, f
     assert released.select(pl.exclude("batch")).null_count().row(0) == (0,) * 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "form"), SPENDING_FORMS)
 @given(case=tables())
 @settings(max_examples=10)
@@ -320,6 +325,7 @@ def test_what_is_read_off_the_data_weakens_the_claim(hierarchy, name, form):
         assert all(claim.status is Status.REFUTED for claim in claims(bounds="from-data"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECORD_WISE)
 @given(
     case=tables(),
@@ -345,6 +351,7 @@ def test_classes_hold_k_and_confidential_cells_lie_in_their_domains(
     assert all(check.holds for check in release.checks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECORD_WISE)
 @given(case=tables(), partition=st.sampled_from(["mdav", "mondrian"]), data=st.data())
 @settings(max_examples=40)
@@ -367,6 +374,7 @@ def test_released_quasi_identifiers_do_not_follow_confidential_values(
     assert released[0].drop("secret").equals(released[1].drop("secret"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECORD_WISE)
 @given(case=tables())
 @settings(max_examples=30)

@@ -84,7 +84,7 @@ def test_a_wrong_choice_names_the_choices():
         shoal.plan(policy(method="insensitive", order="hilbrt"))
 
 
-def test_nominals_with_a_taxonomy_are_ranked_from_central_to_marginal():
+def test_nominals_with_a_hierarchy_are_ranked_from_central_to_marginal():
     tree = Hierarchy((("far", "x", "y", "all"), ("near", "p", "all"), ("mid", "p", "all")))
     column = Column("c", Role.QUASI_IDENTIFIER, Kind.NOMINAL, hierarchy=tree)
     cells = ["near"] * 4 + ["mid", "far", None]

@@ -96,7 +96,7 @@ def test_a_nominals_centre_has_least_total_path_length_among_its_members(case):
 
 
 @given(codes)
-def test_without_a_taxonomy_the_centre_is_the_most_frequent_category(case):
+def test_without_a_hierarchy_the_centre_is_the_most_frequent_category(case):
     partition, cells = case
     cells = cells.astype(np.int64)
 

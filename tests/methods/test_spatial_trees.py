@@ -353,7 +353,7 @@ def test_the_height_follows_a_public_rule():
     assert public_height(-20, Fraction(1), 1, wide) == 1
 
 
-def test_a_taxonomy_gives_the_order_and_the_borders():
+def test_a_hierarchy_gives_the_order_and_the_borders():
     tree = Hierarchy((("a", "p", "all"), ("b", "q", "all"), ("c", "p", "all")))
     axis = spatial_encoding(Column("x", Role.QUASI_IDENTIFIER, Kind.NOMINAL, hierarchy=tree))
 

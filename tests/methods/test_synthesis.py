@@ -569,7 +569,7 @@ def test_multiples_of_a_step_lie_within_bounds_that_are_none():
     assert axis.values(np.arange(axis.count)).tolist() == [1, 2]
 
 
-def test_a_taxonomy_is_halved_between_its_largest_branches(tmp_path):
+def test_a_hierarchy_is_halved_between_its_largest_branches(tmp_path):
     path = tmp_path / "tree.csv"
     path.write_text("a,p,all\nb,q,all\nc,p,all\nd,q,all\ne,q,all\n")
     column = {"role": "quasi-identifier", "kind": "nominal", "hierarchy": str(path)}

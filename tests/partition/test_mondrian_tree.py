@@ -326,7 +326,7 @@ def test_nominal_columns_are_cut_between_children_of_their_lowest_node(n, seed, 
     assert found == expected
 
 
-def test_a_taxonomy_is_ordered_so_that_nodes_are_runs():
+def test_a_hierarchy_is_ordered_so_that_nodes_are_runs():
     order, heights = hierarchy_order(EDGES)
 
     # a and c below p and, with d, below r; then b and e, below the root alone or by q.

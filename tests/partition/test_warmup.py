@@ -25,13 +25,13 @@ lines = []
 with compile_notice(lines.append):
     X = np.random.default_rng(0).normal(size=(5000, 3))
     mdav(X, 4), vmdav(X[:99], 4), mu_approx(X, 4), blocks(X, 4, least=900)
-    individual_rankings(np.repeat(X, 20, axis=0), 4), optimal_rankings(X, 50)
+    individual_rankings(np.repeat(X, 20, axis=0), 4), optimal_univariates(X, 50)
     stable(X, X, 4), insensitive(X % 1, 4)
     codes = np.arange(5000) % 3
     codes.flags.writeable = False
-    buckets(X, codes, 4, 2), merge_close(X, codes, codes, 2)
-    for choice in Choice:
-        target = codes[::-1] if choice is Choice.GAIN else None
+    bucketization(X, codes, 4, 2), merge_close(X, codes, codes, 2)
+    for choice in CutColumn:
+        target = codes[::-1] if choice is CutColumn.GAIN else None
         mondrian(X, 4, choice=choice, target=target, units=codes[::-1] + np.arange(5000))
 print(lines)
 """

@@ -101,12 +101,13 @@ def test_the_argument_wins_over_the_policy_and_the_manifest_tells_which_it_was()
 
 @pytest.mark.parametrize("name", ["opne", "", "Open"])
 def test_an_unknown_audience_is_told_the_known_ones(name):
-    with pytest.raises(InputError, match="an audience among open, partner, internal, found"):
+    known = "an audience among public-use, scientific-use, secure-use, found"
+    with pytest.raises(InputError, match=known):
         shoal.plan(stated(), audience=name)
 
 
 def test_a_misspelt_audience_in_a_policy_is_told_the_known_ones():
-    with pytest.raises(InputError, match=r"release.audience: expected one of open, partner"):
+    with pytest.raises(InputError, match=r"release.audience: expected one of public-use, "):
         stated(release={"audience": "opne"})
 
 

@@ -301,14 +301,14 @@ def test_to_measure_is_an_inspection_by_command_and_in_python(desk):
     done = desk.release()
     table = done.folder / "release.csv"
 
-    told = run("measure", desk.data, table, "--policy", desk.policy, "--only", "utility").stderr
-    again = run("measure", desk.data, table, "--policy", desk.policy, "--only", "utility").stderr
+    told = run("evaluate", desk.data, table, "--policy", desk.policy, "--only", "utility").stderr
+    again = run("evaluate", desk.data, table, "--policy", desk.policy, "--only", "utility").stderr
     shoal.evaluate(desk.table, done.release, desk.policy, only="utility")
 
     assert "These figures are an inspection of the table" in told
     assert "inspection" not in again
     (look,) = desk.account.looks
-    assert (look.kind, look.what, look.after) == ("table", "measure", 1)
+    assert (look.kind, look.what, look.after) == ("table", "evaluate", 1)
     assert desk.account.cumulative == 1
     assert statuses(desk.release().release) == {"conditional"}
 

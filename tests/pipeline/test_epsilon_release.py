@@ -205,14 +205,14 @@ def test_a_run_killed_while_it_draws_counts_as_spent_and_publishes_nothing(desk,
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from shoal import publish, release\n"
+        "from shoal.pipeline import protecting, publishing\n"
         "from shoal.hazmat.noise import OpenDPNoise\n"
         "class Slow(OpenDPNoise):\n"
         "    def _laplace(self, values, scale):\n"
         "        Path(sys.argv[4]).touch()\n"
         "        time.sleep(60)\n"
-        "release.OpenDPNoise = Slow\n"
-        "publish.protect(*map(Path, sys.argv[1:4]))\n"
+        "protecting.OpenDPNoise = Slow\n"
+        "publishing.protect(*map(Path, sys.argv[1:4]))\n"
     )
     started = tmp_path / "started"
     run = subprocess.Popen(

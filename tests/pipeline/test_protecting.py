@@ -244,7 +244,7 @@ EPSILON = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("flag", ["unit", "household", "stratum", None])
+@pytest.mark.parametrize("flag", ["privacy_unit", "household", "stratum", None])
 @pytest.mark.parametrize("noisy", [False, True])
 def test_no_identifier_is_released_whatever_its_flag(people, policy, noisy, flag):
     stated = deepcopy(EPSILON if noisy else policy)

@@ -115,7 +115,7 @@ def test_a_full_disk_leaves_nothing_behind(files, tmp_path):
         "import resource, signal, sys\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "from shoal.cli.commands import app\n"
-        "from shoal import publish\n"
+        "from shoal.pipeline import publishing\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "sys.argv[0] = 'shoal'\n"
         "app()\n"
@@ -246,7 +246,7 @@ def test_files_are_measured_as_the_policy_says_they_are_written(tmp_path, people
     # A colon is not among the delimiters that are found out.
     people.write_csv(tmp_path / "people.csv", separator=":")
     (tmp_path / "policy.toml").write_text(POLICY + '[reading]\ndelimiter = ":"\n')
-    page = tmp_path / "measure.html"
+    page = tmp_path / "evaluation.html"
     files = tmp_path / "people.csv", tmp_path / "people.csv", tmp_path / "policy.toml"
 
     found = evaluating_files.evaluate(*files, out=page, only="utility")

@@ -60,7 +60,7 @@ def desk(tmp_path_factory):
 def released(desk, out, name, *, form=None, more=None, **options):
     protect = {} if form is None else contract.formed(form)
     stated = contract.policy(name, desk / "tree.csv", **protect) | (more or {})
-    given = {"force": True, "measure": False} | options
+    given = {"force": True, "evaluate": False} | options
     return publishing.protect(desk / "people.parquet", policy.load(stated), out, **given).folder
 
 
@@ -77,7 +77,7 @@ def test_an_untouched_release_verifies_for_every_method_form_format_and_noise(de
             desk / "people.parquet",
             policy.load(contract.policy(name, desk / "tree.csv", **contract.formed(case["form"]))),
             tmp_path / "out",
-            form=file,
+            file_format=file,
             force=True,
             evaluate=False,
             noise=noise,
@@ -119,7 +119,7 @@ def test_required_diversity_and_closeness_are_recomputed(desk, tmp_path, file, o
         stated["protect"]["count"] = "secret"
     data, out = desk / "people.parquet", tmp_path / "out"
 
-    publishing.protect(data, policy.load(stated), out, form=file, evaluate=False)
+    publishing.protect(data, policy.load(stated), out, file_format=file, evaluate=False)
 
     found = verify(out)
     assert found.holds, found
@@ -350,13 +350,13 @@ def test_an_edited_field_of_the_manifest_is_named(
         lambda m: m["draws"][0].update(mechanism="permute-and-flip"),
     ],
 )
-def test_draws_of_the_noise_are_compared_with_the_spendings(noisy, tmp_path, change):
+def test_draws_of_the_noise_are_compared_with_the_privacy_losses(noisy, tmp_path, change):
     folder = copied(noisy, tmp_path)
     edit(folder, change)
 
     found = failing(verify(folder))
 
-    assert "The accounting accounts for" in found["accounting"]
+    assert "The accounting has" in found["accounting"]
     assert "at scale" in found["accounting"]
 
 

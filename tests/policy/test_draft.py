@@ -81,7 +81,7 @@ def test_one_column_at_most_is_flagged_as_the_weight():
     _, schema = drafted(people())
 
     assert schema.flagged("sampling_weight") == "design_weight"
-    assert not schema["fnlwgt"].weight
+    assert not schema["fnlwgt"].sampling_weight
 
 
 def test_counts_and_reasons_stand_in_comments():
@@ -262,7 +262,7 @@ def test_a_draft_of_the_adult_table_runs(tmp_path, reference):
 
     schema = policy.loads(text).schema
     assert schema["income"].role is Role.CONFIDENTIAL
-    assert schema["fnlwgt"].weight
+    assert schema["fnlwgt"].sampling_weight
     assert schema["education-num"].kind is Kind.NUMERIC
     assert released.height == 1000
     assert released.width == 15

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from shoal import policy, sample
-from shoal.core import Kind, Policy, Role
+from shoal.core import Kind, Policy, ReportContext, Role
 from shoal.errors import InputError
 from shoal.io import text_files
 from shoal.policy import spec
@@ -42,7 +42,9 @@ def test_the_shipped_policy_loads():
 
     assert loaded.method == "mdav"
     assert loaded.parameters == {"k": 5}
-    assert loaded.required == {"k-anonymity": 5}
+    assert [str(one) for one in loaded.required] == [
+        "5-anonymity of age + sex + region + education + marital"
+    ]
     assert loaded.schema["name"].role is Role.IDENTIFIER
     assert loaded.schema["region"].hierarchy.root == "Maravel"
     assert loaded.schema["age"].bounds == (0, 110)
@@ -139,11 +141,12 @@ KEYS = [
     ({**AGE, "bounds": [0, "x"]}, "columns.x.bounds.1: expected a number, found 'x'."),
     ({**AGE, "bounds": [0, float("inf")]}, "expected a finite number, found 'Infinity'."),
     ({**AGE, "bounds": [date(2020, 1, 1), date(2021, 1, 1)]},
-     "expected bounds, top, bottom and missing_as of kind numeric, found '2020-01-01'."),
+     "expected bounds, top_code, bottom_code and missing_as of kind numeric, found '2020-01-01'."),
     ({**AGE, "top_code": 1, "bottom_code": 2},
      "expected 'bottom_code' below 'top_code', found ['2', '1']."),
     ({**AGE, "step": 0}, "columns.x.step: expected greater than 0, found '0'."),
-    ({**AGE, "unit": "yes"}, "columns.x.privacy_unit: expected true or false, found 'yes'."),
+    ({**AGE, "privacy_unit": "yes"},
+     "columns.x.privacy_unit: expected true or false, found 'yes'."),
     ({**AGE, "missing": 9}, "columns.x.missing: expected a list, found '9'."),
     ({**AGE, "categories": ["a"]},
      "expected 'categories' on a nominal or ordinal column only, found it on 'numeric'."),
@@ -189,7 +192,7 @@ def test_a_wrong_column_is_refused_in_a_sentence(keys, sentence):
         ({"protect": {"method": "mdav", "columns": ["agge"]}},
          "expected [protect] columns that [columns] names, found 'agge'. Did you mean 'age'?"),
         ({"protect": {"method": "mdav", "release_form": "shuffled"}},
-         "expected one of row-aligned, linked-shuffled, canonical, marginals, synthetic"),
+         "expected one of row-aligned, linked-shuffled, canonical, column-shuffled, synthetic"),
         ({"require": {"k-anonymity": 1}},
          "policy, require.k-anonymity: expected greater than or equal to 2, found '1'."),
         ({"reading": {"decimal": ";"}}, "policy, reading.decimal: expected"),
@@ -214,7 +217,7 @@ def test_a_flag_belongs_to_one_column():
 
     said = sentence_of(mapping(x=unit, y=unit))
 
-    assert "expected at most one column with 'unit', found x, y." in said
+    assert "expected at most one column with 'privacy_unit', found x, y." in said
 
 
 def test_an_identifier_cannot_be_protected():
@@ -306,7 +309,7 @@ def test_the_context_is_kept_and_not_published():
 
     loaded = policy.load(content)
 
-    assert loaded.context == {"recipient": "Ministry of Silly Walks"}
+    assert loaded.context == ReportContext(recipient="Ministry of Silly Walks")
     assert "Silly" not in json.dumps(loaded.document)
     assert loaded.digest == policy.load(mapping()).digest
 
@@ -354,13 +357,13 @@ def hierarchy(tmp_path, text):
         '"Lyon";"South";"all"\n"Lille";"North";"all"\n',
     ],
 )
-def test_taxonomies_are_read_with_commas_or_as_arx_writes_them(tmp_path, text):
+def test_hierarchies_are_read_with_commas_or_as_arx_writes_them(tmp_path, text):
     tree = hierarchy(tmp_path, text)
 
     assert tree.paths == (("Lyon", "South", "all"), ("Lille", "North", "all"))
 
 
-def test_a_cell_of_a_taxonomy_may_hold_a_delimiter(tmp_path):
+def test_a_cell_of_a_hierarchy_may_hold_a_delimiter(tmp_path):
     assert hierarchy(tmp_path, '"Lyon, Rhône",all\n"Nord\nLille",all\n').leaves == (
         "Lyon, Rhône",
         "Nord\nLille",
@@ -368,7 +371,7 @@ def test_a_cell_of_a_taxonomy_may_hold_a_delimiter(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["Paris;all;all\nLyon;South;all\n", "Paris,all\nLyon,South,all\n"])
-def test_short_branches_of_a_taxonomy_may_be_padded_or_not(tmp_path, text):
+def test_short_branches_of_a_hierarchy_may_be_padded_or_not(tmp_path, text):
     tree = hierarchy(tmp_path, text)
 
     assert tree.leaves == ("Paris", "Lyon")
@@ -400,7 +403,7 @@ def test_the_json_schema_is_json_and_knows_every_key():
     assert schema["$schema"].startswith("https://json-schema.org/")
     assert set(schema["properties"]) == {
         "version", "one_row_per_person", "columns", "protect", "require", "release", "reading",
-        "budget", "context", "measure",
+        "budget", "context", "evaluate",
     }  # fmt: skip
     assert schema["required"] == ["version", "columns", "protect"]
     assert schema["additionalProperties"] is False

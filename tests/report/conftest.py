@@ -41,7 +41,7 @@ POLICY = {
     },
     "protect": {"method": "mdav", "k": 5},
     "require": {"k-anonymity": 5},
-    "measure": {"groups": QUOTED},
+    "evaluate": {"groups": QUOTED},
     "context": {"purpose": HOSTILE, "approver": QUOTED},
 }  # fmt: skip
 

@@ -34,7 +34,7 @@ def stated(method="mdav", **parameters):
             "ill": {"role": "confidential", "kind": "nominal"},
         },
         "protect": {"method": method, **parameters},
-        "measure": {"groups": "city", "regression": "children ~ age + city",
+        "evaluate": {"groups": "city", "regression": "children ~ age + city",
                     "rules": ["children <= age"]},
     }  # fmt: skip
 

@@ -119,7 +119,13 @@ def test_the_lines_to_do_it_again_name_files_and_no_folder():
         Path("/secret/home/my data.csv"),
         Path("/secret/home/p.toml"),
         Path("/secret/out"),
-        {"format": "csv", "keep-order": True, "delimiter": ";", "control": "o.csv", "source": None},
+        {
+            "file-format": "csv",
+            "keep-order": True,
+            "delimiter": ";",
+            "control": "o.csv",
+            "source": None,
+        },
     )
 
     assert again["command"] == (

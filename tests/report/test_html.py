@@ -32,7 +32,7 @@ def test_hostile_column_names_are_text_in_both_reports(people, policy):
     figures = {
         "rows": 12,
         "unique_on_quasi_identifiers": {"original": 12, "rows": 12, "released": 0},
-        "columns": [{"name": HOSTILE, "kind": "numeric", "measure": HOSTILE, "loss": 0.5,
+        "columns": [{"name": HOSTILE, "kind": "numeric", "metric": HOSTILE, "loss": 0.5,
                      "missing_original": 0, "missing_released": 0}],
     }  # fmt: skip
 

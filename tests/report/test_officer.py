@@ -65,7 +65,7 @@ def test_what_did_not_change_is_one_line_and_long_lists_are_cut():
     assert single["same"] == ["c0 (mean)"]
     assert len(single["rows"]) == officer.LISTED
     assert single["more"] == 8 - officer.LISTED
-    assert further["rows"][0]["measure"] == "of another version"
+    assert further["rows"][0]["metric"] == "of another version"
 
 
 def test_losses_by_group_are_a_table_whatever_the_groups_are_called():
@@ -115,7 +115,7 @@ def test_every_measure_of_a_loss_has_a_scale_and_a_meaning_of_its_own():
         {"name": "Ort", "loss": 0.25, "metric": "share of rows whose category changed"},
     ]
 
-    found = {scale["measure"]: scale for scale in officer.losses({"columns": columns})}
+    found = {scale["metric"]: scale for scale in officer.losses({"columns": columns})}
 
     assert [scale["most"] for scale in found.values()] == [8.0, 1.0, 1.0]
     generalised = found["share of rows whose cell was generalised"]

@@ -106,7 +106,7 @@ def test_households_have_one_to_six_members_who_share_region_and_batch(table):
     assert homes["oldest"].min() >= 18
 
 
-def test_levels_are_those_that_policy_and_taxonomies_state(table):
+def test_levels_are_those_that_policy_and_hierarchies_state(table):
     levels = {column: {row[0] for row in rows} for column, rows in hierarchies().items()}
     levels |= {"sex": set(SEXES), "education": set(EDUCATIONS), "marital": set(MARITAL)}
     levels |= {"batch": set(WAVES)}
@@ -206,7 +206,7 @@ def test_the_shipped_files_are_small():
 
 
 @pytest.mark.parametrize("column", ["region", "occupation", "condition"])
-def test_shipped_taxonomies_are_trees_and_cover_the_table(column):
+def test_shipped_hierarchies_are_trees_and_cover_the_table(column):
     with (sample.folder() / f"{column}.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file))
 

@@ -19,7 +19,7 @@ def fuzzed(served, tools):
         workspace = client.post("/api/workspaces").json()["id"]
         tools.with_people(client, workspace)
         path = f"/api/workspaces/{workspace}/jobs"
-        job = client.post(path, json={"kind": "protect", "measure": False}).json()["id"]
+        job = client.post(path, json={"kind": "protect", "evaluate": False}).json()["id"]
         assert tools.ended(client, job)["state"] == "done"
         yield client, workspace, job
 
@@ -139,7 +139,7 @@ def test_any_protect_is_planned_or_refused_in_a_sentence(fuzzed, protect):
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(fields=st.fixed_dictionaries({}, optional={
     "columns": columns, "protect": protects, "require": values, "reading": values,
-    "context": values, "measure": values, "budget": values}))  # fmt: skip
+    "context": values, "evaluate": values, "budget": values}))  # fmt: skip
 def test_any_fields_are_taken_or_refused_in_a_sentence_and_the_policy_stays_whole(fuzzed, fields):
     client, workspace, _ = fuzzed
     path = f"/api/workspaces/{workspace}/policy"

@@ -36,7 +36,7 @@ def test_what_is_no_number_is_handed_on_for_the_policy_to_refuse():
     ("form", "found"),
     [
         (
-            {"role": "identifier", "kind": "numeric", "unit": "yes"},
+            {"role": "identifier", "kind": "numeric", "privacy_unit": "yes"},
             {"role": "identifier", "privacy_unit": True},
         ),
         (
@@ -91,13 +91,13 @@ def test_taking_the_tick_away_marks_the_categories_as_observed_again():
 def test_keys_that_no_field_shows_stay_when_a_card_is_kept():
     before = {"role": "identifier", "privacy_unit": True, "max_contributions": 5}
 
-    assert fields.read_column({"role": "identifier", "unit": "yes"}, before) == before
+    assert fields.read_column({"role": "identifier", "privacy_unit": "yes"}, before) == before
     assert fields.read_column({"role": "identifier"}, before) == {"role": "identifier"}
     numeric = {"role": "confidential", "kind": "numeric", "keep_missing": True}
     assert fields.read_column({"role": "confidential", "kind": "numeric"}, numeric) == numeric
 
 
-def test_a_taxonomy_and_a_recoding_stay_though_no_field_shows_them():
+def test_a_hierarchy_and_a_recoding_stay_though_no_field_shows_them():
     before = {"role": "other", "kind": "nominal", "hierarchy": "t.csv", "recode": "r.csv"}
 
     found = fields.read_column({"role": "confidential", "kind": "nominal"}, before)

@@ -102,11 +102,11 @@ def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspac
     saved = client.get(f"/api/releases/{job}/internal.html", params={"save": True})
     assert "attachment" in saved.headers["content-disposition"]
 
-    measured = start(client, workspace, kind="measure", release=job)
+    measured = start(client, workspace, kind="evaluate", release=job)
     status = tools.ended(client, measured)
     assert status["state"] == "done", status
     assert status["result"]["figures"] > 0
-    assert (served.studio.jobs.folder(measured) / "out" / "measure.html").is_file()
+    assert (served.studio.jobs.folder(measured) / "out" / "evaluation.html").is_file()
 
 
 def test_a_comparison_is_made_on_other_people_and_a_candidate_chosen(client, workspace, tools):

@@ -119,9 +119,9 @@ def test_a_killed_server_restarts_with_history_and_budget_right(
         client.post("/api/budget", json={"source": "people", "epsilon": "1"})
         client.patch(f"/api/workspaces/{workspace}", json={"source": "people"})
         path = f"/api/workspaces/{workspace}/jobs"
-        first = client.post(path, json={"kind": "protect", "measure": False}).json()["id"]
+        first = client.post(path, json={"kind": "protect", "evaluate": False}).json()["id"]
         assert tools.ended(client, first)["state"] == "done"
-        second = client.post(path, json={"kind": "protect", "measure": True}).json()["id"]
+        second = client.post(path, json={"kind": "protect", "evaluate": True}).json()["id"]
         while "measuring" not in (status := client.get(f"/api/jobs/{second}").json())["stage"]:
             assert status["state"] in {"waiting", "running"}, status
             time.sleep(0.02)

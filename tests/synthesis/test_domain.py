@@ -6,7 +6,7 @@ from shoal.errors import InputError, InternalError
 from shoal.synthesis.domain import Domain, checked
 
 
-def test_a_taxonomy_is_cut_between_its_highest_nodes_first():
+def test_a_hierarchy_is_cut_between_its_highest_nodes_first():
     attribute = Domain("town", Kind.NOMINAL, 6, joins=(1, 1, 1, 0, 1))
 
     assert attribute.cut(0, 6) == 4
@@ -14,7 +14,7 @@ def test_a_taxonomy_is_cut_between_its_highest_nodes_first():
     assert attribute.cut(4, 6) == 5
 
 
-def test_without_a_taxonomy_the_middle_is_cut():
+def test_without_a_hierarchy_the_middle_is_cut():
     assert Domain("age", Kind.NUMERIC, 101).cut(0, 101) == 50
     assert Domain("age", Kind.NUMERIC, 101).cut(7, 9) == 8
 

@@ -438,7 +438,7 @@ def test_a_forgotten_spending_is_caught():
 
     for missing in range(len(drawn.privacy_losses)):
         rest = drawn.privacy_losses[:missing] + drawn.privacy_losses[missing + 1 :]
-        with pytest.raises(InternalError, match=r"derives epsilon|accounts for draws"):
+        with pytest.raises(InternalError, match=r"derives epsilon|The accounting has draws"):
             accounting.verify(
                 rest, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
             )

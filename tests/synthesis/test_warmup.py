@@ -23,7 +23,7 @@ warmup()
 before = compiled()
 policy = shoal.load_policy(shoal.sample.folder() / "people.toml")
 for method in ("copula", "privtree", "maxent"):
-    stated = replace(policy, method=method, parameters={"epsilon": Decimal(1)}, required={})
+    stated = replace(policy, method=method, parameters={"epsilon": Decimal(1)}, required=())
     shoal.protect(shoal.sample.load().head(400), stated)
 print(json.dumps([before, compiled()]))
 """

@@ -59,6 +59,11 @@ class What(StrEnum):
     PROTECT = "protect"
     AUDIT = "audit"
 
+    @classmethod
+    def _missing_(cls, value: object) -> "What | None":
+        # As files of before the first release call it; what they hold is never rewritten.
+        return cls.EVALUATE if value == "measure" else None
+
 
 _STRICT = ConfigDict(strict=True)
 

@@ -30,6 +30,7 @@ from shoal.cli.options import (
     PolicyFile,
     ReplacePage,
     Source,
+    Version,
 )
 from shoal.cli.subcommands import budget, keys
 
@@ -62,6 +63,11 @@ def main() -> None:
     finally:
         # Nothing is left to be put in order: an interrupt may end the process as it is.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@app.callback()
+def _whole(*, version: Version = False) -> None:
+    """Take what stands before the command; `--version` ends by itself."""
 
 
 @app.command()

@@ -32,3 +32,17 @@ Found = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="What a comparison printed as JSON, for the report."),
 ]
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001 (typer hands it over by position)
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"shoal {version('shoal')}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option("--version", callback=_print_version, is_eager=True, help="Say which this is."),
+]

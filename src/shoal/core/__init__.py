@@ -5,6 +5,15 @@ computed on the released table, an `Estimate` was measured and has an interval. 
 `shoal.pipeline.protecting` attaches claims to a release.
 """
 
+from shoal.core.claims import (
+    KNOWN_COLUMNS,
+    ONE_ROW,
+    Check,
+    Claim,
+    Estimate,
+    ReleaseForm,
+    Status,
+)
 from shoal.core.columns import (
     Column,
     Hierarchy,
@@ -17,31 +26,33 @@ from shoal.core.columns import (
     silent,
 )
 from shoal.core.confidential import Confidential
+from shoal.core.decomposition import SpatialDecomposition
 from shoal.core.guarantees import (
-    KNOWN_COLUMNS,
-    ONE_ROW,
-    Audience,
-    Check,
-    Claim,
     DifferentialPrivacy,
     Distance,
     Diversity,
-    Estimate,
-    Extract,
     Guarantee,
     KAnonymity,
     LDiversity,
     Neighbours,
-    ReleaseForm,
-    Status,
     StochasticTCloseness,
     TCloseness,
     Testable,
     figure,
     shown,
 )
+from shoal.core.partition import Partition, whole_numbers
+from shoal.core.policy import (
+    Audience,
+    BudgetUse,
+    EvaluationChoices,
+    Extract,
+    FileReading,
+    Policy,
+    ReportContext,
+)
 from shoal.core.privacy_loss import LAPLACE, RESPONSE, SELECTION, Noise, PrivacyLoss
-from shoal.core.release import Partition, Policy, Release, SpatialDecomposition, whole_numbers
+from shoal.core.release import Release
 
 __all__ = [
     "KNOWN_COLUMNS",
@@ -50,6 +61,7 @@ __all__ = [
     "RESPONSE",
     "SELECTION",
     "Audience",
+    "BudgetUse",
     "Check",
     "Claim",
     "Column",
@@ -58,7 +70,9 @@ __all__ = [
     "Distance",
     "Diversity",
     "Estimate",
+    "EvaluationChoices",
     "Extract",
+    "FileReading",
     "Guarantee",
     "Hierarchy",
     "KAnonymity",
@@ -73,6 +87,7 @@ __all__ = [
     "Progress",
     "Release",
     "ReleaseForm",
+    "ReportContext",
     "Role",
     "Schema",
     "SpatialDecomposition",

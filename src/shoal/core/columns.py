@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import InputError
+from shoal.errors import InputError, did_you_mean
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage's name, how much of it is done, and how much there is."""
@@ -136,6 +136,13 @@ class Column:
     max_contributions: int | None = None
     exact_contributions: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.bounds is not None and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
+            low, high = self.bounds
+            raise InputError(
+                f"Column '{self.name}': expected bounds from low to high, found {low} and {high}."
+            )
+
     @property
     def levels(self) -> tuple[str, ...] | None:
         """The categories that the policy declares, in their order, if it does."""
@@ -170,8 +177,15 @@ class Schema:
     columns: tuple[Column, ...]
     one_row_per_person: bool = False
 
+    def __post_init__(self) -> None:
+        if twice := {name for name in self.names if self.names.count(name) > 1}:
+            raise InputError(f"Expected each column once, found '{min(twice)}' twice.")
+
     def __getitem__(self, name: str) -> Column:
-        return next(column for column in self.columns if column.name == name)
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"The schema has no column '{name}'.{did_you_mean(name, self.names)}")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ MOST_DUMMIES = 50
 
 def target(sides: AlignedArrays, policy: Policy) -> int:
     """The axis that a model learns to predict: as stated, or the first confidential one."""
-    stated = policy.evaluate.get("learn")
+    stated = policy.evaluate.learn
     if stated is not None:
         if stated not in sides.names:
             raise InputError(f"the release has no column '{stated}'.")

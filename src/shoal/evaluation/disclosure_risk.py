@@ -115,7 +115,7 @@ def evaluate_risk(
 
 
 def _secret(sides: AlignedArrays, policy: Policy) -> int | None:
-    stated = policy.evaluate.get("secret")
+    stated = policy.evaluate.secret
     if stated is not None:
         if stated not in sides.names:
             raise InputError(f"[evaluate] secret: the release has no column '{stated}' to guess.")

@@ -277,7 +277,7 @@ def _counts(task: UtilityTask) -> Iterator[Figure]:
 
 def _own_counts(task: UtilityTask) -> Iterator[Figure]:
     """The user's own COUNT queries."""
-    file = task.policy.evaluate.get("queries")
+    file = task.policy.evaluate.queries
     if not file:
         return
     sides = task.sides
@@ -317,7 +317,7 @@ def _learning(task: UtilityTask) -> Iterator[Figure]:
 
 def _regression(task: UtilityTask) -> Iterator[Figure]:
     """The user's own linear model."""
-    formula = task.policy.evaluate.get("regression")
+    formula = task.policy.evaluate.regression
     if formula:
         yield from analyses.regressed(task.sides, formula)
 
@@ -329,12 +329,12 @@ def _propensity(task: UtilityTask) -> Iterator[Figure]:
 
 def _rules(task: UtilityTask) -> Iterator[Figure]:
     """Edit rules, before and after."""
-    yield from analyses.broken(task.sides, task.policy.evaluate.get("rules", ()))
+    yield from analyses.broken(task.sides, task.policy.evaluate.rules)
 
 
 def _groups(task: UtilityTask) -> Iterator[Figure]:
     """Losses of single columns by the values of one, the group that lost most first."""
-    sides, name = task.sides, task.policy.evaluate.get("groups")
+    sides, name = task.sides, task.policy.evaluate.groups
     if name is None:
         return
     if name not in sides.names:

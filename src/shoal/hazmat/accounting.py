@@ -87,7 +87,7 @@ def total(
         )
     kinds = {entry.neighbours for entries in divisions.values() for entry in entries}
     if neighbours is None and len(kinds) > 1:
-        raise InternalError("PrivacyLoss for different neighbours cannot be added up as they are.")
+        raise InternalError("Losses for different neighbours cannot be added up as they are.")
     wanted = neighbours or next(iter(kinds), None)
     prices = (_convert(_division(d), d[0].neighbours, wanted) for d in divisions.values())
     return sum(prices, Fraction(0))

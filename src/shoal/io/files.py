@@ -142,8 +142,10 @@ def marks(
     policy: Policy, *, delimiter: str | None = None, encoding: str | None = None
 ) -> dict[str, Any]:
     """Delimiter and encoding for `read`: as given, or else as the policy states them."""
-    given = {"delimiter": delimiter, "encoding": encoding}
-    return {key: mark or policy.reading.get(key) for key, mark in given.items()}
+    return {
+        "delimiter": delimiter or policy.reading.delimiter,
+        "encoding": encoding or policy.reading.encoding,
+    }
 
 
 def marks_of_other(path: Path, marks: Mapping[str, Any]) -> dict[str, Any]:

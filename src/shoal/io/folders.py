@@ -13,15 +13,16 @@ the third, it is put back; after the third, the new release is in place and the 
 """
 
 import errno
-import fcntl
 import hashlib
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from shoal.errors import InputError
+from shoal.io.disk import flush, locked
 from shoal.io.text_files import refuse_special
 
 INTERNAL_SUFFIX = ".internal"
@@ -55,10 +56,10 @@ def workplace(target: Path) -> Iterator[Path]:
     finally:
         # The lock is let go of last: whoever waited for it finds another file in its place.
         shutil.rmtree(place, ignore_errors=True)
-        os.close(lock)
+        lock.close()
 
 
-def _locked(place: Path) -> int | None:
+def _locked(place: Path) -> BinaryIO | None:
     """Take the lock of a workplace; nothing if another run has it."""
     while True:
         if place.is_symlink():
@@ -66,19 +67,9 @@ def _locked(place: Path) -> int | None:
         place.mkdir(mode=0o700, exist_ok=True)
         place.chmod(0o700)
         try:
-            lock = os.open(place / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            return locked(place / _LOCK)
         except FileNotFoundError:
             continue  # The run before has just removed the folder.
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(lock), (place / _LOCK).stat(follow_symlinks=False)):
-                return lock
-        except BlockingIOError:
-            os.close(lock)
-            return None
-        except FileNotFoundError:
-            pass
-        os.close(lock)  # The run before removed this file while it was being opened here.
 
 
 def recover(place: Path, out: Path) -> tuple[str, ...]:
@@ -93,7 +84,7 @@ def recover(place: Path, out: Path) -> tuple[str, ...]:
             old.rename(out)
         if aside.exists():
             aside.rename(internal)
-        flush_folder(out.parent)
+        flush(out.parent)
         said = f"An earlier run was killed while it replaced '{out}': the old release is back."
     elif left:
         said = f"An earlier run on '{out}' was killed; what it left behind was removed."
@@ -129,8 +120,8 @@ def commit(place: Path, out: Path) -> None:
         for before, after in (*moves, (new, out)):
             before.rename(after)
             done.append((before, after))
-        flush_folder(place)
-        flush_folder(out.parent)
+        flush(place)
+        flush(out.parent)
     except BaseException:
         for before, after in reversed(done):
             after.rename(before)
@@ -144,7 +135,7 @@ def put(folder: Path, target: Path) -> None:
     """Put a folder of a workplace in its place, where nothing is."""
     _flush(folder)
     folder.rename(target)
-    flush_folder(target.parent)
+    flush(target.parent)
 
 
 def replace_files(folder: Path, target: Path) -> None:
@@ -152,18 +143,19 @@ def replace_files(folder: Path, target: Path) -> None:
     _flush(folder)
     for path in list(folder.iterdir()):
         path.replace(target / path.name)
-    flush_folder(target)
+    flush(target)
 
 
 def reserve(place: Path, size: int) -> None:
     """Take so many bytes of the disk, so that it is not full when they are needed."""
     with refusing(place), (place / _RESERVE).open("wb") as file:
         try:
-            os.posix_fallocate(file.fileno(), 0, max(size, 1))
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, max(size, 1))
         except OSError as error:
             if error.errno in {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}:
                 raise
-            # Some file systems cannot reserve: then the disk may be full later, and it is said.
+            # Some systems and disks cannot: then it may be full later, and that is said.
 
 
 def give_back(place: Path) -> None:
@@ -202,10 +194,9 @@ def write_bytes(path: Path, content: bytes, *, force: bool, confidential: bool =
         new.write_bytes(content)
         if confidential:
             new.chmod(0o600)
-        with new.open("rb") as file:
-            os.fsync(file.fileno())
+        flush(new)
         new.replace(path)
-        flush_folder(path.parent)
+        flush(path.parent)
 
 
 def prepare(folder: Path) -> None:
@@ -244,18 +235,5 @@ def _remove(path: Path) -> None:
 
 def _flush(folder: Path) -> None:
     for path in folder.iterdir():
-        if path.is_dir():
-            _flush(path)
-            continue
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-    flush_folder(folder)
-
-
-def flush_folder(folder: Path) -> None:
-    """Write a folder's own entries to disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        (_flush if path.is_dir() else flush)(path)
+    flush(folder)

@@ -4,8 +4,10 @@ The libraries that read tables end the process where memory runs out, and no mes
 seen. So what can be known before is refused before; what is missed is an error of Python's.
 """
 
+import math
+import mmap
 import os
-import resource
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +24,7 @@ TABLE = {".csv": 3, ".tsv": 3, ".txt": 3}
 def refuse_little() -> None:
     """Refuse a process that may not even load its libraries, by `ulimit -v` or `ulimit -d`."""
     needed = LIBRARIES + THREAD * max((os.cpu_count() or 1) - 2, 0)
-    allowed = min(_limit(resource.RLIMIT_AS), _limit(resource.RLIMIT_DATA))
+    allowed = min(_limit("RLIMIT_AS"), _limit("RLIMIT_DATA"))
     if allowed < needed:
         raise InputError(
             f"This process may use {_shown(int(allowed))} of memory (see `ulimit -v`); expected at "
@@ -46,8 +48,8 @@ def refuse_large(path: Path) -> None:
 def available() -> float:
     """Bytes that this process can still get, as far as the system says; else infinitely many."""
     pages = _numbers("/proc/self/statm")
-    used = pages[0] * resource.getpagesize() if pages else 0
-    free = [_limit(resource.RLIMIT_AS) - used, _limit(resource.RLIMIT_DATA)]
+    used = pages[0] * mmap.PAGESIZE if pages else 0
+    free = [_limit("RLIMIT_AS") - used, _limit("RLIMIT_DATA")]
     with suppress(OSError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free += [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
@@ -58,9 +60,13 @@ def available() -> float:
     return max(min(free), 0)
 
 
-def _limit(what: int) -> float:
-    soft = resource.getrlimit(what)[0]
-    return float("inf") if soft == resource.RLIM_INFINITY else soft
+def _limit(name: str) -> float:
+    if sys.platform == "win32":
+        return math.inf  # Windows knows no such limits.
+    import resource  # noqa: PLC0415 (only where there is such a module)
+
+    soft = resource.getrlimit(getattr(resource, name))[0]
+    return math.inf if soft == resource.RLIM_INFINITY else soft
 
 
 def _numbers(path: str) -> list[int]:

@@ -273,7 +273,7 @@ def plain_column(series: pl.Series) -> pl.Series:
     """A column of Python's own values as one of plain type, or refuse it."""
     if isinstance(series.dtype, pl.Object):
         try:
-            return refuse_odd(pl.Series(series.name, list(series)))
+            series = pl.Series(series.name, list(series))
         except (TypeError, ValueError, OverflowError, PolarsError):
             raise InputError(
                 f"Column '{series.name}' holds values of several types; expected one number, text "

@@ -78,6 +78,8 @@ def parse(text: str, names: Sequence[str]) -> EditRule:
         tree = ast.parse(plain, mode="eval").body
         reading = _Reading(text, tuple(names), {})
         reading.condition(tree)
+    except InputError:
+        raise
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         hint = " Write == for equality." if re.search(r"[^<>=!]=[^=]", text) else ""
         raise InputError(f"Rule '{text}' cannot be read.{hint} {_FORM}") from None

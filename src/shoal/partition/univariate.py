@@ -82,7 +82,7 @@ def optimal_univariate(x: ArrayLike, k: int) -> Partition:
 def optimal_univariates(X: ArrayLike, k: int) -> tuple[Partition, ...]:
     """Group every column of X by itself: one partition a column, see `optimal_univariate`.
 
-    >>> [p.labels.tolist() for p in optimal_rankings([[1, 9], [2, 8], [3, 7], [4, 6]], 2)]
+    >>> [p.labels.tolist() for p in optimal_univariates([[1, 9], [2, 8], [3, 7], [4, 6]], 2)]
     [[0, 0, 1, 1], [1, 1, 0, 0]]
     """
     X = matrix(X)

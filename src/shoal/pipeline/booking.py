@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.budget import budget_file
-from shoal.core import Claim, Neighbours, Policy
+from shoal.core import BudgetUse, Claim, Neighbours, Policy
 from shoal.core.serialise import plain
 from shoal.errors import InputError
 from shoal.io import text_files
@@ -51,19 +51,22 @@ def with_budget(policy: Policy, file: Path | None, source: str | None) -> Policy
     """The policy with another budget file or population, as the command line may state them."""
     if file is None and source is None:
         return policy
-    stated = {**policy.budget, **({"file": str(file)} if file else {})}
-    stated |= {"source": source} if source else {}
-    for key, option in (("file", "--budget"), ("source", "--source")):
-        if key not in stated:
-            raise InputError(f"Expected {option}, or '{key}' under [budget] in the policy.")
-    return replace(policy, budget=stated)
+    if policy.budget is not None:
+        used = replace(
+            policy.budget, file=file or policy.budget.file, source=source or policy.budget.source
+        )
+        return replace(policy, budget=used)
+    if file is None or source is None:
+        key, option = ("source", "--source") if file else ("file", "--budget")
+        raise InputError(f"Expected {option}, or '{key}' under [budget] in the policy.")
+    return replace(policy, budget=BudgetUse(file, source))
 
 
 def inspected(policy: Policy) -> bool:
     """Whether the budget file knows of an inspection of the table itself."""
-    if not policy.budget:
+    if policy.budget is None:
         return False
-    return budget_file.account(Path(policy.budget["file"]), policy.budget["source"]).looked
+    return budget_file.account(policy.budget.file, policy.budget.source).looked
 
 
 def inspection_costs(policy: Policy, *, sample: bool) -> tuple[str, ...]:
@@ -96,10 +99,10 @@ def record_comparison(policy: Policy, *, sample: bool, note: str = "") -> tuple[
         What the steward should know before the run, in sentences.
     """
     known = inspection_costs(policy, sample=sample)
-    if not policy.budget:
+    if policy.budget is None:
         return known
     kind = budget_file.Inspection.SAMPLE if sample else budget_file.Inspection.TABLE
-    account = _recorded(policy, kind, budget_file.What.COMPARE, note)
+    account = _recorded(policy, policy.budget, kind, budget_file.What.COMPARE, note)
     if sample and account.looked:
         undone = "that this comparison looks at public data only does not undo it."
         known = (f"The table of source '{account.source}' was inspected before; {undone}",)
@@ -121,10 +124,12 @@ def record_inspection(policy: Policy, *, what: str, note: str = "") -> tuple[str
     Returns:
         What the steward should know, in sentences; nothing if the table was inspected before.
     """
-    if not policy.budget:
+    if policy.budget is None:
         return (_NOT_RECORDED,) if find(policy.method).noisy else ()
     known = inspected(policy)
-    account = _recorded(policy, budget_file.Inspection.TABLE, budget_file.What(what), note)
+    account = _recorded(
+        policy, policy.budget, budget_file.Inspection.TABLE, budget_file.What(what), note
+    )
     if known:
         return ()
     avoid = ", and use --no-evaluate before" if what == budget_file.What.PROTECT else ""
@@ -137,16 +142,19 @@ def record_inspection(policy: Policy, *, what: str, note: str = "") -> tuple[str
 
 
 def _recorded(
-    policy: Policy, kind: budget_file.Inspection, what: budget_file.What, note: str
+    policy: Policy,
+    used: BudgetUse,
+    kind: budget_file.Inspection,
+    what: budget_file.What,
+    note: str,
 ) -> budget_file.Account:
     """The account with an inspection; doing the same again is no further one."""
-    path, source = Path(policy.budget["file"]), policy.budget["source"]
-    account = budget_file.account(path, source)
+    account = budget_file.account(used.file, used.source)
     if any((one.kind, one.what, one.policy, one.note) == (kind, what, policy.digest, note)
            for one in account.looks):  # fmt: skip
         return account
     return budget_file.record_inspection(
-        path, source, kind, what=what, policy=policy.digest, note=note
+        used.file, used.source, kind, what=what, policy=policy.digest, note=note
     )
 
 
@@ -156,17 +164,17 @@ def charge_selection(policy: Policy, epsilon: Fraction, *, note: str = "") -> tu
     Returns:
         The budget file and the entry, for `settle_selection`.
     """
-    if not policy.budget:
+    if policy.budget is None:
         raise InputError(
             "A private selection is paid for: expected a budget file and a source, under [budget] "
             "in the policy."
         )
-    path, source = Path(policy.budget["file"]), policy.budget["source"]
+    path, source = policy.budget.file, policy.budget.source
     booked = budget_file.spend(
         path,
         source,
         epsilon=epsilon,
-        facts=_facts(policy, Neighbours.CHANGE_ONE),
+        facts=_facts(policy, policy.budget, Neighbours.CHANGE_ONE),
         policy=policy.digest,
         method="private-selection",
         note=note,
@@ -185,21 +193,23 @@ def settle_selection(booking: tuple[Path, int]) -> None:
 def book(planned: Plan, claims: Iterable[Claim], note: str) -> budget_file.Reservation | None:
     """Charge the budget of the population: epsilon where it is proved, and else no bound."""
     policy = planned.policy
-    if not policy.budget:
+    if policy.budget is None:
         return None
     least = price(policy, claims)
     return budget_file.spend(
-        Path(policy.budget["file"]),
-        policy.budget["source"],
+        policy.budget.file,
+        policy.budget.source,
         epsilon=None if least is None else least.epsilon,
-        facts=_facts(policy, Neighbours.CHANGE_ONE if least is None else least.neighbours),
+        facts=_facts(
+            policy, policy.budget, Neighbours.CHANGE_ONE if least is None else least.neighbours
+        ),
         policy=policy.digest,
         method=planned.method.name,
         note=note,
     )
 
 
-def _facts(policy: Policy, neighbours: Neighbours) -> budget_file.DeclaredFacts:
+def _facts(policy: Policy, used: BudgetUse, neighbours: Neighbours) -> budget_file.DeclaredFacts:
     """What the policy declares of a release: nothing of what its table holds."""
     persons, released = policy.schema.persons, policy.schema.released
     number = "rows" if persons is None or persons.exact else "persons"
@@ -210,7 +220,7 @@ def _facts(policy: Policy, neighbours: Neighbours) -> budget_file.DeclaredFacts:
         cut=persons is not None and persons.dropped,
         public_number=number if neighbours is Neighbours.CHANGE_ONE else "",
         public_columns=tuple(name for name in released if policy.schema[name].public),
-        extract=policy.budget.get("extract", ""),
-        extract_by=policy.budget.get("extract_by"),
-        max_contributions=policy.budget.get("max_contributions"),
+        extract=used.extract,
+        extract_by=used.extract_by,
+        max_contributions=used.max_contributions,
     )

@@ -27,7 +27,6 @@ from shoal.core._arrays import Ints
 from shoal.errors import ClaimViolationError, InputError, did_you_mean, quotable, unlike
 from shoal.io import decomposition_table
 from shoal.io.validate import composed, spelled
-from shoal.pipeline.planning import required
 from shoal.privacy_models import Counts, decided, k_when_missing_matches, verdict
 
 WITNESS_ROWS = 5
@@ -78,13 +77,13 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
             or f"The table has a column {shown}that the policy lacks."
             f"{did_you_mean(name, schema.names)}"
         )
-    if policy.required.keys() == {DifferentialPrivacy.name}:
+    if policy.required and all(isinstance(g, DifferentialPrivacy) for g in policy.required):
         raise InputError(
             "The policy requires differential privacy alone, which is a promise about how a table "
             "was made; no table can be checked for it."
         )
     keys = schema.with_role(Role.QUASI_IDENTIFIER)
-    wanted = [g for g in required(policy) if isinstance(g, Testable)] or [KAnonymity(2, keys)]
+    wanted = [g for g in policy.required if isinstance(g, Testable)] or [KAnonymity(2, keys)]
     for guarantee in wanted:
         _check_columns(
             frame.columns if boxes is None else (*boxes.columns, boxes.column), guarantee

@@ -6,7 +6,7 @@ nothing else does.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ def write(
             "unmeasured": unmeasured,
         }
         dump(folder / FIGURES, figures)
-        page = html.internal_report(manifest, figures, planned.policy.context)
+        page = html.internal_report(manifest, figures, asdict(planned.policy.context))
         (folder / REPORT).write_text(page, encoding="utf-8")
     except OSError:
         raise
@@ -114,7 +114,7 @@ def losses(planned: Plan, found: Any) -> dict[str, Any]:
     return {
         **compared,
         "clamped": found.clamped,
-        "beyond_max_rows": found.dropped,
+        "beyond_max_contributions": found.dropped,
         "remarks": _unreadable(found.clamped, compared["rows"]),
     }
 

@@ -157,7 +157,7 @@ def report(
     stated = load(policy)
     if stated.digest != manifest.get("policy_digest"):
         raise InputError(f"'{out}' was made by another policy; expected the one of its manifest.")
-    planned = plan(replace(stated, required={}, audience=None))
+    planned = plan(replace(stated, required=(), audience=None))
     progress("reading the files", 0, 1)
     marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
     raw = io.read(data, **marks, alone=planned.method.noisy)

@@ -6,7 +6,6 @@ the policy requires. A requirement that cannot be met stops here, before any dat
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,11 @@ from shoal.core import (
     Guarantee,
     KAnonymity,
     Kind,
-    LDiversity,
     Neighbours,
     Policy,
     ReleaseForm,
     Role,
     Status,
-    TCloseness,
     shown,
 )
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
@@ -95,7 +92,7 @@ def plan(
         columns=columns,
         parameters=parameters,
         release_form=_form(method, policy, parameters, keep_order=keep_order),
-        required=required(policy),
+        required=policy.required,
     )
     _several(method, setting)
     for name in method.clamps(setting):
@@ -108,7 +105,7 @@ def plan(
         method=method,
         setting=setting,
         claims=_claims(method, setting, spread=spread),
-        required=required(policy),
+        required=policy.required,
         not_claimed=method.not_claimed(setting),
         notes=(
             *_notes(policy, method, setting),
@@ -282,7 +279,7 @@ def suggested(method: Method[Any], policy: Policy) -> dict[str, Any]:
     if method.noisy and "count" in method.parameters.model_fields and len(confidential) > 1:
         # A tree counts one of them; the one that attacks try to guess, as measures choose it.
         with_levels = [name for name in confidential if policy.schema[name].levels]
-        example["count"] = policy.evaluate.get("secret") or (with_levels or confidential)[0]
+        example["count"] = policy.evaluate.secret or (with_levels or confidential)[0]
     return example
 
 
@@ -308,7 +305,7 @@ def offer(policy: Policy, method: Method[Any]) -> Offer:
     except (InputError, ClaimViolationError) as error:
         unmet = str(error)
         try:
-            planned = plan(replace(bare, required={}, audience=None))
+            planned = plan(replace(bare, required=(), audience=None))
         except (InputError, ClaimViolationError) as reason:
             return Offer(method, stated, form, refused=str(reason))
     return Offer(
@@ -376,32 +373,6 @@ def _form(method: Method[Any], policy: Policy, parameters: Any, *, keep_order: b
     if asked is not None and asked not in method.forms:
         raise InputError(f"Method '{method.name}' has no release form '{asked}'. It has: {known}.")
     return asked or method.forms[0]
-
-
-def required(policy: Policy) -> tuple[Guarantee, ...]:
-    """The guarantees that a policy requires."""
-    keys = policy.schema.with_role(Role.QUASI_IDENTIFIER)
-    wanted: list[Guarantee] = []
-    if k := policy.required.get(KAnonymity.name):
-        wanted.append(KAnonymity(k, keys))
-    for spec in policy.required.get(LDiversity.name, ()):
-        c = None if spec.c is None else Fraction(spec.c)
-        wanted.append(LDiversity(Fraction(spec.l), spec.kind, tuple(spec.column), keys, c))
-    wanted += [
-        TCloseness(Fraction(spec.t), spec.distance, tuple(spec.column), keys)
-        for spec in policy.required.get(TCloseness.name, ())
-    ]
-    if epsilon := policy.required.get(DifferentialPrivacy.name):
-        columns = tuple(name for name in policy.schema.released if not policy.schema[name].public)
-        wanted.append(
-            DifferentialPrivacy(
-                Fraction(epsilon),
-                Neighbours.CHANGE_ONE,
-                columns,
-                rows=contributions.most(policy.schema),
-            )
-        )
-    return tuple(wanted)
 
 
 def _cannot(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> str:

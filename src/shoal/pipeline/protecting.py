@@ -140,18 +140,18 @@ def run(
     rows = source.adopt(
         planned.policy.schema,
         clamped=planned.method.clamps(planned.setting) if planned.method.noisy else None,
-        decimal=planned.policy.reading.get("decimal"),
+        decimal=planned.policy.reading.decimal,
         gaps=planned.method.gaps,
         key=0 if planned.policy.schema.persons is None else int(rng.integers(1 << 63)),
     )
     planned = with_rows(planned, rows.public_rows(planned.setting))
     claims = tuple(c for c in planned.claims if ours or isinstance(c.guarantee, Testable))
     _still_covered(planned, claims)
-    _not_looked_at(planned, claims, looked=booking.inspected(planned.policy))
+    _not_inspected(planned, claims)
     booked = booking.book(planned, claims, note)
     with _counting_as_spent(booked):
         if booked is not None and booked.looked:
-            _not_looked_at(planned, claims, looked=True)  # Somebody may have looked just now.
+            _not_inspected(planned, claims)  # Somebody may have inspected it just now.
             claims = tuple(map(_if_not_chosen_from_it, claims))
         outcome = rows.run(planned.method, planned.setting, Tools(noise, progress, rng))
         progress("checking promises", 0, 1)
@@ -167,15 +167,16 @@ def run(
             labels=_released_labels(planned, source.labels, outcome.columns),
             extras=outcome.extras,
         )
-    if booked is None:
+    used = planned.policy.budget
+    if booked is None or used is None:
         return Run(release, outcome.evidence)
     account = {
-        "source": planned.policy.budget["source"],
+        "source": used.source,
         "epsilon": booked.epsilon,
         "remaining": booked.remaining,
         "warnings": booked.warnings,
     }
-    entry = (Path(planned.policy.budget["file"]), booked.id)
+    entry = (used.file, booked.id)
     return Run(release, outcome.evidence, plain(account), entry)
 
 
@@ -234,20 +235,22 @@ def foreseen(policy: Policy) -> Plan:
     planned = plan(policy)
     if not booking.inspected(policy):
         return planned
-    _not_looked_at(planned, planned.claims, looked=True)
+    _not_inspected(planned, planned.claims)
     return replace(planned, claims=tuple(map(_if_not_chosen_from_it, planned.claims)))
 
 
-def _not_looked_at(planned: Plan, claims: Iterable[Claim], *, looked: bool) -> None:
+def _not_inspected(planned: Plan, claims: Iterable[Claim]) -> None:
     """Stop where an epsilon is required, and the choice of the method may have cost more."""
-    if looked:
-        left = map(_if_not_chosen_from_it, claims)
-        audiences.refuse(planned.policy, left, why="after an inspection of the table itself")
+    used = planned.policy.budget
+    if used is None or not booking.inspected(planned.policy):
+        return
+    left = map(_if_not_chosen_from_it, claims)
+    audiences.refuse(planned.policy, left, why="after an inspection of the table itself")
     for guarantee in planned.required:
-        if looked and isinstance(guarantee, DifferentialPrivacy):
+        if isinstance(guarantee, DifferentialPrivacy):
             raise ClaimViolationError(
                 f"The policy requires {guarantee}, and the table of source "
-                f"'{planned.policy.budget['source']}' was inspected: from then on an epsilon holds "
+                f"'{used.source}' was inspected: from then on an epsilon holds "
                 f"only if {NOT_CHOSEN}. An inspection cannot be taken back. Take the requirement "
                 "out and publish with a conditional claim, or protect a table of people who were "
                 "not inspected, choose for it with `shoal compare --on-sample` or "

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from shoal.errors import InputError
+from shoal.io.disk import flush
 
 
 def new_keys(file: Path, *, passphrase: Path | None = None) -> Path:
@@ -119,8 +120,7 @@ def _write_new(file: Path, content: bytes, *, mode: int) -> None:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "wb") as opened:
             opened.write(content)
-            opened.flush()
-            os.fsync(opened.fileno())
+        flush(file)
     except OSError as error:
         reason = (error.strerror or "unknown reason").lower()
         raise InputError(f"Cannot write the key '{file}': {reason}.") from None

@@ -11,20 +11,38 @@ import hashlib
 import io
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from shoal.core import Column, Hierarchy, Kind, Policy, Schema
+from shoal.core import (
+    BudgetUse,
+    Column,
+    DifferentialPrivacy,
+    EvaluationChoices,
+    FileReading,
+    Guarantee,
+    Hierarchy,
+    KAnonymity,
+    Kind,
+    LDiversity,
+    Neighbours,
+    Policy,
+    ReportContext,
+    Role,
+    Schema,
+    TCloseness,
+)
 from shoal.errors import InputError
 from shoal.io import text_files
-from shoal.policy.spec import ColumnSpec, PolicySpec, RequireSpec, sentence
+from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec, RequireSpec, sentence
 
 
 def load(source: Policy | Mapping[str, Any] | str | Path) -> Policy:
@@ -141,29 +159,53 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
         spec = PolicySpec.model_validate(content)
     except ValidationError as error:
         raise InputError(sentence(error, where)) from None
-    columns = tuple(_column(name, c, files) for name, c in spec.columns.items())
+    schema = Schema(
+        tuple(_column(name, c, files) for name, c in spec.columns.items()), spec.one_row_per_person
+    )
     document = _document(spec, files.digests)
     text = json.dumps(document, sort_keys=True, ensure_ascii=False)
-    protect = spec.protect
+    protect, evaluate = spec.protect, spec.evaluate
+    queries = files.folder / evaluate.queries if evaluate.queries else None
     return Policy(
-        schema=Schema(columns, spec.one_row_per_person),
+        schema=schema,
         method=protect.method,
         parameters=dict(protect.model_extra or {}),
         columns=tuple(protect.columns) if protect.columns else None,
         release_form=protect.release_form,
-        required={
-            field.alias or name: value
-            for name, field in RequireSpec.model_fields.items()
-            if (value := getattr(spec.require, name)) is not None
-        },
-        reading=spec.reading.model_dump(exclude_none=True),
-        budget=_budget(spec, files.folder),
-        context=spec.context.model_dump(exclude_none=True),
-        evaluate=_evaluate(spec, files.folder),
         document=document,
         digest=hashlib.sha256(text.encode()).hexdigest(),
+        required=tuple(_required(spec.require, schema)),
+        reading=FileReading(**dict(spec.reading)),
+        budget=None if spec.budget is None else _budget(spec.budget, files.folder),
+        context=ReportContext(**dict(spec.context)),
+        evaluate=EvaluationChoices(
+            **{**dict(evaluate), "rules": tuple(evaluate.rules), "queries": queries}
+        ),
         audience=spec.release.audience,
     )
+
+
+def _required(require: RequireSpec, schema: Schema) -> Iterator[Guarantee]:
+    keys = schema.with_role(Role.QUASI_IDENTIFIER)
+    if require.k_anonymity:
+        yield KAnonymity(require.k_anonymity, keys)
+    for one in require.l_diversity or ():
+        c = None if one.c is None else Fraction(one.c)
+        yield LDiversity(Fraction(one.l), one.kind, tuple(one.column), keys, c)
+    for each in require.t_closeness or ():
+        yield TCloseness(Fraction(each.t), each.distance, tuple(each.column), keys)
+    if require.differential_privacy:
+        columns = tuple(name for name in schema.released if not schema[name].public)
+        yield DifferentialPrivacy(
+            Fraction(require.differential_privacy),
+            Neighbours.CHANGE_ONE,
+            columns,
+            rows=1 if schema.persons is None else schema.persons.most,
+        )
+
+
+def _budget(spec: BudgetSpec, folder: Path) -> BudgetUse:
+    return BudgetUse(**{**spec.model_dump(exclude_none=True), "file": folder / spec.file})
 
 
 def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
@@ -179,20 +221,6 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
             del plain["columns"][name]["categories"]
     document: dict[str, Any] = shown(plain)
     return {**document, "files": dict(files)} if files else document
-
-
-def _evaluate(spec: PolicySpec, folder: Path) -> dict[str, Any]:
-    stated = spec.evaluate.model_dump(exclude_none=True)
-    if spec.evaluate.queries:
-        stated["queries"] = str(folder / spec.evaluate.queries)
-    return stated
-
-
-def _budget(spec: PolicySpec, folder: Path) -> dict[str, Any]:
-    if spec.budget is None:
-        return {}
-    stated = spec.budget.model_dump(exclude_none=True)
-    return {**stated, "file": str(folder / spec.budget.file)}
 
 
 def _column(name: str, spec: ColumnSpec, files: _Files) -> Column:

@@ -180,7 +180,7 @@ def _size(path: Path) -> int:
 def _clamped(planned: Plan, frame: pl.DataFrame) -> pl.DataFrame:
     if not planned.method.noisy:
         return frame
-    schema, decimal = planned.policy.schema, planned.policy.reading.get("decimal")
+    schema, decimal = planned.policy.schema, planned.policy.reading.decimal
     columns = planned.method.clamps(planned.setting)
     known = frame.select(name for name in frame.columns if name in schema.names)
     return clamp.clamp(known, schema, columns=columns, decimal=decimal)[0].publishable()

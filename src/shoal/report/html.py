@@ -93,7 +93,7 @@ def audit_report(audit: Mapping[str, Any]) -> str:
 
 def evaluation_report(facts: Mapping[str, Any], plots: Mapping[str, Any], difference: str) -> str:
     """Render what a measurement found, for the steward and the officer."""
-    return _page("measure.html", facts=facts, plots=plots, difference=difference)
+    return _page("evaluation.html", facts=facts, plots=plots, difference=difference)
 
 
 def comparison_report(facts: Mapping[str, Any], plots: Mapping[str, Any]) -> str:

@@ -421,7 +421,7 @@ def start_job(
                 workspace, epsilon=given.epsilon, candidates=_grid(given.candidates)
             )
         case EvaluateIn():
-            id_ = studio.start_measure(workspace, given.release)
+            id_ = studio.start_evaluate(workspace, given.release)
     return studio.jobs.status(id_)
 
 

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from shoal import sample
 from shoal.core import Policy
 from shoal.errors import InputError, visible
-from shoal.pipeline import protecting
+from shoal.pipeline import booking, protecting
 from shoal.report import evidence, html
 from shoal.studio import (
     invalid_input,
@@ -215,8 +215,7 @@ class Studio:
         if not workspace.source:
             policy_document.check_budget(policy, home=self.settings.home)
             return policy
-        budget = {**policy.budget, "file": str(self.settings.budget), "source": workspace.source}
-        return replace(policy, budget=budget)
+        return booking.with_budget(policy, self.settings.budget, workspace.source)
 
     def start_protect(self, workspace: Workspace, *, evaluate: bool | None = None) -> str:
         """Make a release, in a job.
@@ -258,7 +257,7 @@ class Studio:
             workspace=workspace.id,
             label=workspace.data.label if workspace.data else "",
             method=policy.method,
-            source=workspace.source or policy.budget.get("source", ""),
+            source=workspace.source or (policy.budget.source if policy.budget else ""),
         )
         return self._start(workspace, JobKind.PROTECT, arguments, id_=id_)
 
@@ -306,7 +305,7 @@ class Studio:
         }
         return self._start(workspace, JobKind.SELECT, arguments, id_=id_)
 
-    def start_measure(self, workspace: Workspace, release: str) -> str:
+    def start_evaluate(self, workspace: Workspace, release: str) -> str:
         """Measure a release against the table, in a job; the page is `jobs.folder(id)/out`."""
         folder = self.released(release)
         id_ = new_id()
@@ -320,7 +319,7 @@ class Studio:
             "released": str(table),
             "control": None if others is None else str(others),
             "aligned": manifest["release_form"] == "row-aligned",
-            "out": str(private_folder(self.jobs.folder(id_) / "out") / "measure.html"),
+            "out": str(private_folder(self.jobs.folder(id_) / "out") / "evaluation.html"),
         }
         return self._start(workspace, JobKind.EVALUATE, arguments, id_=id_)
 

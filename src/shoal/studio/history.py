@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from shoal.io.folders import flush_folder
+from shoal.io.disk import flush
 from shoal.studio.private_files import private_folder, read_json
 
 BEGUN, ENDED = "begun", "ended"
@@ -68,8 +68,8 @@ class History:
             content = file.read()
             if content and not content.endswith(b"\n"):
                 file.write(b"\n")
-                os.fsync(file.fileno())
-        flush_folder(home)
+        flush(self._path)
+        flush(home)
 
     def begin(self, id_: str, *, workspace: str, label: str, method: str, source: str) -> None:
         """Note that a release is about to be made."""
@@ -148,12 +148,9 @@ class History:
     def _append(self, event: Mapping[str, Any]) -> None:
         line = json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n"
         with self._lock:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND)
-            try:
-                os.write(descriptor, line.encode())
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            with self._path.open("ab", buffering=0) as file:
+                file.write(line.encode())
+            flush(self._path)
 
 
 INTERRUPTED = (

@@ -67,11 +67,10 @@ def check_budget(policy: Policy, *, home: Path) -> None:
     Raises:
         InputError: it does.
     """
-    stated = policy.budget.get("file")
-    if stated is None:
+    if policy.budget is None:
         return
     try:
-        inside = Path(stated).resolve().is_relative_to(home.resolve())
+        inside = policy.budget.file.resolve().is_relative_to(home.resolve())
     except (OSError, ValueError, RuntimeError):  # no path, or links that go round in circles
         inside = False
     if not inside:

@@ -1,20 +1,19 @@
 """Files that are whole or not there, and folders that only their owner may enter."""
 
-import fcntl
 import json
+import math
 import os
 import secrets
 import shutil
 import signal
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
-from shoal.errors import InputError
-from shoal.io.folders import flush_folder
+from shoal.errors import InputError, InternalError
+from shoal.io.disk import flush, locked
 
 ID = r"^[0-9a-f]{16}$"
 """What the ids of workspaces, files, jobs and releases look like."""
@@ -50,15 +49,14 @@ def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(value, file, ensure_ascii=False, allow_nan=False)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
+        if durable:
+            flush(Path(name))
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
     if durable:
-        flush_folder(path.parent)
+        flush(path.parent)
 
 
 def read_json(path: Path) -> Any:
@@ -72,12 +70,12 @@ def read_json(path: Path) -> Any:
 @contextmanager
 def alone_in(home: Path) -> Iterator[None]:
     """Keep other servers out of a home; a killed one leaves no lock behind."""
-    lock = (private_folder(home) / ".lock").open("a")
+    lock = locked(private_folder(home) / ".lock")
+    if lock is None:
+        raise InputError(
+            f"Another studio works in '{home}'. End it, or choose another folder with --data."
+        )
     with lock:
-        if not _locked(lock):
-            raise InputError(
-                f"Another studio works in '{home}'. End it, or choose another folder with --data."
-            )
         yield
 
 
@@ -89,13 +87,21 @@ def temporary_folder() -> Iterator[Path]:
     go of the locks of the dead.
     """
     remove_left_behind()
-    folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))  # 0700
-    with (folder / ".lock").open("w") as lock:
-        _locked(lock)
+    folder, lock = _own_folder()
+    with lock:
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _own_folder() -> tuple[Path, BinaryIO]:
+    """Make a folder and lock it; another one where a server that starts took it for left behind."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))  # 0700
+        with suppress(FileNotFoundError):
+            if (lock := locked(folder / ".lock")) is not None:
+                return folder, lock
 
 
 def remove_left_behind() -> None:
@@ -104,17 +110,18 @@ def remove_left_behind() -> None:
         with suppress(OSError):
             if folder.is_symlink() or folder.stat().st_uid != os.getuid():
                 continue
-            with (folder / ".lock").open("a") as lock:
-                if _locked(lock):
+            if (lock := locked(folder / ".lock")) is not None:
+                with lock:
                     shutil.rmtree(folder, ignore_errors=True)
 
 
-def hold(path: Path) -> IO[str]:
+def hold(path: Path) -> BinaryIO:
     """Hold a lock while this process lives, and note its number in it."""
-    lock = path.open("w", encoding="ascii")
-    _locked(lock)
-    lock.write(str(os.getpid()))
-    lock.flush()
+    lock = locked(path)
+    if lock is None:
+        raise InternalError("Another process does this job already.")
+    lock.truncate()
+    lock.write(str(os.getpid()).encode())
     return lock
 
 
@@ -123,19 +130,12 @@ def end_left_behind(path: Path) -> None:
 
     While the lock is held the process lives, so that its number is its own.
     """
-    deadline = time.monotonic() + PATIENCE
-    with suppress(OSError, ValueError), path.open("r", encoding="ascii") as lock:
-        while not _locked(lock):
-            if time.monotonic() > deadline:
-                os.killpg(int(lock.read()), signal.SIGKILL)
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                return
-            time.sleep(0.05)
-
-
-def _locked(lock: IO[Any]) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+    with suppress(OSError, ValueError):
+        if not path.exists():
+            return
+        lock = locked(path, timeout=PATIENCE)
+        if lock is None:
+            os.killpg(int(path.read_text("ascii")), signal.SIGKILL)
+            lock = locked(path, timeout=math.inf)
+        if lock is not None:
+            lock.close()

@@ -223,6 +223,8 @@ class _Parts:
     def feed(self, chunk: bytes) -> None:
         try:
             self._parser.write(chunk)
+        except InputError:
+            raise
         except ValueError:
             raise InputError("The form with the file is not well formed.") from None
 

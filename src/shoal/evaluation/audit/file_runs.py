@@ -44,7 +44,7 @@ class Landed:
 
 
 class Releases:
-    """Releases of one table through `publish.protect`, each in a folder that is then removed."""
+    """Releases of one table through `publishing.protect`, each in a folder that is then removed."""
 
     def __init__(
         self, planned: Plan, table: pl.DataFrame, noise: Noise | None, folder: Path
@@ -55,7 +55,7 @@ class Releases:
         table.write_csv(self._data)
         # An audit of invented people must not be booked on the population's budget, and goes to
         # nobody.
-        self._policy = replace(planned.policy, budget={}, audience=None)
+        self._policy = replace(planned.policy, budget=None, audience=None)
         self._form = planned.setting.release_form
         self._noise = noise
 

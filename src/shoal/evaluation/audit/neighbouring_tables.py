@@ -209,7 +209,7 @@ def table_of(planned: Plan, frame: pl.DataFrame) -> Any:
         frame,
         planned.policy.schema,
         columns=planned.method.clamps(planned.setting),
-        decimal=planned.policy.reading.get("decimal"),
+        decimal=planned.policy.reading.decimal,
         keep=planned.method.gaps,
     )[0]
 

@@ -181,7 +181,7 @@ def compare(
     able = [place for place, reason in enumerate(refused) if reason is None]
     wanted = [(listed[place].applied(policy), None) for place in able]
     shares = (1.0, *SHARES)
-    unbooked = replace(policy, budget={})
+    unbooked = replace(policy, budget=None)
     done = releases([*wanted, *((unbooked, share) for share in shares)], range(repeats), progress)
     batches = dict(zip(able, done, strict=False))
     baselines = [

@@ -69,7 +69,7 @@ class Candidate:
             parameters=dict(self.parameters),
             columns=self.columns,
             release_form=self.release_form,
-            budget={},
+            budget=None,
             audience=None,
             document=document,
             digest=hashlib.sha256(text.encode()).hexdigest(),
@@ -181,4 +181,4 @@ def _written(value: Any) -> str:
 
 def without_requirements(policy: Policy) -> Policy:
     """The policy with an empty `[require]`."""
-    return replace(policy, required={})
+    return replace(policy, required=())

@@ -210,7 +210,7 @@ def _counts(
     frame: pl.DataFrame, policy: Policy, columns: Sequence[str], queries: _Queries
 ) -> NDArray[np.int64]:
     """How many records lie in each range; each record is clamped by itself."""
-    decimal = policy.reading.get("decimal")
+    decimal = policy.reading.decimal
     table, _ = clamp.clamp(frame, policy.schema, columns=columns, decimal=decimal)
     places = table.unit_matrix(columns)
     inside = np.ones((len(places), len(queries.lower)), dtype=bool)

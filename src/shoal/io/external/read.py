@@ -132,7 +132,7 @@ def read_external_release(
         raise InputError("The release has no rows; there is nothing to measure.")
     if original.height == 0:
         raise InputError("The original has no rows; there is nothing to compare with.")
-    decimal = policy.reading.get("decimal")
+    decimal = policy.reading.decimal
     if decomposition_table.is_tree(released, policy.schema):
         return _read_tree(original, released, policy, decimal, control)
     matched = names.match(original, released, policy, rename or {})

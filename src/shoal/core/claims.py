@@ -1,0 +1,106 @@
+"""What is promised, what was checked, and what was estimated: three types."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+from shoal.core.guarantees import Guarantee, Testable
+from shoal.errors import InternalError
+
+
+class ReleaseForm(StrEnum):
+    """How the rows of a release relate to the rows of the original.
+
+    `synthetic`: rows were drawn from a model, and none is a person. `tree`: a row is a box of the
+    quasi-identifiers' space with counts.
+    """
+
+    ROW_ALIGNED = "row-aligned"
+    LINKED_SHUFFLED = "linked-shuffled"
+    CANONICAL = "canonical"
+    COLUMN_SHUFFLED = "column-shuffled"
+    SYNTHETIC = "synthetic"
+    TREE = "tree"
+
+
+class Status(StrEnum):
+    """How far a claim is known to be true."""
+
+    PROVED = "proved"
+    CONDITIONAL = "conditional"
+    UNPROVEN = "unproven"
+    REFUTED = "refuted"
+
+
+KNOWN_COLUMNS = "an attacker knows no more than the columns named here"
+ONE_ROW = "each person has one row"
+"""What a promise about persons assumes where the policy does not say whose rows they are."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A promise, with how far it is known to be true and why.
+
+    Attributes:
+        basis: the reason, or for a refuted claim the counterexample, in plain words.
+        assumes: what must hold outside the table for the claim to mean what it says.
+        source: where the proof is published; "ours" if it is our own.
+    """
+
+    guarantee: Guarantee
+    status: Status
+    basis: str
+    assumes: tuple[str, ...]
+    source: str
+    release_form: ReleaseForm
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is proved, if need be on the one condition that each person has one row."""
+        others = {*self.assumes} - {KNOWN_COLUMNS}
+        by_rows = self.status is Status.CONDITIONAL and others == {ONE_ROW}
+        return self.status is Status.PROVED or by_rows
+
+
+@dataclass(frozen=True)
+class Check:
+    """A guarantee recomputed on a released table.
+
+    Attributes:
+        achieved: the best parameter for which the guarantee holds, e.g. the smallest class;
+            exact where it is rational.
+        witness: the group of records that decides: its size, and row numbers from 1 in the
+            table that was checked, never cells.
+        remarks: further facts computed on the same table.
+    """
+
+    guarantee: Testable
+    holds: bool
+    achieved: int | Fraction | float
+    witness: Mapping[str, Any]
+    remarks: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A measured figure with its interval.
+
+    >>> print(Estimate(0.85, 0.767, 0.907, 0.95))
+    0.850 [0.767, 0.907]
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.value <= self.high:
+            raise InternalError("An estimate must lie within its interval.")
+        if not 0 < self.confidence < 1:
+            raise InternalError("A confidence must lie between 0 and 1.")
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"

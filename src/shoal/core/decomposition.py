@@ -1,0 +1,65 @@
+"""A public space cut into boxes with counts: what a spatial tree releases."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.core._arrays import Floats
+from shoal.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class SpatialDecomposition:
+    """Boxes that cover a public space, each point once, with counts by confidential value.
+
+    Places are numbers. A number or a day is its own place; category c of a declared order holds
+    the places from c to c + 1. A box holds the places lower <= x < upper.
+
+    Attributes:
+        columns: the quasi-identifiers, one axis each.
+        lower: one row a box, one column an axis.
+        upper: the other end.
+        counts: one row a box, one column a confidential value; noisy ones may be fractions.
+        values: the confidential values, as texts; one empty text where none is counted.
+        column: the confidential column, or none.
+        discrete: which axes are categories.
+
+    >>> counts = [[3, 1], [0, 2]]
+    >>> halves = SpatialDecomposition(("age",), [[0], [50]], [[50], [100]], counts, ("a", "b"))
+    >>> halves.counts.sum(axis=1)
+    array([4., 2.])
+    """
+
+    columns: tuple[str, ...]
+    lower: Floats
+    upper: Floats
+    counts: Floats
+    values: tuple[str, ...]
+    column: str | None = None
+    discrete: tuple[bool, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper", "counts"):
+            array = np.array(getattr(self, name), dtype=np.float64)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        if self.discrete is None:
+            object.__setattr__(self, "discrete", (False,) * len(self.columns))
+        boxes = len(self.lower)
+        shape = (boxes, len(self.columns))
+        if self.lower.shape != shape or self.upper.shape != shape or not boxes:
+            raise InputError(
+                "A decomposition needs a lower and an upper end for each box and axis."
+            )
+        if self.counts.shape != (boxes, len(self.values)):
+            raise InputError("A decomposition needs one count for each box and value.")
+        if not (self.lower < self.upper).all() or np.isnan(self.counts).any():
+            raise InputError("A decomposition needs boxes with lower < upper, and counts.")
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    @property
+    def extent(self) -> tuple[Floats, Floats]:
+        """The least and the greatest place of each axis."""
+        return self.lower.min(axis=0), self.upper.max(axis=0)

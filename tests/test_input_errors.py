@@ -1,0 +1,36 @@
+"""An InputError is a ValueError too, and no handler of a library's ValueError takes it for one."""
+
+import polars as pl
+import pytest
+
+import shoal
+from shoal import partition
+from shoal.errors import ClaimViolationError, InputError, InternalError
+from shoal.io import validate
+from shoal.metrics import edit_rules
+from shoal.studio.uploads import _Parts
+
+
+def test_a_wrong_argument_is_caught_as_pythons_own_would_be():
+    with pytest.raises(ValueError, match="k must be at least 2"):
+        partition.mdav([[1.0], [2.0]], k=1)
+    with pytest.raises(ValueError, match="policy, columns"):
+        shoal.load_policy({"version": 1, "columns": {}})
+
+    assert issubclass(InputError, shoal.ShoalError)
+    assert not issubclass(ClaimViolationError, ValueError)
+    assert not issubclass(InternalError, ValueError)
+    assert InputError.exit_code == 2
+    assert str(InputError("a\nb")) == r"a\u000ab"
+
+
+def test_a_sentence_of_ours_passes_handlers_of_what_libraries_refuse():
+    with pytest.raises(InputError, match="holds Object values"):
+        validate.plain_column(pl.Series("x", [object()], dtype=pl.Object))
+    with pytest.raises(InputError, match="no column named 'incme'"):
+        edit_rules.parse("tax <= incme", ["tax", "income"])
+    part = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n1\r\n'
+    with pytest.raises(InputError, match="Expected one file, found several"):
+        _Parts(b"b").feed(part + part + b"--b--\r\n")
+    with pytest.raises(InputError, match="not well formed"):
+        _Parts(b"b").feed(b"nothing of the sort")
