@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 
 from shoal.metrics import uniqueness
-from shoal.metrics.attacks import boosting, guidance, naive_bayes, record_linkage
+from shoal.metrics.attacks import boosting, naive_bayes, record_linkage
+from shoal.metrics.attacks.inference import inference
+from shoal.metrics.attacks.linkability import linkability
+from shoal.metrics.attacks.singling_out import singling_out
 
 KINDS = np.array([False, False, False, True, True, True])
 LEVELS = np.array([0, 0, 0, 16, 7, 40])
@@ -88,16 +91,16 @@ def run(n: int) -> float:
         "minimal uniques, up to 3": lambda: uniqueness.minimal_uniques(np.round(released)).sum(
             axis=0
         ),
-        "singling out, one attribute": lambda: guidance.singling_out(
+        "singling out, one attribute": lambda: singling_out(
             lower, upper, x, control=y, attributes=1, **attack
         ),
-        "singling out, three attributes": lambda: guidance.singling_out(
+        "singling out, three attributes": lambda: singling_out(
             lower, upper, x, control=y, **attack
         ),
-        "linkability": lambda: guidance.linkability(
+        "linkability": lambda: linkability(
             lower, upper, x, control=y, first=[0, 3, 4], second=[1, 2, 5], **attack
         ),
-        "inference": lambda: guidance.inference(
+        "inference": lambda: inference(
             lower[:, known],
             upper[:, known],
             lower[:, 2],

@@ -43,7 +43,7 @@ SLOW = frozenset(
     methods/test_bucketization.py methods/test_contributions.py methods/test_methods.py
     methods/test_mondrian.py methods/test_recode.py methods/test_recordwise.py
     methods/test_spatial_trees.py methods/test_strata.py methods/test_synthesis.py
-    methods/test_whole_persons.py metrics/test_epsilon_lower_bound.py metrics/test_guidance.py
+    methods/test_whole_persons.py metrics/test_epsilon_lower_bound.py metrics/test_attacks.py
     metrics/test_naive_bayes.py metrics/test_propensity.py metrics/test_record_linkage.py
     metrics/test_uniqueness.py mutants package partition/test_bucketization.py
     partition/test_kernels.py partition/test_mondrian_tree.py partition/test_univariate.py

@@ -614,6 +614,17 @@ def test_an_inspection_of_one_source_leaves_the_others_alone(path):
     assert budget_file.account(path, "firms").cumulative == Fraction(1, 4)
 
 
+def test_an_inspection_under_its_old_name_is_an_evaluation(path):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "INSERT INTO inspection (time, source, kind, what, policy, note, after)"
+            " VALUES ('2026-11-01T00:00:00+00:00', 'people', 'table', 'measure', 'p', '', 0)"
+        )
+
+    (inspection,) = budget_file.account(path, "people").looks
+    assert inspection.what == "evaluate"
+
+
 def test_only_an_inspection_of_the_table_counts(path):
     for kind in (budget_file.Inspection.SAMPLE, budget_file.Inspection.SELECTION):
         assert not budget_file.record_inspection(path, "people", kind, policy="digest").looked

@@ -458,9 +458,13 @@ def broken_in_the_end(scene: Scene, folder: Path, before: State, ended: Ended) -
 
 
 def _litter(scene: Scene, folder: Path) -> list[Path]:
-    """What is there beside the command's own files; a lock may stay, since nobody may unlink it."""
+    """What is there beside the command's own files.
+
+    A lock may stay, since nobody may unlink it, and SQLite's journal until the next booking.
+    """
     own = scene.leaves | scene.inputs
-    return [p for p in folder.iterdir() if p.name not in own and p.suffix != ".lock"]
+    stays = (".lock", ".db-journal")
+    return [p for p in folder.iterdir() if p.name not in own and not p.name.endswith(stays)]
 
 
 # The whole.

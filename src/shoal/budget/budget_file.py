@@ -33,7 +33,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,7 @@ from typing import Any
 from shoal.budget.composition import DeclaredFacts, folded
 from shoal.budget.source import Account, BudgetEntry, Inspection, InspectionSummary, What, number
 from shoal.core import Neighbours
+from shoal.core.machine import now
 from shoal.errors import ClaimViolationError, InputError, InternalError, did_you_mean
 
 __all__ = [
@@ -182,7 +182,7 @@ def init(
             raise InputError(f"Source '{same[0]}' has a budget in '{path}' already; it stays.")
         connection.execute(
             "INSERT INTO source VALUES (?, ?, ?, ?)",
-            (name, str(Fraction(epsilon)), neighbours.value, _now()),
+            (name, str(Fraction(epsilon)), neighbours.value, now()),
         )
         return _account(connection, name, path)
 
@@ -237,7 +237,7 @@ def spend(
             "INSERT INTO entry (time, source, policy, method, epsilon, status, note, facts)"
             " VALUES (?, ?, ?, ?, ?, 'reserved', ?, ?)",
             (
-                _now(),
+                now(),
                 before.source,
                 policy,
                 method,
@@ -289,7 +289,7 @@ def record_inspection(
         connection.execute(
             "INSERT INTO inspection (time, source, kind, what, policy, note, after)"
             " VALUES (?, ?, ?, ?, ?, ?, (SELECT coalesce(max(id), 0) FROM entry))",
-            (_now(), name, kind.value, what.value, policy, note),
+            (now(), name, kind.value, what.value, policy, note),
         )
         return _account(connection, name, path)
 
@@ -516,7 +516,3 @@ def _fraction(text: object) -> Fraction:
     if not (isinstance(text, str) and _NUMBER.fullmatch(text)):
         raise ValueError
     return Fraction(text)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

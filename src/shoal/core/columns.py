@@ -85,8 +85,11 @@ class Hierarchy:
         """The category that covers all."""
         return self.paths[0][-1]
 
-    def edges(self) -> NDArray[np.int64]:
+    def edges(self, *, missing: bool = False) -> NDArray[np.int64]:
         """Which edges lie between each leaf and the root.
+
+        Args:
+            missing: a missing cell comes last, with an edge of its own to the root.
 
         Returns:
             One row a leaf with the numbers of its edges, 0..e-1, padded with -1. The path
@@ -104,6 +107,9 @@ class Hierarchy:
         edges = np.full((len(rows), max(map(len, rows))), -1, dtype=np.int64)
         for row, numbered in enumerate(rows):
             edges[row, : len(numbered)] = numbered
+        if missing:
+            own = [[len(numbers), *[-1] * (edges.shape[1] - 1)]]
+            edges = np.vstack([edges, np.array(own, dtype=np.int64)])
         return edges
 
 

@@ -20,8 +20,11 @@ from shoal.evaluation.arrays import AlignedArrays
 from shoal.evaluation.results import Better, Figure, Part
 from shoal.evaluation.skipping import take
 from shoal.metrics import uniqueness
-from shoal.metrics.attacks import guidance, naive_bayes, record_linkage
+from shoal.metrics.attacks import naive_bayes, record_linkage
+from shoal.metrics.attacks.inference import inference
+from shoal.metrics.attacks.linkability import linkability
 from shoal.metrics.attacks.result import Attack
+from shoal.metrics.attacks.singling_out import singling_out
 
 ATTACKS = 2000
 """People attacked at most, where an attack looks at single people."""
@@ -313,7 +316,7 @@ def _singling_out(task: AttackTask) -> Iterator[Figure]:
     if len(sides.names) > 1:
         sorts.append(("several columns", min(3, len(sides.names))))
     for subject, attributes in sorts:
-        found = guidance.singling_out(
+        found = singling_out(
             sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
             rng=task.rng, attributes=attributes, control=sides.control,
             attacks=task.people(ATTACKS),
@@ -335,7 +338,7 @@ def _linkability(task: AttackTask) -> Iterator[Figure]:
     keys = sides.keys
     first = keys if 0 < len(keys) < len(axes) else axes[: len(axes) // 2]
     second = [axis for axis in axes if axis not in first]
-    found = guidance.linkability(
+    found = linkability(
         sides.released.lower, sides.released.upper, sides.places, discrete=sides.discrete,
         first=first, second=second, rng=task.rng, control=sides.control,
         attacks=task.people(ATTACKS),
@@ -357,7 +360,7 @@ def _inference(task: AttackTask) -> Iterator[Figure]:
         others = None
         if sides.control is not None:
             others = (sides.control[:, known], sides.control[:, axis])
-        found = guidance.inference(
+        found = inference(
             sides.released.lower[:, known], sides.released.upper[:, known],
             sides.midpoints[:, axis], sides.places[:, known], sides.places[:, axis],
             discrete=[sides.discrete[one] for one in known], rng=task.rng,

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import LAPLACE, RESPONSE, SELECTION
+from shoal.core.machine import cores
 from shoal.errors import InternalError
 
 LIMIT = 1 << 62
@@ -237,7 +238,7 @@ class OpenDPNoise(CheckedNoise):
 
     def __init__(self, *, threads: int | None = None) -> None:
         super().__init__()
-        self._threads = threads or _cores()
+        self._threads = threads or cores()
 
     def _laplace(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
         draw = _opendp_laplace(round_up(scale))
@@ -392,12 +393,6 @@ def _uniform_below(bound: int, size: int) -> NDArray[np.int64]:
     while (bad := np.flatnonzero(numbers > np.uint64(highest))).size:
         numbers[bad] = np.frombuffer(os.urandom(8 * bad.size), dtype=np.uint64)
     return (numbers % np.uint64(bound)).astype(np.int64)
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 # OpenDP takes as long to import as all of our own core, and most commands never draw.

@@ -226,15 +226,15 @@ def _sort_code(series: pl.Series) -> tuple[NDArray[np.uint64], int]:
     return ranks.view(np.uint64), int(ranks.max(initial=0)).bit_length()
 
 
-def leaf_edges(table: Table, name: str) -> NDArray[np.int64]:
-    """Edges between each level of a nominal column and the root, padded with -1.
+def leaf_edges(table: Table, name: str, *, missing: bool = False) -> NDArray[np.int64]:
+    """Edges between each category of a nominal column and the root, padded with -1.
 
-    A column without a hierarchy is a star: one edge a level.
+    A column without a hierarchy is a star: one edge a category. See `Hierarchy.edges`.
     """
     hierarchy = table.schema[name].hierarchy
     if hierarchy:
-        return hierarchy.edges()
-    return np.arange(len(table.levels(name)), dtype=np.int64)[:, None]
+        return hierarchy.edges(missing=missing)
+    return np.arange(len(table.levels(name)) + missing, dtype=np.int64)[:, None]
 
 
 def edges_of(table: Table, name: str) -> NDArray[np.int64] | None:

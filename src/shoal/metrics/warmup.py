@@ -3,7 +3,8 @@
 import numpy as np
 
 from shoal.metrics import count_queries
-from shoal.metrics.attacks import guidance
+from shoal.metrics.attacks.linkability import linkability
+from shoal.metrics.attacks.singling_out import singling_out
 from shoal.metrics.boxes import WeightedBoxes
 
 
@@ -17,9 +18,7 @@ def warmup() -> None:
     count_queries.answers(count_queries.index(table), queries)
     wide = WeightedBoxes(table.lower, table.upper + np.array([1.5, 0.0]), table.weights, kinds)
     count_queries.answers(count_queries.index(wide), queries)
-    guidance.singling_out(
-        table.lower, table.upper, places, discrete=kinds, attributes=2, rng=rng, attacks=5
-    )
-    guidance.linkability(
+    singling_out(table.lower, table.upper, places, discrete=kinds, attributes=2, rng=rng, attacks=5)
+    linkability(
         table.lower, table.upper, places, discrete=kinds, first=[0], second=[1], rng=rng, attacks=5
     )

@@ -288,17 +288,13 @@ def hierarchy_edges(guarantee: LDiversity | TCloseness, schema: Schema, width: i
             f"{guarantee.name} with distance hierarchical needs one column with a hierarchy; found "
             f"{', '.join(guarantee.columns)}."
         )
-    edges = hierarchy.edges()
-    if width > len(edges) + 1:
+    leaves = len(hierarchy.leaves)
+    if width > leaves + 1:
         raise InputError(
             f"Column '{guarantee.columns[0]}' has values that its hierarchy lacks, so that their "
             "distance is not known."
         )
-    if width == len(edges) + 1:
-        own = np.full((1, edges.shape[1]), -1, dtype=np.int64)
-        own[0, 0] = edges.max() + 1
-        edges = np.vstack([edges, own])
-    return edges
+    return hierarchy.edges(missing=width > leaves)
 
 
 def _check_columns(present: Collection[str | None], guarantee: Testable) -> None:

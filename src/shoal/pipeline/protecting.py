@@ -8,7 +8,6 @@ release.
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -38,6 +37,7 @@ from shoal.core import (
     shown,
     silent,
 )
+from shoal.core.machine import now
 from shoal.core.serialise import plain
 from shoal.engine import Outcome, Source
 from shoal.errors import ClaimViolationError, InternalError, ShoalError
@@ -360,7 +360,7 @@ def _manifest(
     return {
         "shoal_version": version("shoal"),
         "versions": installed(PUBLIC_VERSIONS),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "created": now(),
         **settled(planned),
         "rows": outcome.rows,
         "suppressed": outcome.suppressed,

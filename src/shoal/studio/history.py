@@ -11,11 +11,11 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from shoal.core.machine import now
 from shoal.io.disk import flush
 from shoal.studio.private_files import private_folder, read_json
 
@@ -75,7 +75,7 @@ class History:
         """Note that a release is about to be made."""
         self._append(
             {"event": BEGUN, "id": id_, "name": release_name(id_), "workspace": workspace,
-             "label": label, "method": method, "source": source, "time": _now()}
+             "label": label, "method": method, "source": source, "time": now()}
         )  # fmt: skip
 
     def end(
@@ -89,7 +89,7 @@ class History:
         """Note what came of it."""
         facts = manifest or {}
         self._append(
-            {"event": ENDED, "id": id_, "state": state, "time": _now(), "sentence": sentence,
+            {"event": ENDED, "id": id_, "state": state, "time": now(), "sentence": sentence,
              "method": facts.get("method"), "rows": facts.get("rows", 0),
              "claims": facts.get("claims", []), "privacy_losses": facts.get("privacy_losses", [])}
         )  # fmt: skip
@@ -162,7 +162,3 @@ INTERRUPTED = (
 def release_name(id_: str) -> str:
     """The name of a release's folder, which the budget file notes beside its price."""
     return f"release-{id_}"
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -23,12 +23,12 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from threading import Event, Lock, Semaphore, Thread
 from typing import Any
 
+from shoal.core.machine import now
 from shoal.errors import InputError, withheld
 from shoal.io.folders import UNFINISHED
 from shoal.studio.history import release_name
@@ -161,7 +161,7 @@ class Jobs:
         """Start a job whose id was given out before, by `new_id`; see `start`."""
         folder = private_folder(self.folder(id_))
         content = {
-            "id": id_, "workspace": workspace, "kind": JobKind(kind).value, "begun": _now(),
+            "id": id_, "workspace": workspace, "kind": JobKind(kind).value, "begun": now(),
             "arguments": dict(arguments),
         }  # fmt: skip
         write_json(folder / "job.json", content)
@@ -413,7 +413,3 @@ def _remove_hidden(folder: Path) -> None:
 
 def _is_id(text: str) -> bool:
     return re.match(ID, text) is not None
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

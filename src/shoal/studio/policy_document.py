@@ -20,7 +20,7 @@ FILES = ("hierarchy", "recode")
 """Column keys that name a file."""
 LIMITS = ("bounds", "top_code", "bottom_code", "missing_as")
 """Column keys that hold days in a column of dates."""
-SECTIONS = ("columns", "protect", "require", "release", "reading", "measure", "context", "budget")
+SECTIONS = ("columns", "protect", "require", "release", "reading", "evaluate", "context", "budget")
 """Parts of a policy, in the order in which they are written."""
 ABSENT = "not stated"
 """How a difference shows a key that one of two policies lacks."""

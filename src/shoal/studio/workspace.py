@@ -12,11 +12,11 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from shoal.core.machine import now
 from shoal.errors import InputError
 from shoal.studio.private_files import ID, new_id, private_folder, read_json, write_json
 
@@ -115,7 +115,7 @@ class WorkspaceStore:
 
     def new(self, session: str) -> Workspace:
         """Make an empty workspace."""
-        made = Workspace(new_id(), session, created=_now())
+        made = Workspace(new_id(), session, created=now("microseconds"))
         private_folder(self._folder / made.id)
         private_folder(self.files(made.id))
         self._write(made.id, made, [], [])
@@ -253,7 +253,3 @@ def _undoable(state: Workspace) -> dict[str, Any]:
 
 def _with(now: Workspace, before: Mapping[str, Any]) -> Workspace:
     return _workspace({**asdict(now), **before})
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")

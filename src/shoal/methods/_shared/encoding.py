@@ -143,12 +143,8 @@ def way(table: Table, guarantee: LDiversity | TCloseness, width: int) -> Ints | 
     """Edges that a hierarchical distance moves shares along; none for the others."""
     if not isinstance(guarantee, TCloseness) or guarantee.distance is not Distance.HIERARCHICAL:
         return None
-    edges = leaf_edges(table, guarantee.columns[0])
-    if width > len(edges):
-        own = np.full((1, edges.shape[1]), -1, dtype=np.int64)
-        own[0, 0] = edges.max() + 1
-        edges = np.vstack([edges, own])
-    return edges
+    name = guarantee.columns[0]
+    return leaf_edges(table, name, missing=width > len(table.levels(name)))
 
 
 def representatives(table: Table, columns: Sequence[str]) -> Ints:

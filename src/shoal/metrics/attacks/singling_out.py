@@ -1,44 +1,22 @@
-"""The three questions of European guidance: singling out, linkability, inference.
+"""Singling out: predicates that one person in the table satisfies. See `shoal.metrics.attacks`."""
 
-Opinion 05/2014 of the Article 29 Working Party asks of a release whether one can still single out
-a person, link records about a person, or infer something about a person. Giomi et al. turn each
-into an attack that is run three times: on people in the table (main), with guesses that do not look
-at the target (baseline), and on people not in the table (control).
-
-A release is boxes in places, as everywhere in `measures`: an exact number is a point, a category c
-the places from c to c + 1, a suppressed cell the whole domain. Distances are Gower's, the sum over
-axes of |x - u| over the range, or 0 and 1 for categories, in expectation over a box. People are
-places too: the code of a category, NaN where the attacker does not know.
-
-Against anonymeter 1.1, which these follow: records of people are not made distinct before they are
-counted, since two people with equal values are not singled out; a rate is over the guesses that
-could be made; ties between nearest records are drawn, not left to the sort; the tolerance for a
-number is relative to its size, so that a negative guess is not always right; the baseline of
-inference draws any released record, where anonymeter's reads the target's own row if both tables
-have the same row labels; and all randomness comes from `rng`.
-
-References:
-    Giomi, Boenisch, Wehmeyer and Tasnádi, "A unified framework for quantifying privacy risk in
-    synthetic data", PoPETs 2023(2). doi:10.56553/popets-2023-0055
-    Article 29 Data Protection Working Party, "Opinion 05/2014 on anonymisation techniques", WP216.
-    Gower, "A general coefficient of similarity and some of its properties", Biometrics 27 (1971).
-    doi:10.2307/2528823
-    Cohen and Nissim, "Towards formalizing the GDPR's notion of singling out", PNAS 117 (2020).
-    doi:10.1073/pnas.1914598117
-"""
-
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 
 from shoal.core._arrays import Bools, Floats, Ints
 from shoal.errors import InputError
+from shoal.metrics.attacks.release_boxes import (
+    ReleaseBoxes,
+    boxes_of,
+    check_attacks,
+    log_choose,
+    people_on,
+)
 from shoal.metrics.attacks.result import Attack, attack
 from shoal.metrics.distinct_rows import distinct_rows
-from shoal.metrics.kernels.attacks import count_people, nearest_boxes
+from shoal.metrics.kernels.attacks import count_people
 
 _BATCH = 20_000
 
@@ -107,11 +85,11 @@ def singling_out(
         attempts: predicates tried at most.
         confidence: of all intervals.
     """
-    boxes = _boxes(lower, upper, discrete)
-    x = _people(people, boxes)
+    boxes = boxes_of(lower, upper, discrete)
+    x = people_on(people, boxes)
     if not 1 <= attributes <= x.shape[1]:
         raise InputError(f"attributes must be between 1 and {x.shape[1]}; got {attributes}.")
-    _check_attacks(attacks)
+    check_attacks(attacks)
     boxes = boxes.take(distinct_rows(np.hstack([boxes.lower, boxes.upper]))[1])
     if attributes == 1:
         made = _extremes(boxes, attacks, rng)
@@ -125,7 +103,7 @@ def singling_out(
     note += f", of {attacks:,} wanted." if len(made) < attacks else "."
     others = None
     if control is not None:
-        y = _people(control, boxes)
+        y = people_on(control, boxes)
         others = (_carried(_count(made, _Crowd.of(y)), len(y), len(x)), max(len(made), 1))
         if len(y) != len(x):
             note += f" The control was carried over from {len(y):,} people to {len(x):,}."
@@ -138,211 +116,7 @@ def singling_out(
     )
 
 
-def linkability(
-    lower: Floats,
-    upper: Floats,
-    people: Floats,
-    *,
-    discrete: ArrayLike,
-    first: Sequence[int],
-    second: Sequence[int],
-    rng: np.random.Generator,
-    neighbours: int = 1,
-    control: Floats | None = None,
-    attacks: int = 500,
-    confidence: float = 0.95,
-) -> Attack:
-    """Tell that two parts of a record belong together, since the same released record is near.
-
-    The attacker holds two tables of people, with some attributes each. A person is linked if one
-    released record is among the nearest to both parts. Ties are drawn independently for the parts.
-    The baseline picks k records of n blindly for either part, which meet with probability
-    1 - C(n - k, k) / C(n, k). Cost O(attacks n d).
-
-    Args:
-        lower: released boxes by axes.
-        upper: the other ends.
-        people: the original records.
-        discrete: which axes are categories.
-        first: axes of the one table.
-        second: axes of the other; they must not overlap.
-        rng: draws targets and ties.
-        neighbours: released records that count as near.
-        control: people not in the table.
-        attacks: people attacked, at most.
-        confidence: of all intervals.
-    """
-    boxes = _boxes(lower, upper, discrete)
-    x = _people(people, boxes)
-    _check_attacks(attacks)
-    one, two = (np.asarray(axes, dtype=np.int64) for axes in (first, second))
-    if not one.size or not two.size or np.intersect1d(one, two).size:
-        raise InputError("first and second must each name axes, and share none.")
-    k = min(neighbours, len(boxes.lower))
-    if k < 1:
-        raise InputError(f"neighbours must be at least 1; got {neighbours}.")
-
-    def linked(rows: Floats) -> tuple[int, int]:
-        targets = rows[_drawn(len(rows), attacks, rng)]
-        near = [_near(boxes, targets, axes, k=k, rng=rng, people=rows) for axes in (one, two)]
-        return int(_meet(*near).sum()), len(targets)
-
-    main = linked(x)
-    n = len(boxes.lower)
-    return attack(
-        main,
-        baseline=float(-np.expm1(_choose(n - k, k) - _choose(n, k))) if n >= 2 * k else 1.0,
-        control=None if control is None else linked(_people(control, boxes)),
-        note="The baseline picks released records blindly.",
-        confidence=confidence,
-    )
-
-
-def inference(
-    lower: Floats,
-    upper: Floats,
-    secret: Floats,
-    people: Floats,
-    truth: Floats,
-    *,
-    discrete: ArrayLike,
-    rng: np.random.Generator,
-    tolerance: float | None = None,
-    control: tuple[Floats, Floats] | None = None,
-    attacks: int = 500,
-    confidence: float = 0.95,
-) -> Attack:
-    """Guess a secret by that of the nearest released record.
-
-    A guess g of s is right if it is equal or, with a tolerance, if |g - s| <= tolerance |g|; two
-    missing values are equal. The baseline guesses the secret of a released record drawn blindly.
-    Cost O(attacks n d).
-
-    Args:
-        lower: released boxes by the axes that the attacker knows.
-        upper: the other ends.
-        secret: the released secret of each box: a code or a number, NaN where suppressed.
-        people: the original records, on the same axes.
-        truth: their secrets.
-        discrete: which axes are categories.
-        rng: draws targets and ties.
-        tolerance: relative error up to which a number is guessed; None for codes.
-        control: people not in the table, and their secrets.
-        attacks: people attacked, at most.
-        confidence: of all intervals.
-    """
-    boxes = _boxes(lower, upper, discrete)
-    x = _people(people, boxes)
-    _check_attacks(attacks)
-    told = np.asarray(secret, dtype=np.float64)
-    if len(told) != len(boxes.lower) or len(truth) != len(x):
-        raise InputError("Expected a secret for each released box and for each person.")
-    every = np.arange(x.shape[1])
-
-    def guessed(rows: Floats, secrets: Floats, *, blindly: bool) -> tuple[int, int]:
-        chosen = _drawn(len(rows), attacks, rng)
-        if blindly:
-            guesses = told[rng.integers(len(told), size=len(chosen))]
-        else:
-            guesses = told[_near(boxes, rows[chosen], every, k=1, rng=rng, people=rows)[:, 0]]
-        return int(_right(guesses, secrets[chosen], tolerance).sum()), len(chosen)
-
-    known = None
-    if control is not None:
-        known = guessed(
-            _people(control[0], boxes), np.asarray(control[1], dtype=np.float64), blindly=False
-        )
-    secrets = np.asarray(truth, dtype=np.float64)
-    return attack(
-        guessed(x, secrets, blindly=False),
-        baseline=guessed(x, secrets, blindly=True),
-        control=known,
-        note="The baseline guesses the secret of a released record drawn blindly.",
-        confidence=confidence,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Boxes:
-    lower: Floats
-    upper: Floats
-    discrete: Bools
-
-    def take(self, rows: Ints) -> "_Boxes":
-        return _Boxes(self.lower[rows], self.upper[rows], self.discrete)
-
-
-def _boxes(lower: Floats, upper: Floats, discrete: ArrayLike) -> _Boxes:
-    a, b = (np.ascontiguousarray(end, dtype=np.float64) for end in (lower, upper))
-    kinds = np.asarray(discrete, dtype=bool)
-    if a.ndim != 2 or a.shape != b.shape or kinds.shape != a.shape[1:]:
-        raise InputError("Expected lower and upper, boxes by axes, and for each axis its kind.")
-    if not len(a):
-        raise InputError("The release has no rows: there is nothing to attack with.")
-    if not (np.isfinite(a).all() and np.isfinite(b).all() and (a <= b).all()):
-        raise InputError(
-            "Every box needs finite ends, lower first; a suppressed cell is its whole domain."
-        )
-    return _Boxes(a, b, kinds)
-
-
-def _people(people: Floats, boxes: _Boxes) -> Floats:
-    x = np.ascontiguousarray(people, dtype=np.float64)
-    if x.ndim != 2 or x.shape[1] != boxes.lower.shape[1] or not len(x):
-        raise InputError("Expected at least one person, on the axes of the release.")
-    return x
-
-
-def _check_attacks(attacks: int) -> None:
-    if attacks < 1:
-        raise InputError(f"attacks must be at least 1; got {attacks}.")
-
-
-def _drawn(rows: int, wanted: int, rng: np.random.Generator) -> Ints:
-    return rng.choice(rows, min(rows, wanted), replace=False).astype(np.int64)
-
-
-def _near(
-    boxes: _Boxes,
-    targets: Floats,
-    axes: Ints,
-    *,
-    k: int,
-    rng: np.random.Generator,
-    people: Floats,
-) -> Ints:
-    """The k nearest boxes on some axes, as numbers of boxes; ties are drawn.
-
-    An axis of numbers is scaled to the range of the boxes and of all the people together.
-    """
-    order = rng.permutation(len(boxes.lower))
-    a, b = (np.ascontiguousarray(end[order][:, axes]) for end in (boxes.lower, boxes.upper))
-    with np.errstate(all="ignore"):
-        low = np.fmin(a.min(axis=0), np.fmin.reduce(people[:, axes], axis=0))
-        high = np.fmax(b.max(axis=0), np.fmax.reduce(people[:, axes], axis=0))
-    spread = high - low
-    scale = 1 / np.where(spread > 0, spread, 1.0)
-    starts = rng.integers(len(order), size=len(targets))
-    found = nearest_boxes(
-        a, b, boxes.discrete[axes], scale, np.ascontiguousarray(targets[:, axes]), starts, k
-    )
-    nearest: Ints = order[found]
-    return nearest
-
-
-def _meet(one: Ints, two: Ints) -> Bools:
-    met: Bools = (one[:, :, None] == two[:, None, :]).any(axis=(1, 2))
-    return met
-
-
-def _right(guesses: Floats, truth: Floats, tolerance: float | None) -> Bools:
-    missing = np.isnan(guesses) & np.isnan(truth)
-    near = np.abs(guesses - truth) <= (tolerance or 0.0) * np.abs(guesses)
-    right: Bools = missing | near
-    return right
-
-
-def _conditions(boxes: _Boxes, rows: Ints, axes: Ints, medians: Floats) -> Predicates:
+def _conditions(boxes: ReleaseBoxes, rows: Ints, axes: Ints, medians: Floats) -> Predicates:
     """Predicates from released records: one row each, on that row of `axes`."""
     low, high = boxes.lower[rows[:, None], axes], boxes.upper[rows[:, None], axes]
     exact = (low == high) & ~boxes.discrete[axes]
@@ -357,7 +131,7 @@ def _conditions(boxes: _Boxes, rows: Ints, axes: Ints, medians: Floats) -> Predi
 
 
 def _drawn_records(
-    boxes: _Boxes, attributes: int, attacks: int, attempts: int, rng: np.random.Generator
+    boxes: ReleaseBoxes, attributes: int, attacks: int, attempts: int, rng: np.random.Generator
 ) -> Predicates:
     places = _places(boxes)
     medians = np.median(places, axis=0)
@@ -383,7 +157,7 @@ def _drawn_records(
     return _joined(kept, attributes)[slice(attacks)]
 
 
-def _extremes(boxes: _Boxes, attacks: int, rng: np.random.Generator) -> Predicates:
+def _extremes(boxes: ReleaseBoxes, attacks: int, rng: np.random.Generator) -> Predicates:
     """Predicates on one axis: a value that one released record has, and the ends of numbers."""
     places = _places(boxes)
     made: list[Predicates] = []
@@ -415,7 +189,9 @@ def _extremes(boxes: _Boxes, attacks: int, rng: np.random.Generator) -> Predicat
     return _joined(chosen, 1)[slice(attacks)]
 
 
-def _blind(boxes: _Boxes, attributes: int, attacks: int, rng: np.random.Generator) -> Predicates:
+def _blind(
+    boxes: ReleaseBoxes, attributes: int, attacks: int, rng: np.random.Generator
+) -> Predicates:
     """Predicates whose values, drawn from those released, and comparisons are drawn blindly."""
     count = boxes.lower.shape[1]
     axes = np.sort(rng.random((attacks, count)).argsort(axis=1)[:, :attributes], axis=1)
@@ -435,7 +211,7 @@ def _blind(boxes: _Boxes, attributes: int, attacks: int, rng: np.random.Generato
     return Predicates(axes, low, high, negated)
 
 
-def _places(boxes: _Boxes) -> Floats:
+def _places(boxes: ReleaseBoxes) -> Floats:
     """A place for each box: the middle, which lies in the box's own predicates."""
     return (boxes.lower + boxes.upper) / 2
 
@@ -529,13 +305,8 @@ def _carried(counts: Ints, people: int, wanted: int) -> float:
 
 def _expected(counts: Ints, people: int, size: int) -> float:
     possible = counts[(counts > 0) & (people - counts >= size - 1)].astype(np.float64)
-    logs = np.log(possible) + _choose(people - possible, size - 1) - _choose(people, size)
+    logs = np.log(possible) + log_choose(people - possible, size - 1) - log_choose(people, size)
     return float(np.exp(logs).sum())
-
-
-def _choose(n: NDArray[np.float64] | float, k: float) -> NDArray[np.float64]:
-    logs: Floats = gammaln(np.asarray(n) + 1.0) - gammaln(k + 1.0) - gammaln(np.asarray(n) - k + 1)
-    return logs
 
 
 def _integral(size: NDArray[np.generic], weight: Floats) -> Floats:

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from shoal.errors import InputError
-from shoal.metrics.attacks import guidance
-from shoal.metrics.attacks.guidance import Predicates, inference, linkability, singling_out
+from shoal.metrics.attacks import singling_out as predicates
+from shoal.metrics.attacks.inference import inference
+from shoal.metrics.attacks.linkability import linkability
 from shoal.metrics.attacks.result import DIFFERENCE
+from shoal.metrics.attacks.singling_out import Predicates, singling_out
 from shoal.metrics.kernels.attacks import nearest_boxes
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -175,9 +177,9 @@ def test_counts_of_predicates_are_those_of_reading_everybody(seed):
     high = np.where(rng.random((6, 2)) < 0.3, np.inf, low + rng.integers(1, 3, (6, 2)))
     negated = rng.random((6, 2)) < 0.3
 
-    crowd = guidance._Crowd.of(people)
-    found = guidance._count(Predicates(axes, low, high, negated), crowd)
-    stopped = guidance._count(Predicates(axes, low, high, negated), crowd, most=2)
+    crowd = predicates._Crowd.of(people)
+    found = predicates._count(Predicates(axes, low, high, negated), crowd)
+    stopped = predicates._count(Predicates(axes, low, high, negated), crowd, most=2)
 
     for at in range(6):
         holds = np.ones(15, dtype=bool)
@@ -198,7 +200,7 @@ def test_a_larger_control_is_averaged_over_all_its_subsets(counts, size):
         ]
     )
 
-    assert guidance._carried(np.array(counts), 6, size) == pytest.approx(wanted)
+    assert predicates._carried(np.array(counts), 6, size) == pytest.approx(wanted)
 
 
 def test_a_smaller_control_is_carried_on_by_the_model(rng):
@@ -206,10 +208,10 @@ def test_a_smaller_control_is_carried_on_by_the_model(rng):
     weights = rng.random(20_000) / 2000
     small, large = (rng.binomial(size, weights) for size in (500, 2000))
 
-    carried = guidance._carried(small, 500, 2000)
+    carried = predicates._carried(small, 500, 2000)
 
     assert carried == pytest.approx((large == 1).sum(), rel=0.2)
-    assert guidance._carried(np.zeros(5, dtype=np.int64), 500, 2000) == 0
+    assert predicates._carried(np.zeros(5, dtype=np.int64), 500, 2000) == 0
 
 
 def people_of(rng, n):

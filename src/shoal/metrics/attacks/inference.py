@@ -1,0 +1,80 @@
+"""Inference: a secret guessed from the nearest released row. See `shoal.metrics.attacks`."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shoal.core._arrays import Bools, Floats
+from shoal.errors import InputError
+from shoal.metrics.attacks.release_boxes import boxes_of, check_attacks, drawn, nearest, people_on
+from shoal.metrics.attacks.result import Attack, attack
+
+
+def inference(
+    lower: Floats,
+    upper: Floats,
+    secret: Floats,
+    people: Floats,
+    truth: Floats,
+    *,
+    discrete: ArrayLike,
+    rng: np.random.Generator,
+    tolerance: float | None = None,
+    control: tuple[Floats, Floats] | None = None,
+    attacks: int = 500,
+    confidence: float = 0.95,
+) -> Attack:
+    """Guess a secret by that of the nearest released record.
+
+    A guess g of s is right if it is equal or, with a tolerance, if |g - s| <= tolerance |g|; two
+    missing values are equal. The baseline guesses the secret of a released record drawn blindly.
+    Cost O(attacks n d).
+
+    Args:
+        lower: released boxes by the axes that the attacker knows.
+        upper: the other ends.
+        secret: the released secret of each box: a code or a number, NaN where suppressed.
+        people: the original records, on the same axes.
+        truth: their secrets.
+        discrete: which axes are categories.
+        rng: draws targets and ties.
+        tolerance: relative error up to which a number is guessed; None for codes.
+        control: people not in the table, and their secrets.
+        attacks: people attacked, at most.
+        confidence: of all intervals.
+    """
+    boxes = boxes_of(lower, upper, discrete)
+    x = people_on(people, boxes)
+    check_attacks(attacks)
+    told = np.asarray(secret, dtype=np.float64)
+    if len(told) != len(boxes.lower) or len(truth) != len(x):
+        raise InputError("Expected a secret for each released box and for each person.")
+    every = np.arange(x.shape[1])
+
+    def guessed(rows: Floats, secrets: Floats, *, blindly: bool) -> tuple[int, int]:
+        chosen = drawn(len(rows), attacks, rng)
+        if blindly:
+            guesses = told[rng.integers(len(told), size=len(chosen))]
+        else:
+            guesses = told[nearest(boxes, rows[chosen], every, k=1, rng=rng, people=rows)[:, 0]]
+        return int(_right(guesses, secrets[chosen], tolerance).sum()), len(chosen)
+
+    known = None
+    if control is not None:
+        known = guessed(
+            people_on(control[0], boxes), np.asarray(control[1], dtype=np.float64), blindly=False
+        )
+    secrets = np.asarray(truth, dtype=np.float64)
+    return attack(
+        guessed(x, secrets, blindly=False),
+        baseline=guessed(x, secrets, blindly=True),
+        control=known,
+        note="The baseline guesses the secret of a released record drawn blindly.",
+        confidence=confidence,
+    )
+
+
+def _right(guesses: Floats, truth: Floats, tolerance: float | None) -> Bools:
+    missing = np.isnan(guesses) & np.isnan(truth)
+    near = np.abs(guesses - truth) <= (tolerance or 0.0) * np.abs(guesses)
+    right: Bools = missing | near
+    return right

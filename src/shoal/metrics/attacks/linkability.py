@@ -1,0 +1,83 @@
+"""Linkability: two parts of a record that lead to one released row. See `shoal.metrics.attacks`."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shoal.core._arrays import Bools, Floats, Ints
+from shoal.errors import InputError
+from shoal.metrics.attacks.release_boxes import (
+    boxes_of,
+    check_attacks,
+    drawn,
+    log_choose,
+    nearest,
+    people_on,
+)
+from shoal.metrics.attacks.result import Attack, attack
+
+
+def linkability(
+    lower: Floats,
+    upper: Floats,
+    people: Floats,
+    *,
+    discrete: ArrayLike,
+    first: Sequence[int],
+    second: Sequence[int],
+    rng: np.random.Generator,
+    neighbours: int = 1,
+    control: Floats | None = None,
+    attacks: int = 500,
+    confidence: float = 0.95,
+) -> Attack:
+    """Tell that two parts of a record belong together, since the same released record is near.
+
+    The attacker holds two tables of people, with some attributes each. A person is linked if one
+    released record is among the nearest to both parts. Ties are drawn independently for the parts.
+    The baseline picks k records of n blindly for either part, which meet with probability
+    1 - C(n - k, k) / C(n, k). Cost O(attacks n d).
+
+    Args:
+        lower: released boxes by axes.
+        upper: the other ends.
+        people: the original records.
+        discrete: which axes are categories.
+        first: axes of the one table.
+        second: axes of the other; they must not overlap.
+        rng: draws targets and ties.
+        neighbours: released records that count as near.
+        control: people not in the table.
+        attacks: people attacked, at most.
+        confidence: of all intervals.
+    """
+    boxes = boxes_of(lower, upper, discrete)
+    x = people_on(people, boxes)
+    check_attacks(attacks)
+    one, two = (np.asarray(axes, dtype=np.int64) for axes in (first, second))
+    if not one.size or not two.size or np.intersect1d(one, two).size:
+        raise InputError("first and second must each name axes, and share none.")
+    k = min(neighbours, len(boxes.lower))
+    if k < 1:
+        raise InputError(f"neighbours must be at least 1; got {neighbours}.")
+
+    def linked(rows: Floats) -> tuple[int, int]:
+        targets = rows[drawn(len(rows), attacks, rng)]
+        near = [nearest(boxes, targets, axes, k=k, rng=rng, people=rows) for axes in (one, two)]
+        return int(_meet(*near).sum()), len(targets)
+
+    main = linked(x)
+    n = len(boxes.lower)
+    return attack(
+        main,
+        baseline=float(-np.expm1(log_choose(n - k, k) - log_choose(n, k))) if n >= 2 * k else 1.0,
+        control=None if control is None else linked(people_on(control, boxes)),
+        note="The baseline picks released records blindly.",
+        confidence=confidence,
+    )
+
+
+def _meet(one: Ints, two: Ints) -> Bools:
+    met: Bools = (one[:, :, None] == two[:, None, :]).any(axis=(1, 2))
+    return met
