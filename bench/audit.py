@@ -31,7 +31,7 @@ from shoal.metrics.epsilon_lower_bound import identity, low_bits, lower_bound
 from shoal.synthesis.adaptive_tree import PATH, UNITS
 from shoal.synthesis.copula import Margins, copula
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent.generate import maxent, plan
+from shoal.synthesis.maxent import maxent, maxent_plan
 from shoal.synthesis.privtree import Fill, privtree
 
 DRAWS = 100_000
@@ -94,17 +94,17 @@ FOUR = [Domain("a", Kind.NUMERIC, 9), *(Domain(name, Kind.NOMINAL, 3) for name i
 
 def asked(codes: Any, attributes: Any, *, epsilon: Fraction, **lent: Any) -> Any:
     """`maxent` that asks what groups lose; with so few records noise takes either way."""
-    chosen = plan(attributes, n=len(codes[0]), epsilon=epsilon)
-    chosen = replace(chosen, question=Fraction(1, 10))
-    return maxent(codes, attributes, epsilon=epsilon, tables=chosen, **lent)
+    chosen = maxent_plan(attributes, n=len(codes[0]), epsilon=epsilon)
+    chosen = replace(chosen, coarseness_share=Fraction(1, 10))
+    return maxent(codes, attributes, epsilon=epsilon, plan=chosen, **lent)
 
 
 def chose(codes: Any, attributes: Any, *, epsilon: Fraction, **lent: Any) -> Any:
     """`maxent` that chooses two tables of three columns for half of what single columns leave."""
-    chosen = plan(attributes, n=len(codes[0]), epsilon=epsilon)
-    half = (1 - chosen.singles) / 2
-    chosen = replace(chosen, threes=2, further=half, question=Fraction(0))
-    return maxent(codes, attributes, epsilon=epsilon, tables=chosen, **lent)
+    chosen = maxent_plan(attributes, n=len(codes[0]), epsilon=epsilon)
+    half = (1 - chosen.one_way_share) / 2
+    chosen = replace(chosen, three_way=2, three_way_share=half, coarseness_share=Fraction(0))
+    return maxent(codes, attributes, epsilon=epsilon, plan=chosen, **lent)
 
 
 MECHANISMS = {

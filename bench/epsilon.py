@@ -12,6 +12,7 @@ import polars as pl
 
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.pipeline import publishing
+from shoal.pipeline.options import OutputOptions
 
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
 COLUMNS = ("a", "b", "c", "d")
@@ -66,7 +67,12 @@ def main() -> None:
                 noise = Timed()
                 start = time.process_time()
                 publishing.protect(
-                    data, rules, home / "out", force=True, progress=watch, noise=noise
+                    data,
+                    rules,
+                    home / "out",
+                    output=OutputOptions(force=True),
+                    progress=watch,
+                    noise=noise,
                 )
                 watch("end", 0, 1)
                 total = time.process_time() - start

@@ -39,6 +39,7 @@ import numpy as np
 from _generated import BEYOND_PAIRS, MADE, Made, electricity, people
 from numpy.typing import NDArray
 
+import shoal.synthesis.maxent as module
 from shoal.core import Kind, Neighbours
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import SeededNoise
@@ -46,13 +47,13 @@ from shoal.mechanism.consistent_counts import project, shrink
 from shoal.mechanism.noisy_answers import noisy_choice, noisy_table, table_counts
 from shoal.mechanism.records import HeldColumns
 from shoal.synthesis.domain import Domain, SyntheticRows
-from shoal.synthesis.maxent import generate as module
+from shoal.synthesis.maxent import MaxentPlan, PairMarginals, maxent, maxent_plan
 from shoal.synthesis.maxent import one_way as single_columns
-from shoal.synthesis.maxent.fit import DENSE, Fitted, Target, fit
-from shoal.synthesis.maxent.generate import MaxentPlan, PairMarginals, maxent, pairs_of, plan
-from shoal.synthesis.maxent.one_way import learn
+from shoal.synthesis.maxent.fit import DENSE, Fitted, Target, fit_distribution
+from shoal.synthesis.maxent.generate import generate_rows
+from shoal.synthesis.maxent.measure import measure_one_way
 from shoal.synthesis.maxent.pair_covers import Cover
-from shoal.synthesis.maxent.posterior import expected
+from shoal.synthesis.maxent.posterior import expected, two_way_targets
 from shoal.synthesis.privtree import Fill, privtree
 
 Floats = NDArray[np.float64]
@@ -103,8 +104,8 @@ class Variant:
         """Rows and the CPU seconds that they took; the accounting is checked."""
         noise, price = SeededNoise(seed), Fraction(epsilon)
         with ExitStack() as stack:
-            solve = partial(_fewer, self.replaced.get("fit", fit), few)
-            for name, function in (self.replaced | {"fit": solve}).items():
+            solve = partial(_fewer, self.replaced.get("fit_distribution", fit_distribution), few)
+            for name, function in (self.replaced | {"fit_distribution": solve}).items():
                 home = module if hasattr(module, name) else single_columns
                 stack.enter_context(patch.object(home, name, function))
             begin = time.process_time()
@@ -114,7 +115,7 @@ class Variant:
                 epsilon=price,
                 noise=noise,
                 rng=np.random.default_rng(seed),
-                tables=self.plan(attributes, n=len(X), epsilon=price),
+                plan=self.plan(attributes, n=len(X), epsilon=price),
             )
             spent = time.process_time() - begin
         accounting.verify(
@@ -284,35 +285,39 @@ def _heads(masses: Floats, most: int) -> Ints:
 
 
 def _less_tau(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
-    chosen = plan(attributes, n=n, epsilon=epsilon)
+    chosen = maxent_plan(attributes, n=n, epsilon=epsilon)
     return replace(chosen, tau=0.3 * chosen.tau)
 
 
 def _not_learnt(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
     """Tables are believed alike, by the public tau."""
-    return replace(plan(attributes, n=n, epsilon=epsilon), learns=False)
+    return replace(maxent_plan(attributes, n=n, epsilon=epsilon), learns=False)
 
 
 def _longer_alone(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
     """Seven tenths for single columns up to r = 200 in place of 50."""
     shares = ((200, Fraction(7, 10)), *module._SHARES[1:])  # noqa: SLF001 -- a plan with one number changed
     with patch.object(module, "_SHARES", shares):
-        return plan(attributes, n=n, epsilon=epsilon)
+        return maxent_plan(attributes, n=n, epsilon=epsilon)
 
 
 def _pairs_alone(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
     """No tables of three columns are chosen."""
-    return replace(plan(attributes, n=n, epsilon=epsilon), threes=0, further=Fraction(0))
+    return replace(
+        maxent_plan(attributes, n=n, epsilon=epsilon), three_way=0, three_way_share=Fraction(0)
+    )
 
 
 def _never_asked(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
     """What groups lose is not asked: tables whatever they lose."""
-    return replace(plan(attributes, n=n, epsilon=epsilon), question=Fraction(0))
+    return replace(maxent_plan(attributes, n=n, epsilon=epsilon), coarseness_share=Fraction(0))
 
 
 def _always_grown(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
     """What groups lose is asked for next to nothing, and a tree is grown whatever it is."""
-    return replace(plan(attributes, n=n, epsilon=epsilon), question=Fraction(1, 10**6))
+    return replace(
+        maxent_plan(attributes, n=n, epsilon=epsilon), coarseness_share=Fraction(1, 10**6)
+    )
 
 
 def _spectral(
@@ -324,7 +329,7 @@ def _spectral(
     correspondence analysis, and shrunk as Gavish and Donoho do for white noise of known variance
     (IEEE Trans. Inf. Theory 63 (2017), doi:10.1109/TIT.2017.2653801).
     """
-    pairs = pairs_of([t for t in targets if len(t.columns) > 1], sizes)
+    pairs = two_way_targets([t for t in targets if len(t.columns) > 1], sizes)
     kept = [t for t in targets if len(t.columns) == 1]
     for target in pairs:
         a, b = target.columns
@@ -342,7 +347,7 @@ def _spectral(
         sure = max(1.0, prod(shape) / (rank * sum(shape)))
         shares = (alone + (left * shrunk) @ right * root).ravel()
         kept.append(Target(target.columns, shares, target.weight * sure))
-    return fit(sizes, priors, kept, **named)
+    return fit_distribution(sizes, priors, kept, **named)
 
 
 def tree_of_pairs(
@@ -352,7 +357,7 @@ def tree_of_pairs(
     epsilon: Fraction,
     noise: SeededNoise,
     rng: np.random.Generator,
-    tables: MaxentPlan,
+    plan: MaxentPlan,
 ) -> SyntheticRows:
     """Choose a spanning tree of pairs privately, after MST, and count only these, finely.
 
@@ -362,10 +367,10 @@ def tree_of_pairs(
     """
     n, m = len(codes[0]), len(attributes)
     groups = min(max(round(sqrt(0.08 * float(n * epsilon) / (m - 1))), 3), 32)
-    each = tables.singles * epsilon / m
+    each = plan.one_way_share * epsilon / m
     held = HeldColumns(codes)
     singles = [
-        learn(held, j, attribute, most=groups, epsilon=each, noise=noise)
+        measure_one_way(held, j, attribute, most=groups, epsilon=each, noise=noise)
         for j, attribute in enumerate(attributes)
     ]
     grouped = [single.grouped(column) for single, column in zip(singles, codes, strict=True)]
@@ -379,7 +384,7 @@ def tree_of_pairs(
         ],
         dtype=np.int64,
     )
-    rest = (1 - tables.singles) * epsilon
+    rest = (1 - plan.one_way_share) * epsilon
     privacy_losses = [privacy_loss for single in singles for privacy_loss in single.privacy_losses]
     part, chosen = list(range(m)), []
     for _ in range(m - 1):
@@ -400,8 +405,8 @@ def tree_of_pairs(
         privacy_losses.append(privacy_loss)
         weight = float(n * n / (2 * privacy_loss.scale**2))
         targets.append(Target(pairs[i], noisy.ravel() / n, weight))
-    fitted = module.fit(sizes, priors, targets, tau=tables.tau, particles=FEW, rng=rng)
-    rows = module._rows(fitted, singles, n, rng)  # noqa: SLF001 -- an idea that stayed outside
+    fitted = module.fit_distribution(sizes, priors, targets, tau=plan.tau, particles=FEW, rng=rng)
+    rows = generate_rows(fitted, singles, n, rng)
     return SyntheticRows(rows, tuple(privacy_losses))
 
 
@@ -410,14 +415,14 @@ VARIANTS = {
     "shrink alone": Variant(earlier, {"expected": _shrunk}),
     "covers alone": Variant(_not_learnt, {"expected": _projected}),
     "covers, shrunk": Variant(_not_learnt, {"expected": _shrunk}),
-    "after": Variant(plan, {}),
-    "shrunk": Variant(plan, {"expected": _shrunk}),
+    "after": Variant(maxent_plan, {}),
+    "shrunk": Variant(maxent_plan, {"expected": _shrunk}),
     "not learnt": Variant(_not_learnt, {}),
     "0.7 to 200": Variant(_longer_alone, {}),
     "tau x 0.3": Variant(_less_tau, {}),
-    "heads": Variant(plan, {"anyhow": _heads}),
-    "spectral": Variant(plan, {"fit": _spectral}),
-    "tree": Variant(plan, {}, tree_of_pairs),
+    "heads": Variant(maxent_plan, {"anyhow": _heads}),
+    "spectral": Variant(maxent_plan, {"fit_distribution": _spectral}),
+    "tree": Variant(maxent_plan, {}, tree_of_pairs),
     "pairs alone": Variant(_pairs_alone, {}),
     "never asked": Variant(_never_asked, {}),
     "mass tree": Variant(_always_grown, {"LOST": -(10**9)}),

@@ -17,6 +17,7 @@ import polars as pl
 
 from shoal import sample
 from shoal.pipeline import publishing
+from shoal.pipeline.options import OutputOptions
 
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
 COLUMNS = ("age", "education", "hours", "income", "tax", "weight")
@@ -70,7 +71,11 @@ def main() -> None:
 
             def run(form: str = form, watch: Any = watch) -> None:
                 publishing.protect(
-                    data, rules, home / "out", file_format=form, force=True, progress=watch
+                    data,
+                    rules,
+                    home / "out",
+                    output=OutputOptions(file_format=form, force=True),
+                    progress=watch,
                 )
                 watch("between runs", 0, 1)
 

@@ -22,6 +22,7 @@ from _stages import Stages
 
 from shoal import load_policy
 from shoal.pipeline import publishing
+from shoal.pipeline.options import OutputOptions
 
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
 METHODS = sys.argv[2:] or ["auto", "maxent", "copula", "privtree"]
@@ -66,7 +67,7 @@ def release(method: str, data: Path, out: Path) -> None:
         {"version": 1, "columns": COLUMNS, "protect": {"method": method, "epsilon": 1}}
     )
     stages, start = Stages(), time.process_time()
-    done = publishing.protect(data, policy, out, force=True, progress=stages)
+    done = publishing.protect(data, policy, out, output=OutputOptions(force=True), progress=stages)
     stages("end", 0, 1)
     total = time.process_time() - start
     answers = done.release.extras["measurements"].height

@@ -21,6 +21,7 @@ from shoal.hazmat.fakes import SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.mechanism.spatial_trees import Design, MeasuredTree, SpatialAxis, grow, known_total
 from shoal.pipeline import publishing
+from shoal.pipeline.options import OutputOptions
 
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
 ADULT = Path(sys.argv[2]) if len(sys.argv) > 2 else None
@@ -106,7 +107,7 @@ def million() -> None:
                     data,
                     home / "policy.toml",
                     home / "out",
-                    force=True,
+                    output=OutputOptions(force=True),
                     progress=stages,
                     noise=noise,
                 )

@@ -25,7 +25,7 @@ from shoal.core import Kind
 from shoal.hazmat.fakes import SeededNoise
 from shoal.synthesis.auto import choose
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent.generate import maxent
+from shoal.synthesis.maxent import maxent
 from shoal.synthesis.privtree import Fill, privtree
 
 Ints = NDArray[np.int64]

@@ -145,11 +145,11 @@ def claims_page() -> str:
 
 
 def _variants(method: Method[Any]) -> Iterator[tuple[str, dict[str, Any], tuple[str, ...]]]:
-    yield "", {**method.example}, ("a", "b")
+    yield "", {**method.example.parameters}, ("a", "b")
     for label, extra in VARIANTS.get(method.name, {}).items():
-        yield label, {**method.example, **extra}, ("a", "b")
+        yield label, {**method.example.parameters, **extra}, ("a", "b")
     if method.name in ALONE:
-        yield ALONE[method.name], {**method.example}, ("a",)
+        yield ALONE[method.name], {**method.example.parameters}, ("a",)
 
 
 def _cases(
@@ -161,7 +161,9 @@ def _cases(
     if method.noisy:
         neighbours = tuple(Neighbours) if "neighbours" in known else (Neighbours.CHANGE_ONE,)
     found = {}
-    for form, limits, scale, pair, rows in product(method.forms, LIMITS, scales, neighbours, ROWS):
+    for form, limits, scale, pair, rows in product(
+        method.forms.offered, LIMITS, scales, neighbours, ROWS
+    ):
         given = {**parameters}
         given |= {"scale": scale} if scale != "-" else {}
         given |= {"neighbours": pair} if "neighbours" in known else {}
@@ -179,7 +181,7 @@ def _cases(
 
 
 def _schema(method: Method[Any], columns: tuple[str, ...], limits: str) -> Schema:
-    given = [column for column in method.example_columns if column.name in columns]
+    given = [column for column in method.example.columns if column.name in columns]
     if limits == FROM_DATA:
         given = [replace(column, bounds=None, categories=None) for column in given]
     if limits == OBSERVED:
@@ -197,7 +199,7 @@ def _outcome(method: Method[Any], setting: Setting[Any]) -> Outcome:
         method.refuse(setting)
     except InputError as error:
         return ((REFUSED, "-", str(error)),)
-    return tuple((c.status.value, _promise(c), _reason(c)) for c in method.claims(setting))
+    return tuple((c.status.value, _promise(c), _reason(c)) for c in method.promises.claims(setting))
 
 
 def _promise(claim: Claim) -> str:

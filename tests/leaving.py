@@ -89,7 +89,7 @@ def policy(name, form):
     columns = dict(COLUMNS)
     if name != "public-laplace":
         columns["batch"] = "identifier"
-    protect = {"method": name, **method.example, "release_form": form.value}
+    protect = {"method": name, **method.example.parameters, "release_form": form.value}
     if form.value == "tree":
         protect["output"] = "tree"
     content = {"version": 1, "columns": columns, "protect": protect}
@@ -109,7 +109,7 @@ PROVED = [
     (name, form)
     for name, method in REGISTRY.items()
     if method.noisy
-    for form in method.forms
+    for form in method.forms.offered
     if policy(name, form)
 ]
 """Every method and release form with a proved epsilon."""

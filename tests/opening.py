@@ -20,5 +20,5 @@ def protected(outcome):
 
 def in_file_order(outcome, table, method, setting):
     """The same, row by row of the file."""
-    columns = None if method.sort_by is None else method.sort_by(setting)
+    columns = None if method.input.sort_by is None else method.input.sort_by(setting)
     return protected(outcome).take(np.argsort(table.canonical_order(columns)))

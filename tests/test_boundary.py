@@ -20,6 +20,7 @@ from shoal.core.exits import for_folder, for_method
 from shoal.errors import InputError, InternalError
 from shoal.io import folders
 from shoal.pipeline import finishing, protecting, publishing
+from shoal.pipeline.options import EvaluationOptions, OutputOptions, ReadingOptions
 from shoal.studio import worker
 from shoal.studio.jobs import JobKind
 
@@ -104,7 +105,7 @@ def inline(value):
 @pytest.mark.usefixtures("replay")
 def test_measuring_for_the_officer_changes_nothing_that_leaves(tmp_path):
     """Of a column that is the same for all, most measures are undefined."""
-    rules, changeable = leaving.policy("laplace", leaving.REGISTRY["laplace"].forms[0])
+    rules, changeable = leaving.policy("laplace", leaving.REGISTRY["laplace"].forms.offered[0])
     (tmp_path / "policy.toml").write_text(toml(rules))
     seen = []
     for number in (None, 1):
@@ -123,7 +124,7 @@ def test_measuring_for_the_officer_changes_nothing_that_leaves(tmp_path):
 
 @pytest.mark.usefixtures("replay")
 def test_what_the_studio_tells_is_the_same_for_neighbours(tmp_path):
-    rules, changeable = leaving.policy("maxent", leaving.REGISTRY["maxent"].forms[0])
+    rules, changeable = leaving.policy("maxent", leaving.REGISTRY["maxent"].forms.offered[0])
     (tmp_path / "policy.toml").write_text(toml(rules))
     seen = []
     for number in (None, 2, 4):
@@ -142,7 +143,7 @@ def test_what_the_studio_tells_is_the_same_for_neighbours(tmp_path):
 
 
 def test_a_date_column_without_a_date_comes_back_as_one_with_a_date(replay):
-    rules, _ = leaving.policy("laplace", leaving.REGISTRY["laplace"].forms[0])
+    rules, _ = leaving.policy("laplace", leaving.REGISTRY["laplace"].forms.offered[0])
     cells = leaving.people() | {"born": [None] * leaving.ROWS}
     other = leaving.people() | {"born": [None] * (leaving.ROWS - 1) + [leaving.date(1950, 1, 1)]}
 
@@ -169,9 +170,13 @@ def test_rows_that_look_like_another_delimiter_do_not_change_how_others_are_read
         (tmp_path / "people.csv").write_text("\n".join([f"age,{name}", *rows, ""]))
         try:
             done = publishing.protect(
-                tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "out", force=True,
-                evaluate=False, delimiter=stated,
-            )  # fmt: skip
+                tmp_path / "people.csv",
+                tmp_path / "policy.toml",
+                tmp_path / "out",
+                output=OutputOptions(force=True),
+                evaluation=EvaluationOptions(evaluate=False),
+                reading=ReadingOptions(delimiter=stated),
+            )
         except InputError as error:
             seen.append(re.sub(r"\d+", "", str(error)))  # how many rows do not fit
         else:
@@ -183,7 +188,7 @@ def test_rows_that_look_like_another_delimiter_do_not_change_how_others_are_read
 
 @pytest.mark.usefixtures("replay")
 def test_a_byte_that_is_no_text_makes_its_own_cell_unknown_and_nobody_elses(tmp_path):
-    rules, _ = leaving.policy("laplace", leaving.REGISTRY["laplace"].forms[0])
+    rules, _ = leaving.policy("laplace", leaving.REGISTRY["laplace"].forms.offered[0])
     (tmp_path / "policy.toml").write_text(toml(rules))
     leaving.as_csv(leaving.people(), tmp_path / "people.csv")
     good = (tmp_path / "people.csv").read_bytes()
@@ -191,9 +196,12 @@ def test_a_byte_that_is_no_text_makes_its_own_cell_unknown_and_nobody_elses(tmp_
     for raw in (good, good.replace(b"person 23", b"person \xff\x81")):
         (tmp_path / "people.csv").write_bytes(raw)
         done = publishing.protect(
-            tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "out", force=True,
-            evaluate=False,
-        )  # fmt: skip
+            tmp_path / "people.csv",
+            tmp_path / "policy.toml",
+            tmp_path / "out",
+            output=OutputOptions(force=True),
+            evaluation=EvaluationOptions(evaluate=False),
+        )
         seen.append((done.notes, leaving.published(tmp_path / "out")))
 
     assert seen[0] == seen[1]
@@ -266,14 +274,14 @@ def test_a_failure_of_the_confidential_step_leaves_the_release_and_can_be_repeat
 
     with monkeypatch.context() as patch:
         patch.setattr("shoal.report.html.internal_report", broken)
-        done = publishing.protect(data, rules, out, evaluate=False)
+        done = publishing.protect(data, rules, out, evaluation=EvaluationOptions(evaluate=False))
     page = (done.internal / "report.html").read_text()
     assert "could not be made" in page
     assert "canary" not in page
     assert shoal.verify(out).holds
     before = leaving.published(out)[0]
 
-    finishing.report(out, data, rules, evaluate=False)
+    finishing.report(out, data, rules, evaluation=EvaluationOptions(evaluate=False))
 
     assert "Internal report on a release" in (done.internal / "report.html").read_text()
     assert leaving.published(out)[0] == before

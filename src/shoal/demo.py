@@ -9,6 +9,7 @@ from shoal.core import Progress, silent
 from shoal.io import folders
 from shoal.io.files import read
 from shoal.pipeline import checking, publishing
+from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.report import terminal
 
 STORY = ("naive Bayes", "inference", "uniques", "COUNT queries", "own regression", "edit rules")
@@ -38,8 +39,9 @@ def run(out: Path, *, say: Callable[[str], None], progress: Progress = silent) -
     say(f"In {out / 'others.csv'} are {OTHERS:,} other people of the same country.")
     say(f"\n$ shoal protect {data} --policy {policy} --out {folder} --control {out / 'others.csv'}")
     published = publishing.protect(
-        data, policy, folder, force=True, control=out / "others.csv", progress=progress
-    )
+        data, policy, folder, output=OutputOptions(force=True), progress=progress,
+        evaluation=EvaluationOptions(control=out / "others.csv"),
+    )  # fmt: skip
     say(terminal.release_text(published.release, published.notes))
     say(f"To publish: {published.folder}  Confidential: {published.internal}")
     say(f"\n$ shoal check {folder / 'release.parquet'} --policy {policy}")

@@ -35,6 +35,7 @@ import pyreadstat
 from tests.faults.run import Ended, forked
 
 from shoal.methods import REGISTRY
+from shoal.methods.method import protected
 
 MARK = re.compile(r"qz([A-Z])[0-9a-f]{8}")
 FORMATS = ("parquet", "csv", "sav", "dta")
@@ -43,7 +44,9 @@ ROWS = 30
 ALWAYS = "NDPC"
 """Marks of names, dropped cells, the path and the context may never come out."""
 LEVELS = ["a", "b", "c"]
-RECORD_WISE = {name for name, method in REGISTRY.items() if method.clamped}
+RECORD_WISE = {
+    name for name, method in REGISTRY.items() if method.input.clamped not in {None, protected}
+}
 
 
 @dataclass(frozen=True)
@@ -118,9 +121,9 @@ def policy(case: Case, mark: Marks) -> dict[str, Any]:
     flat = levels if case.noisy else {"kind": "nominal"}
     secret = levels if REGISTRY[case.method].noisy else {"kind": "nominal"}
     role = "other" if public else "quasi-identifier"
-    protect = {"method": case.method, **REGISTRY[case.method].example}
-    if REGISTRY[case.method].must_choose_form:
-        protect["release_form"] = REGISTRY[case.method].forms[0].value
+    protect = {"method": case.method, **REGISTRY[case.method].example.parameters}
+    if REGISTRY[case.method].forms.must_choose:
+        protect["release_form"] = REGISTRY[case.method].forms.offered[0].value
     return {
         "version": 1,
         "columns": {

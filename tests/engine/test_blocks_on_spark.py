@@ -65,7 +65,7 @@ def policy(method: str, *, require: dict | None = None, **parameters) -> dict:
 def ran(spark, frame: pl.DataFrame, stated: dict, partitions: int):
     """Run on Spark; the released rows as a frame, and the run."""
     data = spark.createDataFrame(frame.to_arrow()).repartition(partitions)
-    done = protecting.run(plan(stated, spread=True), engine.source(data))
+    done = protecting.run(plan(stated, distributed=True), engine.source(data))
     return pl.from_arrow(done.release.data.toArrow()), done
 
 
@@ -91,7 +91,7 @@ def test_mondrian_gives_rows_checks_and_figures_of_one_machine(spark):
         assert (here.guarantee, here.holds) == (other.guarantee, other.holds)
         assert here.achieved == other.achieved
         assert here.remarks["classes"] == other.remarks["classes"]
-    mine, theirs = figures(stated, local), figures(plan(stated, spread=True), there)
+    mine, theirs = figures(stated, local), figures(plan(stated, distributed=True), there)
     assert theirs["unique_on_quasi_identifiers"] == mine["unique_on_quasi_identifiers"]
     assert theirs["homogeneous"] == mine["homogeneous"]
     for one, other in zip(mine["columns"], theirs["columns"], strict=True):
@@ -102,11 +102,11 @@ def test_mondrian_gives_rows_checks_and_figures_of_one_machine(spark):
 def test_blocked_mdav_keeps_k_and_gives_the_rows_of_other_partitions(spark):
     frame = table(25_000, seed=1)
     spark.conf.set("spark.shoal.blockRows", "25000")
-    planned = plan(policy("mdav"), spread=True)
+    planned = plan(policy("mdav"), distributed=True)
     adopted = validate.validate(frame, planned.policy.schema)
     here = memory.typed(adopted, 25_000, np.random.default_rng(0), [7_000, 20_000])
     rows = ordered(here, None)
-    change = planned.method.spread(rows, planned.setting, Tools(SeededNoise(0))).changes
+    change = planned.method.distributed.run(rows, planned.setting, Tools(SeededNoise(0))).changes
     other = pl.concat(rows.changed(change).keep().frames()).select(frame.columns)
 
     one, done = ran(spark, frame.sample(fraction=1, shuffle=True, seed=2), policy("mdav"), 5)
@@ -131,4 +131,4 @@ def test_what_blocks_cannot_do_is_refused_before_anything_is_read():
         (noisy, "does not run on Spark"),
     ):
         with pytest.raises(InputError, match=word):
-            plan(stated, spread=True)
+            plan(stated, distributed=True)

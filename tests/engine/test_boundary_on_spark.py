@@ -10,7 +10,9 @@ from shoal.methods import REGISTRY
 from shoal.pipeline import protecting
 
 FORMS = dict(reversed(leaving.PROVED))
-SPREAD = [(name, form) for name, form in FORMS.items() if REGISTRY[name].spread is not None]
+DISTRIBUTED = [
+    (name, form) for name, form in FORMS.items() if REGISTRY[name].distributed is not None
+]
 """Every method that runs on Spark, in its first form with a proved epsilon."""
 
 
@@ -25,7 +27,7 @@ def on_spark(spark, cells):
 
 
 @pytest.mark.parametrize(
-    ("name", "form"), SPREAD, ids=[f"{name}-{form.value}" for name, form in SPREAD]
+    ("name", "form"), DISTRIBUTED, ids=[f"{name}-{form.value}" for name, form in DISTRIBUTED]
 )
 def test_what_spark_returns_is_the_same_for_neighbours(name, form, spark, monkeypatch):
     noise = leaving.Replay()

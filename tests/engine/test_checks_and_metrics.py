@@ -60,7 +60,7 @@ def people(rows: int, seed: int = 0) -> pl.DataFrame:
 
 def planned(method: str, **parameters):
     stated = {"version": 1, "columns": COLUMNS, "protect": {"method": method, "k": 5, **parameters}}
-    return plan(stated, spread=True)
+    return plan(stated, distributed=True)
 
 
 def in_blocks(frame: pl.DataFrame, rng, size: int = 170) -> memory.MemoryBlocks:
@@ -109,7 +109,7 @@ def test_figures_of_blocks_are_those_of_one_machine(method, parameters):
     one = local.run(table, own.method, own.setting, tools)
     rows = ordered(memory.typed(table, 300, np.random.default_rng(2), [400, 401, 1_500]), None)
     rows.store.block_rows = 100_000 if method == "mdav" else 300
-    kept = outcomes.protected(rows, own.method.spread(rows, own.setting, tools).changes)
+    kept = outcomes.protected(rows, own.method.distributed.run(rows, own.setting, tools).changes)
     form = ReleaseForm.LINKED_SHUFFLED
 
     one = for_method(one.evidence)
@@ -143,7 +143,7 @@ def test_marginals_and_queries_of_blocks_are_those_of_all_rows():
     rows = ordered(memory.typed(table, 250, np.random.default_rng(5), [300, 900]), None)
     rows.store.block_rows = 100_000
     tools = Tools(SeededNoise(0))
-    kept = outcomes.protected(rows, own.method.spread(rows, own.setting, tools).changes)
+    kept = outcomes.protected(rows, own.method.distributed.run(rows, own.setting, tools).changes)
     facts = checks_and_metrics.facts_of(rows, rng=np.random.default_rng(6), queries=50)
 
     added = checks_and_metrics.losses_of_blocks(rows, kept, facts)

@@ -103,7 +103,7 @@ def test_drawn_rows_of_persons_whose_number_is_not_public_stay_on_one_machine():
     ):
         rules = policy("maxent", person, neighbours=neighbours)
         with pytest.raises(InputError, match="exact_contributions in place of max_contributions"):
-            shoal.plan(rules, spread=True)
+            shoal.plan(rules, distributed=True)
         shoal.plan(rules)
 
 
@@ -131,7 +131,7 @@ def test_persons_with_several_rows_cost_and_give_on_spark_what_they_do_on_one_ma
     assert many.privacy_losses == one.privacy_losses
     assert many.manifest["claims"] == one.manifest["claims"]
     assert many.manifest["rows"] == one.manifest["rows"]
-    assert shoal.plan(rules, spread=True).claims == shoal.plan(rules).claims
+    assert shoal.plan(rules, distributed=True).claims == shoal.plan(rules).claims
 
 
 @pytest.mark.slow

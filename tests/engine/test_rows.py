@@ -25,7 +25,7 @@ from shoal.pipeline.planning import plan, with_rows
 
 
 def prepared(method, frame, **changes):
-    planned = plan(cases.policy(method, **changes), spread=True)
+    planned = plan(cases.policy(method, **changes), distributed=True)
     schema = planned.policy.schema
     if planned.method.noisy:
         columns = planned.method.clamps(planned.setting)
@@ -45,9 +45,9 @@ def both(method, frame, rng, block_rows, cuts, **changes):
     here, there = tools(), tools()
     one = local.run(table, planned.method, planned.setting, here)
     typed = memory.typed(table, block_rows, rng, cuts)
-    columns = planned.method.sort_by and planned.method.sort_by(planned.setting)
+    columns = planned.method.input.sort_by and planned.method.input.sort_by(planned.setting)
     rows = ordered(typed, columns)
-    many = planned.method.spread(rows, planned.setting, there)
+    many = planned.method.distributed.run(rows, planned.setting, there)
     assert many.privacy_losses == one.privacy_losses
     assert there.noise.calls == here.noise.calls
     if many.data is None:

@@ -34,10 +34,13 @@ from shoal.core import ReleaseForm, Status
 from shoal.engine.spark import files, session
 from shoal.errors import InputError
 from shoal.hazmat.fakes import RecordingNoise
-from shoal.methods import REGISTRY
+from shoal.methods import insensitive_laplace
 from shoal.pipeline import publishing
+from shoal.pipeline.options import EngineOptions, EvaluationOptions, OutputOptions
 from shoal.pipeline.planning import NO_PERSON, with_rows
 from shoal.policy.load import load
+
+SPARK = EngineOptions("spark")
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -197,15 +200,16 @@ def test_a_method_that_does_not_run_on_spark_is_refused_with_those_that_do():
     policy["protect"]["method"] = "copula"
 
     with pytest.raises(InputError, match="'copula' does not run on Spark; those that do are indiv"):
-        shoal.plan(policy, spread=True)
+        shoal.plan(policy, distributed=True)
 
 
 def test_an_epsilon_is_not_proved_where_groups_follow_blocks_of_the_data(monkeypatch):
-    method = replace(REGISTRY["insensitive-laplace"], approximate="In blocks.")
-    monkeypatch.setitem(REGISTRY, method.name, method)
+    exact = insensitive_laplace.METHOD
+    method = replace(exact, distributed=replace(exact.distributed, approximate="In blocks."))
+    monkeypatch.setattr(insensitive_laplace, "METHOD", method)
     policy = cases.policy(method.name)
 
-    planned = shoal.plan(policy, spread=True)
+    planned = shoal.plan(policy, distributed=True)
 
     assert planned.claims[0].status is Status.UNPROVEN
     assert with_rows(planned, 50).claims[0].status is Status.UNPROVEN
@@ -215,9 +219,9 @@ def test_an_epsilon_is_not_proved_where_groups_follow_blocks_of_the_data(monkeyp
 
 def test_what_is_read_off_all_records_is_refused_on_spark():
     with pytest.raises(InputError, match="expected public on Spark, found from-data"):
-        shoal.plan(cases.policy("laplace", bounds="from-data"), spread=True)
+        shoal.plan(cases.policy("laplace", bounds="from-data"), distributed=True)
     with pytest.raises(InputError, match="Choose mean, median or mode"):
-        shoal.plan(cases.policy("insensitive", aggregate="medoid"), spread=True)
+        shoal.plan(cases.policy("insensitive", aggregate="medoid"), distributed=True)
 
 
 def test_files_go_in_as_parquet_or_csv_and_come_out_as_a_folder_of_parquet(spark, tmp_path):
@@ -229,8 +233,8 @@ def test_files_go_in_as_parquet_or_csv_and_come_out_as_a_folder_of_parquet(spark
     frame.write_csv(tmp_path / "people.csv", separator=";")
     policy = load(cases.policy("insensitive"))
 
-    done = publishing.protect(tmp_path / "people", policy, tmp_path / "out", engine="spark")
-    text = publishing.protect(tmp_path / "people.csv", policy, tmp_path / "text", engine="spark")
+    done = publishing.protect(tmp_path / "people", policy, tmp_path / "out", engine=SPARK)
+    text = publishing.protect(tmp_path / "people.csv", policy, tmp_path / "text", engine=SPARK)
 
     expected = shoal.protect(frame, policy).data
     parts = sorted((tmp_path / "out" / "release.parquet").iterdir())
@@ -256,7 +260,7 @@ def test_every_file_of_drawn_rows_says_that_no_row_is_a_person(spark, tmp_path):
     cases.people(60).write_parquet(tmp_path / "people.parquet")
     policy = load(cases.policy("maxent"))
 
-    publishing.protect(tmp_path / "people.parquet", policy, tmp_path / "out", engine="spark")
+    publishing.protect(tmp_path / "people.parquet", policy, tmp_path / "out", engine=SPARK)
 
     parts = sorted((tmp_path / "out" / "release.parquet").iterdir())
     assert parts
@@ -310,10 +314,10 @@ def test_a_file_whose_footer_has_no_list_is_written_once_more_with_the_text(tmp_
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"engine": "dask"}, "Expected an engine among local, spark"),
-        ({"engine": "spark", "file_format": "csv"}, "expected --file-format parquet"),
-        ({"engine": "spark", "evaluate": True}, "expected neither --evaluate"),
-        ({"settings": {"spark.master": "local"}}, "expected it with --engine spark"),
+        ({"engine": EngineOptions("dask")}, "Expected an engine among local, spark"),
+        ({"engine": SPARK, "output": OutputOptions("csv")}, "expected --file-format parquet"),
+        ({"engine": SPARK, "evaluation": EvaluationOptions(True)}, "expected neither --evaluate"),
+        ({"engine": EngineOptions(settings={"spark.master": "local"})}, "with --engine spark"),
     ],
 )
 def test_what_does_not_go_with_an_engine_is_refused_before_anything_is_read(
@@ -365,15 +369,16 @@ DRIVER = """
 import datetime, sys, time
 from pathlib import Path
 from shoal.io import folders
-from shoal.pipeline import publishing
 from shoal.methods import REGISTRY
 from shoal.pipeline.planning import with_rows
+from shoal.pipeline import publishing
+from shoal.pipeline.options import EngineOptions
 from shoal.policy import load
 from tests.engine.conftest import QUICK
 here = Path(sys.argv[1])
 folders.commit = lambda *places: time.sleep(600)
-publishing.protect(here / "people.parquet", load(eval(sys.argv[2])), here / "out", engine="spark",
-                   settings=QUICK)
+publishing.protect(here / "people.parquet", load(eval(sys.argv[2])), here / "out",
+                   engine=EngineOptions("spark", QUICK))
 """
 
 

@@ -207,13 +207,13 @@ def test_the_square_of_the_shared_data_is_caught(reference):
 @pytest.mark.parametrize("name", [name for name, method in REGISTRY.items() if method.noisy])
 def test_built_in_pairs_fit_any_noisy_policy_and_differ_in_one_record(name):
     method = REGISTRY[name]
-    rules = with_public(name, **{**method.example, "epsilon": 1})
+    rules = with_public(name, **{**method.example.parameters, "epsilon": 1})
     if name not in {"laplace", "public-laplace"}:
-        rules = policy(name, **{**method.example, "epsilon": 1})
+        rules = policy(name, **{**method.example.parameters, "epsilon": 1})
     rules["columns"]["b"] = {
         "role": "confidential", "kind": "ordinal", "categories": ["low", "mid", "high"],
     }  # fmt: skip
-    if method.must_choose_form:
+    if method.forms.must_choose:
         rules["protect"]["release_form"] = "linked-shuffled"
 
     made = neighbouring_tables.built_in(shoal.plan(rules))
@@ -365,11 +365,11 @@ def test_wrong_arguments_are_told():
 
 @pytest.mark.parametrize("name", [name for name, method in REGISTRY.items() if method.noisy])
 def test_runs_on_arrays_give_what_the_engine_gives(name):
-    rules = policy(name, "ad", **{**REGISTRY[name].example, "epsilon": 1})
+    rules = policy(name, "ad", **{**REGISTRY[name].example.parameters, "epsilon": 1})
     rules["columns"]["b"] = {"role": "confidential", "kind": "nominal", "categories": ["x", "y"]}
     if name == "public-laplace":
         rules = with_public(name, k=3)
-    drawn = ReleaseForm.SYNTHETIC in REGISTRY[name].forms
+    drawn = ReleaseForm.SYNTHETIC in REGISTRY[name].forms.offered
     if not drawn:
         rules["protect"]["release_form"] = "row-aligned"
     planned = shoal.plan(rules)

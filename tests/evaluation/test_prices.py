@@ -24,7 +24,7 @@ from shoal.hazmat.fakes import SeededNoise
 from shoal.synthesis.adaptive_tree import PATH, UNITS
 from shoal.synthesis.copula import Margins, copula
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent.generate import maxent, plan
+from shoal.synthesis.maxent import maxent, maxent_plan
 from shoal.synthesis.privtree import Fill, privtree
 
 CHANGE, ADD = Neighbours.CHANGE_ONE, Neighbours.ADD_REMOVE
@@ -307,9 +307,11 @@ LONG = [Domain("a", Kind.ORDINAL, 300), *FOUR[1:]]
 
 def paths(attributes, n):
     """Ways of `maxent`: a question and then a tree or tables, and tables of three columns."""
-    chosen = plan(attributes, n=n, epsilon=Fraction(1))
-    threes = replace(chosen, threes=1, further=(1 - chosen.singles) / 2, question=Fraction(0))
-    return {"asked": replace(chosen, question=Fraction(1, 10)), "threes": threes, "plain": chosen}
+    chosen = maxent_plan(attributes, n=n, epsilon=Fraction(1))
+    half = (1 - chosen.one_way_share) / 2
+    threes = replace(chosen, three_way=1, three_way_share=half, coarseness_share=Fraction(0))
+    asked = replace(chosen, coarseness_share=Fraction(1, 10))
+    return {"asked": asked, "threes": threes, "plain": chosen}
 
 
 def drawn(codes, noise, *, mechanism, attributes, **more):
@@ -331,7 +333,7 @@ def corners(attributes, n):
 @pytest.mark.parametrize("path", ["asked", "threes", "plain"])
 def test_no_draw_of_maxent_costs_more_than_its_entry_states(attributes, path):
     run = partial(drawn, mechanism=maxent, attributes=attributes,
-                  tables=paths(attributes, N)[path])  # fmt: skip
+                  plan=paths(attributes, N)[path])  # fmt: skip
 
     assert holds(run, *corners(attributes, N)) > 0.3
     assert accounting.total(run(corners(attributes, N)[0], SeededNoise(1))[0]) == 1

@@ -18,7 +18,7 @@ from shoal.metrics.epsilon_lower_bound import identity, lower_bound
 from shoal.synthesis.adaptive_tree import PATH, UNITS, AdaptiveAxis, grow, leaf_counts
 from shoal.synthesis.copula import Margins, copula
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent.generate import maxent, plan
+from shoal.synthesis.maxent import maxent, maxent_plan
 from shoal.synthesis.privtree import Fill, privtree
 
 LINE = [Domain(name, Kind.NUMERIC, 17) for name in "ab"]
@@ -53,7 +53,7 @@ RUNS = {
         epsilon=epsilon,
         noise=noise,
         rng=ROWS,
-        tables=asking(attributes, len(codes[0]), epsilon),
+        plan=asking(attributes, len(codes[0]), epsilon),
     ),
     "maxent": lambda codes, attributes, epsilon, noise: maxent(
         codes, attributes, epsilon=epsilon, noise=noise, rng=ROWS
@@ -63,15 +63,16 @@ RUNS = {
 
 def choosing(codes, attributes, epsilon, noise):
     """`maxent` that chooses two tables of three columns; its fit, of all cells, draws nothing."""
-    chosen = plan(attributes, n=len(codes[0]), epsilon=epsilon)
-    chosen = replace(chosen, threes=2, further=(1 - chosen.singles) / 2, question=Fraction(0))
+    chosen = maxent_plan(attributes, n=len(codes[0]), epsilon=epsilon)
+    half = (1 - chosen.one_way_share) / 2
+    chosen = replace(chosen, three_way=2, three_way_share=half, coarseness_share=Fraction(0))
     return maxent(codes, attributes, epsilon=epsilon, noise=noise, rng=np.random.default_rng(1),
-                  tables=chosen)  # fmt: skip
+                  plan=chosen)  # fmt: skip
 
 
 def asking(attributes, n, epsilon):
     """A plan that asks what groups lose; with so few records noise takes either way."""
-    return replace(plan(attributes, n=n, epsilon=epsilon), question=Fraction(1, 10))
+    return replace(maxent_plan(attributes, n=n, epsilon=epsilon), coarseness_share=Fraction(1, 10))
 
 
 def bound(name, attributes, epsilon):
@@ -306,8 +307,8 @@ def test_a_choice_without_noise_and_one_of_half_its_noise_are_found():
     before = [rng.integers(0, attribute.size, 12) for attribute in FOUR]
     after = [np.append(column[1:], attribute.size - 1)
              for column, attribute in zip(before, FOUR, strict=True)]  # fmt: skip
-    chosen = plan(FOUR, n=12, epsilon=Fraction(1))
-    price = (1 - chosen.singles) / 2 / 10 / 2
+    chosen = maxent_plan(FOUR, n=12, epsilon=Fraction(1))
+    price = (1 - chosen.one_way_share) / 2 / 10 / 2
 
     def certain(scale):
         return Fraction(0) if scale == 4 / price else scale

@@ -38,11 +38,21 @@ import opendp.measurements
 from shoal.budget import budget_file
 from shoal.cli import commands
 from shoal.errors import InputError
+from shoal.evaluation import evaluate
 from shoal.evaluation.comparison import compare
+from shoal.methods import REGISTRY
 from shoal.pipeline import protecting, publishing
 from shoal.report import evidence
 
-LOADED = (opendp.measurements, compare, publishing, protecting, evidence)
+LOADED = (
+    opendp.measurements,
+    compare,
+    publishing,
+    protecting,
+    evaluate,
+    evidence,
+    *REGISTRY.values(),
+)
 CALLS = (
     "openat", "creat", "rename", "renameat", "renameat2", "unlink", "unlinkat", "mkdir", "mkdirat",
     "rmdir", "write", "pwrite64", "writev", "fsync", "fdatasync", "ftruncate", "chmod", "fchmod",

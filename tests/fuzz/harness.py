@@ -137,7 +137,7 @@ def _budget(path: Path) -> None:
 def _comparison(path: Path) -> None:
     from shoal.report import evidence
 
-    evidence.comparison(path)
+    evidence.compared(path)
 
 
 def _kept(path: Path) -> None:

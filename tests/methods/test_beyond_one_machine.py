@@ -78,8 +78,8 @@ def setting(method: str, required=(), columns=KEYS, **parameters):
     return Setting(SCHEMA, columns, model, ReleaseForm.LINKED_SHUFFLED, None, tuple(required))
 
 
-def spread(method: str, rows, stated) -> pl.DataFrame:
-    return REGISTRY[method].spread(rows, stated, TOOLS).changes[0].held
+def distributed(method: str, rows, stated) -> pl.DataFrame:
+    return REGISTRY[method].distributed.run(rows, stated, TOOLS).changes[0].held
 
 
 L = LDiversity(Fraction(2), Diversity.DISTINCT, ("ill",), KEYS)
@@ -105,7 +105,7 @@ def test_strict_mondrian_in_blocks_is_that_of_one_machine(required, parameters):
 
     for blocks in (1, 5):
         rows = RowsHere(own, blocks=blocks, block_rows=200)
-        assert spread("mondrian", rows, stated).equals(local)
+        assert distributed("mondrian", rows, stated).equals(local)
         assert len(rows.cells) > 1
 
 
@@ -123,13 +123,15 @@ def test_mondrian_of_few_values_is_that_of_one_machine_whatever_the_blocks(seed,
     local = REGISTRY["mondrian"].run(own, stated, TOOLS).data.frame
     rows = RowsHere(own, blocks=blocks, block_rows=3, seed=seed)
 
-    assert spread("mondrian", rows, stated).equals(local)
+    assert distributed("mondrian", rows, stated).equals(local)
 
 
 def test_relaxed_mondrian_in_blocks_keeps_k_whatever_the_blocks():
     own = table(4_000)
     stated = setting("mondrian", relaxed=True)
-    found = [spread("mondrian", RowsHere(own, blocks=b, block_rows=200), stated) for b in (1, 6)]
+    found = [
+        distributed("mondrian", RowsHere(own, blocks=b, block_rows=200), stated) for b in (1, 6)
+    ]
 
     assert found[0].equals(found[1])
     assert found[0].group_by(KEYS).len()["len"].min() >= 5
@@ -139,7 +141,7 @@ def test_a_requirement_that_the_whole_table_lacks_stops_the_run():
     many = LDiversity(Fraction(9), Diversity.DISTINCT, ("ill",), KEYS)
 
     with pytest.raises(ClaimViolationError, match="because the whole table does not"):
-        spread(
+        distributed(
             "mondrian", RowsHere(table(500), blocks=2, block_rows=50), setting("mondrian", [many])
         )
 
@@ -164,7 +166,7 @@ def test_a_giant_heap_of_equal_rows_is_parted_and_released_as_on_one_machine(out
     stated = Setting(own.schema, ("a", "b"), model, ReleaseForm.LINKED_SHUFFLED)
     rows = RowsHere(own, blocks=3, block_rows=600)
 
-    released = spread("mondrian", rows, stated)
+    released = distributed("mondrian", rows, stated)
 
     assert released.equals(REGISTRY["mondrian"].run(own, stated, TOOLS).data.frame)
     if output == "intervals":
@@ -178,7 +180,7 @@ def test_cells_of_a_heap_are_parted_by_record_number(monkeypatch):
     stated = Setting(own.schema, ("a", "b"), model, ReleaseForm.LINKED_SHUFFLED)
     rows = RowsHere(own, blocks=3, block_rows=600)
 
-    released = spread("mdav", rows, stated)
+    released = distributed("mdav", rows, stated)
 
     assert max(rows.cells.values()) < 3_000
     assert released.group_by("a", "b").len()["len"].min() >= 5
@@ -192,7 +194,7 @@ def test_cells_keep_k_and_do_not_depend_on_blocks(method):
     found = []
     for blocks in (1, 7):
         rows = RowsHere(own, blocks=blocks, block_rows=25_000, seed=blocks)
-        found.append(spread(method, rows, stated))
+        found.append(distributed(method, rows, stated))
         assert len(rows.cells) > 1
         assert min(rows.cells.values()) >= 10_000
 
@@ -206,7 +208,7 @@ def test_a_table_of_one_cell_is_grouped_as_on_one_machine():
 
     local = REGISTRY["mdav"].run(own, stated, TOOLS).data.frame.select(KEYS)
 
-    assert spread("mdav", RowsHere(own, blocks=4, block_rows=25_000), stated).equals(local)
+    assert distributed("mdav", RowsHere(own, blocks=4, block_rows=25_000), stated).equals(local)
 
 
 def test_scales_of_blocks_are_those_of_the_whole_table():

@@ -16,6 +16,7 @@ from shoal.errors import InputError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.methods import REGISTRY
+from shoal.methods.method import protected
 
 LEVELS = ["a", "b", "c", "d"]
 TAXONOMY = ["a,ab,all", "b,ab,all", "c,cd,all", "d,cd,all"]
@@ -33,12 +34,16 @@ PUBLIC_BOUNDS = {"dp-kdtree", "dp-quadtree", "privtree", "copula", "maxent", "au
 """Methods that take no bounds from the data at all."""
 BUCKETED = {"bucketization"}
 """Methods that release confidential values as buckets, and need some."""
-NOISY = sorted(name for name, method in REGISTRY.items() if method.noisy and not method.clamped)
+NOISY = sorted(name for name, method in REGISTRY.items() if method.input.clamped is protected)
 """Methods whose noise covers every protected column."""
-RECORD_WISE = sorted(name for name, method in REGISTRY.items() if method.clamped)
+RECORD_WISE = sorted(
+    name for name, method in REGISTRY.items() if method.noisy and name not in NOISY
+)
 """Methods that group the quasi-identifiers, and cover the confidential columns with noise."""
-NOISY_FORMS = [(name, form) for name in NOISY for form in REGISTRY[name].forms]
-SPENDING_FORMS = [(name, form) for name in (*NOISY, *RECORD_WISE) for form in REGISTRY[name].forms]
+NOISY_FORMS = [(name, form) for name in NOISY for form in REGISTRY[name].forms.offered]
+SPENDING_FORMS = [
+    (name, form) for name in (*NOISY, *RECORD_WISE) for form in REGISTRY[name].forms.offered
+]
 
 
 def schema(hierarchy):
@@ -90,7 +95,12 @@ def policy(name, hierarchy, *, changed=None, **protect):
     return {
         "version": 1,
         "columns": columns | (changed or {}),
-        "protect": {"method": name, **REGISTRY[name].example, **CENTRED.get(name, {}), **protect},
+        "protect": {
+            "method": name,
+            **REGISTRY[name].example.parameters,
+            **CENTRED.get(name, {}),
+            **protect,
+        },
     }
 
 
@@ -195,7 +205,7 @@ def test_means_are_kept_where_nothing_is_missing(name, values):
     policy = {
         "version": 1,
         "columns": {"x": {"role": "quasi-identifier", "kind": "numeric", "bounds": [-1000, 1000]}},
-        "protect": {"method": name, **REGISTRY[name].example, **CENTRED.get(name, {})},
+        "protect": {"method": name, **REGISTRY[name].example.parameters, **CENTRED.get(name, {})},
     }
     frame = pl.DataFrame({"x": values})
     if name in BUCKETED:
@@ -285,7 +295,7 @@ def test_noise_that_is_not_secure_carries_no_claim_of_differential_privacy(hiera
 
 @pytest.mark.parametrize("name", NOISY)
 def test_noisy_methods_refuse_what_no_claim_survives(hierarchy, name):
-    form = REGISTRY[name].forms[0].value
+    form = REGISTRY[name].forms.offered[0].value
 
     def plan(**changes):
         return shoal.plan(policy(name, hierarchy, release_form=form, **changes))
@@ -393,8 +403,8 @@ def test_a_method_names_its_reference_and_says_what_it_does(name):
 
     assert method.summary.endswith(".")
     assert len(method.reference) > 20
-    assert method.forms
+    assert method.forms.offered
     for field in method.parameters.model_fields.values():
         assert field.description
-    if method.must_choose_form:
-        assert method.forms[0] is ReleaseForm.COLUMN_SHUFFLED
+    if method.forms.must_choose:
+        assert method.forms.offered[0] is ReleaseForm.COLUMN_SHUFFLED

@@ -236,13 +236,13 @@ def test_a_required_epsilon_is_one_for_persons():
 @pytest.mark.parametrize("name", sorted(name for name in REGISTRY if REGISTRY[name].noisy))
 def test_methods_without_a_proof_refuse_several_rows_before_any_data_is_read(name, rows):
     method = REGISTRY[name]
-    protect = {**method.example, "release_form": method.forms[0].value}
+    protect = {**method.example.parameters, "release_form": method.forms.offered[0].value}
     stated = policy(name, {rows: 2}) | {"protect": {"method": name, **protect}}
     stated["columns"]["zone"] = {"role": "other", "kind": "numeric", "public": True}
-    if method.several is ContributionProof.ANY:
+    if method.promises.contributions is ContributionProof.ANY:
         stated["columns"]["zone"] = "identifier"
         shoal.plan(stated)
-    elif method.several is ContributionProof.EXACT and rows == "exact_contributions":
+    elif method.promises.contributions is ContributionProof.EXACT and rows == "exact_contributions":
         shoal.plan(stated)
     else:
         with pytest.raises(InputError, match="a person may have 2 rows, and"):

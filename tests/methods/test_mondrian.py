@@ -15,6 +15,7 @@ import shoal
 from shoal import io
 from shoal.errors import ClaimViolationError, InputError
 from shoal.pipeline import publishing
+from shoal.pipeline.options import OutputOptions
 
 TREE = "lyon,south,all\nnice,south,all\nlille,north,all\nparis,north,all\n"
 CITIES = ["lyon", "nice", "lille", "paris"]
@@ -298,13 +299,20 @@ def test_a_tree_goes_through_files_and_is_checked_there(tmp_path):
     rules = shoal.load_policy(boxed({"l-diversity": {"l": 2, "column": "ill"}}, output="tree"))
 
     for form in ("csv", "parquet"):
-        done = publishing.protect(tmp_path / "people.csv", rules, tmp_path / form, file_format=form)
+        done = publishing.protect(
+            tmp_path / "people.csv", rules, tmp_path / form, output=OutputOptions(file_format=form)
+        )
         read = io.read(tmp_path / form / f"release.{form}").frame
         assert shoal.check(read, rules) == done.release.checks[:1]
         assert read.select(pl.col("^ill=.*$").cast(pl.Int64)).to_numpy().sum() == 300
     pytest.importorskip("pyreadstat")
     with pytest.raises(InputError, match="Boxes have columns that SPSS"):
-        publishing.protect(tmp_path / "people.csv", rules, tmp_path / "sav", file_format="sav")
+        publishing.protect(
+            tmp_path / "people.csv",
+            rules,
+            tmp_path / "sav",
+            output=OutputOptions(file_format="sav"),
+        )
     assert not (tmp_path / "sav").exists()
 
 
@@ -313,7 +321,7 @@ def test_a_tree_goes_through_files_and_is_checked_there(tmp_path):
 def test_the_order_of_the_file_does_not_matter_to_a_tree_nor_to_who_is_left_out(table, random):
     order = list(range(table.height))
     random.shuffle(order)
-    rules = boxed(output="tree", suppress=Decimal("0.3"))
+    rules = boxed(output="tree", record_suppression=Decimal("0.3"))
 
     straight, shuffled = (shoal.protect(t, rules).data for t in (table, table[order]))
 
@@ -381,7 +389,8 @@ def test_what_is_required_holds_for_the_rows_that_stay(n, seed, share, relaxed):
         "t-closeness": {"t": Decimal("0.3"), "column": "ill"},
     }
 
-    release = shoal.protect(table, numbers(require, suppress=Decimal(share), relaxed=relaxed))
+    rules = numbers(require, record_suppression=Decimal(share), relaxed=relaxed)
+    release = shoal.protect(table, rules)
 
     gone = release.manifest["suppressed"]
     assert gone == n - release.data.height <= float(share) * n
@@ -402,7 +411,7 @@ def test_leaving_out_the_worst_rows_makes_the_rest_more_precise(seed):
     table = people(1000, seed, outliers=20)
 
     whole = shoal.protect(table, numbers()).data
-    rest = shoal.protect(table, numbers(suppress=Decimal("0.05"))).data
+    rest = shoal.protect(table, numbers(record_suppression=Decimal("0.05"))).data
 
     assert 950 <= rest.height < 1000
     assert ncp(rest, table) < 0.6 * ncp(whole, table)
@@ -419,7 +428,7 @@ def test_no_cell_of_a_row_that_is_left_out_is_written_anywhere(came, output, tmp
         "arrow": table.to_arrow,
     }.get(came, lambda: table)()
 
-    release = shoal.protect(handed, numbers(suppress=Decimal("0.1"), output=output))
+    release = shoal.protect(handed, numbers(record_suppression=Decimal("0.1"), output=output))
 
     data = release.data
     kept = pl.DataFrame(data) if came == "arrow" else data
@@ -449,7 +458,7 @@ def test_who_is_left_out_does_not_depend_on_confidential_values(seed, other):
     permuted = table.with_columns(table["ill"].shuffle(seed=other))
     rules = numbers(
         {"t-closeness": {"t": Decimal("0.4"), "column": "ill"}},
-        suppress=Decimal("0.1"),
+        record_suppression=Decimal("0.1"),
         relaxed=True,
         dimension="gain",
         target="ill",
@@ -469,8 +478,8 @@ def test_fewer_rows_are_left_out_where_the_rest_would_lack_diversity():
     )
     diverse = {"l-diversity": {"l": 2, "column": "ill"}}
 
-    free = shoal.protect(table, numbers(suppress=Decimal("0.2")))
-    held = shoal.protect(table, numbers(diverse, suppress=Decimal("0.2")))
+    free = shoal.protect(table, numbers(record_suppression=Decimal("0.2")))
+    held = shoal.protect(table, numbers(diverse, record_suppression=Decimal("0.2")))
 
     assert "b" not in free.data["ill"]
     assert held.manifest["suppressed"] == 0
@@ -482,7 +491,7 @@ def test_a_limit_below_a_leaf_and_a_table_without_loss_leave_everybody_in():
     equal = table.with_columns(age=pl.lit(1), pay=pl.lit(2))
 
     for data, share in ((table, "0.03"), (equal, "0.9")):
-        release = shoal.protect(data, numbers(suppress=Decimal(share)))
+        release = shoal.protect(data, numbers(record_suppression=Decimal(share)))
         assert release.data.height == 100
         assert release.manifest["suppressed"] == 0
 

@@ -248,7 +248,7 @@ def differ_in_one(pair):
 
 @pytest.mark.parametrize("name", sorted(n for n, m in REGISTRY.items() if m.counterexample))
 def test_a_counterexample_is_a_pair_of_neighbours_in_the_unit_box(name):
-    pair = REGISTRY[name].counterexample(20)
+    pair = REGISTRY[name].promises.counterexample(20)
 
     assert differ_in_one(pair)
     assert pair.before.min() >= 0 <= pair.after.min()
@@ -330,7 +330,7 @@ def test_bounds_from_the_data_are_seen_in_the_release():
 def statuses(rules, rows=None):
     planned = shoal.plan(rules)
     setting = planned.setting if rows is None else replace_rows(planned.setting, rows)
-    claims = planned.method.claims(setting)
+    claims = planned.method.promises.claims(setting)
     return [c.status.value for c in claims if isinstance(c.guarantee, DifferentialPrivacy)]
 
 
@@ -409,7 +409,7 @@ def test_insensitive_with_a_scale_from_the_data_is_refuted():
 @pytest.mark.parametrize("method", ["ir-laplace", "ir-mdav-laplace"])
 def test_a_method_with_one_proved_form_makes_the_steward_choose(method):
     with pytest.raises(
-        InputError, match=r"choose one under \[protect\] with release_form: marginals"
+        InputError, match=r"choose one under \[protect\] with release_form: column-shuffled"
     ):
         shoal.plan(policy(method, k=3))
 
@@ -421,10 +421,10 @@ def test_a_required_epsilon_names_the_nearest_that_can_give_it():
         shoal.plan(rules)
 
     assert "the claim is conditional" in str(stopped.value)
-    assert "Nearest that can: laplace, ir-laplace (marginals)" in str(stopped.value)
+    assert "Nearest that can: laplace, ir-laplace (column-shuffled)" in str(stopped.value)
 
     other_form = policy("ir-laplace", k=3, release_form="row-aligned")
-    with pytest.raises(ClaimViolationError, match=r"Nearest that can: ir-laplace \(marginals\)"):
+    with pytest.raises(ClaimViolationError, match=r"Nearest that can: ir-laplace \(column-shuffled\)"):
         shoal.plan(other_form | {"require": {"differential-privacy": 1.0}})
 
     enough = policy("laplace") | {"require": {"differential-privacy": 1.0}}
@@ -495,7 +495,7 @@ def test_one_column_in_the_order_of_the_file_is_no_list(method):
         (name, form)
         for name in ("laplace", "ir-laplace", "mdav-laplace", "ir-mdav-laplace",
                      "insensitive-laplace", "stable-laplace")
-        for form in REGISTRY[name].forms
+        for form in REGISTRY[name].forms.offered
     ],
 )  # fmt: skip
 def test_a_column_of_one_declared_category_is_released_as_that(name, form, kind):
@@ -506,7 +506,11 @@ def test_a_column_of_one_declared_category_is_released_as_that(name, form, kind)
             "a": {"role": "quasi-identifier", "kind": kind, "categories": ["x"]},
             "b": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 10]},
         },
-        "protect": {"method": name, **REGISTRY[name].example, "release_form": form.value},
+        "protect": {
+            "method": name,
+            **REGISTRY[name].example.parameters,
+            "release_form": form.value,
+        },
     }
     frame = pl.DataFrame({"a": ["x"] * 40, "b": [i % 10 for i in range(40)]})
 

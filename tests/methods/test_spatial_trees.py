@@ -192,7 +192,7 @@ def test_a_forgotten_level_is_found_by_the_budget(method):
 
     for gone in range(len(privacy_losses)):
         left = privacy_losses[:gone] + privacy_losses[gone + 1 :]
-        with pytest.raises(InternalError, match="budget derives"):
+        with pytest.raises(InternalError, match="accounting derives"):
             accounting.verify(
                 left, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
             )
@@ -373,7 +373,7 @@ def test_places_go_there_and_back():
     frame = pl.DataFrame({"n": [-1.0, -0.3, 0.0, 0.1, 1.0], "d": days, "c": list("abcde"),
                           "f": [-1.0, -0.5, 0.0, 0.5, 1.0], "z": [5.0] * 5})  # fmt: skip
     schema: Schema = shoal.load_policy(policy("dp-kdtree", columns)).schema
-    table = shoal.io.clamp.adopt(frame, schema, columns=tuple(columns))[0]
+    table = shoal.io.clamp.clamp(frame, schema, columns=tuple(columns))[0]
 
     back = table
     for name in columns:

@@ -21,8 +21,9 @@ from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.methods._shared.merge_rare import merged
 from shoal.methods._shared.spatial_encoding import spatial_encoding
-from shoal.methods._shared.synthesis import domain
+from shoal.methods._shared.synthesis import domain_of
 from shoal.pipeline import publishing
+from shoal.pipeline.options import OutputOptions
 from shoal.synthesis.copula import kendall
 
 METHODS = ["privtree", "copula", "maxent", "auto"]
@@ -452,7 +453,7 @@ def test_measurements_are_published_with_their_digest_and_can_be_replaced(tmp_pa
 
     for force in (False, True):
         loaded = shoal.load_policy(policy("auto"))
-        published = publishing.protect(data, loaded, out, force=force)
+        published = publishing.protect(data, loaded, out, output=OutputOptions(force=force))
 
     assert not rules.exists()
     manifest = json.loads((out / "manifest.json").read_text("utf-8"))
@@ -469,7 +470,9 @@ def test_the_folder_says_that_no_row_is_a_person_and_what_rows_are_no_good_for(t
     data, out = tmp_path / "people.parquet", tmp_path / "out"
     people(60).write_parquet(data)
 
-    publishing.protect(data, shoal.load_policy(policy("maxent")), out, file_format=form)
+    publishing.protect(
+        data, shoal.load_policy(policy("maxent")), out, output=OutputOptions(file_format=form)
+    )
 
     text = "Rows were drawn from a noisy model: no row is a person."
     manifest = json.loads((out / "manifest.json").read_text("utf-8"))
@@ -555,7 +558,7 @@ def test_a_transform_gives_small_numbers_more_codes():
     assert plain.count == scaled.count == 2**20 + 1
     assert plain.values(np.array([2**19]))[0] == 250
     assert 0 < scaled.values(np.array([2**19]))[0] < 50
-    assert domain(scaled).kind is Kind.NUMERIC
+    assert domain_of(scaled).kind is Kind.NUMERIC
     assert spatial_encoding(schema["age"], scaled=True).count == 111
 
 
@@ -577,7 +580,7 @@ def test_a_hierarchy_is_halved_between_its_largest_branches(tmp_path):
         shoal.load_policy(policy("privtree", {"x": column})).schema["x"], scaled=True
     )
 
-    assert domain(axis).cut(0, 5) == 2  # between a, c and b, d, e
+    assert domain_of(axis).cut(0, 5) == 2  # between a, c and b, d, e
 
 
 # The audit.

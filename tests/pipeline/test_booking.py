@@ -15,6 +15,7 @@ from shoal.cli.commands import app
 from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.pipeline import booking, publishing
+from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.report import terminal
 
 POLICY = """
@@ -61,7 +62,12 @@ def desk(tmp_path, people):
             self.number += 1
             out = tmp_path / f"out-{self.number}"
             return publishing.protect(
-                self.data, self.policy, out, file_format="csv", evaluate=evaluate, noise=noise
+                self.data,
+                self.policy,
+                out,
+                output=OutputOptions(file_format="csv"),
+                evaluation=EvaluationOptions(evaluate=evaluate),
+                noise=noise,
             )
 
         @property
@@ -327,9 +333,19 @@ def test_to_audit_with_a_table_is_an_inspection_and_without_one_is_none(desk):
 def test_where_no_ledger_is_named_a_method_with_noise_says_that_nothing_is_recorded(desk):
     bare = desk.state().read_text().partition("[budget]")[0]
     desk.policy.write_text(bare)
-    done = publishing.protect(desk.data, desk.policy, desk.file.parent / "out", evaluate=True)
+    done = publishing.protect(
+        desk.data,
+        desk.policy,
+        desk.file.parent / "out",
+        evaluation=EvaluationOptions(evaluate=True),
+    )
     desk.policy.write_text(bare.replace(LAPLACE, 'method = "mdav"\nk = 3'))
-    groups = publishing.protect(desk.data, desk.policy, desk.file.parent / "groups", evaluate=True)
+    groups = publishing.protect(
+        desk.data,
+        desk.policy,
+        desk.file.parent / "groups",
+        evaluation=EvaluationOptions(evaluate=True),
+    )
 
     assert sum("this inspection cannot be recorded" in note for note in done.notes) == 1
     assert not any("recorded" in note for note in groups.notes)

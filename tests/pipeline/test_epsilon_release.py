@@ -22,6 +22,7 @@ from shoal.hazmat.fakes import RecordingNoise
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.io import folders
 from shoal.pipeline import finishing, protecting, publishing
+from shoal.pipeline.options import EvaluationOptions, OutputOptions, ReadingOptions
 
 POLICY = """
 version = 1
@@ -98,7 +99,9 @@ def test_the_folder_is_a_function_of_the_mechanisms_output_and_public_inputs(des
 
     for table in tables:
         table.write_csv(data)
-        publishing.protect(data, policy, out, file_format="csv", force=True, noise=Deaf())
+        publishing.protect(
+            data, policy, out, output=OutputOptions(file_format="csv", force=True), noise=Deaf()
+        )
         published.append(folder(out))
 
     assert published[0] == published[1]
@@ -128,7 +131,11 @@ release_form = "row-aligned"
             income=pl.Series(income, strict=False), job=pl.Series(job, dtype=pl.String)
         ).write_csv(data)
         publishing.protect(
-            data, policy, tmp_path / "out", file_format="csv", force=True, noise=Deaf()
+            data,
+            policy,
+            tmp_path / "out",
+            output=OutputOptions(file_format="csv", force=True),
+            noise=Deaf(),
         )
         published.append(folder(tmp_path / "out"))
 
@@ -257,7 +264,7 @@ def test_the_library_books_as_well(people, tmp_path):
 
 def test_counts_of_clamped_cells_reach_the_internal_folder_only(desk):
     data, policy, out = desk()
-    published = publishing.protect(data, policy, out, file_format="csv")
+    published = publishing.protect(data, policy, out, output=OutputOptions(file_format="csv"))
 
     figures = json.loads((published.internal / "figures.json").read_text())
     public = "".join(path.read_text() for path in published.folder.iterdir())
@@ -275,7 +282,7 @@ def test_a_mistake_about_the_place_or_the_format_costs_nothing(desk, tmp_path):
 
     for out, form in ((tmp_path / "file" / "x", "csv"), (tmp_path / "out", "xlsx")):
         with pytest.raises(InputError):
-            publishing.protect(data, policy, out, file_format=form)
+            publishing.protect(data, policy, out, output=OutputOptions(file_format=form))
 
     (account,) = budget_file.show(budget)
     assert account.spent == 0
@@ -344,7 +351,13 @@ def test_no_record_decides_how_the_others_are_read(desk):
     assert lost["unknown"] == 1  # one row says north
 
     data.write_bytes(text.replace("north", "nörth").encode("cp1252"))
-    found = publishing.protect(data, policy, out, encoding="cp1252", force=True)
+    found = publishing.protect(
+        data,
+        policy,
+        out,
+        reading=ReadingOptions(encoding="cp1252"),
+        output=OutputOptions(force=True),
+    )
     lost = json.loads((found.internal / "figures.json").read_text())["clamped"]["region"]
     assert lost["unknown"] == 0
 
@@ -359,11 +372,11 @@ def test_several_rows_a_person_are_told_to_the_steward_alone(desk):
     )
 
     with pytest.raises(InputError, match=r"11 more rows than persons\. State max_contributions"):
-        publishing.protect(data, policy, out, file_format="csv")
+        publishing.protect(data, policy, out, output=OutputOptions(file_format="csv"))
 
     stated = 'name = { role = "identifier", privacy_unit = true, max_contributions = 3 }'
     policy.write_text(text.replace('name = "identifier"', stated).replace("laplace", "privtree"))
-    published = publishing.protect(data, policy, out, file_format="csv")
+    published = publishing.protect(data, policy, out, output=OutputOptions(file_format="csv"))
     assert not any("9 rows" in note for note in published.notes)
     assert "9 rows were left out" in (published.internal / "report.html").read_text()
     public = "".join(
@@ -434,7 +447,9 @@ def test_a_comparison_that_cannot_be_shown_is_refused_before_anything_is_booked(
     (tmp_path / "found.json").write_text(text)
 
     with pytest.raises(InputError, match="--comparison: expected what"):
-        publishing.protect(data, policy, out, comparison=tmp_path / "found.json")
+        publishing.protect(
+            data, policy, out, evaluation=EvaluationOptions(comparison=tmp_path / "found.json")
+        )
 
     (account,) = budget_file.show(budget)
     assert not account.entries

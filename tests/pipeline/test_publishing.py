@@ -12,6 +12,7 @@ from shoal import io
 from shoal.errors import InputError
 from shoal.io import folders
 from shoal.pipeline import evaluating_files, publishing
+from shoal.pipeline.options import OutputOptions, ReadingOptions
 
 POLICY = """
 version = 1
@@ -51,7 +52,7 @@ def test_two_folders_are_written_and_nothing_else(files, tmp_path):
 
 @pytest.mark.parametrize("form", ["parquet", "csv", "sav", "dta"])
 def test_the_manifest_has_the_digest_of_the_release(files, form):
-    published = publishing.protect(*files, file_format=form)
+    published = publishing.protect(*files, output=OutputOptions(file_format=form))
 
     manifest = json.loads((published.folder / "manifest.json").read_text())
 
@@ -61,7 +62,7 @@ def test_the_manifest_has_the_digest_of_the_release(files, form):
 
 
 def test_what_compares_with_the_original_stays_out_of_the_public_folder(files):
-    published = publishing.protect(*files, file_format="csv")
+    published = publishing.protect(*files, output=OutputOptions(file_format="csv"))
 
     public = "".join(path.read_text() for path in published.folder.iterdir())
     internal = (published.internal / "report.html").read_text()
@@ -84,7 +85,7 @@ def test_an_existing_release_is_replaced_only_by_force(files):
         publishing.protect(*files)
     assert (published.folder / "manifest.json").read_bytes() == first
 
-    publishing.protect(*files, file_format="csv", force=True)
+    publishing.protect(*files, output=OutputOptions(file_format="csv", force=True))
     assert listing(published.folder) == ["manifest.json", "release.csv", "report.html"]
 
 
@@ -94,7 +95,7 @@ def test_force_never_replaces_a_folder_that_is_no_release(files):
     (out / "thesis.txt").write_text("years of work")
 
     with pytest.raises(InputError, match="is not a Shoal release"):
-        publishing.protect(*files, force=True)
+        publishing.protect(*files, output=OutputOptions(force=True))
 
     assert listing(out) == ["thesis.txt"]
 
@@ -141,7 +142,9 @@ def test_csv_cells_that_a_spreadsheet_would_run_are_guarded_unless_told(files, w
     frame = pl.read_csv(data).with_columns(region=pl.lit("=1+1"))
     frame.write_csv(data)
 
-    published = publishing.protect(data, policy, out, file_format="csv", guard_formulas=wanted)
+    published = publishing.protect(
+        data, policy, out, output=OutputOptions(file_format="csv", guard_formulas=wanted)
+    )
 
     released = pl.read_csv(published.folder / "release.csv")
     manifest = json.loads((published.folder / "manifest.json").read_text())
@@ -157,7 +160,7 @@ def test_csv_cells_that_a_spreadsheet_would_run_are_guarded_unless_told(files, w
 
 def test_the_note_on_formulas_does_not_tell_whether_there_were_any(files):
     data, policy, out = files
-    plain = publishing.protect(data, policy, out, file_format="csv")
+    plain = publishing.protect(data, policy, out, output=OutputOptions(file_format="csv"))
     parquet = publishing.protect(data, policy, out.with_name("other"))
 
     assert io.GUARDED in plain.notes
@@ -183,7 +186,7 @@ def test_force_spares_a_folder_that_only_looks_like_a_release(files):
     (out / "thesis.txt").write_text("years of work")
 
     with pytest.raises(InputError, match="is not a Shoal release"):
-        publishing.protect(*files, force=True)
+        publishing.protect(*files, output=OutputOptions(force=True))
 
     assert listing(out) == ["manifest.json", "thesis.txt"]
 
@@ -228,7 +231,10 @@ def test_no_canary_of_the_original_reaches_the_public_folder(tmp_path):
     )
 
     done = publishing.protect(
-        tmp_path / "canary-file.csv", tmp_path / "policy.toml", tmp_path / "out", file_format="csv"
+        tmp_path / "canary-file.csv",
+        tmp_path / "policy.toml",
+        tmp_path / "out",
+        output=OutputOptions(file_format="csv"),
     )
 
     public = "".join(path.read_text() for path in done.folder.iterdir())
@@ -256,4 +262,4 @@ def test_files_are_measured_as_the_policy_says_they_are_written(tmp_path, people
     with pytest.raises(InputError, match="exists already"):
         evaluating_files.evaluate(*files, out=page, only="utility")
     with pytest.raises(InputError):
-        evaluating_files.evaluate(*files, delimiter=";", only="utility")
+        evaluating_files.evaluate(*files, reading=ReadingOptions(delimiter=";"), only="utility")

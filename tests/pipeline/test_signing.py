@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from shoal import policy
 from shoal.cli.commands import app
 from shoal.pipeline import publishing
+from shoal.pipeline.options import EvaluationOptions, OutputOptions
 
 PEOPLE = pl.DataFrame({"age": [31, 32, 45, 47], "income": [1, 2, 3, 4]})
 POLICY = {
@@ -26,7 +27,13 @@ POLICY = {
 def make(folder, *, force=False):
     data = folder.with_name("people.parquet")
     PEOPLE.write_parquet(data)
-    return publishing.protect(data, policy.load(POLICY), folder, evaluate=False, force=force).folder
+    return publishing.protect(
+        data,
+        policy.load(POLICY),
+        folder,
+        evaluation=EvaluationOptions(evaluate=False),
+        output=OutputOptions(force=force),
+    ).folder
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from shoal.hazmat.fakes import SeededNoise
 from shoal.io.files import FORMATS, write
 from shoal.methods import REGISTRY
 from shoal.pipeline import finishing, public_folder, publishing
+from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.pipeline.verifying import PartStatus, verify
 
 N = 30
@@ -60,16 +61,18 @@ def desk(tmp_path_factory):
 def released(desk, out, name, *, form=None, more=None, **options):
     protect = {} if form is None else contract.formed(form)
     stated = contract.policy(name, desk / "tree.csv", **protect) | (more or {})
-    given = {"force": True, "evaluate": False} | options
+    given = {"output": OutputOptions(force=True), "evaluation": EvaluationOptions(False)} | options
     return publishing.protect(desk / "people.parquet", policy.load(stated), out, **given).folder
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_an_untouched_release_verifies_for_every_method_form_format_and_noise(desk, tmp_path, name):
     method = REGISTRY[name]
-    cases = [{"form": form} for form in method.forms]
-    cases += [{"form": method.forms[0], "file": file} for file in FORMATS[1:]]
-    cases += [{"form": form, "noise": SeededNoise(1)} for form in method.forms if method.noisy]
+    cases = [{"form": form} for form in method.forms.offered]
+    cases += [{"form": method.forms.offered[0], "file": file} for file in FORMATS[1:]]
+    cases += [
+        {"form": form, "noise": SeededNoise(1)} for form in method.forms.offered if method.noisy
+    ]
 
     for case in cases:
         file, noise = case.get("file", "parquet"), case.get("noise")
@@ -77,9 +80,8 @@ def test_an_untouched_release_verifies_for_every_method_form_format_and_noise(de
             desk / "people.parquet",
             policy.load(contract.policy(name, desk / "tree.csv", **contract.formed(case["form"]))),
             tmp_path / "out",
-            file_format=file,
-            force=True,
-            evaluate=False,
+            output=OutputOptions(file_format=file, force=True),
+            evaluation=EvaluationOptions(evaluate=False),
             noise=noise,
         ).folder
 
@@ -91,7 +93,7 @@ def test_an_untouched_release_verifies_for_every_method_form_format_and_noise(de
 
 
 def test_there_are_releases_of_boxes_and_of_measurements_among_them():
-    forms = {form for method in REGISTRY.values() for form in method.forms}
+    forms = {form for method in REGISTRY.values() for form in method.forms.offered}
 
     assert ReleaseForm.TREE in forms
     assert public_folder.EXTRAS == ("measurements.parquet",)
@@ -119,7 +121,13 @@ def test_required_diversity_and_closeness_are_recomputed(desk, tmp_path, file, o
         stated["protect"]["count"] = "secret"
     data, out = desk / "people.parquet", tmp_path / "out"
 
-    publishing.protect(data, policy.load(stated), out, file_format=file, evaluate=False)
+    publishing.protect(
+        data,
+        policy.load(stated),
+        out,
+        output=OutputOptions(file_format=file),
+        evaluation=EvaluationOptions(evaluate=False),
+    )
 
     found = verify(out)
     assert found.holds, found
@@ -133,7 +141,10 @@ def test_categories_that_were_only_observed_need_not_be_published(desk, tmp_path
     stated["columns"]["secret"]["observed"] = True
 
     publishing.protect(
-        desk / "people.parquet", policy.load(stated), tmp_path / "out", evaluate=False
+        desk / "people.parquet",
+        policy.load(stated),
+        tmp_path / "out",
+        evaluation=EvaluationOptions(evaluate=False),
     )
 
     found = verify(tmp_path / "out")
@@ -156,7 +167,13 @@ def test_dates_fractions_coding_and_an_audience_of_the_command_line_come_back(de
 
     data, out = desk / "people.parquet", tmp_path / "out"
 
-    publishing.protect(data, policy.load(stated), out, audience="secure-use", evaluate=False)
+    publishing.protect(
+        data,
+        policy.load(stated),
+        out,
+        output=OutputOptions(audience="secure-use"),
+        evaluation=EvaluationOptions(evaluate=False),
+    )
 
     found = verify(tmp_path / "out")
     assert found.holds, found
@@ -178,9 +195,8 @@ def test_a_release_with_disarmed_formulas_verifies(tmp_path):
         tmp_path / "d.csv",
         policy.load(stated),
         tmp_path / "out",
-        file_format="csv",
-        guard_formulas=True,
-        evaluate=False,
+        output=OutputOptions(file_format="csv", guard_formulas=True),
+        evaluation=EvaluationOptions(evaluate=False),
     )
 
     assert "'=1" in (tmp_path / "out" / "release.csv").read_text()
@@ -201,7 +217,11 @@ def test_labels_beside_a_csv_release_are_covered_by_the_manifest(tmp_path):
     out = tmp_path / "out"
 
     publishing.protect(
-        tmp_path / "d.sav", policy.load(stated), out, file_format="csv", evaluate=False
+        tmp_path / "d.sav",
+        policy.load(stated),
+        out,
+        output=OutputOptions(file_format="csv"),
+        evaluation=EvaluationOptions(evaluate=False),
     )
 
     assert json.loads((out / "labels.json").read_text("utf-8"))["columns"] == {"age": "Age"}
@@ -427,12 +447,16 @@ def test_force_and_comparison_refuse_a_damaged_or_nested_file(desk, grouped, tmp
 
     with pytest.raises(InputError, match="is not a Shoal release"):
         finishing.report(folder, desk / "people.parquet", policy.load(SMALL))
-    for options in ({"out": folder}, {"comparison": tmp_path / "comparison.json"}):
-        given = {"out": tmp_path / "new"} | options
-        if content == b'{"shoal_version": "1"}' and "comparison" not in given:
-            continue  # as far as names go, that is one of ours
+    if content != b'{"shoal_version": "1"}':  # as far as names go, that is one of ours
         with pytest.raises(InputError):
-            released(desk, given.pop("out"), "mdav", **given)
+            released(desk, folder, "mdav")
+    with pytest.raises(InputError):
+        released(
+            desk,
+            tmp_path / "new",
+            "mdav",
+            evaluation=EvaluationOptions(comparison=tmp_path / "comparison.json"),
+        )
 
 
 def test_what_is_no_folder_of_a_release_is_refused(tmp_path):

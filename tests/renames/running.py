@@ -24,14 +24,27 @@ from shoal.hazmat.fakes import SeededNoise
 from shoal.methods import REGISTRY
 from shoal.pipeline import booking, planning, publishing
 from shoal.pipeline.manifest import read as read_manifest
+from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.policy import json_schema as policy_schema
 
 SOURCE = "people of Maravel"
 BUDGET = "budget.sqlite"
 QUERIES = "[[query]]\nwhere = 'age >= 40'\n"
 RECODING = "cohabiting,married\ndivorced,single\nwidowed,single\n"
-PROSE = {"assumes", "basis", "counted", "invariants", "not_claimed", "notes", "parallel", "reasons",
-         "reference", "scope", "target", "warnings"}  # fmt: skip
+PROSE = {
+    "assumes",
+    "basis",
+    "counted",
+    "invariants",
+    "not_claimed",
+    "notes",
+    "parallel",
+    "reasons",
+    "reference",
+    "scope",
+    "target",
+    "warnings",
+}
 """Fields with sentences for people, or a citation: of these the number is kept."""
 PASSING = {"created", "looks", "policy_digest", "shoal_version", "time", "versions"}
 """Fields that differ from run to run, or with every word of a policy."""
@@ -48,7 +61,9 @@ def machine() -> dict[str, str]:
 
 def forms() -> dict[str, list[str]]:
     """Every registered method, with its release forms."""
-    return {name: [form.value for form in method.forms] for name, method in REGISTRY.items()}
+    return {
+        name: [form.value for form in method.forms.offered] for name, method in REGISTRY.items()
+    }
 
 
 def defaults(method: str, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -150,9 +165,13 @@ def run(case: dict[str, Any], renames: Renames, folder: Path) -> dict[str, Any]:
         if case.get("file"):
             frame.write_csv("people.csv", separator=";")
             done = publishing.protect(
-                Path("people.csv"), shoal.load_policy(policy), Path("out"), file_format="csv",
-                noise=noise, evaluate=False,
-            )  # fmt: skip
+                Path("people.csv"),
+                shoal.load_policy(policy),
+                Path("out"),
+                output=OutputOptions(file_format="csv"),
+                evaluation=EvaluationOptions(evaluate=False),
+                noise=noise,
+            )
             release = done.release
             written = Path("out/release.csv").read_bytes()
             manifest = read_manifest(Path("out")).values

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from shoal.pipeline import publishing
+from shoal.pipeline.options import EvaluationOptions
 from shoal.policy.load import load
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -54,7 +55,10 @@ def hostile(tmp_path_factory):
     hostile_people(100, 2).write_csv(folder / "others.csv")
 
     done = publishing.protect(
-        folder / "<i>data.csv", load(POLICY), folder / "out", control=folder / "others.csv"
+        folder / "<i>data.csv",
+        load(POLICY),
+        folder / "out",
+        evaluation=EvaluationOptions(control=folder / "others.csv"),
     )
 
     assert done.measured is not None, done.notes

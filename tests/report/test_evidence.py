@@ -8,6 +8,7 @@ import pytest
 from shoal import io
 from shoal.errors import InputError
 from shoal.pipeline import protecting, publishing
+from shoal.pipeline.options import EvaluationOptions
 from shoal.pipeline.planning import plan
 from shoal.policy.load import load
 from shoal.report import evidence
@@ -64,9 +65,16 @@ def test_a_control_is_checked_before_anything_is_run(files, tmp_path):
     pl.DataFrame({"age": [1]}).write_csv(tmp_path / "others.csv")
 
     with pytest.raises(InputError, match="no 'region'"):
-        publishing.protect(data, policy, out, control=tmp_path / "others.csv")
+        publishing.protect(
+            data, policy, out, evaluation=EvaluationOptions(control=tmp_path / "others.csv")
+        )
     with pytest.raises(InputError, match="without --no-evaluate"):
-        publishing.protect(data, policy, out, control=tmp_path / "others.csv", evaluate=False)
+        publishing.protect(
+            data,
+            policy,
+            out,
+            evaluation=EvaluationOptions(control=tmp_path / "others.csv", evaluate=False),
+        )
 
     assert not out.exists()
 
@@ -161,7 +169,9 @@ def test_a_comparison_is_shown_to_the_officer_alone(files, tmp_path):
              "candidates": [row], "baselines": []}  # fmt: skip
     (tmp_path / "found.json").write_text(json.dumps(facts))
 
-    done = publishing.protect(*files, comparison=tmp_path / "found.json")
+    done = publishing.protect(
+        *files, evaluation=EvaluationOptions(comparison=tmp_path / "found.json")
+    )
 
     page = (done.internal / "report.html").read_text()
     assert "Take &lt;i&gt;mdav&lt;/i&gt;." in page
@@ -175,8 +185,8 @@ def test_a_file_that_is_no_comparison_stops_the_run(files, tmp_path, text):
     (tmp_path / "found.json").write_text(text)
 
     with pytest.raises(InputError, match="shoal compare --json"):
-        publishing.protect(*files, comparison=tmp_path / "found.json")
+        publishing.protect(*files, evaluation=EvaluationOptions(comparison=tmp_path / "found.json"))
     with pytest.raises(InputError, match=r"Cannot read the comparison 'none\.json'"):
-        publishing.protect(*files, comparison=tmp_path / "none.json")
+        publishing.protect(*files, evaluation=EvaluationOptions(comparison=tmp_path / "none.json"))
 
     assert not files[2].exists()

@@ -11,6 +11,7 @@ from shoal.core.exits import for_method
 from shoal.methods import REGISTRY
 from shoal.pipeline import protecting as release_
 from shoal.pipeline import publishing
+from shoal.pipeline.options import EvaluationOptions
 from shoal.pipeline.planning import plan
 from shoal.policy.load import load
 from shoal.report import html
@@ -130,14 +131,19 @@ def test_a_report_that_was_not_measured_says_so(people, policy, tmp_path):
     people.write_csv(tmp_path / "people.csv")
     stated = load(policy)
 
-    done = publishing.protect(tmp_path / "people.csv", stated, tmp_path / "out", evaluate=False)
+    done = publishing.protect(
+        tmp_path / "people.csv",
+        stated,
+        tmp_path / "out",
+        evaluation=EvaluationOptions(evaluate=False),
+    )
 
     assert "because --no-evaluate was given" in (done.internal / "report.html").read_text()
     assert done.measured is None
 
 
 CASES = {
-    **{name: dict(method.example) for name, method in REGISTRY.items()},
+    **{name: dict(method.example.parameters) for name, method in REGISTRY.items()},
     "mondrian, tree": {"method": "mondrian", "k": 5, "output": "tree"},
     "dp-kdtree, tree": {"method": "dp-kdtree", "epsilon": 1, "output": "tree"},
 }
@@ -162,8 +168,8 @@ def test_every_method_has_both_reports(name):
         },
         "protect": {"method": method.name, **CASES[name]},
     }
-    if method.must_choose_form:
-        document["protect"]["release_form"] = method.forms[0].value
+    if method.forms.must_choose:
+        document["protect"]["release_form"] = method.forms.offered[0].value
     rows = 60
     frame = pl.DataFrame(
         {

@@ -16,11 +16,11 @@ from shoal.studio.pages import fields
 
 @pytest.mark.parametrize("method", REGISTRY.values(), ids=list(REGISTRY))
 def test_a_method_s_example_is_shown_and_read_back_the_same(method):
-    asked = fields.parameters(method, dict(method.example))
+    asked = fields.parameters(method, dict(method.example.parameters))
     given = {one["name"]: one["value"] for one in asked}
     read = fields.read_parameters(method, given)
 
-    assert read == dict(method.example)
+    assert read == dict(method.example.parameters)
     method.parameters.model_validate(read)
     assert {one["name"] for one in asked} - {"release_form"} == set(method.parameters.model_fields)
     assert all(one["words"] for one in asked)

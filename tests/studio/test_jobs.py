@@ -15,6 +15,7 @@ import pytest
 from shoal.budget import budget_file
 from shoal.errors import InputError
 from shoal.pipeline import checking, publishing
+from shoal.pipeline.options import BudgetOptions, EvaluationOptions, OutputOptions
 from shoal.report.phrases import STATUS_WORDS
 from shoal.studio.jobs import KILLED, JobKind, Jobs
 
@@ -74,9 +75,12 @@ def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspac
     (tmp_path / "policy.toml").write_text(tools.policy)
     checks = checking.check(pl.read_parquet(folder / "release.parquet"), tmp_path / "policy.toml")
     publishing.protect(
-        tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "other",
-        evaluate=False, audience="public-use",
-    )  # fmt: skip
+        tmp_path / "people.csv",
+        tmp_path / "policy.toml",
+        tmp_path / "other",
+        evaluation=EvaluationOptions(evaluate=False),
+        output=OutputOptions(audience="public-use"),
+    )
     ours, theirs = (
         json.loads((where / "manifest.json").read_text()) for where in (folder, tmp_path / "other")
     )
@@ -279,9 +283,12 @@ def test_after_a_look_the_screen_says_before_the_job_that_an_epsilon_is_not_for_
     (tmp_path / "policy.toml").write_text(EPSILON)
     with pytest.raises(InputError) as caught:  # What a job does.
         publishing.protect(
-            tmp_path / "people.csv", tmp_path / "policy.toml", tmp_path / "out",
-            audience="public-use", budget=served.settings.budget, source="looked at",
-        )  # fmt: skip
+            tmp_path / "people.csv",
+            tmp_path / "policy.toml",
+            tmp_path / "out",
+            output=OutputOptions(audience="public-use"),
+            budget=BudgetOptions(file=served.settings.budget, source="looked at"),
+        )
     sentence = str(caught.value)
 
     refused = client.post(f"{here}/jobs", json={"kind": "protect"})

@@ -13,7 +13,7 @@ from shoal.hazmat import accounting
 from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism.records import HeldColumns
 from shoal.synthesis import adaptive_tree
-from shoal.synthesis.adaptive_tree import PATH, UNITS, AdaptiveAxis, grow, marginal
+from shoal.synthesis.adaptive_tree import PATH, UNITS, AdaptiveAxis, grow, tree_histogram
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.kernels.adaptive_tree import descend
 
@@ -171,7 +171,7 @@ def test_a_marginal_is_a_histogram_with_n_records_over_the_whole_domain(seed, n,
     column = np.random.default_rng(seed).integers(0, 100, n)
     line = Domain("x", Kind.NUMERIC, 100)
 
-    found = marginal(HeldColumns([column]), 0, line, epsilon=Fraction(epsilon), noise=noise)
+    found = tree_histogram(HeldColumns([column]), 0, line, epsilon=Fraction(epsilon), noise=noise)
 
     assert found.edges[0] == 0
     assert found.edges[-1] == 100

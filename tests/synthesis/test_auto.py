@@ -9,7 +9,7 @@ from shoal.errors import InputError
 from shoal.synthesis.auto import Goal, choose
 from shoal.synthesis.copula import Margins
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent.generate import PairMarginals
+from shoal.synthesis.maxent import PairMarginals
 from shoal.synthesis.privtree import Fill
 
 NUMBER = Domain("number", Kind.NUMERIC, 1000)
@@ -48,7 +48,7 @@ def test_the_rule_by_example(columns, n, epsilon, goal, mechanism, plan):
     choice = choose(columns, n=n, epsilon=Fraction(epsilon), goal=goal)
 
     assert choice.mechanism == mechanism
-    assert getattr(choice.plan, "tables", choice.plan) is plan
+    assert getattr(choice.plan, "marginals", choice.plan) is plan
 
 
 def test_little_data_for_many_columns_is_warned_about():

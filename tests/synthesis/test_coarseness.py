@@ -11,8 +11,14 @@ from shoal.core import Kind
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.records import HeldColumns
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent.coarseness import FINE, _finer, _nests, loss_of_groups, mean_deviation
-from shoal.synthesis.maxent.one_way import learn
+from shoal.synthesis.maxent.coarseness import (
+    FINE,
+    _finer,
+    _nests,
+    mean_deviation,
+    measure_coarseness,
+)
+from shoal.synthesis.maxent.measure import measure_one_way
 
 COLUMNS = (
     Domain("town", Kind.NOMINAL, 9),
@@ -26,7 +32,7 @@ def published(columns, attributes, *, most=3, seed=0, epsilon="5"):
     noise = SeededNoise(seed)
     held = HeldColumns(columns)
     return [
-        learn(held, j, attribute, most=most, epsilon=Fraction(epsilon), noise=noise)
+        measure_one_way(held, j, attribute, most=most, epsilon=Fraction(epsilon), noise=noise)
         for j, attribute in enumerate(attributes)
     ]
 
@@ -42,7 +48,7 @@ class Overheard(RecordingNoise):
 def exact(columns, singles):
     """The answer before noise, in records."""
     noise = Overheard()
-    loss_of_groups(HeldColumns(columns), singles, epsilon=Fraction(1), noise=noise)
+    measure_coarseness(HeldColumns(columns), singles, epsilon=Fraction(1), noise=noise)
     return int(noise.values[0])
 
 
@@ -116,10 +122,10 @@ def test_the_answer_does_not_depend_on_blocks(seed, cuts):
             parts = zip(*(np.split(c, sorted(cuts)) for c in self.columns), strict=True)
             return sum(question(list(part)) for part in parts)
 
-    whole, _, one = loss_of_groups(
+    whole, _, one = measure_coarseness(
         HeldColumns(columns), singles, epsilon=Fraction(1), noise=SeededNoise(seed)
     )
-    cut, _, other = loss_of_groups(
+    cut, _, other = measure_coarseness(
         Blocks(columns), singles, epsilon=Fraction(1), noise=SeededNoise(seed)
     )
     assert (whole, one) == (cut, other)
@@ -134,7 +140,7 @@ def test_independent_columns_lose_nothing_and_columns_that_follow_from_each_othe
 
     def lost(columns):
         singles = published(columns, attributes, most=3)
-        return loss_of_groups(
+        return measure_coarseness(
             HeldColumns(columns), singles, epsilon=Fraction(1), noise=RecordingNoise()
         )
 

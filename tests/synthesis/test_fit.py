@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from shoal.errors import InternalError
 from shoal.synthesis.kernels.maxent import gibbs
 from shoal.synthesis.maxent import fit as module
-from shoal.synthesis.maxent.fit import Target, fit, fit_dense
+from shoal.synthesis.maxent.fit import Target, fit_distribution
 
 
 def problem(seed, sizes, order=2, weight=400.0, noise=0.03):
@@ -53,7 +53,7 @@ def test_the_fit_is_the_minimum_of_the_convex_problem(seed, tau):
     sizes = (2, 3, 2)
     _, targets, priors = problem(seed, sizes)
 
-    found = fit_dense(sizes, priors, targets, tau=tau)
+    found = module._fit_cells(sizes, priors, targets, tau=tau)[0]
 
     def primal(p):
         p = np.maximum(p, 1e-15).reshape(sizes)
@@ -96,7 +96,7 @@ def test_particles_reach_the_fit_of_all_cells():
     sizes = (5, 4, 6, 3)
     _, targets, priors = problem(1, sizes, weight=1e5, noise=0.002)
 
-    dense = fit_dense(sizes, priors, targets, tau=3.0)
+    dense = module._fit_cells(sizes, priors, targets, tau=3.0)[0]
     found = particles_of(sizes, priors, targets)
 
     joint = np.zeros(sizes)
@@ -123,7 +123,7 @@ def test_particles_follow_joined_tables_of_three_columns(warm):
         threes.append(replace(target, shares=joined_table(joint, target), weight=1e5))
     start = particles_of(sizes, priors, targets) if warm else None
 
-    dense = fit_dense(sizes, priors, targets + threes, tau=3.0)
+    dense = module._fit_cells(sizes, priors, targets + threes, tau=3.0)[0]
     found = particles_of(sizes, priors, targets + threes, start=start)
 
     drawn = np.zeros(sizes)
@@ -148,7 +148,7 @@ def test_particles_follow_joined_tables_of_fewer_columns(members):
 
     drawn = np.zeros(sizes)
     np.add.at(drawn, tuple(found.groups.T), found.weights)
-    dense = fit_dense(sizes, priors, [*targets, target], tau=3.0)
+    dense = module._fit_cells(sizes, priors, [*targets, target], tau=3.0)[0]
     assert np.abs(drawn - dense).sum() / 2 < 0.03
     assert np.abs(joined_table(drawn, target) - target.shares).sum() / 2 < 0.01
 
@@ -157,10 +157,12 @@ def test_a_fit_that_does_not_settle_with_further_tables_is_the_one_before():
     sizes = (6, 6, 6, 6, 6, 6, 7)  # more cells than a dense fit takes
     _, targets, priors = problem(2, sizes, weight=1e4, noise=0.01)
     rng = np.random.default_rng(0)
-    first = fit(sizes, priors, targets, tau=10.0, particles=20_000, rng=rng)
+    first = fit_distribution(sizes, priors, targets, tau=10.0, particles=20_000, rng=rng)
     further = problem(3, sizes, order=3, weight=1e6)[1][7:]
 
-    found = fit(sizes, priors, [*targets, *further], tau=1.0, particles=50, rng=rng, start=first)
+    found = fit_distribution(
+        sizes, priors, [*targets, *further], tau=1.0, particles=50, rng=rng, start=first
+    )
 
     assert found is first
 
@@ -170,9 +172,9 @@ def test_a_fit_of_all_cells_ends_where_it_ends_wherever_it_began():
     _, targets, priors = problem(3, sizes, order=3, weight=1e4)
     rng = np.random.default_rng(0)
 
-    first = fit(sizes, priors, targets[:-1], tau=1.0, particles=10, rng=rng)
-    warm = fit(sizes, priors, targets, tau=1.0, particles=10, rng=rng, start=first)
-    cold = fit(sizes, priors, targets, tau=1.0, particles=10, rng=rng)
+    first = fit_distribution(sizes, priors, targets[:-1], tau=1.0, particles=10, rng=rng)
+    warm = fit_distribution(sizes, priors, targets, tau=1.0, particles=10, rng=rng, start=first)
+    cold = fit_distribution(sizes, priors, targets, tau=1.0, particles=10, rng=rng)
 
     np.testing.assert_allclose(warm.weights, cold.weights, atol=1e-4)
     assert np.abs(first.weights - cold.weights).max() > 1e-3
@@ -215,12 +217,14 @@ def test_a_sweep_draws_each_column_given_the_others():
 def test_cells_come_in_lexicographic_order_with_the_largest_column_first():
     _, targets, priors = problem(0, (2, 4, 3))
 
-    found = fit((2, 4, 3), priors, targets, tau=1.0, particles=10, rng=np.random.default_rng(0))
+    found = fit_distribution(
+        (2, 4, 3), priors, targets, tau=1.0, particles=10, rng=np.random.default_rng(0)
+    )
 
     order = [tuple(row) for row in found.groups[:, [1, 2, 0]]]
     assert order == sorted(order)
     assert len(order) == 24
-    dense = fit_dense((2, 4, 3), priors, targets, tau=1.0)
+    dense = module._fit_cells((2, 4, 3), priors, targets, tau=1.0)[0]
     np.testing.assert_allclose(found.weights, dense[tuple(found.groups.T)])
 
 
@@ -230,14 +234,18 @@ def test_particles_that_have_become_one_are_no_fit(particles):
     _, targets, priors = problem(2, sizes, weight=1e6, noise=0.01)
 
     with pytest.raises(InternalError, match="did not settle; nothing was drawn"):
-        fit(sizes, priors, targets, tau=1.0, particles=particles, rng=np.random.default_rng(0))
+        fit_distribution(
+            sizes, priors, targets, tau=1.0, particles=particles, rng=np.random.default_rng(0)
+        )
 
 
 def test_enough_particles_follow_the_same_tables():
     sizes = (6, 6, 6, 6, 6, 6, 7)
     _, targets, priors = problem(2, sizes, weight=1e4, noise=0.01)
 
-    found = fit(sizes, priors, targets, tau=10.0, particles=40_000, rng=np.random.default_rng(0))
+    found = fit_distribution(
+        sizes, priors, targets, tau=10.0, particles=40_000, rng=np.random.default_rng(0)
+    )
 
     assert found.spread > 0.9
     assert found.tau == 10.0

@@ -11,7 +11,7 @@ from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.records import HeldColumns
 from shoal.synthesis.domain import Domain, Sort
 from shoal.synthesis.maxent.mass_tree import BinnedAxis, Masses, mass_tree
-from shoal.synthesis.maxent.one_way import learn
+from shoal.synthesis.maxent.measure import measure_one_way
 
 MIXED = (
     Domain("number", Kind.NUMERIC, 500, gap=True),
@@ -33,7 +33,7 @@ def people(seed, n, attributes=MIXED):
 def published(columns, attributes, noise):
     held = HeldColumns(columns)
     return [
-        learn(held, j, attribute, most=3, epsilon=Fraction(1), noise=noise)
+        measure_one_way(held, j, attribute, most=3, epsilon=Fraction(1), noise=noise)
         for j, attribute in enumerate(attributes)
     ]
 
@@ -67,16 +67,17 @@ def test_rows_lie_in_their_domains_and_the_ledger_adds_up(seed, n, epsilon):
 def test_leaves_part_the_whole_space_and_count_the_records(seed, n):
     """Without noise, the counts of leaves are those of the records that lie in them."""
     found, _, singles = grown(seed, n, "2", noise=RecordingNoise())
-    lower, upper = found.measurement.groups
+    lower, upper = found.measurements[0].groups
     axes = [BinnedAxis.of(*pair) for pair in zip(singles, MIXED, strict=True)]
     places = [
-        axis.edges[axis.places(column)] for axis, column in zip(axes, people(seed, n), strict=True)
+        axis.edges[axis.positions(column)]
+        for axis, column in zip(axes, people(seed, n), strict=True)
     ]
 
-    assert found.measurement.sort is Sort.TREE
+    assert found.measurements[0].sort is Sort.TREE
     widths = (upper - lower).astype(object)
     assert sum(np.prod(w) for w in widths) == np.prod([a.size for a in MIXED])
-    for low, high, count in zip(lower, upper, found.measurement.counts, strict=True):
+    for low, high, count in zip(lower, upper, found.measurements[0].counts, strict=True):
         inside = [(p >= a) & (p < b) for p, a, b in zip(places, low, high, strict=True)]
         assert np.logical_and.reduce(inside).sum() == count
 

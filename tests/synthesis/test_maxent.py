@@ -1,22 +1,25 @@
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.core import Kind, Neighbours
+import shoal.synthesis.maxent as module
+from shoal.core import SELECTION, Kind, Neighbours
 from shoal.errors import InputError, InternalError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.noisy_answers import table_counts
+from shoal.synthesis.adaptive_tree import PATH, SHALLOWEST, UNITS
 from shoal.synthesis.domain import Domain, Sort
-from shoal.synthesis.maxent import generate as module
-from shoal.synthesis.maxent.fit import Target, fit
-from shoal.synthesis.maxent.generate import GROWN, MaxentPlan, PairMarginals, maxent, pairs_of, plan
+from shoal.synthesis.maxent import GROWN, MaxentPlan, PairMarginals, is_line, maxent, maxent_plan
+from shoal.synthesis.maxent.fit import Target, fit_distribution
 from shoal.synthesis.maxent.pair_covers import Cover, cover
+from shoal.synthesis.maxent.posterior import two_way_targets
 
 MIXED = (
     Domain("number", Kind.NUMERIC, 1000),
@@ -83,7 +86,7 @@ def test_every_plan_draws_rows_and_accounts_for_every_draw(n, epsilon, attribute
     assert len(drawn.rows[0]) == n
     asked = "groups lose" in drawn.facts
     threes = len(drawn.facts.get("tables of three columns", ()))
-    assert threes == plan(attributes, n=n, epsilon=Fraction(epsilon)).threes
+    assert threes == maxent_plan(attributes, n=n, epsilon=Fraction(epsilon)).three_way
     tables = drawn.facts["number of tables"] + threes
     assert len(drawn.measurements) == len(attributes) + asked + tables
     accounting.verify(
@@ -94,7 +97,7 @@ def test_every_plan_draws_rows_and_accounts_for_every_draw(n, epsilon, attribute
 def test_what_groups_lose_is_asked_where_it_is_cheap_and_may_matter():
     def asked(m, n, epsilon, size=15):
         columns = tuple(Domain(str(j), Kind.ORDINAL, size) for j in range(m))
-        return plan(columns, n=n, epsilon=Fraction(epsilon)).question
+        return maxent_plan(columns, n=n, epsilon=Fraction(epsilon)).coarseness_share
 
     assert asked(5, 6000, "1") == Fraction(60, 6000)
     assert asked(5, 30162, "0.1") == Fraction(600, 30162)
@@ -103,13 +106,15 @@ def test_what_groups_lose_is_asked_where_it_is_cheap_and_may_matter():
     assert asked(2, 6000, "1") == 0
     assert asked(5, 6000, "1", size=2) == 0  # no code shares its group
     assert asked(4, 30162, "10") == 0  # triples
-    assert plan((MIXED[0],) * 3, n=6000, epsilon=Fraction(1)).question == Fraction(1, 100)
+    assert maxent_plan((MIXED[0],) * 3, n=6000, epsilon=Fraction(1)).coarseness_share == Fraction(
+        1, 100
+    )
 
 
 def test_pairs_say_how_far_they_are_believed_where_little_is_there_for_each():
     def learns(m, n, epsilon):
         columns = tuple(Domain(str(j), Kind.ORDINAL, 15) for j in range(m))
-        return plan(columns, n=n, epsilon=Fraction(epsilon)).learns
+        return maxent_plan(columns, n=n, epsilon=Fraction(epsilon)).learns
 
     assert learns(8, 5000, "0.1")  # r = 18
     assert not learns(8, 30162, "0.1")  # r = 108, and all cells can be held
@@ -122,7 +127,7 @@ def test_unrelated_columns_stay_so_where_hardly_anything_is_there_for_each_pair(
     attributes = tuple(Domain(str(j), Kind.NOMINAL, 16) for j in range(8))
     skewed = 0.6 ** np.arange(16)
     columns = [rng.choice(16, 8000, p=skewed / skewed.sum()) for _ in attributes]
-    chosen = plan(attributes, n=8000, epsilon=Fraction(1, 10))
+    chosen = maxent_plan(attributes, n=8000, epsilon=Fraction(1, 10))
     assert chosen.learns
 
     def dependence(rows):
@@ -131,7 +136,7 @@ def test_unrelated_columns_stay_so_where_hardly_anything_is_there_for_each_pair(
 
     def shown(tables, seed):
         drawn = maxent(columns, attributes, epsilon=Fraction(1, 10), noise=SeededNoise(seed),
-                       rng=np.random.default_rng(seed), tables=tables)  # fmt: skip
+                       rng=np.random.default_rng(seed), plan=tables)  # fmt: skip
         assert ("tau of pairs" in drawn.facts) is tables.learns
         return dependence(drawn.rows)
 
@@ -168,15 +173,15 @@ def pair_distance(columns, rows, size=16):
 def test_columns_that_nearly_determine_each_other_get_a_tree_which_is_nearer():
     columns, attributes = tied(4, 4000)
     price = Fraction(1)
-    chosen = plan(attributes, n=4000, epsilon=price)
+    chosen = maxent_plan(attributes, n=4000, epsilon=price)
 
     def drawn(tables, noise):
-        return maxent(columns, attributes, epsilon=price, noise=noise, tables=tables,
+        return maxent(columns, attributes, epsilon=price, noise=noise, plan=tables,
                       rng=np.random.default_rng(0))  # fmt: skip
 
     noise = SeededNoise(5)
     tree = drawn(chosen, noise)
-    tables = drawn(replace(chosen, question=Fraction(0)), SeededNoise(5))
+    tables = drawn(replace(chosen, coarseness_share=Fraction(0)), SeededNoise(5))
 
     assert tree.facts["tables"] == GROWN
     assert tree.facts["groups lose"] > 0.25
@@ -201,11 +206,11 @@ def test_independent_columns_get_tables():
 def test_tables_of_three_columns_are_paid_for_where_much_is_there():
     def threes(m, n, epsilon, size=15):
         columns = tuple(Domain(str(j), Kind.ORDINAL, size) for j in range(m))
-        chosen = plan(columns, n=n, epsilon=Fraction(epsilon))
-        assert (chosen.further > 0) == (chosen.threes > 0)
-        if chosen.threes:
-            assert chosen.further == (1 - chosen.singles) / 10
-        return chosen.threes
+        chosen = maxent_plan(columns, n=n, epsilon=Fraction(epsilon))
+        assert (chosen.three_way_share > 0) == (chosen.three_way > 0)
+        if chosen.three_way:
+            assert chosen.three_way_share == (1 - chosen.one_way_share) / 10
+        return chosen.three_way
 
     assert threes(8, 12_000, "10") == 4
     assert threes(8, 30_162, "10") == 8  # no more than columns
@@ -223,21 +228,21 @@ def test_tables_of_three_columns_are_paid_for_where_much_is_there():
 
 def test_rows_follow_the_first_fit_where_the_second_does_not_settle(monkeypatch):
     def stubborn(*args, start=None, **terms):
-        return start or fit(*args, **terms)
+        return start or fit_distribution(*args, **terms)
 
     columns = tuple(Domain(name, Kind.ORDINAL, 9) for name in "abcdef")
-    chosen = plan(columns, n=9000, epsilon=Fraction(10))
-    alone = replace(chosen, threes=0, further=Fraction(0))
+    chosen = maxent_plan(columns, n=9000, epsilon=Fraction(10))
+    alone = replace(chosen, three_way=0, three_way_share=Fraction(0))
     codes = records(3, 9000, columns)
-    monkeypatch.setattr(module, "fit", stubborn)
+    monkeypatch.setattr(module, "fit_distribution", stubborn)
 
     noise = RecordingNoise()
     drawn, without = (
         maxent(codes, columns, epsilon=Fraction(10), noise=noise, rng=np.random.default_rng(0),
-               tables=tables) for tables in (chosen, alone)
+               plan=tables) for tables in (chosen, alone)
     )  # fmt: skip
 
-    assert chosen.threes == 3
+    assert chosen.three_way == 3
     assert "did not settle" in drawn.facts["fit of three columns"]
     assert "fit of three columns" not in without.facts
     for a, b in combinations(range(6), 2):
@@ -246,53 +251,61 @@ def test_rows_follow_the_first_fit_where_the_second_does_not_settle(monkeypatch)
 
 
 def test_a_plan_that_pays_for_no_tables_of_three_columns_is_refused():
-    two, four = (plan(columns, n=500, epsilon=Fraction(1)) for columns in (MIXED[:2], MIXED))
+    two, four = (maxent_plan(columns, n=500, epsilon=Fraction(1)) for columns in (MIXED[:2], MIXED))
 
     for chosen, change in (
-        (two, {"threes": 1, "further": Fraction(1, 10)}),
-        (four, {"threes": 5, "further": Fraction(1, 10)}),
-        (four, {"threes": 1}),
-        (four, {"further": Fraction(1, 10)}),
-        (four, {"threes": -1, "further": Fraction(1, 10)}),
+        (two, {"three_way": 1, "three_way_share": Fraction(1, 10)}),
+        (four, {"three_way": 5, "three_way_share": Fraction(1, 10)}),
+        (four, {"three_way": 1}),
+        (four, {"three_way_share": Fraction(1, 10)}),
+        (four, {"three_way": -1, "three_way_share": Fraction(1, 10)}),
     ):
         with pytest.raises(InputError, match="three columns that there are"):
             replace(chosen, **change)
     with pytest.raises(InputError, match="must not be negative"):
-        replace(four, further=Fraction(-1, 10))
+        replace(four, three_way_share=Fraction(-1, 10))
     with pytest.raises(InputError, match="must leave something"):
-        replace(four, threes=1, further=Fraction(1, 2))
+        replace(four, three_way=1, three_way_share=Fraction(1, 2))
 
 
 def test_a_question_that_leaves_nothing_is_refused():
     with pytest.raises(InputError, match="must leave something"):
         MaxentPlan(PairMarginals.PAIRS, 2, Fraction(1, 2), (1, 1), 1.0, Fraction(1), cover([2, 2]),
-             question=Fraction(1, 2))  # fmt: skip
+             coarseness_share=Fraction(1, 2))  # fmt: skip
 
 
 def test_the_plan_needs_no_data_and_follows_the_rule():
     def chosen(m, n, epsilon):
         columns = tuple(Domain(str(j), Kind.ORDINAL, 15) for j in range(m))
-        return plan(columns, n=n, epsilon=Fraction(epsilon))
+        return maxent_plan(columns, n=n, epsilon=Fraction(epsilon))
 
-    assert (chosen(5, 30162, "0.1").tables, chosen(5, 30162, "0.1").groups) == (
+    assert (chosen(5, 30162, "0.1").marginals, chosen(5, 30162, "0.1").groups) == (
         PairMarginals.BLOCKS,
         4,
     )
-    assert (chosen(5, 30162, "1").tables, chosen(5, 30162, "1").groups) == (PairMarginals.PAIRS, 15)
-    assert chosen(5, 30162, "1").singles == Fraction(15, 100)
-    assert (chosen(8, 5000, "0.1").tables, chosen(8, 5000, "0.1").groups) == (PairMarginals.FULL, 2)
-    assert chosen(8, 5000, "0.1").singles == Fraction(7, 10)
-    assert (chosen(12, 30162, "1").tables, chosen(12, 30162, "1").groups) == (
+    assert (chosen(5, 30162, "1").marginals, chosen(5, 30162, "1").groups) == (
+        PairMarginals.PAIRS,
+        15,
+    )
+    assert chosen(5, 30162, "1").one_way_share == Fraction(15, 100)
+    assert (chosen(8, 5000, "0.1").marginals, chosen(8, 5000, "0.1").groups) == (
+        PairMarginals.FULL,
+        2,
+    )
+    assert chosen(8, 5000, "0.1").one_way_share == Fraction(7, 10)
+    assert (chosen(12, 30162, "1").marginals, chosen(12, 30162, "1").groups) == (
         PairMarginals.BLOCKS,
         5,
     )
-    assert chosen(4, 30162, "10").tables is PairMarginals.TRIPLES
-    assert chosen(5, 30162, "10").tables is PairMarginals.PAIRS  # 15^5 cells are too many
-    assert chosen(6, 10**6, "10").tables is PairMarginals.PAIRS
+    assert chosen(4, 30162, "10").marginals is PairMarginals.TRIPLES
+    assert chosen(5, 30162, "10").marginals is PairMarginals.PAIRS  # 15^5 cells are too many
+    assert chosen(6, 10**6, "10").marginals is PairMarginals.PAIRS
     assert chosen(6, 10**6, "10").groups == 15  # no column has more codes
-    assert plan(MIXED, n=1000, epsilon=Fraction(1)).singles == Fraction(1, 2)
-    assert plan((MIXED[0],) * 3, n=10**5, epsilon=Fraction(1)).singles == Fraction(3, 5)
-    assert plan((MIXED[0],) * 3, n=10**7, epsilon=Fraction(1, 10)).groups == 16
+    assert maxent_plan(MIXED, n=1000, epsilon=Fraction(1)).one_way_share == Fraction(1, 2)
+    assert maxent_plan((MIXED[0],) * 3, n=10**5, epsilon=Fraction(1)).one_way_share == Fraction(
+        3, 5
+    )
+    assert maxent_plan((MIXED[0],) * 3, n=10**7, epsilon=Fraction(1, 10)).groups == 16
 
 
 @given(
@@ -304,11 +317,11 @@ def test_the_plan_needs_no_data_and_follows_the_rule():
 def test_noise_alone_stays_below_a_tenth_wherever_there_is_a_choice(sizes, n, epsilon):
     columns = tuple(Domain(str(j), Kind.ORDINAL, size) for j, size in enumerate(sizes))
 
-    chosen = plan(columns, n=n, epsilon=epsilon)
+    chosen = maxent_plan(columns, n=n, epsilon=epsilon)
 
-    if chosen.tables is not PairMarginals.TRIPLES:
+    if chosen.marginals is not PairMarginals.TRIPLES:
         pairs = len(sizes) * (len(sizes) - 1) / 2
-        left = float((1 - chosen.singles) * n * epsilon)
+        left = float((1 - chosen.one_way_share) * n * epsilon)
         assert chosen.cover == cover([min(size, chosen.groups) for size in sizes])
         assert chosen.groups == 2 or 1.1 * chosen.cover.cost / (pairs * left) <= 0.1 + 1e-9
 
@@ -320,8 +333,8 @@ def test_pairs_of_noisy_tables_are_their_sums_weighed_by_variance(seed):
     sizes = (2, 3, 4)
     three, two = rng.normal(size=sizes), rng.normal(size=(2, 4))
 
-    found = pairs_of([Target((0, 1, 2), three.ravel(), 6.0), Target((0, 2), two.ravel(), 5.0)],
-                     sizes)  # fmt: skip
+    tables = [Target((0, 1, 2), three.ravel(), 6.0), Target((0, 2), two.ravel(), 5.0)]
+    found = two_way_targets(tables, sizes)
 
     assert [target.columns for target in found] == [(0, 1), (0, 2), (1, 2)]
     np.testing.assert_allclose(found[0].shares, three.sum(axis=2).ravel())
@@ -332,9 +345,9 @@ def test_pairs_of_noisy_tables_are_their_sums_weighed_by_variance(seed):
 def test_a_block_costs_its_part_of_what_single_columns_leave():
     drawn, _ = run(0, 10_000, BLOCKS, "1")
 
-    chosen = plan(BLOCKS, n=10_000, epsilon=Fraction(1))
+    chosen = maxent_plan(BLOCKS, n=10_000, epsilon=Fraction(1))
     assert len(set(chosen.cover.weights)) > 1
-    left = 1 - chosen.singles
+    left = 1 - chosen.one_way_share
     assert [s.epsilon for s in drawn.privacy_losses[len(BLOCKS) :]] == [
         left * weight / sum(chosen.cover.weights) for weight in chosen.cover.weights
     ]
@@ -416,13 +429,13 @@ def test_one_column_is_drawn_from_its_own_counts_for_all_of_epsilon(attribute):
 
 
 def test_a_plan_that_contradicts_itself_is_refused():
-    one, two = (plan(MIXED[:m], n=500, epsilon=Fraction(1)) for m in (1, 2))
+    one, two = (maxent_plan(MIXED[:m], n=500, epsilon=Fraction(1)) for m in (1, 2))
 
     for chosen, change in (
-        (one, {"singles": Fraction(1, 2)}),
-        (one, {"tables": PairMarginals.PAIRS}),
-        (two, {"tables": PairMarginals.NONE}),
-        (two, {"singles": Fraction(1)}),
+        (one, {"one_way_share": Fraction(1, 2)}),
+        (one, {"marginals": PairMarginals.PAIRS}),
+        (two, {"marginals": PairMarginals.NONE}),
+        (two, {"one_way_share": Fraction(1)}),
     ):
         with pytest.raises(InputError, match="counts no tables of one column"):
             replace(chosen, **change)
@@ -430,7 +443,7 @@ def test_a_plan_that_contradicts_itself_is_refused():
 
 def test_no_column_is_refused():
     with pytest.raises(InputError, match="needs a column"):
-        plan((), n=10, epsilon=Fraction(1))
+        maxent_plan((), n=10, epsilon=Fraction(1))
 
 
 def test_a_forgotten_spending_is_caught():
@@ -473,3 +486,52 @@ def test_groups_of_a_number_end_where_its_leaves_end(seed, n):
             if j == 0:
                 assert np.isin(groups, leaves).all()
                 assert measurement.counts.shape[measurement.columns.index(0)] == len(groups) - 1
+
+
+def price_list(chosen, domains, epsilon, *, grown):
+    """The table of draws on the front page of `maxent`: sensitivity and price of each."""
+    rest = (1 - chosen.one_way_share - chosen.coarseness_share) * epsilon
+    most, splits = PATH / SHALLOWEST, UNITS * PATH
+    for domain, weight in zip(domains, chosen.weights, strict=True):
+        price = chosen.one_way_share * epsilon * weight / sum(chosen.weights)
+        if is_line(domain):
+            yield from [(splits, min(price / 2, most)), (2, price - min(price / 2, most))]
+        else:
+            yield 2, price
+    if chosen.coarseness_share:
+        yield 4 * comb(len(domains), 2), chosen.coarseness_share * epsilon
+    if grown:
+        yield from [(splits, min(2 * rest / 5, most)), (2, rest - min(2 * rest / 5, most))]
+        return
+    three = chosen.three_way_share * epsilon
+    for weight in chosen.cover.weights:
+        yield 2, (rest - three) * weight / sum(chosen.cover.weights)
+    for part in (1, 9):
+        for _ in range(chosen.three_way):
+            yield 2, part * three / (10 * chosen.three_way)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(10)])
+@pytest.mark.parametrize("path", ["plain", "asked", "grown", "three-way", "alone"])
+def test_entries_are_those_of_the_proof(path, epsilon, monkeypatch):
+    domains = MIXED[:1] if path == "alone" else MIXED
+    chosen = maxent_plan(domains, n=500, epsilon=epsilon)
+    if path != "alone":
+        half = (1 - chosen.one_way_share) / 2
+        nothing = {"coarseness_share": Fraction(0), "three_way": 0, "three_way_share": Fraction(0)}
+        chosen = replace(chosen, **nothing | {
+            "plain": {}, "asked": {"coarseness_share": Fraction(1, 10)},
+            "grown": {"coarseness_share": Fraction(1, 10)},
+            "three-way": {"three_way": 2, "three_way_share": half},
+        }[path])  # fmt: skip
+    monkeypatch.setattr(module, "LOST", -9 if path == "grown" else 9)
+
+    drawn = maxent(records(1, 500, domains), domains, epsilon=epsilon, noise=SeededNoise(1),
+                   rng=np.random.default_rng(1), plan=chosen)  # fmt: skip
+
+    stated = [(entry.sensitivity, entry.epsilon) for entry in drawn.privacy_losses]
+    assert stated == list(price_list(chosen, domains, epsilon, grown=path == "grown"))
+    assert sum(price for _, price in stated) == epsilon
+    for entry in drawn.privacy_losses:
+        twice = 2 if entry.mechanism == SELECTION else 1
+        assert twice * entry.sensitivity / entry.scale == entry.epsilon

@@ -12,7 +12,7 @@ from shoal.mechanism.noisy_answers import table_counts
 from shoal.mechanism.skewed_grid import SkewedGrid
 from shoal.synthesis.copula import copula
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent.generate import maxent
+from shoal.synthesis.maxent import maxent
 from shoal.synthesis.privtree import privtree
 
 pytestmark = pytest.mark.data

@@ -2,6 +2,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from math import floor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,11 +15,13 @@ from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.noisy_answers import table_counts
 from shoal.mechanism.records import HeldColumns
 from shoal.synthesis.domain import Domain
+from shoal.synthesis.maxent import maxent, maxent_plan
 from shoal.synthesis.maxent.coarseness import mean_deviation
-from shoal.synthesis.maxent.fit import fit
-from shoal.synthesis.maxent.generate import maxent, plan
-from shoal.synthesis.maxent.one_way import join, learn
-from shoal.synthesis.maxent.three_way import FINEST, interactions, room, score
+from shoal.synthesis.maxent.fit import fit_distribution
+from shoal.synthesis.maxent.measure import measure_one_way, measure_three_way
+from shoal.synthesis.maxent.one_way import join_groups
+from shoal.synthesis.maxent.plan import SELECTION_SHARE, room
+from shoal.synthesis.maxent.select import FINEST, score, select_three_way
 
 COLUMNS = (
     Domain("town", Kind.NOMINAL, 9),
@@ -34,25 +37,31 @@ def people(seed, n, attributes=COLUMNS):
 
 
 def published(columns, attributes=COLUMNS, *, most=5, seed=0, epsilon="5"):
-    noise = SeededNoise(seed)
+    noise, held, price = SeededNoise(seed), HeldColumns(columns), Fraction(epsilon)
     return [
-        learn(HeldColumns(columns), j, attribute, most=most, epsilon=Fraction(epsilon), noise=noise)
+        measure_one_way(held, j, attribute, most=most, epsilon=price, noise=noise)
         for j, attribute in enumerate(attributes)
     ]
 
 
 def unrelated(singles, n):
     """A fit that has seen single columns only."""
-    return fit([s.size for s in singles], [s.prior(n) for s in singles],
-               [s.target(j, n) for j, s in enumerate(singles)],
-               tau=1.0, particles=10, rng=np.random.default_rng(0))  # fmt: skip
+    targets = [s.target(j, n) for j, s in enumerate(singles)]
+    return fit_distribution([s.size for s in singles], [s.prior(n) for s in singles], targets,
+                            tau=1.0, particles=10, rng=np.random.default_rng(0))  # fmt: skip
 
 
 def chosen(columns, noise, *, singles=None, attributes=COLUMNS, tables=2, cells=60, epsilon="1"):
     held = columns if isinstance(columns, HeldColumns) else HeldColumns(columns)
     singles = singles or published(held.columns, attributes)
-    return interactions(held, attributes, singles, unrelated(singles, len(held)), tables=tables,
-                        cells=cells, epsilon=Fraction(epsilon), noise=noise)  # fmt: skip
+    price = Fraction(epsilon) * SELECTION_SHARE
+    selected, losses = select_three_way(
+        held, attributes, singles, unrelated(singles, len(held)),
+        marginals=tables, cells=cells, epsilon=price, noise=noise,
+    )  # fmt: skip
+    rest = Fraction(epsilon) - price
+    found, further = measure_three_way(selected, epsilon=rest, noise=noise)
+    return SimpleNamespace(selected=selected, measurements=found, privacy_losses=losses + further)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 12), st.data())
@@ -113,7 +122,7 @@ def test_tables_are_counts_over_groups_that_the_measurement_names(seed, n, table
     found = chosen(columns, RecordingNoise(), tables=tables, cells=cells)
 
     assert len({table.columns for table in found.measurements}) == tables
-    for table, target in zip(found.measurements, found.targets, strict=True):
+    for table, selected in zip(found.measurements, found.selected, strict=True):
         labels = []
         for j, groups in zip(table.columns, table.groups, strict=True):
             ends = COLUMNS[j].numeric
@@ -124,8 +133,7 @@ def test_tables_are_counts_over_groups_that_the_measurement_names(seed, n, table
         assert max(shape) <= FINEST
         assert np.prod(shape) <= max(cells, 8)
         np.testing.assert_array_equal(table.counts, table_counts(labels, shape))
-        np.testing.assert_allclose(target.shares, table.counts.ravel() / n)
-        assert [int(places.max()) + 1 for places in target.joined] == list(shape)
+        assert [int(axis.codes.max()) + 1 for axis in selected.axes] == list(shape)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 4))
@@ -168,15 +176,15 @@ def test_what_is_chosen_does_not_depend_on_blocks(seed, cuts):
 @settings(max_examples=30)
 def test_joined_groups_hold_whole_groups(seed, most):
     for single, attribute in zip(published(people(seed, 200), most=7), COLUMNS, strict=True):
-        found = join(single, attribute, most)
+        found = join_groups(single, attribute, most)
 
-        assert found.single.size <= max(most, 1)
-        np.testing.assert_array_equal(found.single.members, found.places[single.members])
-        np.testing.assert_allclose(found.single.summed, np.bincount(found.places, single.summed))
+        assert found.marginal.size <= max(most, 1)
+        np.testing.assert_array_equal(found.marginal.members, found.codes[single.members])
+        np.testing.assert_allclose(found.marginal.summed, np.bincount(found.codes, single.summed))
         if most >= single.size:
-            np.testing.assert_array_equal(found.places, np.arange(single.size))
+            np.testing.assert_array_equal(found.codes, np.arange(single.size))
         if attribute.kind is not Kind.NOMINAL:
-            assert (np.diff(found.places) >= 0).all()
+            assert (np.diff(found.codes) >= 0).all()
 
 
 def crossed(seed, n):
@@ -195,18 +203,18 @@ def test_what_no_pair_shows_is_found_and_drawn():
 
     def follows(tables):
         drawn = maxent(columns, attributes, epsilon=Fraction(5), noise=SeededNoise(1),
-                       rng=np.random.default_rng(1), tables=tables)  # fmt: skip
+                       rng=np.random.default_rng(1), plan=tables)  # fmt: skip
         return share(drawn.rows), drawn.facts
 
     def share(rows):
         return np.mean((rows[5] > 5) == ((rows[0] > 9) ^ (rows[3] > 5)))
 
-    chosen = plan(attributes, n=n, epsilon=Fraction(5))
+    chosen = maxent_plan(attributes, n=n, epsilon=Fraction(5))
     found, facts = follows(chosen)
     assert "0 x 3 x 5" in facts["tables of three columns"]
     assert share(columns) > 0.94
     assert found > 0.75
-    assert follows(replace(chosen, threes=0, further=Fraction(0)))[0] < 0.6
+    assert follows(replace(chosen, three_way=0, three_way_share=Fraction(0)))[0] < 0.6
 
 
 def test_a_choice_costs_its_tenth_and_prefers_what_the_fit_misses():
@@ -224,7 +232,7 @@ def test_a_choice_costs_its_tenth_and_prefers_what_the_fit_misses():
 @pytest.mark.parametrize("tables", [1, 5])
 def test_room_is_what_noise_leaves(tables):
     n, epsilon = 10_000, Fraction(1)
-    cells = room(n, epsilon, tables, Fraction(1, 10))
+    cells = room(n, epsilon, tables)
 
     noise = SeededNoise(0)
     price = epsilon * Fraction(9, 10) / tables

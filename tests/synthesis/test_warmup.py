@@ -11,10 +11,10 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 import shoal
-from shoal.mechanism import _kernels_fit, _kernels_rank, _kernels_tree
-from shoal.mechanism.warmup import warmup
+from shoal.synthesis.kernels import adaptive_tree, kendall, maxent
+from shoal.synthesis.warmup import warmup
 
-rooms = (_kernels_fit, _kernels_rank, _kernels_tree)
+rooms = (adaptive_tree, kendall, maxent)
 kernels = [one for room in rooms for one in vars(room).values() if hasattr(one, "py_func")]
 def compiled():
     return {kernel.py_func.__name__: len(kernel.signatures) for kernel in kernels}

@@ -141,7 +141,7 @@ def protect(
     """Protect a table as its policy says; write the release, its manifest and reports."""
     with _door():
         from shoal.partition import compile_notice
-        from shoal.pipeline import publishing
+        from shoal.pipeline import options, publishing
         from shoal.report import terminal
 
         with _progress() as progress, compile_notice(_tell):
@@ -149,21 +149,14 @@ def protect(
                 data,
                 policy,
                 out,
-                file_format=file_format,
-                force=force,
-                keep_order=keep_order,
-                guard_formulas=guard_formulas,
-                delimiter=delimiter,
-                encoding=encoding,
-                budget=budget,
-                source=source,
-                audience=audience,
-                evaluate=measured,
-                control=control,
-                comparison=comparison,
+                reading=options.ReadingOptions(delimiter, encoding),
+                output=options.OutputOptions(
+                    file_format, force, keep_order, guard_formulas, audience
+                ),
+                budget=options.BudgetOptions(budget, source),
+                evaluation=options.EvaluationOptions(measured, control, comparison),
+                engine=options.EngineOptions(engine, _pairs(spark_conf, "--spark-conf KEY=VALUE")),
                 progress=progress,
-                engine=engine,
-                settings=_settings(spark_conf or []),
             )
         _say(terminal.release_text(published.release, published.notes))
         _say(f"To publish: {published.folder}  Confidential: {published.internal}")
@@ -186,18 +179,15 @@ def report(
     with _door():
         from shoal.io import folders
         from shoal.partition import compile_notice
-        from shoal.pipeline import finishing
+        from shoal.pipeline import finishing, options
 
         with _progress() as progress, compile_notice(_tell):
             finishing.report(
                 release,
                 data,
                 policy,
-                control=control,
-                comparison=comparison,
-                evaluate=measured,
-                delimiter=delimiter,
-                encoding=encoding,
+                reading=options.ReadingOptions(delimiter, encoding),
+                evaluation=options.EvaluationOptions(measured, control, comparison),
                 progress=progress,
             )
         _say(f"Confidential: {release}{folders.INTERNAL_SUFFIX}")
@@ -306,7 +296,7 @@ def evaluate(
     """Measure what a release keeps and what it tells, whoever made it."""
     with _door():
         from shoal.partition import compile_notice
-        from shoal.pipeline import evaluating_files
+        from shoal.pipeline import evaluating_files, options
 
         with _progress() as progress, compile_notice(_tell):
             found = evaluating_files.evaluate(
@@ -316,14 +306,12 @@ def evaluate(
                 control=control,
                 out=out,
                 force=force,
-                delimiter=delimiter,
-                encoding=encoding,
+                reading=options.ReadingOptions(delimiter, encoding),
+                budget=options.BudgetOptions(budget, source),
                 only=only,
                 aligned=aligned or None,
-                rename=_renamed(rename or []),
+                rename=_pairs(rename, "--rename THEIRS=OURS", marks=1),
                 seed=seed,
-                budget=budget,
-                source=source,
                 tell=_tell,
                 progress=progress,
             )
@@ -375,14 +363,12 @@ def compare(
     with _door():
         from shoal.errors import InputError
         from shoal.partition import compile_notice
-        from shoal.pipeline import evaluating_files
+        from shoal.pipeline import evaluating_files, options
 
         where: dict[str, Any] = {
             "candidates": grid,
-            "delimiter": delimiter,
-            "encoding": encoding,
-            "budget": budget,
-            "source": source,
+            "reading": options.ReadingOptions(delimiter, encoding),
+            "budget": options.BudgetOptions(budget, source),
             "tell": _tell,
         }
         if private_epsilon is not None:
@@ -417,22 +403,14 @@ def compare(
         _say(f"Confidential: {out}", err=True)
 
 
-def _settings(pairs: list[str]) -> dict[str, str]:
+def _pairs(given: list[str] | None, option: str, *, marks: int | None = None) -> dict[str, str]:
+    """Options of the form KEY=VALUE; so many marks are expected, or at least one."""
     from shoal.errors import InputError
 
-    for pair in pairs:
-        if "=" not in pair:
-            raise InputError(f"Expected --spark-conf KEY=VALUE, found '{pair}'.")
-    return {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
-
-
-def _renamed(pairs: list[str]) -> dict[str, str]:
-    from shoal.errors import InputError
-
-    for pair in pairs:
-        if pair.count("=") != 1:
-            raise InputError(f"Expected --rename THEIRS=OURS, found '{pair}'.")
-    return dict(pair.split("=") for pair in pairs)
+    for pair in given or ():
+        if "=" not in pair or (marks and pair.count("=") != marks):
+            raise InputError(f"Expected {option}, found '{pair}'.")
+    return {key: value for key, _, value in (pair.partition("=") for pair in given or ())}
 
 
 @app.command()

@@ -91,7 +91,7 @@ class Source(Protocol):
         """How the file was written, in words, where that was found out."""
 
     @property
-    def spread(self) -> bool:
+    def distributed(self) -> bool:
         """Whether it lies in blocks, so that only some methods run on it."""
 
     def adopt(
@@ -100,7 +100,7 @@ class Source(Protocol):
         *,
         clamped: Sequence[str] | None,
         decimal: str | None,
-        gaps: bool,
+        keep_missing: bool,
         key: int,
     ) -> Coerced:
         """Bring the rows to the types of the policy.
@@ -110,6 +110,6 @@ class Source(Protocol):
             clamped: which of them become values of their public domains, in silence; none: what
                 does not fit is refused.
             decimal: the decimal mark of numbers in text.
-            gaps: missing cells of clamped columns stay where the policy keeps them.
+            keep_missing: missing cells of clamped columns stay where the policy keeps them.
             key: random bits that choose among the rows of a person with too many.
         """

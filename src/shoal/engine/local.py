@@ -144,7 +144,7 @@ class LocalRows:
         ties names the others.
         """
         tools.progress("sorting rows", 0, 1)
-        columns = None if method.sort_by is None else method.sort_by(setting)
+        columns = None if method.input.sort_by is None else method.input.sort_by(setting)
         typed = for_method(self.typed)
         order = typed.table.canonical_order(columns)
         original = typed.table.take(order)
@@ -219,7 +219,7 @@ class LocalSource:
     raw: Confidential[io.Raw]
     labels: Mapping[str, Any] = field(default_factory=dict)
     found: str = ""
-    spread: bool = False
+    distributed: bool = False
 
     @staticmethod
     def of(raw: io.Raw) -> "LocalSource":
@@ -232,7 +232,7 @@ class LocalSource:
         *,
         clamped: Sequence[str] | None,
         decimal: str | None,
-        gaps: bool,
+        keep_missing: bool,
         key: int,
     ) -> LocalRows:
         """Bring the rows to the types of the policy, or clamp them to its public domains.
@@ -242,7 +242,11 @@ class LocalSource:
         """
         quiet = frozenset(clamped or ())
         return LocalRows(
-            self.raw.map(lambda raw: _typed(raw, schema, clamped, decimal, gaps=gaps, key=key)),
+            self.raw.map(
+                lambda raw: _typed(
+                    raw, schema, clamped, decimal, keep_missing=keep_missing, key=key
+                )
+            ),
             for_method(self.raw).restoring(quiet),
         )
 
@@ -253,12 +257,14 @@ def _typed(
     clamped: Sequence[str] | None,
     decimal: str | None,
     *,
-    gaps: bool,
+    keep_missing: bool,
     key: int,
 ) -> _Typed:
     if clamped is None:
         return _Typed(raw, validate.validate(raw.frame, schema, decimal=decimal))
-    table, counts = clamp.clamp(raw.frame, schema, columns=clamped, decimal=decimal, keep=gaps)
+    table, counts = clamp.clamp(
+        raw.frame, schema, columns=clamped, decimal=decimal, keep=keep_missing
+    )
     if schema.persons is None:
         return _Typed(raw, table, counts)
     name = schema.persons.column

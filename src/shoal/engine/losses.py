@@ -105,15 +105,19 @@ def _unique_rows(frame: pl.DataFrame, keys: list[str]) -> int | None:
     return int((new[1:] & new[:-1]).sum())
 
 
-def _distribution_figures(before: Table, after: Table, name: str) -> dict[str, Any]:
-    """Compare how a column is distributed, where no row stands for a row."""
-    figures: dict[str, Any] = {
+def _missing(before: Table, after: Table, name: str) -> dict[str, Any]:
+    return {
         "name": name,
         "kind": before.schema[name].kind,
         "missing_original": int(before.missing(name).sum()),
         "missing_released": int(after.missing(name).sum()),
         "reason": "",
     }
+
+
+def _distribution_figures(before: Table, after: Table, name: str) -> dict[str, Any]:
+    """Compare how a column is distributed, where no row stands for a row."""
+    figures = _missing(before, after, name)
     if before.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
         apart = information_loss.total_variation(before.codes(name), after.codes(name))
         return {**figures, "loss": apart, "metric": "total variation"}
@@ -122,13 +126,7 @@ def _distribution_figures(before: Table, after: Table, name: str) -> dict[str, A
 
 
 def _column_figures(before: Table, after: Table, name: str) -> dict[str, Any]:
-    figures: dict[str, Any] = {
-        "name": name,
-        "kind": before.schema[name].kind,
-        "missing_original": int(before.missing(name).sum()),
-        "missing_released": int(after.missing(name).sum()),
-        "reason": "",
-    }
+    figures = _missing(before, after, name)
     generalised = after.frame.schema[name] == pl.String
     if generalised and before.frame.schema[name] != pl.String:
         kept = (before.frame[name].cast(pl.String) == after.frame[name]).fill_null(value=False)

@@ -14,7 +14,7 @@ number, and an end beyond the largest would be read as a number.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,9 @@ from shoal.core import Column, Kind, Schema, SpatialDecomposition
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
 from shoal.io.table import Table
-from shoal.partition import PartitionTree, hierarchy_order
+
+if TYPE_CHECKING:
+    from shoal.partition import PartitionTree
 
 COUNT = "count"
 """Name of the column of counts where no confidential column is counted."""
@@ -45,11 +47,13 @@ def level_order(column: Column, levels: Sequence[str]) -> NDArray[np.int64]:
     """
     if column.hierarchy is None or len(levels) < 2:
         return np.arange(len(levels))
+    from shoal.partition import hierarchy_order  # noqa: PLC0415 (loads kernels, for boxes alone)
+
     return hierarchy_order(column.hierarchy.edges())[0]
 
 
 def of_tree(
-    table: Table, columns: Sequence[str], tree: PartitionTree, *, count: str | None = None
+    table: Table, columns: Sequence[str], tree: "PartitionTree", *, count: str | None = None
 ) -> SpatialDecomposition:
     """Turn the cells of Mondrian's cuts into boxes with exact counts.
 

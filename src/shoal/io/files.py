@@ -16,7 +16,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import polars as pl
 from polars import selectors
 from polars.exceptions import DuplicateError, PanicException, PolarsError
@@ -200,6 +199,8 @@ def from_native(data: Any, *, alone: bool = False) -> Raw:
     """
     if isinstance(data, pl.DataFrame):
         return Raw(data)
+    import narwhals as nw  # noqa: PLC0415 (loads adapters for every library of tables)
+
     try:
         native = nw.from_native(data, eager_only=True)
     except nw.exceptions.DuplicateError:

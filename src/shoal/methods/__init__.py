@@ -1,72 +1,65 @@
-"""The registry: every method that a policy can name, one line each."""
+"""The registry: every method that a policy can name, one file each."""
 
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 from shoal.errors import InputError, did_you_mean
-from shoal.methods import (
-    auto,
-    bucketization,
-    copula,
-    dp_kdtree,
-    dp_quadtree,
-    individual_ranking,
-    insensitive,
-    insensitive_laplace,
-    ir_laplace,
-    ir_mdav_laplace,
-    kanon_dp,
-    laplace,
-    maxent,
-    mdav,
-    mdav_laplace,
-    mondrian,
-    mu_approx,
-    optimal_univariate,
-    pram,
-    privtree,
-    public_laplace,
-    stable,
-    stable_laplace,
-    vmdav,
-)
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
 
-REGISTRY: dict[str, Method[Any]] = {
-    method.name: method
-    for method in (
-        individual_ranking.METHOD,
-        optimal_univariate.METHOD,
-        mdav.METHOD,
-        vmdav.METHOD,
-        mu_approx.METHOD,
-        mondrian.METHOD,
-        bucketization.METHOD,
-        insensitive.METHOD,
-        stable.METHOD,
-        laplace.METHOD,
-        ir_laplace.METHOD,
-        mdav_laplace.METHOD,
-        ir_mdav_laplace.METHOD,
-        insensitive_laplace.METHOD,
-        stable_laplace.METHOD,
-        public_laplace.METHOD,
-        dp_kdtree.METHOD,
-        dp_quadtree.METHOD,
-        kanon_dp.METHOD,
-        pram.METHOD,
-        privtree.METHOD,
-        copula.METHOD,
-        maxent.METHOD,
-        auto.METHOD,
-    )
-}
+NAMES = (
+    "individual-ranking",
+    "optimal-univariate",
+    "mdav",
+    "vmdav",
+    "mu-approx",
+    "mondrian",
+    "bucketization",
+    "insensitive",
+    "stable",
+    "laplace",
+    "ir-laplace",
+    "mdav-laplace",
+    "ir-mdav-laplace",
+    "insensitive-laplace",
+    "stable-laplace",
+    "public-laplace",
+    "dp-kdtree",
+    "dp-quadtree",
+    "kanon-dp",
+    "pram",
+    "privtree",
+    "copula",
+    "maxent",
+    "auto",
+)
+"""As written in a policy; with an underscore for each hyphen, the name of the method's file."""
+
+
+class _Registry(Mapping[str, Method[Any]]):
+    """Methods by name. A file is loaded when its method is first asked for, with its kernels."""
+
+    def __getitem__(self, name: str) -> Method[Any]:
+        if name not in NAMES:
+            raise KeyError(name)
+        method: Method[Any] = import_module(f"{__name__}.{name.replace('-', '_')}").METHOD
+        return method
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+REGISTRY = _Registry()
 
 
 def find(name: str) -> Method[Any]:
     """Look a method up by the name that policies use."""
-    if name not in REGISTRY:
-        known = ", ".join(REGISTRY)
-        guess = did_you_mean(name, REGISTRY)
+    if name not in NAMES:
+        known = ", ".join(NAMES)
+        guess = did_you_mean(name, NAMES)
         raise InputError(f"No method named '{name}'.{guess} The methods are: {known}.")
     return REGISTRY[name]
 

@@ -6,28 +6,29 @@ each of the mechanisms is proved at the same price. What was chosen, why, and wh
 stands in the notes of the manifest.
 """
 
-from typing import Annotated
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from shoal.core import Kind
 from shoal.errors import InputError
-from shoal.methods import copula, maxent, privtree
 from shoal.methods._shared.synthesis import (
     COPULA,
     MARGINALS,
     PRIVTREE,
     SynthesisParameters,
     SynthesisTask,
+    Synthesizer,
     synthetic_method,
 )
-from shoal.methods.method import Setting, Tools
+from shoal.methods.method import Setting
 from shoal.policy.spec import choice
 from shoal.synthesis.auto import Goal, choose
-from shoal.synthesis.copula import Margins
-from shoal.synthesis.domain import SyntheticRows
-from shoal.synthesis.maxent.generate import GROWN, PairMarginals
-from shoal.synthesis.privtree import Fill
+from shoal.synthesis.copula import Margins, copula
+from shoal.synthesis.maxent import GROWN, PairMarginals, maxent
+from shoal.synthesis.privtree import Fill, privtree
 
 
 class AutoParameters(SynthesisParameters):
@@ -38,20 +39,23 @@ class AutoParameters(SynthesisParameters):
     )
 
 
-def _draw(
-    task: SynthesisTask, setting: Setting[AutoParameters], tools: Tools
-) -> tuple[SyntheticRows, tuple[str, ...]]:
+def _choose(task: SynthesisTask, setting: Setting[AutoParameters]) -> Synthesizer:
     goal = setting.parameters.goal
-    chosen = choose(task.attributes, n=task.rows, epsilon=task.epsilon, goal=goal)
-    if isinstance(chosen.plan, Fill):
-        drawn, how = privtree.draw(task, tools, fill=chosen.plan), f"fill {chosen.plan}"
-    elif isinstance(chosen.plan, Margins):
-        drawn, how = copula.draw(task, tools, margins=chosen.plan), f"margins {chosen.plan}"
+    chosen = choose(task.domains, n=len(task.codes), epsilon=task.epsilon, goal=goal)
+    plan = chosen.plan
+    if isinstance(plan, Fill):
+        generate, how = partial(privtree, fill=plan), f"fill {plan}"
+    elif isinstance(plan, Margins):
+        generate, how = partial(copula, margins=plan), f"margins {plan}"
     else:
-        drawn = maxent.draw(task, tools, tables=chosen.plan)
-        how = _HOW.get(drawn.facts["tables"], f"tables {chosen.plan.tables}")
-    what = f"auto chose {chosen.mechanism}, {how}, for the goal {goal}."
-    return drawn, (what, *chosen.why, *chosen.warnings)
+        generate, how = partial(maxent, plan=plan), f"tables {plan.marginals}"
+
+    def notes(facts: Mapping[str, Any]) -> tuple[str, ...]:
+        ran = _HOW.get(facts.get("tables", ""), how)
+        what = f"auto chose {chosen.mechanism}, {ran}, for the goal {goal}."
+        return (what, *chosen.why, *chosen.warnings)
+
+    return Synthesizer(generate, notes)
 
 
 _HOW = {GROWN: "a tree in place of tables", PairMarginals.NONE.value: "the counts of the column"}
@@ -70,7 +74,7 @@ def _no_copula(setting: Setting[AutoParameters]) -> None:
 METHOD = synthetic_method(
     "auto",
     "Choose privtree, copula or maxent by public facts, and say why (differential privacy).",
-    _draw,
+    _choose,
     parameters=AutoParameters,
     basis=(
         "the choice follows from the columns' kinds and sizes, the number of rows, epsilon and the "
@@ -80,5 +84,5 @@ METHOD = synthetic_method(
     unsupported=(
         "Interactions beyond pairs of columns, some threes aside, and the goal not chosen.",
     ),
-    refuse_spread=_no_copula,
+    refuse_distributed=_no_copula,
 )

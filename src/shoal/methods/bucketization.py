@@ -27,7 +27,7 @@ from shoal.methods._shared import microaggregation
 from shoal.methods._shared.encoding import encoding_of
 from shoal.methods._shared.microaggregation import MicroaggregationParameters
 from shoal.methods._shared.recode import name_buckets
-from shoal.methods.method import Masked, Method, Setting, Tools
+from shoal.methods.method import Example, Masked, Method, Promises, Setting, Tools
 from shoal.partition import Requirement, bucketization, joint_buckets
 from shoal.policy.spec import Number, Size
 from shoal.privacy_models import epsilon_from_t
@@ -162,12 +162,11 @@ def _run(table: Table, setting: Setting[BucketizationParameters], tools: Tools) 
 METHOD = Method(
     name="bucketization",
     summary="Group records so that every group holds confidential buckets alike (t-closeness).",
-    parameters=BucketizationParameters,
-    forms=microaggregation.FORMS,
-    claims=_claims,
-    run=_run,
     reference=SOURCE,
-    example={"k": 5, "t": 2},
-    not_claimed=_not_claimed,
+    parameters=BucketizationParameters,
+    example=Example({"k": 5, "t": 2}),
+    forms=microaggregation.FORMS,
+    promises=Promises(_claims, _not_claimed),
+    run=_run,
     refuse=_refuse,
 )

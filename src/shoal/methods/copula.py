@@ -4,25 +4,24 @@ Claim: epsilon, proved, for change-one neighbours; the theorem is in `shoal.synt
 `shoal.methods._shared.synthesis` says what happens around it.
 """
 
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
 
-from shoal.errors import InputError, InternalError
-from shoal.mechanism.records import HeldColumns
-from shoal.methods import privtree
+from shoal.errors import InputError
 from shoal.methods._shared.synthesis import (
     COPULA,
     PRIVTREE,
     SynthesisParameters,
     SynthesisTask,
+    Synthesizer,
     synthetic_method,
 )
-from shoal.methods.method import Setting, Tools
+from shoal.methods.method import Setting
 from shoal.policy.spec import choice
 from shoal.synthesis.copula import Margins, copula
-from shoal.synthesis.domain import SyntheticRows
-from shoal.synthesis.privtree import Fill
+from shoal.synthesis.privtree import Fill, privtree
 
 
 class CopulaParameters(SynthesisParameters):
@@ -49,35 +48,18 @@ def _refuse(setting: Setting[CopulaParameters]) -> None:
         raise InputError("A rank correlation needs two rows; found one. Use privtree or auto.")
 
 
-def draw(task: SynthesisTask, tools: Tools, *, margins: Margins) -> SyntheticRows:
-    """Run the mechanism with what a method is lent."""
-    if not isinstance(task.codes, HeldColumns):
-        raise InternalError("A copula must see the records, and these lie in blocks.")
-    return copula(
-        task.codes.columns,
-        task.attributes,
-        epsilon=task.epsilon,
-        noise=tools.noise,
-        rng=tools.rng,
-        margins=margins,
-        progress=tools.progress,
-    )
-
-
-def _draw(
-    task: SynthesisTask, setting: Setting[CopulaParameters], tools: Tools
-) -> tuple[SyntheticRows, tuple[str, ...]]:
-    if task.rows < 2:
+def _choose(task: SynthesisTask, setting: Setting[CopulaParameters]) -> Synthesizer:
+    if len(task.codes) < 2:
         # A stratum of one row, or a noisy number of one: public both, and so is the choice.
         one = "One row has no rank correlation: it was drawn as privtree does."
-        return privtree.draw(task, tools, fill=Fill.UNIFORM), (one,)
-    return draw(task, tools, margins=setting.parameters.margins), ()
+        return Synthesizer(partial(privtree, fill=Fill.UNIFORM), lambda _facts: (one,))
+    return Synthesizer(partial(copula, margins=setting.parameters.margins))
 
 
 METHOD = synthetic_method(
     "copula",
     "Learn columns one by one and their rank correlations, draw rows (differential privacy).",
-    _draw,
+    _choose,
     parameters=CopulaParameters,
     basis=(
         "a changed record moves the sums of a column's blocks by rank by its width in all (Lemma 1 "

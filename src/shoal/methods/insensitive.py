@@ -19,7 +19,7 @@ from shoal.io.table import Table
 from shoal.methods._distributed.rows import Distributed, DistributedRows, RunOrder
 from shoal.methods._shared import microaggregation
 from shoal.methods._shared.microaggregation import MicroaggregationParameters
-from shoal.methods.method import Masked, Setting, Tools
+from shoal.methods.method import DistributedRun, Masked, Setting, Tools
 from shoal.partition import insensitive
 from shoal.partition.insensitive import order_keys
 from shoal.policy.spec import choice
@@ -72,7 +72,7 @@ def _run(table: Table, setting: Setting[InsensitiveParameters], tools: Tools) ->
     return microaggregation.masked(table, setting, partition)
 
 
-def _spread(
+def _distributed(
     rows: DistributedRows, setting: Setting[InsensitiveParameters], tools: Tools
 ) -> Distributed:
     tools.progress("grouping records", 0, 1)
@@ -96,6 +96,5 @@ METHOD = microaggregation.joint_method(
     source=SOURCE,
     parameters=InsensitiveParameters,
     refuse=public_scale_stated,
-    spread=_spread,
-    refuse_spread=microaggregation.no_medoid,
+    distributed=DistributedRun(_distributed, microaggregation.no_medoid),
 )

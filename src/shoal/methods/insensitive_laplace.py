@@ -35,7 +35,15 @@ from shoal.methods._shared.noisy_microaggregation import (
     Split,
 )
 from shoal.methods.insensitive import SOURCE, RecordOrder
-from shoal.methods.method import Masked, Pair, Setting, Tools
+from shoal.methods.method import (
+    DistributedRun,
+    Masked,
+    Pair,
+    Promises,
+    ReleaseForms,
+    Setting,
+    Tools,
+)
 from shoal.partition import insensitive
 from shoal.partition.insensitive import order_keys
 from shoal.policy.spec import choice
@@ -126,7 +134,7 @@ def _bought(
     return noisy_microaggregation.each(given, partition, prices, touched)
 
 
-def _spread(
+def _distributed(
     rows: DistributedRows, setting: Setting[InsensitiveLaplaceParameters], tools: Tools
 ) -> Distributed:
     given = noisy_microaggregation.distributed_columns(rows, setting)
@@ -152,11 +160,11 @@ METHOD = noisy_microaggregation.noisy_method(
     "insensitive-laplace",
     "Group along a public order and add noise to the centroids (INS, I-MDAV).",
     _run,
-    _claims,
+    Promises(_claims, counterexample=counterexample),
     source=SOURCE,
     parameters=InsensitiveLaplaceParameters,
-    forms=(ReleaseForm.CANONICAL, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
-    counterexample=counterexample,
-    spread=_spread,
-    refuse_spread=noisy_microaggregation.public_only,
+    forms=ReleaseForms(
+        (ReleaseForm.CANONICAL, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
+    ),
+    distributed=DistributedRun(_distributed, noisy_microaggregation.public_only),
 )

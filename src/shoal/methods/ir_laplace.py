@@ -26,7 +26,7 @@ from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.methods._distributed.rows import Distributed, DistributedRows, RunOrder
 from shoal.methods._shared import noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import NoisyGroupParameters, Split
-from shoal.methods.method import Masked, Pair, Setting, Tools
+from shoal.methods.method import DistributedRun, Masked, Pair, Promises, Setting, Tools
 from shoal.partition import individual_ranking
 
 SOURCE = (
@@ -96,7 +96,7 @@ def _run(
     )
 
 
-def _spread(
+def _distributed(
     rows: DistributedRows, setting: Setting[IndividualRankingLaplaceParameters], tools: Tools
 ) -> Distributed:
     parameters = setting.parameters
@@ -122,12 +122,9 @@ METHOD = noisy_microaggregation.noisy_method(
     "ir-laplace",
     "Rank each column, average blocks of k, add noise to the means (sanchez2014).",
     _run,
-    _claims,
+    Promises(_claims, counterexample=counterexample),
     source=SOURCE,
     parameters=IndividualRankingLaplaceParameters,
-    forms=(ReleaseForm.COLUMN_SHUFFLED, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
-    must_choose_form=True,
-    counterexample=counterexample,
-    spread=_spread,
-    refuse_spread=noisy_microaggregation.public_only,
+    forms=noisy_microaggregation.BY_COLUMN,
+    distributed=DistributedRun(_distributed, noisy_microaggregation.public_only),
 )

@@ -24,7 +24,7 @@ from shoal.methods._shared.noisy_microaggregation import NoisyGroupParameters, S
 from shoal.methods.ir_laplace import TABLE_BASIS
 from shoal.methods.ir_laplace import counterexample as off_the_diagonal
 from shoal.methods.mdav_laplace import CONDITIONAL_BASIS, SOURCE, two_readings
-from shoal.methods.method import Masked, Pair, Setting, Tools
+from shoal.methods.method import Masked, Pair, Promises, Setting, Tools
 from shoal.partition import mdav
 from shoal.policy.spec import choice
 
@@ -85,10 +85,8 @@ METHOD = noisy_microaggregation.noisy_method(
     "ir-mdav-laplace",
     "MDAV on each column by itself, then noise (soriacomas2017, DP_1 and DP_2).",
     _run,
-    _claims,
+    Promises(_claims, counterexample=counterexample),
     source=SOURCE,
     parameters=IrMdavLaplaceParameters,
-    forms=(ReleaseForm.COLUMN_SHUFFLED, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED),
-    must_choose_form=True,
-    counterexample=counterexample,
+    forms=noisy_microaggregation.BY_COLUMN,
 )

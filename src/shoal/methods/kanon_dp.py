@@ -17,7 +17,7 @@ from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.mechanism.randomised_response import responses
 from shoal.methods._shared import noisy_microaggregation, recordwise
 from shoal.methods._shared.recordwise import EpsilonReading, RecordwiseParameters
-from shoal.methods.method import TWO_NUMBERS, Masked, Method, Setting, Tools
+from shoal.methods.method import TWO_NUMBERS, Example, Masked, Method, Promises, Setting, Tools
 
 NAME = "kanon-dp"
 
@@ -56,17 +56,15 @@ def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> 
 METHOD = Method(
     name=NAME,
     summary="Group quasi-identifiers, add noise to each confidential cell (k-anonymity, epsilon).",
-    parameters=RecordwiseParameters,
-    forms=noisy_microaggregation.LINKED,
-    claims=_claims,
-    run=_run,
     reference=recordwise.SOURCE,
-    example={"k": 5, "epsilon": 1},
-    not_claimed=recordwise.not_claimed,
-    default_columns=recordwise.columns,
+    parameters=RecordwiseParameters,
+    example=Example(
+        {"k": 5, "epsilon": 1},
+        (TWO_NUMBERS[0], replace(TWO_NUMBERS[1], role=Role.CONFIDENTIAL)),
+    ),
+    forms=noisy_microaggregation.LINKED,
+    promises=Promises(_claims, recordwise.not_claimed),
+    run=_run,
     refuse=lambda setting: recordwise.refuse(setting, NAME),
-    noisy=True,
-    clamped=lambda setting: recordwise.confidential(setting.schema),
-    sort_by=lambda setting: recordwise.keys(setting.schema),
-    example_columns=(TWO_NUMBERS[0], replace(TWO_NUMBERS[1], role=Role.CONFIDENTIAL)),
+    input=recordwise.INPUT,
 )

@@ -15,7 +15,16 @@ from shoal.io.table import Table
 from shoal.methods._distributed.rows import Distributed, DistributedRows
 from shoal.methods._shared import contributions, noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import NoisyParameters, Split
-from shoal.methods.method import ContributionProof, Masked, Method, Setting, Tools
+from shoal.methods.method import (
+    ContributionProof,
+    DistributedRun,
+    Example,
+    Masked,
+    Method,
+    Promises,
+    Setting,
+    Tools,
+)
 
 SOURCE = (
     "Dwork, McSherry, Nissim and Smith, Calibrating noise to sensitivity in private data analysis, "
@@ -43,7 +52,9 @@ def _run(table: Table, setting: Setting[NoisyParameters], tools: Tools) -> Maske
     return Masked(protected, contributions.restated(spent, setting))
 
 
-def _spread(rows: DistributedRows, setting: Setting[NoisyParameters], tools: Tools) -> Distributed:
+def _distributed(
+    rows: DistributedRows, setting: Setting[NoisyParameters], tools: Tools
+) -> Distributed:
     """Every record is a group: its cells come to the driver as whole numbers and go back noisy."""
     given = noisy_microaggregation.distributed_columns(rows, setting)
     prices = noisy_microaggregation.budgets(given, contributions.row_epsilon(setting), Split.EQUAL)
@@ -55,17 +66,13 @@ def _spread(rows: DistributedRows, setting: Setting[NoisyParameters], tools: Too
 METHOD = Method(
     name="laplace",
     summary="Add Laplace noise to every cell (differential privacy; the baseline).",
-    parameters=NoisyParameters,
-    forms=noisy_microaggregation.LINKED,
-    claims=_claims,
-    run=_run,
     reference=SOURCE,
-    example={"epsilon": 1},
-    default_columns=noisy_microaggregation.protected_columns,
+    parameters=NoisyParameters,
+    example=Example({"epsilon": 1}),
+    forms=noisy_microaggregation.LINKED,
+    promises=Promises(_claims, contributions=ContributionProof.EXACT),
+    run=_run,
     refuse=noisy_microaggregation.refuse,
-    noisy=True,
-    several=ContributionProof.EXACT,
-    sort_by=lambda _setting: (),
-    spread=_spread,
-    refuse_spread=noisy_microaggregation.public_only,
+    input=noisy_microaggregation.UNSORTED,
+    distributed=DistributedRun(_distributed, noisy_microaggregation.public_only),
 )

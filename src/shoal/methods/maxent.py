@@ -1,7 +1,7 @@
 """Noisy tables of the columns, and rows from the distribution of greatest entropy near them.
 
 Claim: epsilon, proved, for change-one neighbours; the theorem and the plan (which tables, how many
-groups, which share of epsilon) are in `shoal.synthesis.maxent.generate`, and
+groups, which share of epsilon) are in `shoal.synthesis.maxent`, and
 `shoal.methods._shared.synthesis` says what happens around it.
 """
 
@@ -10,38 +10,16 @@ from shoal.methods._shared.synthesis import (
     MARGINALS,
     PRIVTREE,
     SynthesisParameters,
-    SynthesisTask,
+    Synthesizer,
     anywhere,
     synthetic_method,
 )
-from shoal.methods.method import Setting, Tools
-from shoal.synthesis.domain import SyntheticRows
-from shoal.synthesis.maxent.generate import MaxentPlan, maxent
-
-
-def draw(task: SynthesisTask, tools: Tools, *, tables: MaxentPlan | None = None) -> SyntheticRows:
-    """Run the mechanism with what a method is lent."""
-    return maxent(
-        task.codes,
-        task.attributes,
-        epsilon=task.epsilon,
-        noise=tools.noise,
-        rng=tools.rng,
-        tables=tables,
-        progress=tools.progress,
-    )
-
-
-def _draw(
-    task: SynthesisTask, _setting: Setting[SynthesisParameters], tools: Tools
-) -> tuple[SyntheticRows, tuple[str, ...]]:
-    return draw(task, tools), ()
-
+from shoal.synthesis.maxent import maxent
 
 METHOD = synthetic_method(
     "maxent",
     "Count tables of the columns with noise, draw rows of most entropy (differential privacy).",
-    _draw,
+    lambda _task, _setting: Synthesizer(maxent),
     parameters=SynthesisParameters,
     basis=(
         "a changed record moves the counts of each table by 2 in all, and the trees of numbers as "
@@ -53,5 +31,5 @@ METHOD = synthetic_method(
     unsupported=(
         "Interactions beyond the tables that were counted: mostly pairs, over groups of values.",
     ),
-    refuse_spread=anywhere,
+    refuse_distributed=anywhere,
 )

@@ -6,19 +6,19 @@ confidential value, or be told apart by it.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from pydantic import Field
 
 from shoal.core import Kind, Partition
-from shoal.core._arrays import Floats
 from shoal.errors import InputError
 from shoal.io.table import Table
 from shoal.methods._distributed import blockwise
 from shoal.methods._distributed.rows import Distributed, DistributedRows
 from shoal.methods._shared import microaggregation
 from shoal.methods._shared.microaggregation import MicroaggregationParameters
-from shoal.methods.method import Masked, Setting, Tools
+from shoal.methods.method import DistributedRun, Masked, Setting, Tools
 from shoal.partition import blocks, mdav
 
 SOURCE = (
@@ -52,30 +52,22 @@ def refuse(setting: Setting[MdavParameters]) -> None:
         raise InputError(f"[protect], blocks: expected a column with categories, found '{by}'.")
 
 
-def within_blocks(
+def grouped(
     table: Table,
     setting: Setting[MdavParameters],
     tools: Tools,
-    method: Callable[[Floats, int], Partition],
-) -> Partition:
-    """Group the records of each block by a method."""
-    by = setting.parameters.blocks
-    if by is None or by == MEDIAN:
-        codes = None
-    else:
+    method: Callable[..., Partition],
+) -> Masked:
+    """Group the records by a method, those of each block by themselves if blocks are asked for."""
+    X, k, by = table.matrix(setting.columns), setting.parameters.k, setting.parameters.blocks
+    if by is None:
+        return microaggregation.masked(table, setting, method(X, k, progress=tools.progress))
+    codes = None
+    if by != MEDIAN:
         present = table.codes(by)
         codes = np.where(present < 0, len(table.levels(by)), present)
-    X = table.matrix(setting.columns)
-    return blocks(X, setting.parameters.k, method=method, by=codes, progress=tools.progress)
-
-
-def _run(table: Table, setting: Setting[MdavParameters], tools: Tools) -> Masked:
-    if setting.parameters.blocks is not None:
-        return microaggregation.masked(table, setting, within_blocks(table, setting, tools, mdav))
-    X = table.matrix(setting.columns)
-    return microaggregation.masked(
-        table, setting, mdav(X, setting.parameters.k, progress=tools.progress)
-    )
+    partition = blocks(X, k, method=method, by=codes, progress=tools.progress)
+    return microaggregation.masked(table, setting, partition)
 
 
 def refuse_distributed(setting: Setting[MdavParameters]) -> None:
@@ -87,18 +79,18 @@ def refuse_distributed(setting: Setting[MdavParameters]) -> None:
         )
 
 
-def _spread(rows: DistributedRows, setting: Setting[MdavParameters], tools: Tools) -> Distributed:
+def _distributed(
+    rows: DistributedRows, setting: Setting[MdavParameters], tools: Tools
+) -> Distributed:
     return blockwise.distributed(rows, setting, tools, mdav)
 
 
 METHOD = microaggregation.joint_method(
     "mdav",
     "Group k similar records and release the group's centre (k-anonymity).",
-    _run,
+    partial(grouped, method=mdav),
     source=SOURCE,
     parameters=MdavParameters,
     refuse=refuse,
-    spread=_spread,
-    refuse_spread=refuse_distributed,
-    approximate=blockwise.APPROXIMATE,
+    distributed=DistributedRun(_distributed, refuse_distributed, blockwise.APPROXIMATE),
 )

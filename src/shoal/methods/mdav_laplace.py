@@ -36,7 +36,7 @@ from shoal.methods._shared.noisy_microaggregation import (
     ProtectedColumn,
     Split,
 )
-from shoal.methods.method import Masked, Pair, Setting, Tools
+from shoal.methods.method import Masked, Pair, Promises, Setting, Tools
 from shoal.partition import mdav, noise_aware
 from shoal.policy.spec import Epsilon, Size, choice
 
@@ -220,9 +220,8 @@ METHOD = noisy_microaggregation.noisy_method(
     "mdav-laplace",
     "Group records by MDAV and add noise to the centroids (soriacomas2017).",
     _run,
-    _claims,
+    Promises(_claims, counterexample=counterexample),
     source=SOURCE,
     parameters=MdavLaplaceParameters,
     refuse=_refuse,
-    counterexample=counterexample,
 )

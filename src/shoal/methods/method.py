@@ -113,10 +113,6 @@ class Pair:
     event: str
 
 
-def _quasi_identifiers(schema: Schema) -> tuple[str, ...]:
-    return schema.with_role(Role.QUASI_IDENTIFIER)
-
-
 UNIT = (Decimal(0), Decimal(1))
 TWO_NUMBERS = (
     Column("a", Role.QUASI_IDENTIFIER, Kind.NUMERIC, UNIT),
@@ -125,8 +121,92 @@ TWO_NUMBERS = (
 """What methods are shown on in documents: two quasi-identifiers."""
 
 
+@dataclass(frozen=True)
+class Example:
+    """Parameters that work, and two columns to protect by them: for documents and tests."""
+
+    parameters: Mapping[str, Any]
+    columns: tuple[Column, Column] = TWO_NUMBERS
+
+
 def _nothing(_setting: Any) -> tuple[str, ...]:
     return ()
+
+
+@dataclass(frozen=True)
+class Promises(Generic[P]):
+    """What a method promises, and what it does not.
+
+    Attributes:
+        claims: the rule that says what it promises in a setting.
+        not_claimed: sentences on what readers might expect and it does not promise.
+        contributions: which tables it is proved for, if a person may have several rows.
+        counterexample: two neighbouring tables that refute a claim, for given k.
+    """
+
+    claims: Callable[[Setting[P]], tuple[Claim, ...]]
+    not_claimed: Callable[[Setting[P]], tuple[str, ...]] = _nothing
+    contributions: ContributionProof = ContributionProof.NONE
+    counterexample: Callable[[int], Pair] | None = None
+
+
+def _quasi_identifiers(schema: Schema) -> tuple[str, ...]:
+    return schema.with_role(Role.QUASI_IDENTIFIER)
+
+
+def protected(setting: Setting[Any]) -> tuple[str, ...]:
+    """All columns that are protected."""
+    return setting.columns
+
+
+@dataclass(frozen=True)
+class MethodInput(Generic[P]):
+    """What reaches a method.
+
+    Attributes:
+        columns: what is protected unless the policy says: the quasi-identifiers.
+        clamped: which columns are clamped to their public domains, as differential privacy
+            needs; none: cells that do not fit are refused.
+        scaled: whether a numeric column's public transform is used.
+        missing: missing cells reach it where the policy says that they are values of their own.
+        sort_by: columns by which rows are put in canonical order; by default all.
+    """
+
+    columns: Callable[[Schema], tuple[str, ...]] = _quasi_identifiers
+    clamped: Callable[[Setting[P]], tuple[str, ...]] | None = None
+    scaled: bool = False
+    missing: bool = False
+    sort_by: Callable[[Setting[P]], tuple[str, ...]] | None = None
+
+
+@dataclass(frozen=True)
+class ReleaseForms(Generic[P]):
+    """Release forms that a method has.
+
+    Attributes:
+        offered: all of them, the default first.
+        must_choose: there is no default, because no form but one is proved.
+        implied: the one that the parameters imply, if they do.
+    """
+
+    offered: tuple[ReleaseForm, ...]
+    must_choose: bool = False
+    implied: Callable[[P], ReleaseForm | None] = lambda _parameters: None
+
+
+@dataclass(frozen=True)
+class DistributedRun(Generic[P]):
+    """How a method runs on blocks of records, on many machines.
+
+    Attributes:
+        refuse: raises where a setting runs on one machine only.
+        approximate: the result is another one than on one machine: the sentence that says how,
+            for the manifest.
+    """
+
+    run: Callable[[DistributedRows, Setting[P], Tools], Distributed]
+    refuse: Callable[[Setting[P]], None] = lambda _setting: None
+    approximate: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,59 +216,35 @@ class Method(Generic[P]):
     Attributes:
         name: as written in the policy.
         summary: one line for `shoal methods`.
-        parameters: the model that checks them.
-        forms: release forms that the method has, the default first.
-        claims: the rule that says what the method promises in a setting.
-        run: from rows in canonical order to the same rows, protected.
         reference: where the method is published.
-        example: parameters that work, for documentation and for the contract tests.
-        not_claimed: sentences on what readers might expect and it does not promise.
-        default_columns: what is protected unless the policy says: the quasi-identifiers.
+        parameters: the model that checks them.
+        run: from rows in canonical order to the same rows, protected.
         refuse: raises where a setting cannot work, before any data is read; once more with the
             number of rows, where that is public.
-        must_choose_form: there is no default form, because no form but one is proved.
-        form_of: the release form that the parameters imply, if they do.
-        noisy: protected cells are clamped to public domains before the method sees them.
-        clamped: which of the protected columns are, if not all of them.
-        scaled: whether a numeric column's public transform is used.
-        several: which tables with several rows a person it is proved for.
-        gaps: missing cells reach it where the policy says that they are values of their own.
-        example_columns: two protected columns that it works on, for documentation.
-        sort_by: columns by which rows are put in canonical order; by default all.
-        counterexample: two neighbouring tables that refute a claim, for given k.
-        spread: how it runs on blocks of records, on many machines; none: it does not.
-        refuse_spread: raises where a setting runs on one machine only.
-        approximate: on blocks the result is another one than on one machine: the sentence that
-            says how, for the manifest.
+        distributed: how it runs on many machines; none: it does not.
     """
 
     name: str
     summary: str
-    parameters: type[P]
-    forms: tuple[ReleaseForm, ...]
-    claims: Callable[[Setting[P]], tuple[Claim, ...]]
-    run: Callable[[Table, Setting[P], Tools], Masked]
     reference: str
-    example: Mapping[str, Any]
-    not_claimed: Callable[[Setting[P]], tuple[str, ...]] = _nothing
-    default_columns: Callable[[Schema], tuple[str, ...]] = _quasi_identifiers
+    parameters: type[P]
+    example: Example
+    forms: ReleaseForms[P]
+    promises: Promises[P]
+    run: Callable[[Table, Setting[P], Tools], Masked]
     refuse: Callable[[Setting[P]], None] = lambda _setting: None
-    must_choose_form: bool = False
-    form_of: Callable[[P], ReleaseForm | None] = lambda _parameters: None
-    noisy: bool = False
-    clamped: Callable[[Setting[P]], tuple[str, ...]] | None = None
-    scaled: bool = False
-    several: ContributionProof = ContributionProof.NONE
-    gaps: bool = False
-    example_columns: tuple[Column, Column] = TWO_NUMBERS
-    sort_by: Callable[[Setting[P]], tuple[str, ...]] | None = None
-    counterexample: Callable[[int], Pair] | None = None
-    spread: Callable[[DistributedRows, Setting[P], Tools], Distributed] | None = None
-    refuse_spread: Callable[[Setting[P]], None] = lambda _setting: None
-    approximate: str = ""
+    input: MethodInput[P] = field(default_factory=MethodInput)
+    distributed: DistributedRun[P] | None = None
+
+    @property
+    def noisy(self) -> bool:
+        """Whether it adds noise for differential privacy, and so takes clamped cells."""
+        return self.input.clamped is not None
 
     def clamps(self, setting: Setting[P]) -> tuple[str, ...]:
         """The columns whose cells become values of their public domains, whatever they were."""
-        if not self.noisy:
-            return ()
-        return setting.columns if self.clamped is None else self.clamped(setting)
+        return () if self.input.clamped is None else self.input.clamped(setting)
+
+    def approximate(self, *, distributed: bool) -> str:
+        """The sentence on how a run differs from one on one machine, or nothing."""
+        return self.distributed.approximate if distributed and self.distributed else ""

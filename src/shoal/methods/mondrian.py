@@ -56,7 +56,16 @@ from shoal.methods._shared import microaggregation, whole_persons
 from shoal.methods._shared.encoding import Values, encoded, levels_of, way
 from shoal.methods._shared.microaggregation import MicroaggregationParameters
 from shoal.methods._shared.recode import Aggregate, generalise
-from shoal.methods.method import Masked, Method, Setting, Tools
+from shoal.methods.method import (
+    DistributedRun,
+    Example,
+    Masked,
+    Method,
+    Promises,
+    ReleaseForms,
+    Setting,
+    Tools,
+)
 from shoal.partition import CutColumn, PartitionTree, Requirement, mondrian_tree, unmet
 from shoal.policy.spec import MOST, Number, choice
 
@@ -397,7 +406,7 @@ def _requirement(table: Table, guarantee: LDiversity | TCloseness) -> Requiremen
     return Requirement(guarantee, codes, width, way(table, guarantee, width))
 
 
-def _refuse_spread(setting: Setting[MondrianParameters]) -> None:
+def _refuse_distributed(setting: Setting[MondrianParameters]) -> None:
     """Refuse on many machines what needs every record in one place."""
     parameters = setting.parameters
     if parameters.output is LeafOutput.TREE:
@@ -411,7 +420,7 @@ def _refuse_spread(setting: Setting[MondrianParameters]) -> None:
         )
 
 
-def _spread(
+def _distributed(
     rows: DistributedRows, setting: Setting[MondrianParameters], tools: Tools
 ) -> Distributed:
     parameters, columns = setting.parameters, setting.columns
@@ -440,16 +449,15 @@ def _spread(
 METHOD = Method(
     name="mondrian",
     summary="Cut space at medians into groups of k or more, steered by l and t (k-anonymity).",
-    parameters=MondrianParameters,
-    forms=(*microaggregation.FORMS, ReleaseForm.TREE),
-    claims=_claims,
-    run=_run,
     reference=SOURCE,
-    example={"k": 5},
-    not_claimed=_not_claimed,
+    parameters=MondrianParameters,
+    example=Example({"k": 5}),
+    forms=ReleaseForms(
+        (*microaggregation.FORMS.offered, ReleaseForm.TREE),
+        implied=lambda cuts: ReleaseForm.TREE if cuts.output is LeafOutput.TREE else None,
+    ),
+    promises=Promises(_claims, _not_claimed),
+    run=_run,
     refuse=_refuse,
-    form_of=lambda cuts: ReleaseForm.TREE if cuts.output is LeafOutput.TREE else None,
-    spread=_spread,
-    refuse_spread=_refuse_spread,
-    approximate=mondrian.APPROXIMATE,
+    distributed=DistributedRun(_distributed, _refuse_distributed, mondrian.APPROXIMATE),
 )

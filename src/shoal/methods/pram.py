@@ -27,7 +27,16 @@ from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.mechanism.randomised_response import posterior, redrawn, response_matrix, responses
 from shoal.methods._shared import noisy_microaggregation, recordwise
 from shoal.methods._shared.recordwise import EpsilonReading, RecordwiseParameters
-from shoal.methods.method import TWO_NUMBERS, Masked, Method, Pair, Setting, Tools
+from shoal.methods.method import (
+    TWO_NUMBERS,
+    Example,
+    Masked,
+    Method,
+    Pair,
+    Promises,
+    Setting,
+    Tools,
+)
 
 NAME = "pram"
 REFERENCE = (
@@ -94,21 +103,15 @@ def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> 
 METHOD = Method(
     name=NAME,
     summary="Group quasi-identifiers, redraw confidential categories by invariant PRAM.",
-    parameters=RecordwiseParameters,
-    forms=noisy_microaggregation.LINKED,
-    claims=_claims,
-    run=_run,
     reference=REFERENCE,
-    example={"k": 5, "epsilon": 1},
-    not_claimed=recordwise.not_claimed,
-    default_columns=recordwise.columns,
-    refuse=_refuse,
-    noisy=True,
-    clamped=lambda setting: recordwise.confidential(setting.schema),
-    sort_by=lambda setting: recordwise.keys(setting.schema),
-    counterexample=counterexample,
-    example_columns=(
-        TWO_NUMBERS[0],
-        Column("b", Role.CONFIDENTIAL, Kind.NOMINAL, categories=("x", "y")),
+    parameters=RecordwiseParameters,
+    example=Example(
+        {"k": 5, "epsilon": 1},
+        (TWO_NUMBERS[0], Column("b", Role.CONFIDENTIAL, Kind.NOMINAL, categories=("x", "y"))),
     ),
+    forms=noisy_microaggregation.LINKED,
+    promises=Promises(_claims, recordwise.not_claimed, counterexample=counterexample),
+    run=_run,
+    refuse=_refuse,
+    input=recordwise.INPUT,
 )

@@ -6,6 +6,7 @@ The depth is not bounded beforehand: a box is halved while its noisy count, less
 depth, exceeds `theta`.
 """
 
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -14,12 +15,12 @@ from shoal.methods._shared.synthesis import (
     PRIVTREE,
     SynthesisParameters,
     SynthesisTask,
+    Synthesizer,
     anywhere,
     synthetic_method,
 )
-from shoal.methods.method import Setting, Tools
+from shoal.methods.method import Setting
 from shoal.policy.spec import choice
-from shoal.synthesis.domain import SyntheticRows
 from shoal.synthesis.privtree import Fill, privtree
 
 
@@ -34,30 +35,15 @@ class PrivTreeParameters(SynthesisParameters):
     )
 
 
-def draw(task: SynthesisTask, tools: Tools, *, fill: Fill, theta: int = 0) -> SyntheticRows:
-    """Run the mechanism with what a method is lent."""
-    return privtree(
-        task.codes,
-        task.attributes,
-        epsilon=task.epsilon,
-        noise=tools.noise,
-        rng=tools.rng,
-        fill=fill,
-        theta=theta,
-        progress=tools.progress,
-    )
-
-
-def _draw(
-    task: SynthesisTask, setting: Setting[PrivTreeParameters], tools: Tools
-) -> tuple[SyntheticRows, tuple[str, ...]]:
-    return draw(task, tools, fill=setting.parameters.fill, theta=setting.parameters.theta), ()
+def _choose(_task: SynthesisTask, setting: Setting[PrivTreeParameters]) -> Synthesizer:
+    stated = setting.parameters
+    return Synthesizer(partial(privtree, fill=stated.fill, theta=stated.theta))
 
 
 METHOD = synthetic_method(
     "privtree",
     "Halve space where people are, count boxes with noise, draw rows (differential privacy).",
-    _draw,
+    _choose,
     parameters=PrivTreeParameters,
     basis=(
         "a changed record moves counts on two paths of the tree, whose splits together cost 3.607 "
@@ -69,5 +55,5 @@ METHOD = synthetic_method(
         "What holds inside a box: rows are spread evenly there, or share its mean.",
         "Use with many columns: each is halved a few times only.",
     ),
-    refuse_spread=anywhere,
+    refuse_distributed=anywhere,
 )

@@ -16,7 +16,15 @@ from shoal.methods._distributed.rows import Distributed, DistributedRows
 from shoal.methods._shared import contributions, noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import NoisyGroupParameters, Split
 from shoal.methods.mdav_laplace import SOURCE
-from shoal.methods.method import ContributionProof, Masked, Setting, Tools
+from shoal.methods.method import (
+    ContributionProof,
+    DistributedRun,
+    Masked,
+    Promises,
+    ReleaseForms,
+    Setting,
+    Tools,
+)
 from shoal.partition import mdav
 
 
@@ -68,7 +76,7 @@ def _run(table: Table, setting: Setting[NoisyGroupParameters], tools: Tools) -> 
     return Masked(protected, contributions.restated(spent, setting))
 
 
-def _spread(
+def _distributed(
     rows: DistributedRows, setting: Setting[NoisyGroupParameters], tools: Tools
 ) -> Distributed:
     """The public columns alone come to the driver, which groups them as one machine does."""
@@ -94,14 +102,11 @@ METHOD = noisy_microaggregation.noisy_method(
     "public-laplace",
     "Group by public columns and add noise to the others' means (differential privacy).",
     _run,
-    _claims,
+    Promises(_claims, _not_claimed, ContributionProof.EXACT),
     source=SOURCE,
     parameters=NoisyGroupParameters,
-    forms=(ReleaseForm.ROW_ALIGNED, ReleaseForm.LINKED_SHUFFLED),
-    not_claimed=_not_claimed,
+    forms=ReleaseForms((ReleaseForm.ROW_ALIGNED, ReleaseForm.LINKED_SHUFFLED)),
     refuse=_refuse,
     sort_by=_public,
-    several=ContributionProof.EXACT,
-    spread=_spread,
-    refuse_spread=noisy_microaggregation.public_only,
+    distributed=DistributedRun(_distributed, noisy_microaggregation.public_only),
 )

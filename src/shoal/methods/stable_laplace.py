@@ -24,7 +24,7 @@ from shoal.io.table import Table
 from shoal.methods._shared import noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import ScaledParameters, Split
 from shoal.methods.mdav_laplace import counterexample, one_column_claims, two_readings
-from shoal.methods.method import Masked, Setting, Tools
+from shoal.methods.method import Masked, Promises, Setting, Tools
 from shoal.methods.stable import SOURCE
 from shoal.partition import mdav
 from shoal.policy.spec import choice
@@ -89,8 +89,7 @@ METHOD = noisy_microaggregation.noisy_method(
     "stable-laplace",
     "Group records by MDAV and add noise for two changed groups (iftikhar2019).",
     _run,
-    _claims,
+    Promises(_claims, counterexample=counterexample),
     source=SOURCE,
     parameters=StableLaplaceParameters,
-    counterexample=counterexample,
 )

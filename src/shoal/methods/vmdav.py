@@ -13,8 +13,8 @@ from shoal.io.table import Table
 from shoal.methods._distributed import blockwise
 from shoal.methods._distributed.rows import Distributed, DistributedRows
 from shoal.methods._shared import microaggregation
-from shoal.methods.mdav import MdavParameters, refuse, refuse_distributed, within_blocks
-from shoal.methods.method import Masked, Setting, Tools
+from shoal.methods.mdav import MdavParameters, grouped, refuse, refuse_distributed
+from shoal.methods.method import DistributedRun, Masked, Setting, Tools
 from shoal.partition import vmdav
 from shoal.policy.spec import MOST, Number
 
@@ -35,13 +35,7 @@ class VmdavParameters(MdavParameters):
 
 
 def _run(table: Table, setting: Setting[VmdavParameters], tools: Tools) -> Masked:
-    method = _method(setting)
-    if setting.parameters.blocks is not None:
-        return microaggregation.masked(table, setting, within_blocks(table, setting, tools, method))
-    X = table.matrix(setting.columns)
-    return microaggregation.masked(
-        table, setting, method(X, setting.parameters.k, progress=tools.progress)
-    )
+    return grouped(table, setting, tools, _method(setting))
 
 
 def _method(setting: Setting[VmdavParameters]) -> partial[Partition]:
@@ -49,7 +43,9 @@ def _method(setting: Setting[VmdavParameters]) -> partial[Partition]:
     return partial(vmdav, gamma=None if gamma is None else float(gamma))
 
 
-def _spread(rows: DistributedRows, setting: Setting[VmdavParameters], tools: Tools) -> Distributed:
+def _distributed(
+    rows: DistributedRows, setting: Setting[VmdavParameters], tools: Tools
+) -> Distributed:
     return blockwise.distributed(rows, setting, tools, _method(setting))
 
 
@@ -60,7 +56,5 @@ METHOD = microaggregation.joint_method(
     source=SOURCE,
     parameters=VmdavParameters,
     refuse=refuse,
-    spread=_spread,
-    refuse_spread=refuse_distributed,
-    approximate=blockwise.APPROXIMATE,
+    distributed=DistributedRun(_distributed, refuse_distributed, blockwise.APPROXIMATE),
 )

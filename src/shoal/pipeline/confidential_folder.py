@@ -8,17 +8,19 @@ nothing else does.
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal import io
 from shoal.core import Confidential, Progress, Release
 from shoal.core.exits import for_folder
 from shoal.errors import withheld
-from shoal.evaluation import evaluate
 from shoal.pipeline.planning import Plan
 from shoal.pipeline.public_folder import dump
 from shoal.report import evidence, html
 from shoal.report.html import REPORT
+
+if TYPE_CHECKING:
+    from shoal.evaluation.evaluate import Evaluation
 
 FIGURES = "figures.json"
 
@@ -33,7 +35,7 @@ class Written:
         failed: why there is no report, or nothing.
     """
 
-    measured: evaluate.Evaluation | None
+    measured: "Evaluation | None"
     unmeasured: str
     failed: str = ""
 
@@ -47,7 +49,6 @@ def write(
     manifest: Mapping[str, Any],
     facts: Mapping[str, Any],
     evaluate: bool | None,
-    inspected: bool,
     control: io.Raw | None,
     progress: Progress,
 ) -> Written:
@@ -61,12 +62,12 @@ def write(
         manifest: as it was published.
         facts: what else the officer is shown.
         evaluate: run attacks and measures of utility; none: on tables of ordinary size.
-        inspected: figures of the original are computed, and the budget file knows that they are;
-            otherwise whoever reads the folder inspects nothing.
         control: people who are not in the original.
         progress: called with the stage and how far it is.
     """
     progress("measuring losses", 0, 1)
+    # Otherwise whoever reads the folder inspects nothing.
+    inspected = evaluate is not False or not planned.policy.budget
     try:
         found = for_folder(secret, folder)
         measured, unmeasured = None, evidence.ON_SPARK
@@ -77,8 +78,8 @@ def write(
         figures = {
             "confidential": html.CONFIDENTIAL,
             **(losses(planned, found) if inspected else _UNREAD),
+            "suppressed": manifest["suppressed"] if inspected else None,
             **facts,
-            **({} if inspected else {"suppressed": None}),
             "measured": None if measured is None else measured.facts(),
             "unmeasured": unmeasured,
         }

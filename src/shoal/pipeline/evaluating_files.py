@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from shoal import io
 from shoal.core import Policy, Progress, silent
 from shoal.core.serialise import plain
@@ -15,11 +17,11 @@ from shoal.evaluation import evaluate as evaluation
 from shoal.evaluation.comparison import compare as comparison
 from shoal.evaluation.comparison import grid
 from shoal.evaluation.comparison.compare import Comparison, Selection
+from shoal.evaluation.comparison.grid import Candidate
 from shoal.io import folders, text_files
 from shoal.io.folders import check_text, prepare, write_text
 from shoal.metrics.attacks.result import DIFFERENCE
-from shoal.pipeline import booking
-from shoal.policy.load import load
+from shoal.pipeline.options import BudgetOptions, ReadingOptions
 from shoal.report import html
 
 KEPT = "results"
@@ -35,10 +37,8 @@ def evaluate(
     control: Path | None = None,
     out: Path | None = None,
     force: bool = False,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    budget: Path | None = None,
-    source: str | None = None,
+    reading: ReadingOptions = ReadingOptions(),
+    budget: BudgetOptions = BudgetOptions(),
     progress: Progress = silent,
     **options: Any,
 ) -> evaluation.Evaluation:
@@ -51,20 +51,19 @@ def evaluate(
         control: people of the same population who are not in the original.
         out: where to write a report page.
         force: replace an existing page.
-        delimiter: of a CSV file, where it cannot be found out.
-        encoding: of a CSV file, where it cannot be found out.
-        budget: the budget file, instead of the policy's.
-        source: the population in the budget file, instead of the policy's.
+        reading: how the files are written.
+        budget: where looking is recorded, instead of the policy's.
         progress: called with the stage and how far it is.
         options: of `shoal.evaluate`.
     """
     check_text(out, force=force)
     text_files.check_options(seed=options.get("seed"))
-    stated = booking.with_budget(load(policy), budget, source)
+    stated = budget.stated(policy)
     progress("reading the files", 0, 1)
-    marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
+    marks = reading.marks(stated)
     before = io.read(original, **marks).frame
-    after = io.read(released, **io.marks_of_other(released, marks | {"encoding": encoding})).frame
+    theirs = io.marks_of_other(released, marks | {"encoding": reading.encoding})
+    after = io.read(released, **theirs).frame
     others = None if control is None else io.read(control, **marks).frame
     found = evaluation.evaluate(before, after, stated, control=others, progress=progress, **options)
     if out is not None:
@@ -81,10 +80,8 @@ def compare(
     candidates: Path | None = None,
     on_sample: Path | None = None,
     jobs: int | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    budget: Path | None = None,
-    source: str | None = None,
+    reading: ReadingOptions = ReadingOptions(),
+    budget: BudgetOptions = BudgetOptions(),
     tell: Callable[[str], None],
     progress: Progress = silent,
     **options: Any,
@@ -100,26 +97,22 @@ def compare(
         candidates: a grid file.
         on_sample: a file of people who may be looked at.
         jobs: processes at a time; by default one for each core.
-        delimiter: of a CSV file, where it cannot be found out.
-        encoding: of a CSV file, where it cannot be found out.
-        budget: the budget file, instead of the policy's.
-        source: the population in the budget file, instead of the policy's.
+        reading: how the files are written.
+        budget: where looking is recorded, instead of the policy's.
         tell: called before the run with what looking costs.
         progress: called with the time left and how much is done.
         options: of `shoal.compare`.
     """
-    _check_compared(out)
-    listed = None if candidates is None else grid.read(candidates)
     asked = {name: value for name, value in options.items() if name in text_files.RANGES}
     text_files.check_options(jobs=jobs, **asked)
-    stated = booking.with_budget(load(policy), budget, source)
     for path in filter(None, (data, on_sample)):
         text_files.refuse_special(path)
     if on_sample is not None and _same(data, on_sample):
         raise InputError(comparison.SAME_TABLE)
-    progress("reading the file", 0, 1)
-    marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
-    frame = io.read(data if on_sample is None else on_sample, **marks).frame
+    inspected = data if on_sample is None else on_sample
+    stated, listed, frame = _opened(
+        inspected, policy, out, candidates, reading=reading, budget=budget, progress=progress
+    )
     with folders.workplace(out) as place, folders.refusing(out):
         prepare(out)
         out.chmod(0o700)
@@ -166,10 +159,8 @@ def select(
     *,
     epsilon: str,
     candidates: Path | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    budget: Path | None = None,
-    source: str | None = None,
+    reading: ReadingOptions = ReadingOptions(),
+    budget: BudgetOptions = BudgetOptions(),
     tell: Callable[[str], None],
     progress: Progress = silent,
 ) -> Selection:
@@ -177,13 +168,10 @@ def select(
 
     The arguments are those of `compare`; epsilon is a number as text, so that it is exact.
     """
-    _check_compared(out)
-    stated = booking.with_budget(load(policy), budget, source)
     price = text_files.parse_epsilon(epsilon)
-    listed = None if candidates is None else grid.read(candidates)
-    progress("reading the file", 0, 1)
-    marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
-    frame = io.read(data, **marks, alone=True).frame
+    stated, listed, frame = _opened(
+        data, policy, out, candidates, reading=reading, budget=budget, progress=progress, alone=True
+    )
     with folders.workplace(out):
         prepare(out)
         out.chmod(0o700)
@@ -207,11 +195,25 @@ def select(
     return chosen
 
 
-def _check_compared(out: Path) -> None:
-    """Refuse a folder that holds anything but a comparison."""
+def _opened(
+    data: Path,
+    policy: Policy | Path,
+    out: Path,
+    candidates: Path | None,
+    *,
+    reading: ReadingOptions,
+    budget: BudgetOptions,
+    progress: Progress,
+    alone: bool = False,
+) -> tuple[Policy, tuple[Candidate, ...] | None, pl.DataFrame]:
+    """The policy, the grid and the table; refuse a folder that holds anything but a comparison."""
     if not out.name:
         raise InputError(f"Expected a folder for --out, found '{out}'.")
     if out.exists() and not out.is_dir():
         raise InputError(f"Cannot write the folder '{out}': a file of that name exists.")
     if out.is_dir() and not {path.name for path in out.iterdir()} <= _COMPARED:
         raise InputError(f"'{out}' holds other things than a comparison; choose another --out.")
+    listed = None if candidates is None else grid.read(candidates)
+    stated = budget.stated(policy)
+    progress("reading the file", 0, 1)
+    return stated, listed, io.read(data, **reading.marks(stated), alone=alone).frame

@@ -17,6 +17,7 @@ from shoal.io.folders import UNFINISHED
 from shoal.io.text_files import read_bytes
 from shoal.pipeline import booking, confidential_folder, protecting, public_folder
 from shoal.pipeline.manifest import read as read_manifest
+from shoal.pipeline.options import EvaluationOptions, OutputOptions, ReadingOptions
 from shoal.pipeline.planning import plan
 from shoal.policy.load import load
 from shoal.report import evidence
@@ -54,7 +55,9 @@ def _spent(done: protecting.Run) -> str:
 
 
 @contextmanager
-def keeping(done: protecting.Run, out: Path, **terms: Any) -> Iterator[None]:
+def keeping(
+    done: protecting.Run, out: Path, output: OutputOptions, *, distributed: bool
+) -> Iterator[None]:
     """Keep a release that is paid for where its place cannot be written, and say where it is."""
     try:
         yield
@@ -66,7 +69,7 @@ def keeping(done: protecting.Run, out: Path, **terms: Any) -> Iterator[None]:
         for folder in (out.parent, Path(tempfile.gettempdir())):
             kept = folder / (out.name + UNFINISHED)
             try:
-                _keep(done, kept, **terms)
+                _keep(done, kept, output, distributed=distributed)
             except (OSError, ShoalError):
                 shutil.rmtree(kept, ignore_errors=True)
                 continue
@@ -77,11 +80,11 @@ def keeping(done: protecting.Run, out: Path, **terms: Any) -> Iterator[None]:
         raise InputError(f"{first}No other disk had room for the release: it is lost.") from None
 
 
-def _keep(done: protecting.Run, kept: Path, **terms: Any) -> None:
+def _keep(done: protecting.Run, kept: Path, output: OutputOptions, *, distributed: bool) -> None:
     kept.mkdir(mode=0o700)
     new = kept / "public"
     new.mkdir()
-    public_folder.write(done.release, new, **terms)
+    public_folder.write(done.release, new, output, distributed=distributed)
     file, entry = done.booking or (None, None)
     public_folder.dump(
         kept / "booking.json", {"file": None if file is None else str(file), "id": entry}
@@ -130,11 +133,8 @@ def report(
     data: Path,
     policy: Policy | Path,
     *,
-    control: Path | None = None,
-    comparison: Path | None = None,
-    evaluate: bool | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    reading: ReadingOptions = ReadingOptions(),
+    evaluation: EvaluationOptions = EvaluationOptions(),
     progress: Progress = silent,
 ) -> confidential_folder.Written:
     """Make the confidential folder of a release again, from its files and the original.
@@ -146,11 +146,8 @@ def report(
         out: the release.
         data: the table that it was made of.
         policy: the policy that it was made by.
-        control: people of the same population who are not in the table.
-        comparison: what `shoal compare --json` printed.
-        evaluate: run attacks and measures of utility.
-        delimiter: of a CSV file.
-        encoding: of a CSV file.
+        reading: how the file is written.
+        evaluation: what the report compares.
         progress: called with the stage and how far it is.
     """
     manifest = read_manifest(out).values
@@ -159,17 +156,16 @@ def report(
         raise InputError(f"'{out}' was made by another policy; expected the one of its manifest.")
     planned = plan(replace(stated, required=(), audience=None))
     progress("reading the files", 0, 1)
-    marks = io.marks(stated, delimiter=delimiter, encoding=encoding)
+    marks = reading.marks(stated)
     raw = io.read(data, **marks, alone=planned.method.noisy)
-    others = None if control is None else io.read(control, **marks)
-    evidence.check_control(others, planned.policy)
+    control = None if evaluation.control is None else io.read(evaluation.control, **marks)
+    evidence.check_control(control, planned.policy)
     table = next((out / name for name in manifest.get("files", {}) if name.startswith("release.")),
                  None)  # fmt: skip
     if table is None or not table.is_file():
         raise InputError(f"'{out}' lacks its table, or has it in parts; expected release.parquet.")
     made = Release(io.read(table).frame, (), (), (), manifest)
-    named = None if isinstance(policy, Policy) else policy
-    if evaluate is not False:
+    if evaluation.evaluate is not False:
         booking.record_inspection(stated, what="evaluate", note=out.name)
     with folders.workplace(out) as place:
         with folders.refusing(folders.internal_of(out)):
@@ -183,17 +179,9 @@ def report(
             planned=planned,
             release=made,
             manifest=manifest,
-            facts={
-                "suppressed": manifest["suppressed"],
-                "budget": None,
-                "comparison": evidence.comparison(comparison),
-                "inputs": evidence.inputs(data=data, policy=named, control=control),
-                "versions": evidence.versions(),
-                "again": evidence.again(data, named, out, {}),
-            },
-            evaluate=evaluate,
-            inspected=evaluate is not False or not stated.budget,
-            control=others,
+            facts={"budget": None, **evidence.facts(data, policy, out, evaluation)},
+            evaluate=evaluation.evaluate,
+            control=control,
             progress=progress,
         )
 

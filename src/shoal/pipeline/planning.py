@@ -43,7 +43,7 @@ class Plan:
 
     Attributes:
         notes: what the policy says and this method does not use, in sentences.
-        spread: whether it will run on blocks of records, on Spark.
+        distributed: whether it will run on blocks of records, on Spark.
     """
 
     policy: Policy
@@ -53,14 +53,14 @@ class Plan:
     required: tuple[Guarantee, ...]
     not_claimed: tuple[str, ...]
     notes: tuple[str, ...]
-    spread: bool = False
+    distributed: bool = False
 
 
 def plan(
     policy: Policy | Mapping[str, Any] | str | Path,
     *,
     keep_order: bool = False,
-    spread: bool = False,
+    distributed: bool = False,
     audience: str | None = None,
 ) -> Plan:
     """Settle method, parameters and promises, and stop if a required promise is not among them.
@@ -68,7 +68,7 @@ def plan(
     Args:
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         keep_order: release row i in place of row i.
-        spread: the rows lie in blocks on Spark, where only some methods run.
+        distributed: the rows lie in blocks on Spark, where only some methods run.
         audience: who will get the release, instead of the policy's: public-use, scientific-use or
         secure-use.
 
@@ -80,7 +80,7 @@ def plan(
     if audience is not None:
         policy = replace(policy, audience=audiences.named(audience))
     method = find(policy.method)
-    columns = policy.columns or method.default_columns(policy.schema)
+    columns = policy.columns or method.input.columns(policy.schema)
     if not columns:
         raise InputError(
             f"Method '{method.name}' finds no column to protect in the policy. Give a column the "
@@ -94,24 +94,24 @@ def plan(
         release_form=_form(method, policy, parameters, keep_order=keep_order),
         required=policy.required,
     )
-    _several(method, setting)
+    _refuse_contributions(method, setting)
     for name in method.clamps(setting):
         clamp.refuse_alike(policy.schema[name])
     method.refuse(setting)
-    if spread:
-        _refuse_spread(method, setting)
+    if distributed:
+        _refuse_distributed(method, setting)
     planned = Plan(
         policy=policy,
         method=method,
         setting=setting,
-        claims=_claims(method, setting, spread=spread),
+        claims=_claims(method, setting, distributed=distributed),
         required=policy.required,
-        not_claimed=method.not_claimed(setting),
+        not_claimed=method.promises.not_claimed(setting),
         notes=(
             *_notes(policy, method, setting),
-            *([method.approximate] if spread and method.approximate else []),
+            *filter(None, [method.approximate(distributed=distributed)]),
         ),
-        spread=spread,
+        distributed=distributed,
     )
     for guarantee in planned.required:
         # A method that does not look at confidential values may still reach what it cannot
@@ -124,19 +124,21 @@ def plan(
     return planned
 
 
-def _several(method: Method[Any], setting: Setting[Any]) -> None:
+def _refuse_contributions(method: Method[Any], setting: Setting[Any]) -> None:
     """Refuse several rows a person where a method has no proof for them."""
     stated = setting.schema.persons
-    if stated is None or not method.noisy or method.several is ContributionProof.ANY:
+    if stated is None or not method.noisy or method.promises.contributions is ContributionProof.ANY:
         return  # without noise groups are made of persons
     if stated.most == 1:
         if stated.dropped and method.noisy:
             contributions.refuse_shown(setting, method.clamps(setting), method.name)
         return
     where = f"Column '{stated.column}': a person may have {stated.most:,} rows"
-    if method.several is ContributionProof.NONE:
+    if method.promises.contributions is ContributionProof.NONE:
         able = [
-            name for name, other in REGISTRY.items() if other.several is not ContributionProof.NONE
+            name
+            for name, other in REGISTRY.items()
+            if other.promises.contributions is not ContributionProof.NONE
         ]
         raise InputError(
             f"{where}, and the promise of '{method.name}' is about single rows. Bring the table to "
@@ -149,15 +151,15 @@ def _several(method: Method[Any], setting: Setting[Any]) -> None:
         )
 
 
-def _claims(method: Method[Any], setting: Setting[Any], *, spread: bool) -> tuple[Claim, ...]:
+def _claims(method: Method[Any], setting: Setting[Any], *, distributed: bool) -> tuple[Claim, ...]:
     """What the method promises; no epsilon where the result depends on blocks of the data.
 
     On blocks an exact method gives what it gives on one machine, and keeps its claims. Of an
     approximate one the blocks follow the data, and a changed record may move them: its proof
     is about other groups. Groups of k stay groups of k.
     """
-    claims = method.claims(setting)
-    if not (spread and method.approximate):
+    claims = method.promises.claims(setting)
+    if not method.approximate(distributed=distributed):
         return claims
     return tuple(
         replace(
@@ -171,12 +173,12 @@ def _claims(method: Method[Any], setting: Setting[Any], *, spread: bool) -> tupl
     )
 
 
-def _refuse_spread(method: Method[Any], setting: Setting[Any]) -> None:
+def _refuse_distributed(method: Method[Any], setting: Setting[Any]) -> None:
     """Refuse a method that does not run on Spark, or not with these parameters."""
-    if method.spread is None:
-        able = ", ".join(one.name for one in REGISTRY.values() if one.spread is not None)
+    if method.distributed is None:
+        able = ", ".join(one.name for one in REGISTRY.values() if one.distributed is not None)
         raise InputError(f"Method '{method.name}' does not run on Spark; those that do are {able}.")
-    method.refuse_spread(setting)
+    method.distributed.refuse(setting)
 
 
 def with_rows(planned: Plan, rows: int | None) -> Plan:
@@ -193,7 +195,7 @@ def with_rows(planned: Plan, rows: int | None) -> Plan:
         raise InputError(f"Cannot form one group of k={k:,} from {rows:,} rows. Lower k.")
     setting = replace(planned.setting, rows=rows)
     planned.method.refuse(setting)
-    claims = _claims(planned.method, setting, spread=planned.spread)
+    claims = _claims(planned.method, setting, distributed=planned.distributed)
     return replace(planned, setting=setting, claims=claims)
 
 
@@ -274,7 +276,7 @@ def offers(policy: Policy) -> tuple[Offer, ...]:
 
 def suggested(method: Method[Any], policy: Policy) -> dict[str, Any]:
     """Parameters to start a method with: its example, fitted to the columns of a policy."""
-    example = dict(method.example)
+    example = dict(method.example.parameters)
     confidential = policy.schema.with_role(Role.CONFIDENTIAL)
     if method.noisy and "count" in method.parameters.model_fields and len(confidential) > 1:
         # A tree counts one of them; the one that attacks try to guess, as measures choose it.
@@ -289,7 +291,7 @@ def offer(policy: Policy, method: Method[Any]) -> Offer:
     The policy's own method is taken as it is set up. Others take over parameters that they
     share with it, and what else they need is as in their examples.
     """
-    form = method.forms[0] if method.must_choose_form else None
+    form = method.forms.offered[0] if method.forms.must_choose else None
     stated, columns = suggested(method, policy), None
     if method.name == policy.method:
         stated, columns, form = dict(policy.parameters), policy.columns, policy.release_form
@@ -356,8 +358,8 @@ def _parameters(method: Method[Any], given: Mapping[str, Any]) -> Any:
 
 def _form(method: Method[Any], policy: Policy, parameters: Any, *, keep_order: bool) -> ReleaseForm:
     asked = ReleaseForm.ROW_ALIGNED if keep_order else policy.release_form
-    known = ", ".join(method.forms)
-    implied = method.form_of(parameters)
+    known = ", ".join(method.forms.offered)
+    implied = method.forms.implied(parameters)
     if implied is not None:
         if asked not in {None, implied}:
             raise InputError(
@@ -365,14 +367,14 @@ def _form(method: Method[Any], policy: Policy, parameters: Any, *, keep_order: b
                 f"and the policy asks for '{asked}'."
             )
         return implied
-    if asked is None and method.must_choose_form:
+    if asked is None and method.forms.must_choose:
         raise InputError(
             f"Method '{method.name}' promises other things in other release forms; choose one "
             f"under [protect] with release_form: {known}."
         )
-    if asked is not None and asked not in method.forms:
+    if asked is not None and asked not in method.forms.offered:
         raise InputError(f"Method '{method.name}' has no release form '{asked}'. It has: {known}.")
-    return asked or method.forms[0]
+    return asked or method.forms.offered[0]
 
 
 def _cannot(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> str:
@@ -420,7 +422,7 @@ def _able(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> list[st
     able = []
     first = planned.method
     for method in (first, *(other for other in REGISTRY.values() if other is not first)):
-        given = {**method.example, **planned.policy.parameters}
+        given = {**method.example.parameters, **planned.policy.parameters}
         known = {name: given[name] for name in given if name in method.parameters.model_fields}
         if isinstance(guarantee, KAnonymity):
             known["k"] = guarantee.k
@@ -428,15 +430,15 @@ def _able(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> list[st
             parameters = method.parameters.model_validate(known)
         except ValidationError:
             continue
-        for form in method.forms:
+        for form in method.forms.offered:
             setting = Setting(planned.policy.schema, guarantee.columns, parameters, form)
             try:
-                _several(method, setting)
+                _refuse_contributions(method, setting)
                 method.refuse(setting)
             except InputError:
                 continue
-            if any(covers(claim, guarantee) for claim in method.claims(setting)):
-                able.append(f"{method.name} ({form})" if method.must_choose_form else method.name)
+            if any(covers(claim, guarantee) for claim in method.promises.claims(setting)):
+                able.append(f"{method.name} ({form})" if method.forms.must_choose else method.name)
                 break
     return able
 
@@ -495,11 +497,11 @@ def _persons_note(setting: Setting[Any]) -> tuple[str, ...]:
 
 def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
     """Say what happens in silence to cells outside their public domains."""
-    columns, scaled = method.clamps(setting), method.scaled
+    columns, scaled = method.clamps(setting), method.input.scaled
     notes = ["Cells outside their bounds are clamped, record by record and in silence."]
     for name in columns:
         column = setting.schema[name]
-        if method.gaps and column.keep_missing:
+        if method.input.missing and column.keep_missing:
             unknown = ""
             if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
                 first = column.other or (column.levels or ("",))[0]

@@ -107,7 +107,7 @@ def protect(
         ClaimViolationError: a required promise cannot be kept; nothing is released.
     """
     planned = plan(
-        policy, keep_order=keep_order, spread=engine.is_distributed(data), audience=audience
+        policy, keep_order=keep_order, distributed=engine.is_distributed(data), audience=audience
     )
     source = engine.source(data, alone=planned.method.noisy)
     done = run(planned, source, progress=progress, noise=noise)
@@ -141,7 +141,7 @@ def run(
         planned.policy.schema,
         clamped=planned.method.clamps(planned.setting) if planned.method.noisy else None,
         decimal=planned.policy.reading.decimal,
-        gaps=planned.method.gaps,
+        keep_missing=planned.method.input.missing,
         key=0 if planned.policy.schema.persons is None else int(rng.integers(1 << 63)),
     )
     planned = with_rows(planned, rows.public_rows(planned.setting))

@@ -16,6 +16,7 @@ from shoal.errors import InputError
 from shoal.io.folders import digest
 from shoal.io.text_files import read_bytes
 from shoal.pipeline.manifest import MANIFEST, SIGNATURE
+from shoal.pipeline.options import OutputOptions
 from shoal.pipeline.planning import NO_PERSON
 from shoal.report import html
 from shoal.report.html import REPORT
@@ -29,25 +30,24 @@ _FIGURES = "figures.json"
 
 
 def write(
-    release: Release, folder: Path, *, file_format: str, guard_formulas: bool, spread: bool
+    release: Release, folder: Path, output: OutputOptions, *, distributed: bool
 ) -> dict[str, Any]:
     """Write table, manifest and report into an empty folder.
 
     Args:
         release: what is published.
         folder: where.
-        file_format: parquet, csv, sav or dta.
-        guard_formulas: put an apostrophe before CSV text that a spreadsheet would run.
-        spread: the table lies on Spark, whose workers write it.
+        output: in which form.
+        distributed: the table lies on Spark, whose workers write it.
 
     Returns:
         The manifest as it was written.
     """
-    written = _tables(release, folder, file_format, guard_formulas=guard_formulas, spread=spread)
+    written = _tables(release, folder, output, distributed=distributed)
     files = {path.relative_to(folder).as_posix(): _facts(path) for path in written}
     # Said whenever it is done: whether a cell needed it would tell of the cells.
-    notes = [*release.manifest["notes"], *([io.GUARDED] if guard_formulas else [])]
-    stated = {"notes": notes, "guard_formulas": guard_formulas, "files": files}
+    notes = [*release.manifest["notes"], *([io.GUARDED] if output.guarded else [])]
+    stated = {"notes": notes, "guard_formulas": output.guarded, "files": files}
     manifest: dict[str, Any] = plain({**release.manifest, **stated})
     page = folder / REPORT
     page.write_text(html.public_report(manifest), encoding="utf-8")
@@ -62,24 +62,23 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def _tables(
-    release: Release, folder: Path, file_format: str, *, guard_formulas: bool, spread: bool
+    release: Release, folder: Path, output: OutputOptions, *, distributed: bool
 ) -> list[Path]:
     """Write the table and what goes beside it; the files."""
-    table = folder / f"release.{file_format}"
+    table = folder / f"release.{output.file_format}"
     about = NO_PERSON if NO_PERSON in release.manifest["notes"] else None
-    if spread:
+    if distributed:
         from shoal.engine.spark import files  # noqa: PLC0415 (optional)
 
         written = files.write(release.data, table, rows=release.manifest["rows"], about=about)
         extras = {name: files.fetched(extra) for name, extra in release.extras.items()}
     else:
-        io.write(
-            release.data, table, labels=release.labels, about=about, guard_formulas=guard_formulas
-        )
+        guarded, labels = output.guarded, release.labels
+        io.write(release.data, table, labels=labels, about=about, guard_formulas=guarded)
         written, extras = [table], dict(release.extras)
-        if file_format == "csv" and release.labels:
+        if output.file_format == "csv" and labels:
             written.append(folder / LABELS)
-            dump(written[-1], release.labels)
+            dump(written[-1], labels)
     for name, extra in extras.items():
         written.append(folder / f"{name}.parquet")
         io.write(extra, written[-1], labels={})

@@ -290,7 +290,7 @@ def _planned(fields: Manifest, frame: pl.DataFrame | None) -> Plan:
     planned = planning.plan(
         policy,
         keep_order=fields.release_form is ReleaseForm.ROW_ALIGNED,
-        spread=any(name.startswith(_PARTS) for name in fields.files),
+        distributed=any(name.startswith(_PARTS) for name in fields.files),
         audience=fields.audience,
     )
     if planned.setting.release_form in {ReleaseForm.TREE, ReleaseForm.SYNTHETIC}:

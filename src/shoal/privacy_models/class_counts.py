@@ -5,8 +5,6 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from shoal.core import whole_numbers
 from shoal.core._arrays import Ints
@@ -186,6 +184,9 @@ def _matched(label: Ints, holding: Ints, held_by: Ints, groups: int) -> Ints:
         held_by: a number of its class and person together.
         groups: number of classes.
     """
+    from scipy.sparse import coo_array  # noqa: PLC0415 (heavy; for persons with several rows)
+    from scipy.sparse.csgraph import maximum_bipartite_matching  # noqa: PLC0415
+
     values, first, left = np.unique(holding, return_index=True, return_inverse=True)
     persons, right = np.unique(held_by, return_inverse=True)
     edges = coo_array(

@@ -6,7 +6,7 @@ All of it goes to the confidential folder alone: a digest of the original confir
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -14,12 +14,15 @@ from shoal import io
 from shoal.core import Policy, Progress, Release, ReleaseForm
 from shoal.core.serialise import parsed
 from shoal.errors import InputError, ShoalError
-from shoal.evaluation import evaluate
 from shoal.io import clamp
 from shoal.io.folders import digest
 from shoal.io.text_files import read_bytes
 from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed
+from shoal.pipeline.options import EvaluationOptions
 from shoal.pipeline.planning import Plan
+
+if TYPE_CHECKING:
+    from shoal.evaluation.evaluate import Evaluation
 
 MEASURED = 50_000
 """Rows up to which a release is measured unless the caller says; more take minutes."""
@@ -48,7 +51,7 @@ def measured(
     wanted: bool | None,
     control: io.Raw | None,
     progress: Progress,
-) -> tuple[evaluate.Evaluation | None, str]:
+) -> tuple["Evaluation | None", str]:
     """Measure a release for its officer, or say why it was not done.
 
     A release that is paid for is not lost because it cannot be measured: whatever stops the
@@ -71,6 +74,8 @@ def measured(
             f"The release was not measured, because it has more than {MEASURED:,} rows. Add "
             "--evaluate for attacks and utility in the officer's report."
         )
+    from shoal.evaluation import evaluate  # noqa: PLC0415 (heavy, and only needed here)
+
     aligned = release.manifest["release_form"] == ReleaseForm.ROW_ALIGNED.value
     try:
         found = evaluate.evaluate_frames(
@@ -101,7 +106,20 @@ def check_control(control: io.Raw | None, policy: Policy) -> None:
         raise InputError(f"--control: expected the columns of the original; no '{missing[0]}'.")
 
 
-def comparison(path: Path | None) -> dict[str, Any] | None:
+def facts(
+    data: Path, policy: Policy | Path, out: Path, evaluation: EvaluationOptions, **options: Any
+) -> dict[str, Any]:
+    """What else the officer is shown: a comparison, files that went in, versions, commands."""
+    named = None if isinstance(policy, Policy) else policy
+    return {
+        "comparison": compared(evaluation.comparison),
+        "inputs": inputs(data=data, policy=named, control=evaluation.control),
+        "versions": installed(_LIBRARIES),
+        "again": again(data, named, out, options),
+    }
+
+
+def compared(path: Path | None) -> dict[str, Any] | None:
     """Read what `shoal compare --json` printed, to show this release among others."""
     if path is None:
         return None
@@ -126,11 +144,6 @@ def inputs(**paths: Path | None) -> dict[str, dict[str, Any]]:
         for name, path in paths.items()
         if path is not None
     }
-
-
-def versions() -> dict[str, str]:
-    """What was installed."""
-    return installed(_LIBRARIES)
 
 
 def again(

@@ -49,7 +49,7 @@ def methods_text() -> str:
         for name, field in method.parameters.model_fields.items():
             default = "required" if field.is_required() else f"default {field.get_default()}"
             lines.append(f"  {name}: {field.description} ({default})")
-        lines.append(f"  release forms: {', '.join(method.forms)}")
+        lines.append(f"  release forms: {', '.join(method.forms.offered)}")
         lines += [f"  {line}" for line in _promises(method)]
         lines.append(f"  reference: {method.reference}")
         paragraphs.append("\n".join(lines))
@@ -58,20 +58,22 @@ def methods_text() -> str:
 
 def _promises(method: Method[Any]) -> list[str]:
     """What a method claims for its two example columns, in each of its release forms."""
-    columns = (*method.example_columns, Column("c", Role.OTHER, Kind.NUMERIC, public=True))
-    parameters = method.parameters.model_validate(dict(method.example))
-    given = ", ".join(f"{name} = {value}" for name, value in method.example.items())
+    columns = (*method.example.columns, Column("c", Role.OTHER, Kind.NUMERIC, public=True))
+    parameters = method.parameters.model_validate(dict(method.example.parameters))
+    given = ", ".join(f"{name} = {value}" for name, value in method.example.parameters.items())
     lines = [f"promises, for {_described(method)} beside a public column c, with {given}:"]
-    for form in method.forms:
+    for form in method.forms.offered:
         stated = Schema(columns, one_row_per_person=True)
         setting = Setting(stated, ("a", "b"), parameters, form)
-        claims = [f"{claim.guarantee} ({claim.status})" for claim in method.claims(setting)]
+        claims = [
+            f"{claim.guarantee} ({claim.status})" for claim in method.promises.claims(setting)
+        ]
         lines.append(f"  {form}: {'; '.join(claims)}")
-    return [*lines, *(f"  {text}" for text in method.not_claimed(setting))]
+    return [*lines, *(f"  {text}" for text in method.promises.not_claimed(setting))]
 
 
 def _described(method: Method[Any]) -> str:
     """The example columns in words."""
-    if len({column.role for column in method.example_columns}) == 1:
+    if len({column.role for column in method.example.columns}) == 1:
         return "two columns a and b"
-    return " and ".join(f"a {column.role} {column.name}" for column in method.example_columns)
+    return " and ".join(f"a {column.role} {column.name}" for column in method.example.columns)

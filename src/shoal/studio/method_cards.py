@@ -100,10 +100,10 @@ def cards(text: str, *, folder: Path) -> tuple[Card, ...]:
             name=method.name,
             summary=method.summary,
             reference=method.reference,
-            forms=tuple(form.value for form in method.forms),
-            must_choose_form=method.must_choose_form,
+            forms=tuple(form.value for form in method.forms.offered),
+            must_choose_form=method.forms.must_choose,
             parameters=method.parameters.model_json_schema(mode="validation"),
-            example=plain(dict(method.example)),
+            example=plain(dict(method.example.parameters)),
             noisy=method.noisy,
             preview=_preview(policy, method) if policy else None,
         )

@@ -22,13 +22,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.core.jit import compile_notice
 from shoal.core.serialise import plain
 from shoal.errors import ShoalError, withheld
 from shoal.studio.jobs import LOCK, JobKind, JobState
 from shoal.studio.private_files import hold, read_json, write_json
+
+if TYPE_CHECKING:
+    from shoal.pipeline.options import BudgetOptions
 
 EVERY = 0.2
 """Seconds between two notes of how far it is."""
@@ -114,18 +117,17 @@ def _profile(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
 def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     from shoal.pipeline import publishing
+    from shoal.pipeline.options import EvaluationOptions, OutputOptions
 
     done = publishing.protect(
         Path(given["data"]),
         Path(given["policy"]),
         Path(given["out"]),
-        file_format=given["file_format"],
-        audience=given["audience"],
-        evaluate=given["evaluate"],
-        control=_path(given["control"]),
-        comparison=_path(given["comparison"]),
-        budget=_path(given["budget"]),
-        source=given["source"],
+        output=OutputOptions(given["file_format"], audience=given["audience"]),
+        budget=_budget(given),
+        evaluation=EvaluationOptions(
+            given["evaluate"], _path(given["control"]), _path(given["comparison"])
+        ),
         progress=status,
     )
     return {
@@ -144,8 +146,7 @@ def _compare(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         Path(given["out"]),
         candidates=_path(given["candidates"]),
         on_sample=_path(given["on_sample"]),
-        budget=_path(given["budget"]),
-        source=given["source"],
+        budget=_budget(given),
         tell=costs.append,
         progress=status,
         **given["options"],
@@ -163,8 +164,7 @@ def _select(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         Path(given["out"]),
         epsilon=given["epsilon"],
         candidates=_path(given["candidates"]),
-        budget=_path(given["budget"]),
-        source=given["source"],
+        budget=_budget(given),
         tell=costs.append,
         progress=status,
     )
@@ -188,8 +188,7 @@ def _measure(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         out=Path(given["out"]),
         force=True,
         aligned=given["aligned"] or None,
-        budget=_path(given["budget"]),
-        source=given["source"],
+        budget=_budget(given),
         progress=status,
     )
     return {"figures": len(found.figures), "skipped": list(found.skipped)}
@@ -202,6 +201,12 @@ DO = {
     JobKind.SELECT: _select,
     JobKind.EVALUATE: _measure,
 }
+
+
+def _budget(given: Mapping[str, Any]) -> "BudgetOptions":
+    from shoal.pipeline.options import BudgetOptions
+
+    return BudgetOptions(_path(given["budget"]), given["source"])
 
 
 def _path(text: str | None) -> Path | None:

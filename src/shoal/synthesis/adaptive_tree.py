@@ -1,9 +1,9 @@
 """A private tree of boxes: which are split is decided with noise, where they are halved is not.
 
-A node is a box of places. It is split in two where its count, less a penalty that grows with its
+A node is a box of positions. It is split in two where its count, less a penalty that grows with its
 depth, exceeds a threshold after noise. Where a box is halved follows from what is public or
 published (`Space`). `privtree` draws rows from the leaves of such a tree, `mass_tree` too;
-`marginal` makes a histogram of one.
+`tree_histogram` makes a histogram of one.
 
 On whole numbers. Counts are multiplied by a public q, so that the penalty is a whole number of
 units without much rounding. With c a node's count, i its depth, Z discrete Laplace of scale
@@ -87,22 +87,22 @@ SHALLOWEST = Fraction(1_442_695_041, 1_000_000_000)  # above 1 / ln 2 by 1e-10
 
 
 class Space(Protocol):
-    """Axes of places that a tree is about; all of it follows from what is public or published."""
+    """The axes of a tree; all of it follows from what is public or published."""
 
     @property
     def sizes(self) -> Ints:
-        """How many places each axis has."""
+        """How many positions each axis has."""
 
     def start(self, columns: Sequence[Ints]) -> "Descent":
-        """Put the records of a block on their places, at the root."""
+        """Put the records of a block on their positions, at the root."""
 
     def halve(self, lower: Ints, upper: Ints, split: Ints) -> tuple[Ints, Ints]:
         """Axis and cut of each node that is split; zero for the others.
 
         Args:
-            lower: first place of each node, a column an axis.
+            lower: first position of each node, a column an axis.
             upper: one past its last.
-            split: which nodes are split; each has an axis of two places or more.
+            split: which nodes are split; each has an axis of two positions or more.
         """
 
 
@@ -113,24 +113,24 @@ class AdaptiveAxis:
     Sides are measured in proportion to the domain, and ties go to the first column.
 
     Attributes:
-        attributes: the columns' public descriptions.
+        domains: of the columns.
         members: which of the records' columns they are; by default the first ones.
     """
 
-    attributes: tuple[Domain, ...]
+    domains: tuple[Domain, ...]
     members: tuple[int, ...] | None = None
 
     @property
     def sizes(self) -> Ints:
         """How many codes each column has."""
-        return np.array([attribute.size for attribute in self.attributes], dtype=np.int64)
+        return np.array([domain.size for domain in self.domains], dtype=np.int64)
 
     def start(self, columns: Sequence[Ints]) -> "Descent":
-        """Put records at their codes' public places."""
-        members = range(len(self.attributes)) if self.members is None else self.members
+        """Put records at their codes' public positions."""
+        members = range(len(self.domains)) if self.members is None else self.members
         own = [columns[j] for j in members]
-        places = [_places(*pair) for pair in zip(own, self.attributes, strict=True)]
-        return Descent(own, np.vstack(places))
+        positions = [_positions(*pair) for pair in zip(own, self.domains, strict=True)]
+        return Descent(own, np.vstack(positions))
 
     def halve(self, lower: Ints, upper: Ints, split: Ints) -> tuple[Ints, Ints]:
         """Axis and cut of each node that is split; zero for the others."""
@@ -138,24 +138,24 @@ class AdaptiveAxis:
         cut = np.zeros(len(lower), dtype=np.int64)
         width = upper[split] - lower[split]
         axis[split] = np.argmax(np.where(width > 1, width / self.sizes, 0.0), axis=1)
-        for j, attribute in enumerate(self.attributes):
+        for j, domain in enumerate(self.domains):
             nodes = split[axis[split] == j]
-            cut[nodes] = _cuts(lower[nodes, j], upper[nodes, j], attribute)
+            cut[nodes] = _cuts(lower[nodes, j], upper[nodes, j], domain)
         return axis, cut
 
 
-def _places(column: Ints, attribute: Domain) -> NDArray[np.int32]:
-    positions = attribute.positions
+def _positions(column: Ints, domain: Domain) -> NDArray[np.int32]:
+    positions = domain.positions
     return (column if positions is None else positions[column]).astype(np.int32)
 
 
-def _cuts(low: Ints, high: Ints, attribute: Domain) -> Ints:
-    """Where the runs of places are halved: `Domain.cut` of all of them."""
-    if attribute.joins is None:
+def _cuts(low: Ints, high: Ints, domain: Domain) -> Ints:
+    """Where the runs of positions are halved: `Domain.cut` of all of them."""
+    if domain.joins is None:
         middle = low + (high - low) // 2
-        return np.where(attribute.gap & (high == attribute.size), high - 1, middle)
+        return np.where(domain.gap & (high == domain.size), high - 1, middle)
     ends, back = np.unique(np.column_stack([low, high]), axis=0, return_inverse=True)
-    cuts = np.array([attribute.cut(int(a), int(b)) for a, b in ends], dtype=np.int64)
+    cuts = np.array([domain.cut(int(a), int(b)) for a, b in ends], dtype=np.int64)
     return cuts[back.ravel()]
 
 
@@ -164,13 +164,13 @@ class Descent:
 
     Args:
         columns: codes of the columns that the tree is about.
-        places: where the codes stand on the axes that are cut, a line a column.
+        positions: where the codes stand on the axes that are cut, a line a column.
     """
 
-    def __init__(self, columns: Sequence[Ints], places: NDArray[np.int32]) -> None:
+    def __init__(self, columns: Sequence[Ints], positions: NDArray[np.int32]) -> None:
         self.columns = columns
-        self._places = places
-        self._labels = np.zeros(places.shape[1], dtype=np.int32)
+        self._positions = positions
+        self._labels = np.zeros(positions.shape[1], dtype=np.int32)
 
     @property
     def labels(self) -> Ints:
@@ -179,7 +179,7 @@ class Descent:
 
     def descend(self, axis: Ints, cut: Ints, child: Ints, nodes: int) -> Ints:
         """Move the records a level down, and count them there."""
-        return descend(self._places, self._labels, axis, cut, child, nodes)
+        return descend(self._positions, self._labels, axis, cut, child, nodes)
 
     def leaves(self, size: int) -> Ints:
         """Count the records that each leaf has."""
@@ -188,7 +188,7 @@ class Descent:
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveTree:
-    """Leaves as boxes lower <= place < upper, and the records, which know their leaves.
+    """Leaves as boxes lower <= position < upper, and the records, which know their leaves.
 
     `walk` has the original records and never leaves the mechanism.
     """
@@ -308,37 +308,29 @@ class NoisyHistogram:
     privacy_losses: tuple[PrivacyLoss, ...]
 
 
-def marginal(
-    columns: Columns, member: int, attribute: Domain, *, epsilon: Fraction, noise: Noise
+def tree_histogram(
+    columns: Columns, member: int, domain: Domain, *, epsilon: Fraction, noise: Noise
 ) -> NoisyHistogram:
-    """The histogram of one ordered column by a tree of its own, half of epsilon for either part.
-
-    Args:
-        columns: the records.
-        member: which of their columns it is.
-        attribute: its public description.
-        epsilon: the price.
-        noise: where draws come from.
-    """
+    """The histogram of one ordered column by a tree of its own, half of epsilon for either part."""
     structure = min(epsilon / 2, PATH / SHALLOWEST)
-    line = Domain(attribute.name, Kind.NUMERIC, attribute.size, gap=attribute.gap)
+    line = Domain(domain.name, Kind.NUMERIC, domain.size, gap=domain.gap)
     tree = grow(
         columns,
         AdaptiveAxis((line,), (member,)),
         epsilon=structure,
         noise=noise,
-        target=f"{attribute.name}: its tree",
+        target=f"{domain.name}: its tree",
     )
     counts, counted = leaf_counts(
         tree,
         epsilon=epsilon - structure,
         noise=noise,
-        target=f"{attribute.name}: counts of its leaves",
+        target=f"{domain.name}: counts of its leaves",
     )
     order = np.argsort(tree.lower[:, 0])
     n = len(columns)
     return NoisyHistogram(
-        edges=np.append(tree.lower[order, 0], attribute.size),
+        edges=np.append(tree.lower[order, 0], domain.size),
         counts=counts[order],
         projected=apportion(project(counts[order], n), n),
         scale=counted.scale,

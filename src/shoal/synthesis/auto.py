@@ -10,15 +10,15 @@ are wanted for. It never sees a record, so that following it costs nothing.
     m = 2, unless every code can be counted by itself       privtree
     all numeric, goal MEANS, n epsilon < 5000               copula, blocks by rank;
                                                             not where missing is a value
-    otherwise                                               maxent, with its own `plan`
+    otherwise                                               maxent, with its own `maxent_plan`
 
 Where the thresholds come from. Adult, age and hours, 300 to 3,000 records, epsilon 0.3 and 1:
 privtree, evenly spread, had less rank distance and count error than either copula. With all
-30,162 records centroids were nearer at epsilon 10 only. Two columns of so few codes that `plan`
-puts none of them into groups: one table had less count error than a tree, and a single
-column's counts had about 0.6 of the distance, unless it had more codes than half of n epsilon
-(bench/two.py, on generated tables). Census, four amounts on a log scale,
-n epsilon 216 to 3,240, 12 seeds: blocks by rank had the least squared distance (at 1,080: 0.42 of
+30,162 records centroids were nearer at epsilon 10 only. Two columns of so few codes that
+`maxent_plan` puts none of them into groups: one marginal had less count error than a tree, and a
+single column's counts had about 0.6 of the distance, unless it had more codes than half of
+n epsilon (bench/two.py, on generated tables). Census, four amounts on a log scale, n epsilon 216 to
+3,240, 12 seeds: blocks by rank had the least squared distance (at 1,080: 0.42 of
 the variance against 0.56 for maxent, which counted three times better). The others are those of the
 mixed-tables note. A few tables are not the world: on another, another choice may be better. What
 is chosen is always proved; how good it is, is not.
@@ -34,8 +34,7 @@ from shoal.core import figure
 from shoal.errors import InputError
 from shoal.synthesis.copula import Margins
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent.generate import WEAK, MaxentPlan, PairMarginals, plan
-from shoal.synthesis.maxent.one_way import is_line
+from shoal.synthesis.maxent import WEAK, MaxentPlan, PairMarginals, is_line, maxent_plan
 from shoal.synthesis.privtree import Fill
 
 _FEW = 5000
@@ -67,12 +66,12 @@ class SynthesizerChoice:
 
 
 def choose(
-    attributes: Sequence[Domain], *, n: int, epsilon: Fraction, goal: Goal = Goal.COUNTS
+    domains: Sequence[Domain], *, n: int, epsilon: Fraction, goal: Goal = Goal.COUNTS
 ) -> SynthesizerChoice:
     """Choose a mechanism from public facts; see the rule above.
 
     Args:
-        attributes: the columns: names, kinds and domain sizes.
+        domains: the columns: names, kinds and domain sizes.
         n: number of records, public.
         epsilon: for the whole release.
         goal: what the rows are wanted for.
@@ -80,16 +79,16 @@ def choose(
     Raises:
         InputError: without a column, a record or an epsilon.
     """
-    if not attributes or n < 1 or epsilon <= 0:
+    if not domains or n < 1 or epsilon <= 0:
         raise InputError("A choice needs a column, a record and epsilon > 0.")
-    m, budget = len(attributes), n * epsilon
-    numeric = all(attribute.numeric and not attribute.gap for attribute in attributes)
-    weak = warnings(attributes, n=n, epsilon=epsilon)
-    tables = plan(attributes, n=n, epsilon=epsilon)
-    if m == 1 and not is_line(attributes[0]) and 2 * attributes[0].size <= budget:
+    m, budget = len(domains), n * epsilon
+    numeric = all(domain.numeric and not domain.gap for domain in domains)
+    weak = warnings(domains, n=n, epsilon=epsilon)
+    plan = maxent_plan(domains, n=n, epsilon=epsilon)
+    if m == 1 and not is_line(domains[0]) and 2 * domains[0].size <= budget:
         alone = "One column of categories: each is counted, with noise."
-        return SynthesizerChoice("maxent", tables, (alone,), weak)
-    if m == 1 or (m == 2 and not _whole(attributes, tables)):
+        return SynthesizerChoice("maxent", plan, (alone,), weak)
+    if m == 1 or (m == 2 and not _whole(domains, plan)):
         return SynthesizerChoice("privtree", *_tree(budget, goal), weak)
     if numeric and goal is Goal.MEANS and budget < _FEW and n > 1:
         blocks = (
@@ -98,27 +97,27 @@ def choose(
         )
         skewed = "Give skewed columns a public log or square-root scale."
         return SynthesizerChoice("copula", Margins.BLOCKS, blocks, (*weak, skewed))
-    strength = figure(float(tables.strength))
+    strength = figure(float(plan.strength))
     if m == 2:
         few = "Two columns of few categories: their table is counted cell by cell, with noise."
-        return SynthesizerChoice("maxent", tables, (few,), weak)
+        return SynthesizerChoice("maxent", plan, (few,), weak)
     why = (
         f"{m} columns: tables with noise, and the distribution of greatest entropy near them.",
-        f"n epsilon is {strength} for each pair of columns: {_REASONS[tables.tables]}.",
-        f"A column has at most {tables.groups} groups in these tables.",
-        *([_QUESTION] if tables.question else []),
-        *([_threes(tables.threes)] if tables.threes else []),
+        f"n epsilon is {strength} for each pair of columns: {_REASONS[plan.marginals]}.",
+        f"A column has at most {plan.groups} groups in these tables.",
+        *([_COARSENESS] if plan.coarseness_share else []),
+        *([_three_way(plan.three_way)] if plan.three_way else []),
     )
-    return SynthesizerChoice("maxent", tables, why, weak)
+    return SynthesizerChoice("maxent", plan, why, weak)
 
 
-_QUESTION = (
+_COARSENESS = (
     "Whether such groups lose too much is asked first, with noise; if so, a tree takes the place "
     "of tables."
 )
 
 
-def _threes(count: int) -> str:
+def _three_way(count: int) -> str:
     what = "A table" if count == 1 else f"{count} tables"
     return f"{what} of three columns, chosen with noise where pairs say too little, come last."
 
@@ -133,9 +132,9 @@ _REASONS = {
 }
 
 
-def warnings(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> tuple[str, ...]:
+def warnings(domains: Sequence[Domain], *, n: int, epsilon: Fraction) -> tuple[str, ...]:
     """What to know before epsilon is spent, whichever mechanism draws the rows."""
-    m = len(attributes)
+    m = len(domains)
     strength = n * epsilon / max(comb(m, 2), 1)
     rows = f"With {n:,} {'row' if n == 1 else 'rows'}"
     if strength < WEAK:
@@ -149,9 +148,9 @@ def warnings(attributes: Sequence[Domain], *, n: int, epsilon: Fraction) -> tupl
     return ()
 
 
-def _whole(attributes: Sequence[Domain], tables: MaxentPlan) -> bool:
-    """Whether every code is a group by itself, so that the tables lose nothing."""
-    return all(not is_line(a) and a.size <= tables.groups for a in attributes)
+def _whole(domains: Sequence[Domain], plan: MaxentPlan) -> bool:
+    """Whether every code is a group by itself, so that marginals lose nothing."""
+    return all(not is_line(one) and one.size <= plan.groups for one in domains)
 
 
 def _tree(budget: Fraction, goal: Goal) -> tuple[Fill, tuple[str, ...]]:

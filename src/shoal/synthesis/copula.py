@@ -5,14 +5,14 @@ leaves of a private tree. Kendall's tau of every two columns is learnt with nois
 from a normal distribution with the correlations that these taus imply, and a row's rank in each
 column picks from that column's list.
 
-For numbers, foremost: a category takes part by its place in its public order. A public transform of
-a skewed column (`Scale`) is made before: the mechanism sees codes on the transformed grid.
+For numbers, foremost: a category takes part by its position in its public order. A public transform
+of a skewed column (`Scale`) is made before: the mechanism sees codes on the transformed grid.
 
 Theorem (ours, unreviewed): epsilon, change-one neighbours, n public. Proof.
 
 Lists. With the column sorted, a changed record moves the values by at most the width W in all, and
 so the sums of blocks whose ends depend on ranks alone (`perturb` has the proof, Lemma 1 of
-sanchez2014). Noise of scale W / e costs e. A tree costs what `boxes` proves.
+sanchez2014). Noise of scale W / e costs e. A tree costs what `adaptive_tree` proves.
 
 Links. S = sum over pairs of records of sign(x_i - x_j) sign(y_i - y_j) is whole, and
 tau-a = 2 S / (n (n - 1)). A changed record is in n - 1 pairs, and each of their signs moves by at
@@ -43,12 +43,12 @@ from numpy.typing import NDArray
 
 from shoal.core import Noise, PrivacyLoss, Progress, silent
 from shoal.core._arrays import Floats, Ints
-from shoal.errors import InputError
+from shoal.errors import InputError, InternalError
 from shoal.mechanism.microaggregate_noise import isotonic
 from shoal.mechanism.noisy_answers import noisy_answers
-from shoal.mechanism.records import HeldColumns
+from shoal.mechanism.records import Columns, HeldColumns
 from shoal.mechanism.systematic_sampling import spread
-from shoal.synthesis.adaptive_tree import marginal
+from shoal.synthesis.adaptive_tree import tree_histogram
 from shoal.synthesis.domain import Domain, Measurement, Sort, SyntheticRows, checked
 from shoal.synthesis.kernels.kendall import concordance
 
@@ -69,8 +69,8 @@ SHARES = {Margins.BLOCKS: Fraction(4, 5), Margins.TREE: Fraction(17, 20)}
 
 
 def copula(
-    codes: Sequence[NDArray[Any]],
-    attributes: Sequence[Domain],
+    codes: Sequence[NDArray[Any]] | Columns,
+    domains: Sequence[Domain],
     *,
     epsilon: Fraction,
     noise: Noise,
@@ -82,8 +82,8 @@ def copula(
     """Draw as many rows as there are records; the module says how, and proves the price.
 
     Args:
-        codes: one array of codes a column.
-        attributes: their public descriptions.
+        codes: one array of codes a column; records that lie in blocks are refused.
+        domains: their public domains.
         epsilon: for all of it; change-one neighbours, n public.
         noise: where draws come from.
         rng: for drawing rows.
@@ -96,9 +96,13 @@ def copula(
     Raises:
         InputError: for fewer than two columns or records.
     """
+    if isinstance(codes, HeldColumns):
+        codes = codes.columns
+    elif not isinstance(codes, Sequence | np.ndarray):
+        raise InternalError("A copula must see the records, and these lie in blocks.")
     columns = [
-        column if attribute.positions is None else attribute.positions[column]
-        for column, attribute in zip(checked(codes, attributes), attributes, strict=True)
+        column if domain.positions is None else domain.positions[column]
+        for column, domain in zip(checked(codes, domains), domains, strict=True)
     ]
     n, m = len(columns[0]), len(columns)
     if m < 2 or n < 2:
@@ -107,18 +111,18 @@ def copula(
     lists: list[Floats] = []
     privacy_losses: list[PrivacyLoss] = []
     measurements: list[Measurement] = []
-    for j, (column, attribute) in enumerate(zip(columns, attributes, strict=True)):
+    for j, (column, domain) in enumerate(zip(columns, domains, strict=True)):
         progress("learning columns", j, m)
         each = own / m
         if margins is Margins.TREE:
-            found = marginal(HeldColumns(columns), j, attribute, epsilon=each, noise=noise)
+            found = tree_histogram(HeldColumns(columns), j, domain, epsilon=each, noise=noise)
             drawn = spread(found.edges, found.projected.astype(np.float64), n, rng)
             lists.append(drawn.astype(np.float64))
             privacy_losses += found.privacy_losses
             measurements.append(Measurement((j,), (found.edges,), found.counts, found.scale))
         else:
             size = block_size(n, m, own)
-            values, sums, privacy_loss = _blocks(column, attribute, size, epsilon=each, noise=noise)
+            values, sums, privacy_loss = _blocks(column, domain, size, epsilon=each, noise=noise)
             lists.append(values)
             privacy_losses.append(privacy_loss)
             ends = (_ends(n, size),)
@@ -133,8 +137,8 @@ def copula(
     progress("drawing rows", 0, 1)
     ranks = _ranks(_correlations(taus, m), n, rng)
     rows = tuple(
-        _as_codes(values[ranks[:, j]], attribute)
-        for j, (values, attribute) in enumerate(zip(lists, attributes, strict=True))
+        _as_codes(values[ranks[:, j]], domain)
+        for j, (values, domain) in enumerate(zip(lists, domains, strict=True))
     )
     facts = {
         "columns by themselves": margins.value,
@@ -173,7 +177,7 @@ def _ends(n: int, size: int) -> Ints:
 
 
 def _blocks(
-    column: Ints, attribute: Domain, size: int, *, epsilon: Fraction, noise: Noise
+    column: Ints, domain: Domain, size: int, *, epsilon: Fraction, noise: Noise
 ) -> tuple[Floats, Ints, PrivacyLoss]:
     """N values in order: noisy block means, made monotone and joined by straight lines."""
     n = len(column)
@@ -181,14 +185,14 @@ def _blocks(
     sums = np.add.reduceat(np.sort(column), ends[:-1])
     noisy, privacy_loss = noisy_answers(
         sums,
-        sensitivity=max(attribute.size - 1, 1),
+        sensitivity=max(domain.size - 1, 1),
         epsilon=epsilon,
-        target=f"{attribute.name}: sums of blocks by rank",
+        target=f"{domain.name}: sums of blocks by rank",
         noise=noise,
     )
     sizes = np.diff(ends)
     # Clamped after the fit: clamping single blocks first would push their average inwards.
-    means = np.clip(isotonic(noisy / sizes, sizes), 0, attribute.size - 1)
+    means = np.clip(isotonic(noisy / sizes, sizes), 0, domain.size - 1)
     return np.interp(np.arange(n), ends[:-1] + (sizes - 1) / 2, means), noisy, privacy_loss
 
 
@@ -250,8 +254,8 @@ def _ranks(R: Floats, n: int, rng: np.random.Generator) -> Ints:
     return np.argsort(np.argsort(Z, axis=0), axis=0)
 
 
-def _as_codes(values: Floats, attribute: Domain) -> Ints | Floats:
-    if attribute.numeric:
+def _as_codes(values: Floats, domain: Domain) -> Ints | Floats:
+    if domain.numeric:
         return values
-    places: Ints = np.clip(np.rint(values), 0, attribute.size - 1).astype(np.int64)
-    return places if attribute.order is None else np.array(attribute.order)[places]
+    positions: Ints = np.clip(np.rint(values), 0, domain.size - 1).astype(np.int64)
+    return positions if domain.order is None else np.array(domain.order)[positions]

@@ -70,13 +70,13 @@ class Domain:
 
     @cached_property
     def positions(self) -> Ints | None:
-        """The place of each code in the public order, if there is one."""
+        """The position of each code in the public order, if there is one."""
         if self.order is None:
             return None
         return np.argsort(np.array(self.order, dtype=np.int64)).astype(np.int64)
 
     def cut(self, low: int, high: int) -> int:
-        """Where the places low <= x < high are halved: the first place of the upper half.
+        """Where the positions low <= x < high are halved: the first position of the upper half.
 
         Between categories of a hierarchy, at a boundary of the highest level that the range
         has, and of these at the one nearest the middle, the lower of two. So a hierarchy's
@@ -89,8 +89,8 @@ class Domain:
             return middle
         inner = self.joins[low : high - 1]
         top = min(inner)
-        places = [low + 1 + i for i, depth in enumerate(inner) if depth == top]
-        return min(places, key=lambda place: (abs(2 * place - low - high), place))
+        positions = [low + 1 + i for i, depth in enumerate(inner) if depth == top]
+        return min(positions, key=lambda position: (abs(2 * position - low - high), position))
 
 
 class Sort(StrEnum):
@@ -111,7 +111,7 @@ class Measurement:
         columns: which columns it counts, by index.
         groups: what it counts of them. A table: for each column the group of each code, or for
             ordered codes the first code of each bin and the number of codes at the end. A tree: the
-            lower and upper ends of its leaves, as places in the public orders. Blocks by rank:
+            lower and upper ends of its leaves, as positions in the public orders. Blocks by rank:
             their first ranks, and n. Concordances of every two columns, and what groups lose (of
             no column in particular): nothing.
         counts: the noisy answers; a table has one axis a column. They may be negative.
@@ -143,32 +143,30 @@ class SyntheticRows:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def checked(
-    codes: Sequence[NDArray[Any]] | NDArray[Any], attributes: Sequence[Domain]
-) -> list[Ints]:
+def checked(codes: Sequence[NDArray[Any]] | NDArray[Any], domains: Sequence[Domain]) -> list[Ints]:
     """The columns as whole numbers within their domains.
 
     Raises:
         InternalError: if a cell lies outside its domain; the caller clamps cells first. The
             error shows no cell.
     """
-    if len(codes) != len(attributes) or not attributes:
-        raise InternalError(f"Expected {len(attributes)} columns of codes; got {len(codes)}.")
+    if len(codes) != len(domains) or not domains:
+        raise InternalError(f"Expected {len(domains)} columns of codes; got {len(codes)}.")
     columns = []
-    for column, attribute in zip(codes, attributes, strict=True):
+    for column, domain in zip(codes, domains, strict=True):
         array = np.asarray(column)
         if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) != len(codes[0]):
-            raise InternalError(f"Column '{attribute.name}' is not a column of whole codes.")
-        if array.size and (array.min() < 0 or array.max() >= attribute.size):
-            raise InternalError(f"Column '{attribute.name}' has a code outside its domain.")
+            raise InternalError(f"Column '{domain.name}' is not a column of whole codes.")
+        if array.size and (array.min() < 0 or array.max() >= domain.size):
+            raise InternalError(f"Column '{domain.name}' has a code outside its domain.")
         columns.append(array.astype(np.int64, copy=False))
     if not columns[0].size:
         raise InputError("Expected at least one record, found none.")
     return columns
 
 
-def records(codes: Sequence[NDArray[Any]] | Columns, attributes: Sequence[Domain]) -> Columns:
+def records(codes: Sequence[NDArray[Any]] | Columns, domains: Sequence[Domain]) -> Columns:
     """The columns as records that answer; arrays are checked, see `checked`."""
     if isinstance(codes, Sequence | np.ndarray):
-        return HeldColumns(checked(codes, attributes))
+        return HeldColumns(checked(codes, domains))
     return codes

@@ -1,13 +1,13 @@
 """PrivTree microaggregation: a private tree over mixed columns, and rows drawn from its leaves.
 
-The tree is that of `boxes`, over the public domain: a node is halved across its widest side, in
-the middle. Leaves get noisy counts and, if wanted, noisy sums. Rows are drawn from leaves:
+The tree is that of `adaptive_tree`, over the public domain: a node is halved across its widest
+side, in the middle. Leaves get noisy counts and, if wanted, noisy sums. Rows are drawn from leaves:
 post-processing.
 
 Theorem (ours, unreviewed): epsilon, change-one neighbours, n public. Proof. The tree costs what
-`boxes` proves. Given the tree, leaf counts move by at most 2 in all if a record changes. A leaf's
-sums are taken in units of its own width, so that they move by at most that width, which is far
-less than the column's (`_offsets`). Everything that chooses (the shares of epsilon, the axis to
+`adaptive_tree` proves. Given the tree, leaf counts move by at most 2 in all if a record changes. A
+leaf's sums are taken in units of its own width, so that they move by at most that width, which is
+far less than the column's (`_offsets`). Everything that chooses (the shares of epsilon, the axis to
 halve, where to halve it) is public, so that the three prices add up. QED
 
 References:
@@ -59,7 +59,7 @@ class Fill(StrEnum):
 
 def privtree(
     codes: Sequence[NDArray[Any]] | Columns,
-    attributes: Sequence[Domain],
+    domains: Sequence[Domain],
     *,
     epsilon: Fraction,
     noise: Noise,
@@ -85,7 +85,7 @@ def privtree(
 
     Args:
         codes: one array of codes a column, or records that answer for them.
-        attributes: their public descriptions.
+        domains: their public domains.
         epsilon: for all of it; change-one neighbours, n public.
         noise: where draws come from.
         rng: for spreading rows over their leaves.
@@ -93,16 +93,16 @@ def privtree(
         theta: a node is split where its noisy penalised count exceeds so many records.
         progress: called with each stage.
     """
-    columns = records(codes, attributes)
+    columns = records(codes, domains)
     n = len(columns)
-    numeric = [j for j, attribute in enumerate(attributes) if attribute.numeric]
+    numeric = [j for j, domain in enumerate(domains) if domain.numeric]
     summed = numeric if fill is Fill.CENTROID else []
     share = Fraction(2, 5) if summed else Fraction(1, 2)
     structure = min(share * epsilon, PATH / SHALLOWEST)
     rest = epsilon - structure
     sums = rest * Fraction(1, 3) if summed else Fraction(0)
-    domain = AdaptiveAxis(tuple(attributes))
-    tree = grow(columns, domain, epsilon=structure, theta=theta, noise=noise, progress=progress)
+    space = AdaptiveAxis(tuple(domains))
+    tree = grow(columns, space, epsilon=structure, theta=theta, noise=noise, progress=progress)
     progress("counting leaves", 0, 1)
     counts, counted = leaf_counts(tree, epsilon=rest - sums, noise=noise)
     privacy_losses = [tree.privacy_loss, counted]
@@ -116,13 +116,13 @@ def privtree(
         centres = middles[:, summed] + offsets / trusted[:, None]
         centres = np.clip(centres, tree.lower[:, summed], tree.upper[:, summed] - 1)
     sizes = apportion(project(counts, n), n)
-    rows = _spread(tree, sizes, attributes, rng)
+    rows = _spread(tree, sizes, domains, rng)
     if centres is not None:
         for number, j in enumerate(summed):
             rows[j] = np.repeat(centres[:, number], sizes)
     order = rng.permutation(n)
     measurement = Measurement(
-        columns=tuple(range(len(attributes))),
+        columns=tuple(range(len(domains))),
         groups=(tree.lower, tree.upper),
         counts=counts,
         scale=counted.scale,
@@ -143,7 +143,7 @@ def _offsets(
 ) -> tuple[Floats, PrivacyLoss]:
     """Noisy sums of distances from the middle of each leaf, in codes.
 
-    A cell becomes a whole number between -R and R by its place between its leaf's ends, R = 2^16:
+    A cell becomes a whole number between -R and R by where it lies in its leaf, R = 2^16:
     a fixed function of the cell and of the published leaf. A changed record takes at most R
     from the sum of one leaf and brings at most R to another, or moves one by 2 R: 2 R a
     column, and all columns have a share in one vector.
@@ -161,7 +161,7 @@ def _offsets(
 
 
 def _sums(block: Descent, lower: Ints, upper: Ints, summed: Sequence[int]) -> Ints:
-    """Sum the places of the records between the ends of their leaves; see `_offsets`."""
+    """Sum the positions of the records between the ends of their leaves; see `_offsets`."""
     labels = block.labels
     exact = np.empty((len(lower), len(summed)), dtype=np.int64)
     for number, j in enumerate(summed):
@@ -175,7 +175,7 @@ def _sums(block: Descent, lower: Ints, upper: Ints, summed: Sequence[int]) -> In
 
 
 def _spread(
-    tree: AdaptiveTree, sizes: Ints, attributes: Sequence[Domain], rng: np.random.Generator
+    tree: AdaptiveTree, sizes: Ints, domains: Sequence[Domain], rng: np.random.Generator
 ) -> list[Ints | Floats]:
     """Codes of the rows, leaf by leaf: evenly over each side of the box, sides unrelated.
 
@@ -183,9 +183,9 @@ def _spread(
     """
     leaf = np.repeat(np.arange(len(tree)), sizes)
     rows: list[Ints | Floats] = []
-    for j, attribute in enumerate(attributes):
+    for j, domain in enumerate(domains):
         low, width = tree.lower[leaf, j], (tree.upper - tree.lower)[leaf, j]
         inside = (strewn(sizes, rng) * width).astype(np.int64)
-        place = low + np.minimum(inside, width - 1)
-        rows.append(place if attribute.order is None else np.array(attribute.order)[place])
+        position = low + np.minimum(inside, width - 1)
+        rows.append(position if domain.order is None else np.array(domain.order)[position])
     return rows

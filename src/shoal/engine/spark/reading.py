@@ -49,7 +49,7 @@ def typed(
     *,
     clamped: Sequence[str] | None,
     decimal: str | None,
-    gaps: bool = False,
+    keep_missing: bool = False,
 ) -> Typed:
     """Bring the rows of a DataFrame to the types of a policy, and keep them.
 
@@ -59,7 +59,7 @@ def typed(
         clamped: columns that become values of their public domains, in silence; none: what does
             not fit is refused.
         decimal: the decimal mark of numbers in text.
-        gaps: missing cells of clamped columns stay where the policy keeps them.
+        keep_missing: missing cells of clamped columns stay where the policy keeps them.
     """
     store = BlockStore(frame.sparkSession)
     empty = _empty(frame)
@@ -77,7 +77,7 @@ def typed(
         name: replace(schema[name], categories=levels[name]) if name in levels else schema[name]
         for name in kept
     }
-    bring = _bringing(columns, quiet, decimal, evidence, gaps=gaps)
+    bring = _bringing(columns, quiet, decimal, evidence, keep_missing=keep_missing)
     unit = schema.flagged("privacy_unit")
     if unit is not None:
         validate.refuse_odd(empty[unit])
@@ -100,7 +100,7 @@ def _bringing(
     decimal: str | None,
     evidence: Mapping[str, pl.Series],
     *,
-    gaps: bool,
+    keep_missing: bool,
 ) -> Step:
     """Type the blocks: some columns in silence, the others with notes on what does not fit."""
 
@@ -108,7 +108,7 @@ def _bringing(
         series, misfits, counts = [], [], []
         for name, column in columns.items():
             if name in quiet:
-                values, changed = clamp.clamped(block[name], column, decimal, keep=gaps)
+                values, changed = clamp.clamped(block[name], column, decimal, keep=keep_missing)
                 counts += [(name, sort, number) for sort, number in changed.items()]
             else:
                 values, rows, what = _read(block[name], column, decimal, evidence.get(name))

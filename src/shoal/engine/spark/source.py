@@ -24,7 +24,7 @@ class SparkSource:
 
     frame: DataFrame
     labels: Mapping[str, Any] = field(default_factory=dict)
-    spread: bool = True
+    distributed: bool = True
     found: str = ""
 
     def adopt(
@@ -33,14 +33,16 @@ class SparkSource:
         *,
         clamped: Sequence[str] | None,
         decimal: str | None,
-        gaps: bool,
+        keep_missing: bool,
         key: int,
     ) -> "SparkCoerced":
         """Bring the rows to the types of the policy, block by block.
 
         Of persons with more rows than the policy states, the rest are left out.
         """
-        typed = reading.typed(self.frame, schema, clamped=clamped, decimal=decimal, gaps=gaps)
+        typed = reading.typed(
+            self.frame, schema, clamped=clamped, decimal=decimal, keep_missing=keep_missing
+        )
         if schema.persons is None:
             return SparkCoerced(typed)
         if clamped is None:
@@ -62,13 +64,13 @@ class SparkCoerced:
 
     def run(self, method: Method[Any], setting: Setting[Any], tools: Tools) -> "SparkOutcome":
         """Run a method, and put its rows in the order of the release form."""
-        if method.spread is None:
+        if method.distributed is None:
             raise InternalError(f"Method '{method.name}' does not run on Spark.")
         tools.progress("sorting rows", 0, 1)
-        columns = None if method.sort_by is None else method.sort_by(setting)
+        columns = None if method.input.sort_by is None else method.input.sort_by(setting)
         rows = ordered(self.typed, columns)
         with speaking():
-            done = method.spread(rows, setting, tools)
+            done = method.distributed.run(rows, setting, tools)
         runs = done.canonical if isinstance(done.canonical, RunGroups) else None
         changes = [*done.changes, *([] if runs is None else [runs.labelled()])]
         return SparkOutcome(

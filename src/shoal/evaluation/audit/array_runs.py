@@ -176,7 +176,11 @@ class ArrayRuns:
     ) -> None:
         planned = with_rows(planned, len(table))
         self._method, self._setting = planned.method, planned.setting
-        names = None if self._method.sort_by is None else self._method.sort_by(self._setting)
+        names = (
+            None
+            if self._method.input.sort_by is None
+            else self._method.input.sort_by(self._setting)
+        )
         order = table.canonical_order(names)
         self._rows = Arrays.of(table.take(order))
         self._places = np.argsort(order)

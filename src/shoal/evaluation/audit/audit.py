@@ -268,7 +268,7 @@ def _chosen(
         raise InputError("No built-in pair fits the policy's columns; give one with --pair.")
     progress("looking at pairs", 0, 1)
     # The method's own counterexample is run in any case.
-    own = made[:1] if planned.method.counterexample else []
+    own = made[:1] if planned.method.promises.counterexample else []
     rest = sorted(
         made[len(own) :], key=lambda other: -neighbouring_tables.apartness(planned, other)
     )

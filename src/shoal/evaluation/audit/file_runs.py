@@ -21,6 +21,7 @@ from shoal.core import Noise, ReleaseForm
 from shoal.core._arrays import Floats
 from shoal.metrics import epsilon_lower_bound
 from shoal.pipeline import public_folder, publishing
+from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.pipeline.planning import Plan
 
 _FIRST = 16
@@ -67,8 +68,8 @@ class Releases:
         out = self._folder / "release"
         keep = self._form is ReleaseForm.ROW_ALIGNED
         done = publishing.protect(
-            self._data, self._policy, out, file_format="csv", keep_order=keep, evaluate=False,
-            noise=self._noise,
+            self._data, self._policy, out, output=OutputOptions("csv", keep_order=keep),
+            evaluation=EvaluationOptions(evaluate=False), noise=self._noise,
         )  # fmt: skip
         landed = _read(done.folder, self._form)
         for folder in (done.folder, done.internal):

@@ -49,8 +49,8 @@ class NeighbouringTables:
 def built_in(planned: Plan) -> list[NeighbouringTables]:
     """Worst cases for a plan, the method's own counterexample first."""
     k = _group_size(planned)
-    own = planned.method.counterexample
-    known = [m.counterexample for m in REGISTRY.values() if m.counterexample is not None]
+    own = planned.method.promises.counterexample
+    known = [one for m in REGISTRY.values() if (one := m.promises.counterexample) is not None]
     boxes: dict[Callable[..., Any], tuple[str, Floats, Floats]] = {}
     for build in ([own] if own else []) + known:
         box = build(k)
@@ -210,7 +210,7 @@ def table_of(planned: Plan, frame: pl.DataFrame) -> Any:
         planned.policy.schema,
         columns=planned.method.clamps(planned.setting),
         decimal=planned.policy.reading.decimal,
-        keep=planned.method.gaps,
+        keep=planned.method.input.missing,
     )[0]
 
 

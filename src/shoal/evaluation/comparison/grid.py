@@ -85,8 +85,8 @@ def default(policy: Policy) -> tuple[Candidate, ...]:
     own = Candidate(policy.method, dict(policy.parameters), policy.columns, policy.release_form)
     grid = [own]
     for method in REGISTRY.values():
-        form = method.forms[0] if method.must_choose_form else None
-        if policy.release_form in method.forms and method.name == policy.method:
+        form = method.forms.offered[0] if method.forms.must_choose else None
+        if policy.release_form in method.forms.offered and method.name == policy.method:
             form = policy.release_form
         columns = policy.columns if method.name == policy.method else None
         for parameters in _ladder(method, policy):

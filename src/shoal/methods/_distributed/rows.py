@@ -1,7 +1,7 @@
 """What a method may ask of records that lie in blocks on many machines.
 
-A method that runs beyond one machine says how in its own file: `Method.spread` names a function of
-`DistributedRows`, and an engine serves `DistributedRows`. The verbs are few:
+A method that runs beyond one machine says how in its own file: `Method.distributed` names
+a function of `DistributedRows`, and an engine serves `DistributedRows`. The verbs are few:
 
     total      whole numbers that are computed on each block and added up
     walk       the same again and again, on blocks that remember what happened to them

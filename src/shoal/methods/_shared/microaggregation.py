@@ -46,11 +46,21 @@ from shoal.methods._distributed.rows import (
 )
 from shoal.methods._shared import whole_persons
 from shoal.methods._shared.recode import Aggregate, recode
-from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
+from shoal.methods.method import (
+    DistributedRun,
+    Example,
+    Masked,
+    Method,
+    Parameters,
+    Promises,
+    ReleaseForms,
+    Setting,
+    Tools,
+)
 from shoal.partition import Requirement, marginality_order, path_lengths
 from shoal.policy.spec import Size, choice
 
-FORMS = (ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
+FORMS = ReleaseForms[Any]((ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED))
 STATED = f"{ONE_ROW}, as the policy states"
 
 
@@ -93,20 +103,21 @@ def joint_method(
     *,
     source: str,
     parameters: type[MicroaggregationParameters] = MicroaggregationParameters,
-    **more: Any,
+    refuse: Callable[[Setting[Any]], None] = lambda _setting: None,
+    distributed: DistributedRun[Any] | None = None,
 ) -> Method[Any]:
     """A method that groups whole records: joint k-anonymity, in both linked forms."""
     return Method(
         name=name,
         summary=summary,
-        parameters=parameters,
-        forms=FORMS,
-        claims=joint_claims(source),
-        run=run,
         reference=source,
-        example={"k": 5},
-        not_claimed=bare_columns,
-        **more,
+        parameters=parameters,
+        example=Example({"k": 5}),
+        forms=FORMS,
+        promises=Promises(joint_claims(source), bare_columns),
+        run=run,
+        refuse=refuse,
+        distributed=distributed,
     )
 
 
@@ -130,15 +141,13 @@ def column_method(
     return Method(
         name=name,
         summary=summary,
-        parameters=MicroaggregationParameters,
-        forms=FORMS,
-        claims=column_claims(source),
-        run=run_columns(rank),
         reference=source,
-        example={"k": 5},
-        not_claimed=no_joint_promise,
-        spread=distributed_columns(cut),
-        refuse_spread=no_medoid,
+        parameters=MicroaggregationParameters,
+        example=Example({"k": 5}),
+        forms=FORMS,
+        promises=Promises(column_claims(source), no_joint_promise),
+        run=run_columns(rank),
+        distributed=DistributedRun(distributed_columns(cut), no_medoid),
     )
 
 

@@ -48,11 +48,25 @@ from shoal.mechanism.microaggregate_noise import (
 from shoal.methods._distributed.rows import CountableRows, DistributedGroups, ReplacedColumns
 from shoal.methods._shared import contributions
 from shoal.methods._shared.microaggregation import of_persons, one_row, top_down
-from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
+from shoal.methods.method import (
+    DistributedRun,
+    Example,
+    Masked,
+    Method,
+    MethodInput,
+    Parameters,
+    Promises,
+    ReleaseForms,
+    Setting,
+    Tools,
+    protected,
+)
 from shoal.partition import path_lengths
 from shoal.policy.spec import Epsilon, Size, choice
 
-LINKED = (ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
+LINKED = ReleaseForms[Any]((ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED))
+BY_COLUMN = ReleaseForms[Any]((ReleaseForm.COLUMN_SHUFFLED, *LINKED.offered), must_choose=True)
+"""Of methods whose proof holds only where columns are shuffled apart."""
 FIXED_GROUPS = (
     "both tables have the same groups: the data set to be protected is the microaggregated one"
 )
@@ -140,35 +154,38 @@ def noisy_method(
     name: str,
     summary: str,
     run: Callable[[Table, Setting[Any], Tools], Masked],
-    claims: Callable[[Setting[Any]], tuple[Claim, ...]],
+    promises: Promises[Any],
     *,
     source: str,
     parameters: type[NoisyParameters],
-    **more: Any,
+    forms: ReleaseForms[Any] = LINKED,
+    refuse: Callable[[Setting[Any]], None] | None = None,
+    sort_by: Callable[[Setting[Any]], tuple[str, ...]] | None = None,
+    distributed: DistributedRun[Any] | None = None,
 ) -> Method[Any]:
     """A method that forms groups of k and adds noise to them, no column beside them."""
-    settled: dict[str, Any] = {
-        "forms": LINKED,
-        "default_columns": protected_columns,
-        "refuse": no_public_columns,
-        **more,
-    }
     return Method(
         name=name,
         summary=summary,
-        parameters=parameters,
-        claims=claims,
-        run=run,
         reference=source,
-        example={"epsilon": 1, "k": 5},
-        noisy=True,
-        **settled,
+        parameters=parameters,
+        example=Example({"epsilon": 1, "k": 5}),
+        forms=forms,
+        promises=promises,
+        run=run,
+        refuse=refuse or no_public_columns,
+        input=MethodInput(protected_columns, clamped=protected, sort_by=sort_by),
+        distributed=distributed,
     )
 
 
 def protected_columns(schema: Schema) -> tuple[str, ...]:
     """Every released column that is not declared public."""
     return tuple(name for name in schema.released if not schema[name].public)
+
+
+UNSORTED = MethodInput[Any](protected_columns, clamped=protected, sort_by=lambda _setting: ())
+"""Of a method to which the order of the rows does not matter."""
 
 
 def refuse(setting: Setting[NoisyParameters]) -> None:

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -52,7 +52,7 @@ from shoal.methods._shared import noisy_microaggregation
 from shoal.methods._shared.encoding import encoded
 from shoal.methods._shared.microaggregation import MicroaggregationParameters, of_persons, one_row
 from shoal.methods._shared.recode import recode
-from shoal.methods.method import Setting, Tools
+from shoal.methods.method import MethodInput, Setting, Tools
 from shoal.partition import mdav, mondrian
 from shoal.policy.spec import Epsilon, choice
 from shoal.privacy_models import t_from_epsilon
@@ -113,6 +113,14 @@ def columns(schema: Schema) -> tuple[str, ...]:
     """What is protected: both, in the order of the policy."""
     chosen = {*keys(schema), *confidential(schema)}
     return tuple(name for name in schema.names if name in chosen)
+
+
+INPUT = MethodInput[Any](
+    columns,
+    clamped=lambda setting: confidential(setting.schema),
+    sort_by=lambda setting: keys(setting.schema),
+)
+"""Confidential cells are clamped; groups form from the quasi-identifiers alone."""
 
 
 def refuse(setting: Setting[RecordwiseParameters], method: str) -> None:

@@ -54,7 +54,17 @@ from shoal.methods._distributed.rows import CountableRows, Distributed, HeldTabl
 from shoal.methods._shared import contributions, noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import EpsilonParameters
 from shoal.methods._shared.spatial_encoding import SpatialEncoding, redrawn, spatial_encoding
-from shoal.methods.method import ContributionProof, Masked, Method, Setting, Tools
+from shoal.methods.method import (
+    ContributionProof,
+    DistributedRun,
+    Example,
+    Masked,
+    Method,
+    Promises,
+    ReleaseForms,
+    Setting,
+    Tools,
+)
 from shoal.policy.spec import MOST, choice
 
 MOST_COUNTS = 300_000
@@ -110,7 +120,7 @@ def tree_method(
         )
         return (claim,)
 
-    def spread(
+    def distributed(
         rows: CountableRows, setting: Setting[SpatialTreeParameters], tools: Tools
     ) -> Distributed:
         return _run(rows, setting, tools, *shape(setting))
@@ -118,20 +128,15 @@ def tree_method(
     return Method(
         name=name,
         summary=summary,
-        parameters=parameters,
-        forms=(ReleaseForm.SYNTHETIC, ReleaseForm.TREE),
-        claims=claims,
-        run=lambda table, setting, tools: masked(spread(HeldTable(table), setting, tools)),
         reference=SOURCE,
-        example={"epsilon": 1},
-        not_claimed=_not_claimed,
-        default_columns=noisy_microaggregation.protected_columns,
+        parameters=parameters,
+        example=Example({"epsilon": 1}),
+        forms=ReleaseForms((ReleaseForm.SYNTHETIC, ReleaseForm.TREE), implied=_form),
+        promises=Promises(claims, _not_claimed, ContributionProof.ANY),
+        run=lambda table, setting, tools: masked(distributed(HeldTable(table), setting, tools)),
         refuse=_refuse,
-        form_of=_form,
-        noisy=True,
-        several=ContributionProof.ANY,
-        sort_by=lambda _setting: (),
-        spread=spread,
+        input=noisy_microaggregation.UNSORTED,
+        distributed=DistributedRun(distributed),
     )
 
 

@@ -15,8 +15,8 @@ strata are learnt one by one (`shoal.methods._shared.strata`). A missing cell is
 where the policy says `keep_missing`, and else a public constant.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, cast
@@ -24,19 +24,29 @@ from typing import Any, cast
 import numpy as np
 from pydantic import Field
 
-from shoal.core import Claim, Kind, PrivacyLoss, ReleaseForm, Role, Status
+from shoal.core import Claim, Kind, Noise, PrivacyLoss, ReleaseForm, Role, Status
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
 from shoal.mechanism.records import Columns, HeldColumns
-from shoal.methods._distributed.rows import Coded, CountableRows, Distributed, HeldTable
+from shoal.methods._distributed.rows import Coded, CountableRows, Distributed
 from shoal.methods._shared import contributions, noisy_microaggregation, strata
 from shoal.methods._shared.measurements import stacked, tabulated
 from shoal.methods._shared.merge_rare import merged
 from shoal.methods._shared.noisy_microaggregation import EpsilonParameters
 from shoal.methods._shared.spatial_encoding import SpatialEncoding, redrawn, spatial_encoding
-from shoal.methods._shared.spatial_trees import masked
-from shoal.methods.method import ContributionProof, Method, Setting, Tools
+from shoal.methods._shared.strata import Stratum
+from shoal.methods.method import (
+    ContributionProof,
+    DistributedRun,
+    Example,
+    Masked,
+    Method,
+    Promises,
+    ReleaseForms,
+    Setting,
+    Tools,
+)
 from shoal.policy.spec import Size
 from shoal.synthesis.auto import warnings
 from shoal.synthesis.domain import Domain, SyntheticRows
@@ -81,46 +91,50 @@ class SynthesisParameters(EpsilonParameters):
 
 @dataclass(frozen=True)
 class SynthesisTask:
-    """What a mechanism is given: codes, their public descriptions, epsilon."""
+    """What a synthesizer is given; `measured` pays for the number of records, if not public."""
 
     codes: Columns
-    attributes: Sequence[Domain]
+    domains: Sequence[Domain]
     epsilon: Fraction
-
-    @property
-    def rows(self) -> int:
-        """The number of records: public, or measured with noise."""
-        return len(self.codes)
+    measured: tuple[PrivacyLoss, ...] = ()
 
 
-Draw = Callable[[SynthesisTask, Setting[Any], Tools], tuple[SyntheticRows, tuple[str, ...]]]
-"""A mechanism with its parameters: the rows, and sentences on how it was run."""
+@dataclass(frozen=True)
+class Synthesizer:
+    """`maxent`, `privtree` or `copula` with its parameters; and, by its facts, how it was run."""
+
+    generate: Callable[..., SyntheticRows]
+    notes: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _facts: ()
+
+
+Choose = Callable[[SynthesisTask, Setting[Any]], Synthesizer]
+"""The synthesizer of a method, by public facts alone."""
 
 
 def synthetic_method(
     name: str,
     summary: str,
-    draw: Draw,
+    choose: Choose,
     *,
     parameters: type[SynthesisParameters],
     basis: str,
     source: str,
     unsupported: Sequence[str],
     refuse: Callable[[Setting[Any]], None] = lambda _setting: None,
-    refuse_spread: Callable[[Setting[Any]], None] | None = None,
+    refuse_distributed: Callable[[Setting[Any]], None] | None = None,
 ) -> Method[Any]:
     """A method that draws rows from a noisy model of all released columns.
 
     Args:
         name: as written in the policy.
         summary: one line.
-        draw: the mechanism.
+        choose: the mechanism, with its parameters.
         parameters: of the method.
         basis: of its proof, in a sentence.
         source: whose idea it is.
         unsupported: sentences on uses for which the rows are no good.
         refuse: what this method refuses beside what all do.
-        refuse_spread: what it refuses on Spark; none where the mechanism must see the records.
+        refuse_distributed: what it refuses on Spark; none where the mechanism must see the records.
     """
 
     def claims(setting: Setting[SynthesisParameters]) -> tuple[Claim, ...]:
@@ -141,32 +155,32 @@ def synthetic_method(
         _refuse(setting)
         refuse(setting)
 
-    def refused_spread(setting: Setting[SynthesisParameters]) -> None:
-        _refuse_spread(setting)
-        if refuse_spread is not None:
-            refuse_spread(setting)
+    def refused_distributed(setting: Setting[SynthesisParameters]) -> None:
+        _refuse_distributed(setting)
+        if refuse_distributed is not None:
+            refuse_distributed(setting)
 
     return Method(
         name=name,
         summary=summary,
-        parameters=parameters,
-        forms=(ReleaseForm.SYNTHETIC,),
-        claims=claims,
-        run=lambda table, setting, tools: masked(_run(HeldTable(table), setting, tools, draw)),
         reference=source,
-        example={"epsilon": 1},
-        not_claimed=lambda setting: (*_not_claimed(setting), *unsupported, TAILS),
-        default_columns=noisy_microaggregation.protected_columns,
+        parameters=parameters,
+        example=Example({"epsilon": 1}),
+        forms=ReleaseForms((ReleaseForm.SYNTHETIC,)),
+        promises=Promises(
+            claims,
+            lambda setting: (*_not_claimed(setting), *unsupported, TAILS),
+            ContributionProof.ANY,
+        ),
+        run=partial(_run, choose=choose),
         refuse=refused,
-        noisy=True,
-        scaled=True,
-        several=ContributionProof.ANY,
-        gaps=True,
-        sort_by=lambda _setting: (),
-        spread=None
-        if refuse_spread is None
-        else lambda rows, setting, tools: _run(rows, setting, tools, draw),
-        refuse_spread=refused_spread,
+        input=replace(noisy_microaggregation.UNSORTED, scaled=True, missing=True),
+        distributed=None
+        if refuse_distributed is None
+        else DistributedRun(
+            lambda rows, setting, tools: _distributed(_run(rows, setting, tools, choose=choose)),
+            refused_distributed,
+        ),
     )
 
 
@@ -207,7 +221,7 @@ def _refuse(setting: Setting[SynthesisParameters]) -> None:
             )
 
 
-def _refuse_spread(setting: Setting[SynthesisParameters]) -> None:
+def _refuse_distributed(setting: Setting[SynthesisParameters]) -> None:
     """Refuse what needs the records themselves, which lie in blocks."""
     if setting.parameters.strata is not None:
         raise InputError("[protect], strata: they are not learnt one by one on Spark.")
@@ -220,108 +234,140 @@ def _refuse_spread(setting: Setting[SynthesisParameters]) -> None:
         )
 
 
-def _run(
-    rows_in: CountableRows, setting: Setting[SynthesisParameters], tools: Tools, draw: Draw
-) -> Distributed:
-    space = [
-        spatial_encoding(setting.schema[name], scaled=True, gaps=True) for name in setting.columns
-    ]
-    encode = partial(_encoded, space=space)
-    learn = partial(_learnt, space=space, setting=setting, tools=tools, draw=draw)
-    if not isinstance(rows_in, HeldTable):
-        learnt = learn(Coded(rows_in, encode))
-    elif setting.parameters.strata is not None:
-        return _stratified(rows_in.template, setting, space, learn)
-    else:
-        learnt = learn(HeldColumns(encode(rows_in.template)))
-    rows = learnt.rows
-    if setting.parameters.min_cell is not None:
-        tools.progress("merging rare rows", 0, 1)
-        rows = _without_rare(space, rows, setting.parameters.min_cell)
-    return Distributed(
-        data=redrawn(rows_in.template, list(zip(space, rows, strict=True))),
-        privacy_losses=learnt.privacy_losses,
-        notes=learnt.notes,
-        extras={"measurements": tabulated(learnt.drawn.measurements, space)},
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class _Learnt:
     """What a mechanism drew for one table, or for one stratum of it."""
 
+    stratum: Stratum | None
     drawn: SyntheticRows
-    rows: list[Ints | Floats]
     privacy_losses: tuple[PrivacyLoss, ...]
     notes: tuple[str, ...]
 
 
-def _learnt(
-    codes: Columns,
-    *,
-    space: Sequence[SpatialEncoding],
+def _run(
+    rows: Table | CountableRows,
     setting: Setting[SynthesisParameters],
     tools: Tools,
-    draw: Draw,
-) -> _Learnt:
-    """Measure the number of rows if it is not public, and run the mechanism."""
-    attributes = [domain(axis) for axis in space]
-    epsilon = contributions.row_epsilon(setting)
-    spent: tuple[PrivacyLoss, ...] = ()
-    told: tuple[str, ...] = ()
-    if not contributions.rows_are_public(setting):
-        total, number = contributions.noisy_number(
-            len(codes),
-            epsilon=epsilon * contributions.SHARE,
-            least=setting.parameters.min_cell or 1,
+    *,
+    choose: Choose,
+) -> Masked:
+    """Learn the table, or each stratum by itself, and draw rows."""
+    space = [
+        spatial_encoding(setting.schema[name], scaled=True, gaps=True) for name in setting.columns
+    ]
+    domains = [domain_of(axis) for axis in space]
+    learnt: list[_Learnt] = []
+    for stratum, codes in _parts(rows, setting, space):
+        task = _task(codes, domains, setting, tools.noise)
+        synthesizer = choose(task, setting)
+        drawn = synthesizer.generate(
+            task.codes,
+            domains,
+            epsilon=task.epsilon,
             noise=tools.noise,
+            rng=tools.rng,
+            progress=tools.progress,
         )
-        if not isinstance(codes, HeldColumns):
-            raise InternalError("Records in blocks cannot be brought to a noisy number.")
-        codes = HeldColumns(
-            contributions.fitted(codes.columns, attributes, total=total, noise=tools.noise)
-        )
-        epsilon -= number.epsilon
-        spent = (number,)
-        told = (f"The number of rows was measured with noise of scale {_shown(number.scale)}.",)
-    task = SynthesisTask(codes, attributes, epsilon)
-    drawn, notes = draw(task, setting, tools)
-    ran = "; ".join(f"{name}: {_shown(value)}" for name, value in drawn.facts.items())
-    warned = warnings(attributes, n=task.rows, epsilon=epsilon)
-    warned = tuple(text for text in warned if text not in notes)
-    return _Learnt(
-        drawn=drawn,
-        rows=[_settled(*pair) for pair in zip(space, drawn.rows, strict=True)],
-        privacy_losses=contributions.restated((*spent, *drawn.privacy_losses), setting),
-        notes=(*told, *notes, f"How it ran: {ran}.", *warned),
+        losses = contributions.restated((*task.measured, *drawn.privacy_losses), setting)
+        notes = _notes(task, drawn.facts, synthesizer.notes(drawn.facts))
+        learnt.append(_Learnt(stratum, drawn, losses, notes))
+    template = rows if isinstance(rows, Table) else rows.template
+    columns = zip(*(one.drawn.rows for one in learnt), strict=True)
+    cells = [_settled(*pair) for pair in zip(space, map(np.concatenate, columns), strict=True)]
+    if setting.parameters.strata is not None:
+        return _stacked(template, learnt, cells, setting, space)
+    if setting.parameters.min_cell is not None:
+        tools.progress("merging rare rows", 0, 1)
+        cells = _without_rare(space, cells, setting.parameters.min_cell)
+    (whole,) = learnt
+    return Masked(
+        data=redrawn(template, list(zip(space, cells, strict=True))),
+        privacy_losses=whole.privacy_losses,
+        notes=whole.notes,
+        extras={"measurements": tabulated(whole.drawn.measurements, space)},
     )
 
 
-def _stratified(
-    table: Table,
+def _distributed(done: Masked) -> Distributed:
+    """What was made of counts, as a method on many machines gives it."""
+    return Distributed(
+        data=done.data, privacy_losses=done.privacy_losses, notes=done.notes, extras=done.extras
+    )
+
+
+def _parts(
+    rows: Table | CountableRows,
     setting: Setting[SynthesisParameters],
     space: Sequence[SpatialEncoding],
-    learn: Callable[[Columns], _Learnt],
-) -> Distributed:
-    """Learn each stratum by itself; rows of all strata together are the release."""
+) -> list[tuple[Stratum | None, Columns]]:
+    """The codes of each stratum, or of the whole table."""
+    if not isinstance(rows, Table):
+        return [(None, Coded(rows, partial(_encoded, space=space)))]
+    codes, name = _encoded(rows, space), setting.parameters.strata
+    if name is None:
+        return [(None, HeldColumns(codes))]
+    return [
+        (stratum, HeldColumns([column[stratum.members] for column in codes]))
+        for stratum in strata.divided(rows, setting, name)
+    ]
+
+
+def _task(
+    codes: Columns,
+    domains: Sequence[Domain],
+    setting: Setting[SynthesisParameters],
+    noise: Noise,
+) -> SynthesisTask:
+    """Measure the number of rows if it is not public, and bring the table to it."""
+    epsilon = contributions.row_epsilon(setting)
+    if contributions.rows_are_public(setting):
+        return SynthesisTask(codes, domains, epsilon)
+    total, number = contributions.noisy_number(
+        len(codes),
+        epsilon=epsilon * contributions.SHARE,
+        least=setting.parameters.min_cell or 1,
+        noise=noise,
+    )
+    if not isinstance(codes, HeldColumns):
+        raise InternalError("Records in blocks cannot be brought to a noisy number.")
+    shown = contributions.fitted(codes.columns, domains, total=total, noise=noise)
+    return SynthesisTask(HeldColumns(shown), domains, epsilon - number.epsilon, (number,))
+
+
+def _notes(
+    task: SynthesisTask, facts: Mapping[str, Any], notes: tuple[str, ...]
+) -> tuple[str, ...]:
+    """What a reader should know of a run."""
+    told = [
+        f"The number of rows was measured with noise of scale {_shown(number.scale)}."
+        for number in task.measured
+    ]
+    ran = "; ".join(f"{name}: {_shown(value)}" for name, value in facts.items())
+    warned = warnings(task.domains, n=len(task.codes), epsilon=task.epsilon)
+    return (*told, *notes, f"How it ran: {ran}.", *(text for text in warned if text not in notes))
+
+
+def _stacked(
+    table: Table,
+    learnt: Sequence[_Learnt],
+    cells: Sequence[Ints | Floats],
+    setting: Setting[SynthesisParameters],
+    space: Sequence[SpatialEncoding],
+) -> Masked:
+    """Rows of all strata together are the release."""
     name = cast("str", setting.parameters.strata)
-    codes = _encoded(table, space)
-    parts: dict[str, _Learnt] = {}
+    parts = [(cast("Stratum", one.stratum), one) for one in learnt]
     privacy_losses: list[PrivacyLoss] = []
-    where: list[Ints] = []
-    for stratum in strata.divided(table, setting, name):
-        learnt = learn(HeldColumns([column[stratum.members] for column in codes]))
-        parts[stratum.name] = learnt
-        privacy_losses += strata.side_by_side(learnt.privacy_losses, name, stratum.name)
-        where.append(np.full(len(learnt.rows[0]), stratum.code))
-    rows = [np.concatenate(cells) for cells in zip(*(p.rows for p in parts.values()), strict=True)]
+    for stratum, one in parts:
+        privacy_losses += strata.side_by_side(one.privacy_losses, name, stratum.name)
+    sizes = {stratum.name: len(one.drawn.rows[0]) for stratum, one in parts}
     axis = spatial_encoding(setting.schema[name])
-    column = np.argsort(cast("Ints", axis.order))[np.concatenate(where)] - axis.first
-    sizes = {stratum: len(learnt.rows[0]) for stratum, learnt in parts.items()}
-    told = [f"{stratum}: {note}" for stratum, learnt in parts.items() for note in learnt.notes]
-    measured = {s: tabulated(learnt.drawn.measurements, space) for s, learnt in parts.items()}
-    return Distributed(
-        data=redrawn(table, [*zip(space, rows, strict=True), (axis, column)]),
+    where = np.repeat([stratum.code for stratum, _ in parts], list(sizes.values()))
+    column = np.argsort(cast("Ints", axis.order))[where] - axis.first
+    told = [f"{stratum.name}: {note}" for stratum, one in parts for note in one.notes]
+    measured = {s.name: tabulated(one.drawn.measurements, space) for s, one in parts}
+    return Masked(
+        data=redrawn(table, [*zip(space, cells, strict=True), (axis, column)]),
         privacy_losses=tuple(privacy_losses),
         notes=(*strata.notes(setting.schema, name, sizes), *told),
         extras={"measurements": stacked(measured, name)},
@@ -332,7 +378,7 @@ def _encoded(table: Table, space: Sequence[SpatialEncoding]) -> list[Ints]:
     return [axis.cells(table) for axis in space]
 
 
-def domain(axis: SpatialEncoding) -> Domain:
+def domain_of(axis: SpatialEncoding) -> Domain:
     """What a mechanism may know of an axis. Codes are places in the public order."""
     kind = cast("Kind", axis.column.kind)
     joins = None

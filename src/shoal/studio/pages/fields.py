@@ -53,13 +53,13 @@ def parameters(method: Method[Any], stated: Mapping[str, Any]) -> list[dict[str,
         _parameter(name, schema, name in schema.get("required", ()), stated.get(name))
         for name in schema["properties"]
     ]
-    forms = [form.value for form in method.forms]
+    forms = [form.value for form in method.forms.offered]
     if len(forms) > 1:
         found.append(
             {
                 "name": "release_form",
                 "words": "How the rows of the release relate to the original's.",
-                "required": method.must_choose_form,
+                "required": method.forms.must_choose,
                 "default": f"{forms[0]}, unless stated",
                 "value": str(stated.get("release_form", "")),
                 "choices": forms,

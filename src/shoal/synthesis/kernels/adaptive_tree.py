@@ -1,4 +1,4 @@
-"""Kernels of `boxes`: one pass over the records a level."""
+"""Kernels of `adaptive_tree`: one pass over the records a level."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from shoal.core.jit import kernel
 
 @kernel
 def descend(
-    places: NDArray[np.int32],
+    positions: NDArray[np.int32],
     labels: NDArray[np.int32],
     axis: Ints,
     cut: Ints,
@@ -29,7 +29,7 @@ def descend(
             continue
         place = child[node]
         if place >= 0:
-            if places[axis[node], record] >= cut[node]:
+            if positions[axis[node], record] >= cut[node]:
                 place += 1
             counts[place] += 1
         labels[record] = place

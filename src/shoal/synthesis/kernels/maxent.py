@@ -8,23 +8,26 @@ from shoal.core.jit import kernel
 
 
 @kernel
-def energies(cells: Ints32, starts: Ints, theta: Floats, out: Floats) -> None:
-    """Add to each particle's energy the parameters of the cells it lies in, one a table."""
+def energies(cells: Ints32, starts: Ints, theta: Floats) -> Floats:
+    """The energy of each particle: the parameters of the cells it lies in, one a table."""
+    out = np.zeros(cells.shape[1])
     for table in range(cells.shape[0]):
         start = starts[table]
         for particle in range(cells.shape[1]):
             out[particle] += theta[start + cells[table, particle]]
+    return out
 
 
 @kernel
-def marginals(cells: Ints32, starts: Ints, weights: Floats, out: Floats) -> None:
-    """Add each particle's weight to the cells it lies in, one a table.
+def marginals(cells: Ints32, starts: Ints, weights: Floats) -> Floats:
+    """The weight of the particles in each cell of the tables, one table after the other.
 
     Particles are sorted, so that neighbours lie in one cell and each addition would wait for the
     one before. Four quarters with sums of their own do not.
     """
     count = cells.shape[1]
     quarter = count // 4
+    out = np.zeros(starts[-1])
     for table in range(cells.shape[0]):
         start = starts[table]
         size = starts[table + 1] - start
@@ -37,6 +40,7 @@ def marginals(cells: Ints32, starts: Ints, weights: Floats, out: Floats) -> None
             sums[0, cells[table, place]] += weights[place]
         for cell in range(size):
             out[start + cell] += sums[0, cell] + sums[1, cell] + sums[2, cell] + sums[3, cell]
+    return out
 
 
 @kernel

@@ -1,1 +1,261 @@
-"""Rows from noisy marginals, by the distribution of greatest entropy near them."""
+"""Rows from noisy marginals, by the distribution of greatest entropy near them.
+
+`maxent`, at the end of this page, is the whole mechanism. It selects, measures and generates:
+
+1. Plan. How epsilon is divided follows from public quantities (`plan`).
+2. Measure every one-way marginal: categories one by one, a number, or an ordinal of more than 256
+   codes, over the leaves of a private tree of its own (`measure.measure_one_way`). A column that
+   stands alone takes all of epsilon, and rows are drawn from what is believed of its counts. From
+   the noisy counts, codes are put into at most G groups a column (`one_way`, `binning`).
+3. If it can be had for little, measure one number: how much of two-way marginals such groups lose
+   (`coarseness`). Where it exceeds 0.25, columns nearly determine each other: then a tree over all
+   columns is grown with what is left of epsilon, and rows are drawn from its leaves (`mass_tree`).
+4. Otherwise measure marginals over groups that together show every two columns: one of all columns
+   (FULL), of every two (PAIRS), of blocks of some columns (BLOCKS, `pair_covers`), or of every
+   three (TRIPLES). The plan selects them; they share what is left of epsilon, but for a tenth of it
+   where there is much.
+5. Fit the distribution of greatest entropy over groups to all noisy marginals (`fit`), or to the
+   two-way marginals that they add up to (`posterior`).
+6. With that tenth, select a few three-way marginals that the fit misses (`select`), measure them
+   (`measure.measure_three_way`), and fit again.
+7. Generate n rows systematically (`generate`); inside a group codes follow the one-way marginals.
+
+With interactions counted over groups only, the distribution of greatest entropy is (joint of the
+groups) x (each code given its group, column by column). So what is fitted has as many cells as
+there are combinations of groups, never of codes, and numbers need no bins. Where epsilon is small,
+K marginals are K times noisier than one, and few coarse ones of many columns beat all pairs.
+
+Theorem (ours, unreviewed). `maxent` costs epsilon for change-one neighbours: two tables of n
+records, n public, of which one record differs.
+
+Proof. These are all draws that see the records. D is how far a changed record can move the answer:
+in L1 for discrete Laplace noise, which costs D over its scale; the largest move of a score for
+permute-and-flip, which costs 2 D over its scale (`shoal.hazmat.noise` proves both).
+
+    step  answer                                    D        price
+    2     counts of a column's categories           2        e_j
+    2     all splits of a number's tree             3.607    s_j = min(e_j / 2, S)
+    2     counts of the leaves of that tree         2        e_j - s_j
+    3     what groups lose, floored                 4 P      c
+    3     all splits of the tree of all columns     3.607    s = min(2 rest / 5, S)
+    3     counts of the leaves of that tree         2        rest - s
+    4     counts of marginal k of the cover         2        (rest - t) w_k / sum w
+    6     a score, in each of q selections          2        t / (10 q)
+    6     counts of each selected marginal          2        9 t / (10 q)
+
+Shares: e_j = one_way_share epsilon v_j / sum v for column j, v and w being the plan's weights of
+columns and of the cover's blocks; c = coarseness_share epsilon; t = three_way_share epsilon;
+rest = (1 - one_way_share) epsilon - c. P is the number of pairs of columns, and S = 2.500 the most
+for which the splits of a tree are proved (PATH / SHALLOWEST).
+
+Counts: the cells of a marginal, and the leaves of a given tree, divide the records. A changed
+record leaves one and enters another, by 1 each. Splits: a record changes counts along two paths,
+but only near the threshold is a split in doubt, and the penalty for depth keeps all but a few nodes
+of a path away from it; D is in records, of which entries count 64ths, whatever the depth (proved in
+`adaptive_tree`, for halves that do not depend on the records except by earlier answers). What
+groups lose: of each pair, the fine counts move by 2 in all, and what the groups say of them by 2
+(proved in `coarseness`). Scores: the floored distance of a marginal's counts from constants (proved
+in `select`).
+
+Adaptive composition. What is asked follows from public quantities and earlier noisy answers alone:
+groups from one-way counts, tree or cover from the noisy loss, the constants of a score from the
+first fit, the last counts from the selections. So prices add up. Steps 2 and 3 cost
+one_way_share epsilon + c; then either the tree costs s + rest - s, or the cover and three-way
+marginals cost (rest - t) + q t / (10 q) + 9 q t / (10 q) = rest. Together that is epsilon. (A
+column that stands alone has one_way_share = 1, and nothing is left.)
+
+Post-processing. The plan sees n, epsilon, and the kinds and sizes of public domains. All else
+(`binning`, `posterior`, `fit`, `generate`, the facts) sees noisy answers, their scales, n and fresh
+randomness. QED
+
+Corollary. For add-remove neighbours n is not public. It is measured first (D = 1), and `maxent` is
+shown as many records as the noisy number N says: some are left out by random priorities, or some
+are added from the public domain. For given N, priorities and added records, a record that comes or
+goes changes at most one of the N that are shown: each D above holds for add-remove too. A person
+with up to r rows multiplies D and price by r. `shoal.methods._shared.contributions` proves both.
+
+Each draw is written down with its D, scale and price (`privacy_losses`).
+tests/synthesis/test_maxent.py holds these entries against the table above, and
+tests/evaluation/test_prices.py holds what each draw costs on neighbours against its entry.
+
+Not promised: that little survives is not noticed. With P pairs and r = n epsilon / P below 50
+hardly more than one-way marginals survives; every further column lowers the accuracy of the rest.
+
+References:
+    McKenna, Miklau, Sheldon, "Winning the NIST contest: a scalable and general approach to
+    differentially private synthetic data", JPC 11 (2021). doi:10.29012/jpc.778: select, measure,
+    generate.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core import Noise, Progress, silent
+from shoal.mechanism.records import Columns
+from shoal.synthesis.domain import Domain, Measurement, SyntheticRows, records
+from shoal.synthesis.maxent.coarseness import measure_coarseness
+from shoal.synthesis.maxent.fit import Target, fit_distribution
+from shoal.synthesis.maxent.generate import generate_rows
+from shoal.synthesis.maxent.mass_tree import mass_tree
+from shoal.synthesis.maxent.measure import measure_cover, measure_one_way, measure_three_way
+from shoal.synthesis.maxent.one_way import OneWayMarginal, is_line
+from shoal.synthesis.maxent.plan import (
+    SELECTION_SHARE,
+    WEAK,
+    MaxentPlan,
+    PairMarginals,
+    maxent_plan,
+    room,
+)
+from shoal.synthesis.maxent.posterior import believed_targets
+from shoal.synthesis.maxent.select import select_three_way
+
+__all__ = ["GROWN", "WEAK", "MaxentPlan", "PairMarginals", "is_line", "maxent", "maxent_plan"]
+
+LOST = Fraction(1, 4)
+"""Mean total variation that groups may lose on two-way marginals before a tree is grown."""
+GROWN = "a tree"
+"""What the facts say in place of tables where a tree was grown."""
+
+
+def maxent(
+    codes: Sequence[NDArray[Any]] | Columns,
+    domains: Sequence[Domain],
+    *,
+    epsilon: Fraction,
+    noise: Noise,
+    rng: np.random.Generator,
+    plan: MaxentPlan | None = None,
+    progress: Progress = silent,
+) -> SyntheticRows:
+    """Draw as many rows as there are records; the module says how, and proves the price.
+
+    Rows are codes in every column.
+
+    Args:
+        codes: one array of codes a column, or records that answer for them.
+        domains: their public domains.
+        epsilon: for all of it; change-one neighbours, n public.
+        noise: where draws come from.
+        rng: for fitting and for drawing rows.
+        plan: by default `maxent_plan`; another one must not depend on the data.
+        progress: called with each stage.
+
+    Raises:
+        InputError: without a column.
+        InternalError: if the fit does not settle (`fit`).
+
+    Cost: O(n) a marginal; the fit takes seconds for up to twelve columns, whatever n.
+    """
+    columns = records(codes, domains)
+    n = len(columns)
+    plan = plan or maxent_plan(domains, n=n, epsilon=epsilon)
+
+    # Measure one-way marginals.
+    each = plan.one_way_share * epsilon / sum(plan.weights)
+    one_way: list[OneWayMarginal] = []
+    for j, (domain, weight) in enumerate(zip(domains, plan.weights, strict=True)):
+        progress("counting columns", j, len(domains))
+        price = each * weight
+        one_way.append(
+            measure_one_way(columns, j, domain, most=plan.groups, epsilon=price, noise=noise)
+        )
+    privacy_losses = [loss for marginal in one_way for loss in marginal.privacy_losses]
+    measurements = [
+        Measurement((j,), (marginal.edges,), marginal.counts, marginal.scale)
+        for j, marginal in enumerate(one_way)
+    ]
+    if plan.marginals is PairMarginals.NONE:
+        rows = tuple(marginal.rows(n, rng) for marginal in one_way)
+        alone = {"n epsilon": float(plan.strength), "tables": plan.marginals.value}
+        return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), alone)
+    facts: dict[str, Any] = {
+        "n epsilon a pair": float(plan.strength),
+        "share of single columns": float(plan.one_way_share),
+    }
+
+    # Measure what groups lose; if that is much, a tree takes the place of marginals.
+    rest = (1 - plan.one_way_share - plan.coarseness_share) * epsilon
+    if plan.coarseness_share:
+        progress("asking what groups lose", 0, 1)
+        price = plan.coarseness_share * epsilon
+        lost, answer, loss = measure_coarseness(columns, one_way, epsilon=price, noise=noise)
+        privacy_losses.append(loss)
+        measurements.append(answer)
+        facts |= {"groups lose": lost, "share of asking": float(plan.coarseness_share)}
+        if lost > LOST:
+            grown = mass_tree(
+                columns, domains, one_way, epsilon=rest, noise=noise, rng=rng, progress=progress
+            )
+            return SyntheticRows(
+                grown.rows,
+                (*privacy_losses, *grown.privacy_losses),
+                (*measurements, *grown.measurements),
+                {**facts, "tables": GROWN, **grown.facts},
+            )
+
+    # Measure the marginals of the plan's cover, and fit.
+    three = plan.three_way_share * epsilon
+    price = rest - three
+    measured, losses = measure_cover(
+        columns, domains, one_way, plan.cover, epsilon=price, noise=noise, progress=progress
+    )
+    privacy_losses += losses
+    measurements += measured
+    priors = [marginal.prior(n) for marginal in one_way]
+    believed, taus = believed_targets(measured, priors, n=n, tau=plan.tau, learns=plan.learns)
+    targets = [*(marginal.target(j, n) for j, marginal in enumerate(one_way)), *believed]
+    sizes = [marginal.size for marginal in one_way]
+    particles = min(max(2 * n, 100_000), 300_000)
+    fit = partial(fit_distribution, sizes, priors, particles=particles, rng=rng, progress=progress)
+    fitted = fit(targets, tau=plan.tau)
+
+    # Select three-way marginals that the fit misses, measure them, and fit again.
+    if plan.three_way:
+        price = three * SELECTION_SHARE
+        selected, losses = select_three_way(
+            columns,
+            domains,
+            one_way,
+            fitted,
+            marginals=plan.three_way,
+            cells=room(n, three, plan.three_way),
+            epsilon=price,
+            noise=noise,
+            progress=progress,
+        )
+        privacy_losses += losses
+        found, losses = measure_three_way(selected, epsilon=three - price, noise=noise)
+        privacy_losses += losses
+        measurements += found
+        targets += [
+            Target.of(marginal, n, tuple(axis.codes for axis in one.axes))
+            for marginal, one in zip(found, selected, strict=True)
+        ]
+        first, fitted = fitted, fit(targets, tau=fitted.tau, start=fitted)
+        facts["tables of three columns"] = [
+            " x ".join(domains[j].name for j in marginal.columns) for marginal in selected
+        ]
+        if fitted is first:
+            facts["fit of three columns"] = "did not settle; rows follow the other tables"
+
+    # Generate rows.
+    progress("drawing rows", 0, 1)
+    rows = generate_rows(fitted, one_way, n, rng)
+    facts |= {
+        "tables": plan.marginals.value,
+        "number of tables": len(measured),
+        "groups": sizes,
+        "tau": fitted.tau,
+        "fit": "all cells" if fitted.dense else "particles",
+        "effective sample": fitted.spread,
+        "stages": fitted.stages,
+    }
+    if taus:
+        facts["tau of pairs"] = [min(taus), float(np.median(taus)), max(taus)]
+    return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)

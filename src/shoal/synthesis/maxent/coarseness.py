@@ -1,12 +1,12 @@
-"""How much a table loses when codes are counted by groups: one question that is paid for.
+"""How much two-way marginals lose when codes are counted by groups: one answer that is paid for.
 
 `maxent` counts two columns together over groups of their codes. What happens inside groups is
 taken to be independent. Where columns nearly determine each other that loses most of what there
 is to know, and nothing public tells.
 
 For a pair of columns let c(x, y) be the records in a fine cell, C(g, h) those in the groups' cell
-that has it, and u(x), v(y) the shares of x and y within their groups, as published noisy counts of
-single columns have them. The groups say C u v of a cell. The loss is
+that has it, and u(x), v(y) the shares of x and y within their groups, as published one-way
+marginals have them. The groups say C u v of a cell. The loss is
 
     K = sum over pairs and cells of |c - C u v|,      and K / (2 n P) the mean total variation.
 
@@ -16,14 +16,14 @@ groups, C u v moves by 2 in all: a pair's sum moves by at most 4. Shares are who
 2^-10, so that 2^20 K is whole and moves by at most 4 P 2^20, which floor(K) follows. QED
 
 A table without any loss still has K > 0, because people are few. Its expectation, if cells were
-Poisson numbers around the product of the single columns, is taken off: E|X - a| for such a number
-with mean a is 2 exp(-a) a^(k+1) / k! with k = floor(a) (De Moivre). Where columns depend on each
-other fewer cells are filled and that is too much: the answer errs towards "little is lost".
+Poisson numbers around the product of the one-way marginals, is taken off: E|X - a| for such a
+number with mean a is 2 exp(-a) a^(k+1) / k! with k = floor(a) (De Moivre). Where columns depend on
+each other fewer cells are filled and that is too much: the answer errs towards "little is lost".
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from itertools import combinations
 from math import comb
 
@@ -33,9 +33,10 @@ from scipy.special import gammaln
 from shoal.core import Noise, PrivacyLoss
 from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.consistent_counts import apportion
-from shoal.mechanism.noisy_answers import noisy_answers, table_counts
+from shoal.mechanism.noisy_answers import noisy_answers
 from shoal.mechanism.records import Columns
 from shoal.synthesis.domain import Measurement, Sort
+from shoal.synthesis.maxent.measure import exact_marginals
 from shoal.synthesis.maxent.one_way import OneWayMarginal
 
 FINE = 64
@@ -43,31 +44,28 @@ FINE = 64
 _UNIT = 1 << 10
 
 
-def loss_of_groups(
-    columns: Columns, singles: Sequence[OneWayMarginal], *, epsilon: Fraction, noise: Noise
+def measure_coarseness(
+    columns: Columns, one_way: Sequence[OneWayMarginal], *, epsilon: Fraction, noise: Noise
 ) -> tuple[float, Measurement, PrivacyLoss]:
-    """Mean total variation that groups lose on tables of two columns, the answer, and its price.
+    """Mean total variation that groups lose on two-way marginals, the answer, and its price.
 
-    Args:
-        columns: the records.
-        singles: what is published of every column, at least two.
-        epsilon: the price; the noise of the answer has scale 2 / (n epsilon).
-        noise: where draws come from.
+    The noise of the mean has scale 2 / (n epsilon).
     """
-    n, pairs = len(columns), comb(len(singles), 2)
-    fine = [_finer(single) for single in singles]
-    sizes = [int(labels.max()) + 1 for labels in fine]
-    counts = columns.total(partial(_pair_tables, singles=tuple(singles), fine=tuple(fine)))
+    n, pairs = len(columns), comb(len(one_way), 2)
+    fine = [_finer(marginal) for marginal in one_way]
     believed = [
-        np.bincount(labels, single.projected + 1e-9).astype(np.float64)
-        for labels, single in zip(fine, singles, strict=True)
+        np.bincount(labels, marginal.projected + 1e-9).astype(np.float64)
+        for labels, marginal in zip(fine, one_way, strict=True)
     ]
-    nests = [_nests(*each) for each in zip(fine, singles, believed, strict=True)]
-    lost, expected, begin = 0, 0.0, 0
-    for a, b in combinations(range(len(singles)), 2):
-        end = begin + sizes[a] * sizes[b]
-        table = counts[begin:end].reshape(sizes[a], sizes[b])
-        begin = end
+    nests = [_nests(*each) for each in zip(fine, one_way, believed, strict=True)]
+    finer = [
+        replace(marginal, members=labels, summed=masses)
+        for marginal, labels, masses in zip(one_way, fine, believed, strict=True)
+    ]
+    sets = list(combinations(range(len(one_way)), 2))
+    tables = exact_marginals(columns, tuple(enumerate(finer)), sets)
+    lost, expected = 0, 0.0
+    for (a, b), table in zip(sets, tables, strict=True):
         lost += _lost(table, nests[a], nests[b])
         means = np.outer(believed[a] / believed[a].sum(), believed[b] / believed[b].sum()) * n
         expected += float(mean_deviation(means).sum())
@@ -95,24 +93,24 @@ def mean_deviation(means: Floats) -> Floats:
     return deviation
 
 
-def _finer(single: OneWayMarginal) -> Ints:
+def _finer(marginal: OneWayMarginal) -> Ints:
     """Fine cell of each bin: bins themselves, or runs of a group's bins where there are many."""
-    labels = np.empty(single.members.size, dtype=np.int64)
+    labels = np.empty(marginal.members.size, dtype=np.int64)
     used = 0
-    for group in range(single.size):
-        bins = np.flatnonzero(single.members == group)
-        cells = min(bins.size, max(FINE // single.size, 1))
+    for group in range(marginal.size):
+        bins = np.flatnonzero(marginal.members == group)
+        cells = min(bins.size, max(FINE // marginal.size, 1))
         labels[bins] = used + np.arange(bins.size) * cells // max(bins.size, 1)
         used += cells
     return labels
 
 
-def _nests(fine: Ints, single: OneWayMarginal, believed: Floats) -> tuple[Ints, Ints]:
+def _nests(fine: Ints, marginal: OneWayMarginal, believed: Floats) -> tuple[Ints, Ints]:
     """The group of each fine cell, and its share of that group in whole units."""
     groups = np.zeros(believed.size, dtype=np.int64)
-    groups[fine] = single.members
+    groups[fine] = marginal.members
     shares = np.zeros(believed.size, dtype=np.int64)
-    for group in range(single.size):
+    for group in range(marginal.size):
         cells = np.flatnonzero(groups == group)
         if cells.size:
             shares[cells] = apportion(believed[cells], _UNIT)
@@ -126,20 +124,3 @@ def _lost(table: Ints, first: tuple[Ints, Ints], second: tuple[Ints, Ints]) -> i
     np.add.at(coarse, (rows[:, None], across[None, :]), table)
     said = coarse[rows][:, across] * (down[:, None] * right[None, :])
     return int(np.abs(table * _UNIT**2 - said).sum())
-
-
-def _pair_tables(
-    columns: Sequence[Ints], singles: Sequence[OneWayMarginal], fine: Sequence[Ints]
-) -> Ints:
-    """Records in each fine cell of every two columns, one table after the other."""
-    cells = [
-        labels[single.bins(column)]
-        for labels, single, column in zip(fine, singles, columns, strict=True)
-    ]
-    sizes = [int(labels.max()) + 1 for labels in fine]
-    return np.concatenate(
-        [
-            table_counts([cells[a], cells[b]], [sizes[a], sizes[b]]).ravel()
-            for a, b in combinations(range(len(cells)), 2)
-        ]
-    )

@@ -23,8 +23,10 @@ References:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
 from math import prod
-from typing import Protocol
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,7 @@ from shoal.core import Progress, silent
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InternalError
 from shoal.mechanism.systematic_sampling import systematic
+from shoal.synthesis.domain import Measurement
 from shoal.synthesis.kernels.maxent import energies, gibbs, marginals
 from shoal.synthesis.maxent.lbfgs import minimise
 
@@ -53,8 +56,8 @@ class Target:
         columns: which columns, by index, in increasing order.
         shares: the noisy counts divided by n, flat, last column fastest.
         weight: (n / sd)^2, before tau.
-        joined: for each of the columns the place that each of its groups has in the table, where
-            a table joins groups; by default each has its own.
+        joined: for each of the columns the code that each of its groups has in the table, where a
+            table joins groups; by default each has its own.
     """
 
     columns: tuple[int, ...]
@@ -62,11 +65,22 @@ class Target:
     weight: float
     joined: tuple[Ints, ...] | None = None
 
-    def places(self, sizes: Sequence[int]) -> list[Ints]:
-        """The place in the table of each group, column by column."""
+    @classmethod
+    def of(cls, measured: Measurement, n: int, joined: tuple[Ints, ...] | None = None) -> Self:
+        """What was measured of n records, as what a fit has to meet."""
+        weight = precision_of(n, measured.scale)
+        return cls(measured.columns, measured.counts.ravel() / n, weight, joined)
+
+    def codes(self, sizes: Sequence[int]) -> list[Ints]:
+        """The code in the table of each group, column by column."""
         if self.joined is None:
             return [np.arange(sizes[j]) for j in self.columns]
         return list(self.joined)
+
+
+def precision_of(n: int, scale: Fraction) -> float:
+    """n^2 over the variance of the noise, which is that of Laplace noise, 2 scale^2."""
+    return float(n * n / (2 * scale * scale))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +106,7 @@ class Fitted:
     theta: Floats
 
 
-def fit(
+def fit_distribution(
     sizes: Sequence[int],
     priors: Sequence[Floats],
     targets: Sequence[Target],
@@ -150,22 +164,15 @@ def fit(
     raise InternalError("The fit of the noisy tables did not settle; nothing was drawn.")
 
 
-def fit_dense(
-    sizes: Sequence[int], priors: Sequence[Floats], targets: Sequence[Target], *, tau: float
-) -> Floats:
-    """The probabilities of all cells, one axis a column. L-BFGS on the dual."""
-    return _fit_cells(sizes, priors, targets, tau=tau, start=None)[0]
-
-
 def _fit_cells(
     sizes: Sequence[int],
     priors: Sequence[Floats],
     targets: Sequence[Target],
     *,
     tau: float,
-    start: Fitted | None,
+    start: Fitted | None = None,
 ) -> tuple[Floats, Floats]:
-    """The probabilities of all cells, one axis a column, and the parameters."""
+    """The probabilities of all cells, one axis a column, and the parameters. L-BFGS on the dual."""
     tables = _Grid(sizes, targets)
     base = np.zeros(tuple(sizes))
     for j, prior in enumerate(priors):
@@ -176,23 +183,13 @@ def _fit_cells(
     return weights.reshape(tuple(sizes)), theta
 
 
-def _continued(theta: Floats, tables: "_Tables") -> Floats:
+def _continued(theta: Floats, tables: "_Grid | _Particles") -> Floats:
     """Parameters of the first tables, and zeros for those that have come since."""
     return np.concatenate([theta, np.zeros(int(tables.starts[-1]) - theta.size)])
 
 
-class _Tables(Protocol):
-    """Cells that have energies and marginals."""
-
-    starts: Ints
-
-    def energies(self, theta: Floats) -> Floats: ...
-
-    def marginals(self, weights: Floats) -> Floats: ...
-
-
 def _solve(
-    tables: _Tables,
+    tables: "_Grid | _Particles",
     base: Floats,
     targets: Sequence[Target],
     *,
@@ -258,7 +255,7 @@ class _Grid:
             sums[table] = sums[table] + part if table in sums else part
         for parent, child in reversed(self.steps):
             if child in sums:
-                away = tuple(place for place, j in enumerate(parent) if j not in child)
+                away = tuple(axis for axis, j in enumerate(parent) if j not in child)
                 wide = np.expand_dims(sums[child], away)
                 sums[parent] = sums[parent] + wide if parent in sums else wide
         everything = tuple(range(len(self.sizes)))
@@ -268,7 +265,7 @@ class _Grid:
         """All tables of a distribution, one after the other."""
         sums = {tuple(range(len(self.sizes))): weights.reshape(self.sizes)}
         for parent, child in self.steps:
-            away = tuple(place for place, j in enumerate(parent) if j not in child)
+            away = tuple(axis for axis, j in enumerate(parent) if j not in child)
             sums[child] = sums[parent].sum(axis=away)
         return np.concatenate(
             [
@@ -310,20 +307,12 @@ class _Particles:
         self.cells = np.empty((len(targets), len(groups)), dtype=np.int32)
         for number, target in enumerate(targets):
             cell = np.zeros(len(groups), dtype=np.int32)
-            for j, places in zip(target.columns, target.places(sizes), strict=True):
-                count = np.int32(places.max() + 1)
-                cell = cell * count + places.astype(np.int32)[groups[:, j]]
+            for j, codes in zip(target.columns, target.codes(sizes), strict=True):
+                count = np.int32(codes.max() + 1)
+                cell = cell * count + codes.astype(np.int32)[groups[:, j]]
             self.cells[number] = cell
-
-    def energies(self, theta: Floats) -> Floats:
-        out = np.zeros(self.cells.shape[1])
-        energies(self.cells, self.starts, theta, out)
-        return out
-
-    def marginals(self, weights: Floats) -> Floats:
-        out = np.zeros(int(self.starts[-1]))
-        marginals(self.cells, self.starts, weights, out)
-        return out
+        self.energies = partial(energies, self.cells, self.starts)
+        self.marginals = partial(marginals, self.cells, self.starts)
 
 
 def _fit_particles(
@@ -410,8 +399,8 @@ def _improves(
     alone = []
     for target in targets:
         prior = np.ones(1)
-        for j, places in zip(target.columns, target.places(sizes), strict=True):
-            prior = np.multiply.outer(prior, np.bincount(places, priors[j])).ravel()
+        for j, codes in zip(target.columns, target.codes(sizes), strict=True):
+            prior = np.multiply.outer(prior, np.bincount(codes, priors[j])).ravel()
         alone.append(prior)
     if _misfit(fitted, targets) > _misfit(np.concatenate(alone), targets):
         return False
@@ -451,9 +440,9 @@ def _sweep(
     strides = np.zeros((len(triples), 3, widest), dtype=np.int64)
     for row, number in enumerate(triples):
         stride = 1
-        for axis, places in reversed(list(enumerate(targets[number].places(sizes)))):
-            strides[row, axis, : places.size] = places * stride
-            stride *= int(places.max()) + 1
+        for axis, codes in reversed(list(enumerate(targets[number].codes(sizes)))):
+            strides[row, axis, : codes.size] = codes * stride
+            stride *= int(codes.max()) + 1
     for number, target in enumerate(targets):
         part = theta[starts[number] : starts[number + 1]]
         if len(target.columns) < 3 and (cells := _cells(target, sizes)) is not None:
@@ -488,12 +477,12 @@ def _starts(targets: Sequence[Target]) -> Ints:
 
 
 def _cells(target: Target, sizes: Sequence[int]) -> Ints | None:
-    """The place in a table that joins groups of each cell over groups, flat; or nothing."""
+    """The cell in a table that joins groups of each cell over groups, flat; or nothing."""
     if target.joined is None:
         return None
     cell = np.zeros(1, dtype=np.int64)
-    for places in target.places(sizes):
-        cell = np.add.outer(cell * (int(places.max()) + 1), places).ravel()
+    for codes in target.codes(sizes):
+        cell = np.add.outer(cell * (int(codes.max()) + 1), codes).ravel()
     return cell
 
 

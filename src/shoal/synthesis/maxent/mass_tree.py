@@ -1,19 +1,19 @@
-"""A private tree over all columns that is halved by mass, where noisy single columns are known.
+"""A private tree over all columns that is halved by mass, where one-way marginals are known.
 
 `privtree` halves boxes in the middle of their public sides. Here every column has been counted
 with noise already, so that a box is cut where half of a column's own mass lies on either side, and
-rows inside a leaf follow the single columns instead of being even. So levels are not wasted on
-empty space, and a leaf says only what single columns do not: how columns go together.
+rows inside a leaf follow the one-way marginals instead of being even. So levels are not wasted on
+empty space, and a leaf says only what one-way marginals do not: how columns go together.
 
-Theorem (ours, unreviewed): the price is that of `boxes`. Proof. Where a node is halved follows
-from counts of single columns that are published already, and the theorem of `boxes` holds for
-any halves that do not depend on the records otherwise (adaptive composition). Given the tree, a
+Theorem (ours, unreviewed): the price is that of `adaptive_tree`. Proof. Where a node is halved
+follows from one-way marginals that are published already, and the theorem of `adaptive_tree` holds
+for any halves that do not depend on the records otherwise (adaptive composition). Given the tree, a
 changed record moves its leaves' counts by at most 2 in all. Filling leaves sees noisy counts and
 fresh randomness. QED
 
 Leaves' counts are drawn towards what independent columns would have, as far as their noise asks
-(`projection.shrink`). Fitting the drawn rows to the single columns afterwards was no better: what
-the leaves know of a column is as good (docs/research.md).
+(`consistent_counts.shrink`). Fitting the drawn rows to the one-way marginals afterwards was no
+better: what the leaves know of a column is as good (docs/research.md).
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Noise, PrivacyLoss, Progress, silent
+from shoal.core import Noise, Progress, silent
 from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.consistent_counts import apportion, shrink
 from shoal.mechanism.records import Columns
 from shoal.mechanism.systematic_sampling import strewn
 from shoal.synthesis.adaptive_tree import PATH, SHALLOWEST, Descent, grow, leaf_counts
-from shoal.synthesis.domain import Domain, Measurement, Sort
+from shoal.synthesis.domain import Domain, Measurement, Sort, SyntheticRows
 from shoal.synthesis.maxent.one_way import OneWayMarginal
 
 STRUCTURE = Fraction(2, 5)
@@ -42,36 +42,36 @@ class BinnedAxis:
     """A column as the tree cuts it: bins in a public order, with their mass.
 
     Attributes:
-        single: what is published of the column.
-        order: bins by place; the codes' public order, or as they are.
-        mass: cumulated over places from 0 to 1, strictly increasing.
+        marginal: what is published of the column.
+        order: bins by position; the codes' public order, or as they are.
+        mass: cumulated over positions from 0 to 1, strictly increasing.
     """
 
-    single: OneWayMarginal
+    marginal: OneWayMarginal
     order: Ints
     mass: Floats
 
     @classmethod
-    def of(cls, single: OneWayMarginal, attribute: Domain) -> Self:
+    def of(cls, marginal: OneWayMarginal, domain: Domain) -> Self:
         """The axis of a column; bins that are believed empty keep a trace of mass."""
-        order = np.arange(single.members.size)
-        if not single.line and attribute.order is not None:
-            order = np.array(attribute.order, dtype=np.int64)
-        weights = single.projected[order] + 1e-9 * single.projected.sum()
+        order = np.arange(marginal.members.size)
+        if not marginal.line and domain.order is not None:
+            order = np.array(domain.order, dtype=np.int64)
+        weights = marginal.projected[order] + 1e-9 * marginal.projected.sum()
         mass = np.concatenate([[0.0], np.cumsum(weights / weights.sum())])
-        return cls(single, order, mass)
+        return cls(marginal, order, mass)
 
     @property
     def edges(self) -> Ints:
-        """First code of each place, and the number of codes at the end; of a nominal, places."""
-        return self.single.edges
+        """First code of each bin, or of a nominal its position; and the number of codes."""
+        return self.marginal.edges
 
-    def places(self, column: Ints) -> NDArray[np.int32]:
+    def positions(self, column: Ints) -> NDArray[np.int32]:
         """Where records stand."""
-        return np.argsort(self.order)[self.single.bins(column)].astype(np.int32)
+        return np.argsort(self.order)[self.marginal.bins(column)].astype(np.int32)
 
     def middle(self, first: Ints, last: Ints) -> Ints:
-        """The edge nearest to half of the mass between two places, never one of these."""
+        """The edge nearest to half of the mass between two positions, never one of these."""
         half = (self.mass[first] + self.mass[last]) / 2
         above = np.clip(np.searchsorted(self.mass, half), first + 1, last - 1)
         below = np.maximum(above - 1, first + 1)
@@ -80,21 +80,21 @@ class BinnedAxis:
         return edge
 
     def codes(self, quantiles: Floats, low: Ints, high: Ints) -> Ints:
-        """Codes at these quantiles of the mass, each between its own two places."""
-        place = np.searchsorted(self.mass, quantiles, side="right") - 1
-        place = np.clip(place, low, high - 1)
-        if not self.single.line:
-            return self.order[place]
-        inside = (quantiles - self.mass[place]) / (self.mass[place + 1] - self.mass[place])
-        width = self.edges[place + 1] - self.edges[place]
+        """Codes at these quantiles of the mass, each between its own two positions."""
+        position = np.searchsorted(self.mass, quantiles, side="right") - 1
+        position = np.clip(position, low, high - 1)
+        if not self.marginal.line:
+            return self.order[position]
+        inside = (quantiles - self.mass[position]) / (self.mass[position + 1] - self.mass[position])
+        width = self.edges[position + 1] - self.edges[position]
         steps = np.clip(np.floor(inside * width).astype(np.int64), 0, width - 1)
-        found: Ints = self.edges[place] + steps
+        found: Ints = self.edges[position] + steps
         return found
 
 
 @dataclass(frozen=True, eq=False)
 class Masses:
-    """Columns whose boxes are halved by mass, as `boxes.Space` asks.
+    """Columns whose boxes are halved by mass, as `adaptive_tree.Space` asks.
 
     A box is cut across the column of which its side has the most mass, at the bin's edge
     nearest to half of it; ties go to the first.
@@ -108,9 +108,11 @@ class Masses:
         return np.array([axis.order.size for axis in self.axes], dtype=np.int64)
 
     def start(self, columns: Sequence[Ints]) -> Descent:
-        """Put records at the places of their bins."""
-        places = [axis.places(column) for axis, column in zip(self.axes, columns, strict=True)]
-        return Descent(columns, np.vstack(places))
+        """Put records at the positions of their bins."""
+        positions = [
+            axis.positions(column) for axis, column in zip(self.axes, columns, strict=True)
+        ]
+        return Descent(columns, np.vstack(positions))
 
     def halve(self, lower: Ints, upper: Ints, split: Ints) -> tuple[Ints, Ints]:
         """Axis and cut of each node that is split; zero for the others."""
@@ -129,40 +131,22 @@ class Masses:
         return np.column_stack([m[upper[:, j]] - m[lower[:, j]] for j, m in enumerate(masses)])
 
 
-@dataclass(frozen=True, eq=False)
-class Grown:
-    """Rows of codes, what they were drawn from, and what that cost."""
-
-    rows: tuple[Ints, ...]
-    measurement: Measurement
-    privacy_losses: tuple[PrivacyLoss, ...]
-
-
 def mass_tree(
     columns: Columns,
-    attributes: Sequence[Domain],
-    singles: Sequence[OneWayMarginal],
+    domains: Sequence[Domain],
+    one_way: Sequence[OneWayMarginal],
     *,
     epsilon: Fraction,
     noise: Noise,
     rng: np.random.Generator,
     progress: Progress = silent,
-) -> Grown:
+) -> SyntheticRows:
     """Draw as many rows as there are records from the leaves of a tree that is halved by mass.
 
     Cost: O(m) a record and level.
-
-    Args:
-        columns: the records.
-        attributes: their public descriptions.
-        singles: what is published of every column.
-        epsilon: for tree and leaves; change-one neighbours, n public.
-        noise: where draws come from.
-        rng: for rows inside leaves.
-        progress: called with each level.
     """
     n = len(columns)
-    axes = tuple(BinnedAxis.of(*pair) for pair in zip(singles, attributes, strict=True))
+    axes = tuple(BinnedAxis.of(*pair) for pair in zip(one_way, domains, strict=True))
     space = Masses(axes)
     structure = min(STRUCTURE * epsilon, PATH / SHALLOWEST)
     tree = grow(columns, space, epsilon=structure, noise=noise, progress=progress)
@@ -177,7 +161,8 @@ def mass_tree(
     )
     every = tuple(range(len(axes)))
     measurement = Measurement(every, ends, counts, counted.scale, sort=Sort.TREE)
-    return Grown(rows, measurement, (tree.privacy_loss, counted))
+    facts = {"leaves": counts.size}
+    return SyntheticRows(rows, (tree.privacy_loss, counted), (measurement,), facts)
 
 
 def _rows(

@@ -1,22 +1,19 @@
-"""Single columns with noise: what `maxent` learns of every column first, and groups of codes."""
+"""One-way marginals: what is believed of a column's noisy counts, and its codes in groups."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from math import sqrt
 
 import numpy as np
 
-from shoal.core import Kind, Noise, PrivacyLoss
+from shoal.core import Kind, PrivacyLoss
 from shoal.core._arrays import Floats, Ints
-from shoal.mechanism.noisy_answers import noisy_table, table_counts
-from shoal.mechanism.records import Columns
 from shoal.mechanism.systematic_sampling import spread, systematic
-from shoal.synthesis.adaptive_tree import NoisyHistogram, marginal
+from shoal.synthesis.adaptive_tree import NoisyHistogram
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.binning import anyhow, neighbours, quantiles
-from shoal.synthesis.maxent.fit import Target
+from shoal.synthesis.maxent.fit import Target, precision_of
 from shoal.synthesis.maxent.posterior import expected
 
 LINE = 256
@@ -25,7 +22,7 @@ LINE = 256
 
 @dataclass(frozen=True, eq=False)
 class OneWayMarginal:
-    """What step 1 learnt of a column, and its groups.
+    """What was measured of a column, and its groups.
 
     Attributes:
         edges: first code of each bin of the noisy counts, and the number of codes at the end.
@@ -97,85 +94,31 @@ class OneWayMarginal:
 
 @dataclass(frozen=True, eq=False)
 class JoinedCodes:
-    """A column whose groups were joined to fewer.
+    """A column with joined groups, and the joined group of each group that there was."""
 
-    Attributes:
-        single: the column with joined groups.
-        places: the joined group of each group that there was.
-    """
-
-    single: OneWayMarginal
-    places: Ints
+    marginal: OneWayMarginal
+    codes: Ints
 
 
-def join(single: OneWayMarginal, attribute: Domain, most: int) -> JoinedCodes:
+def join_groups(marginal: OneWayMarginal, domain: Domain, most: int) -> JoinedCodes:
     """Join groups of a column to at most so many, by what is believed of their counts."""
-    places = _grouping(attribute)(single.summed, most)
-    summed = np.bincount(places, single.summed).astype(np.float64)
+    codes = _grouping(domain)(marginal.summed, most)
+    summed = np.bincount(codes, marginal.summed).astype(np.float64)
     fewer = replace(
-        single,
-        members=places[single.members],
+        marginal,
+        members=codes[marginal.members],
         summed=summed,
-        precision=single.precision * summed.size / single.size,
+        precision=marginal.precision * summed.size / marginal.size,
     )
-    return JoinedCodes(fewer, places)
+    return JoinedCodes(fewer, codes)
 
 
-def counts_of_groups(
-    columns: Sequence[Ints],
-    axes: Sequence[tuple[int, OneWayMarginal]],
-    sets: Sequence[Sequence[int]],
-) -> Ints:
-    """Records in each cell of tables over groups, one table after the other.
-
-    Args:
-        columns: codes, one array a column.
-        axes: columns, by index, with their groups; a column may have several.
-        sets: the axes of each table, by their place in that list.
-    """
-    grouped = [single.grouped(columns[j]) for j, single in axes]
-    return np.concatenate(
-        [
-            table_counts([grouped[k] for k in places], [axes[k][1].size for k in places]).ravel()
-            for places in sets
-        ]
-    )
-
-
-def is_line(attribute: Domain) -> bool:
+def is_line(domain: Domain) -> bool:
     """Whether a column is counted over the leaves of a tree."""
-    return attribute.numeric or (attribute.kind is Kind.ORDINAL and attribute.size > LINE)
+    return domain.numeric or (domain.kind is Kind.ORDINAL and domain.size > LINE)
 
 
-def learn(
-    columns: Columns,
-    member: int,
-    attribute: Domain,
-    *,
-    most: int,
-    epsilon: Fraction,
-    noise: Noise,
-) -> OneWayMarginal:
-    """Count a column with noise and group its codes; the price is epsilon.
-
-    Args:
-        columns: the records.
-        member: which of their columns it is.
-        attribute: its public description.
-        most: so many groups at most.
-        epsilon: the price; change-one neighbours.
-        noise: where draws come from.
-    """
-    if is_line(attribute):
-        found = marginal(columns, member, attribute, epsilon=epsilon, noise=noise)
-        return _line(found, len(columns), most)
-    exact = columns.total(partial(_one_table, member=member, size=attribute.size))
-    name = f"{attribute.name}: counts of its categories"
-    counts, privacy_loss = noisy_table(exact, target=name, epsilon=epsilon, noise=noise)
-    return _categories(counts, privacy_loss, attribute, len(columns), most)
-
-
-def _line(found: NoisyHistogram, n: int, most: int) -> OneWayMarginal:
+def from_histogram(found: NoisyHistogram, n: int, most: int) -> OneWayMarginal:
     """A number over the leaves of its tree; groups are runs of leaves."""
     members = quantiles(found.projected, most)
     # Leaves that are empty but for noise were set to zero, which helps where many make a group.
@@ -194,36 +137,27 @@ def _line(found: NoisyHistogram, n: int, most: int) -> OneWayMarginal:
     )
 
 
-def _categories(
-    counts: Ints, privacy_loss: PrivacyLoss, attribute: Domain, n: int, most: int
+def from_counts(
+    counts: Ints, privacy_loss: PrivacyLoss, domain: Domain, n: int, most: int
 ) -> OneWayMarginal:
     """Every category of the public domain, those that no record has too."""
     projected = expected(counts, n, float(privacy_loss.scale))
-    members = _grouping(attribute)(projected, most)
+    members = _grouping(domain)(projected, most)
     summed = np.bincount(members, projected).astype(np.float64)
     return OneWayMarginal(
-        edges=np.arange(attribute.size + 1),
+        edges=np.arange(domain.size + 1),
         counts=counts,
         projected=projected,
         members=members,
         summed=summed,
-        precision=precision_of(n, privacy_loss.scale) * summed.size / attribute.size,
+        precision=precision_of(n, privacy_loss.scale) * summed.size / domain.size,
         scale=privacy_loss.scale,
         line=False,
         privacy_losses=(privacy_loss,),
     )
 
 
-def _grouping(attribute: Domain) -> Callable[[Floats, int], Ints]:
+def _grouping(domain: Domain) -> Callable[[Floats, int], Ints]:
     """How codes are put into groups: neighbours together if they have an order."""
-    ordered = attribute.kind is Kind.ORDINAL or is_line(attribute)
+    ordered = domain.kind is Kind.ORDINAL or is_line(domain)
     return neighbours if ordered else anyhow
-
-
-def precision_of(n: int, scale: Fraction) -> float:
-    """n^2 over the variance of the noise, which is that of Laplace noise, 2 scale^2."""
-    return float(n * n / (2 * scale * scale))
-
-
-def _one_table(columns: Sequence[Ints], member: int, size: int) -> Ints:
-    return table_counts([columns[member]], [size])

@@ -7,8 +7,8 @@ known. One count in fifty may go its own way, by a law so wide that noise decide
 that are alike would outvote the one that is not. Believed is the mean of the true counts given the
 noisy ones, over shapes in proportion to how well each explains them.
 
-Of tables of two columns (`taus`): how far a table is believed where it departs from what its
-columns say by themselves, by how far it and the others depart beyond their noise.
+Of two-way marginals (`taus`): how far one is believed where it departs from what its columns say by
+themselves, by how far it and the others depart beyond their noise.
 
 Nothing here sees a record, and no promise rests on the assumed laws: where they are wrong, rows are
 less accurate.
@@ -19,9 +19,10 @@ References:
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from math import exp, log
+from itertools import combinations
+from math import exp, log, prod
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ from scipy.optimize import brentq
 from scipy.special import gammaln
 
 from shoal.core._arrays import Floats
-from shoal.synthesis.maxent.fit import Target
+from shoal.synthesis.domain import Measurement
+from shoal.synthesis.maxent.fit import DENSE, Target
 
 _SHAPES = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0])
 _OTHERS, _WIDE = 0.02, np.array([0.1])
@@ -74,8 +76,8 @@ def expected(counts: NDArray[Any], total: float, scale: float) -> Floats:
     """
     step = max(scale / _GRAIN, 1.0)
     rounded = np.rint(np.asarray(counts, dtype=np.float64) / step) * step
-    noisy, places, times = np.unique(rounded, return_inverse=True, return_counts=True)
-    mean = total / places.size
+    noisy, inverse, times = np.unique(rounded, return_inverse=True, return_counts=True)
+    mean = total / inverse.size
     edges = np.concatenate(
         [
             np.maximum(noisy, 0.0)[:, None] + scale * _AROUND,
@@ -106,7 +108,7 @@ def expected(counts: NDArray[Any], total: float, scale: float) -> Floats:
         return averages
 
     b = _falling(lambda b: float((times * means(b)).sum()) - total, 1 / scale)
-    believed = means(b)[places]
+    believed = means(b)[inverse]
     scaled: Floats = believed * (total / believed.sum())
     return scaled
 
@@ -140,6 +142,47 @@ def _falling(f: Callable[[float], float], unit: float) -> float:
     return float(brentq(f, low, high, xtol=1e-9 * unit, rtol=1e-9, maxiter=1000))
 
 
+def believed_targets(
+    measured: Sequence[Measurement], priors: Sequence[Floats], *, n: int, tau: float, learns: bool
+) -> tuple[list[Target], list[float]]:
+    """What a fit has to meet besides one-way marginals, and the taus that were learnt, if so."""
+    sizes = [prior.size for prior in priors]
+    targets = [Target.of(marginal, n) for marginal in measured]
+    if prod(sizes) > DENSE or learns:
+        targets = two_way_targets(targets, sizes)
+    if not learns:
+        return targets, []
+    learnt = taus(targets, priors, least=tau / 4)
+    believed = [
+        replace(target, weight=target.weight * tau / own)
+        for target, own in zip(targets, learnt, strict=True)
+    ]
+    return believed, learnt
+
+
+def two_way_targets(tables: Sequence[Target], sizes: Sequence[int]) -> list[Target]:
+    """The two-way marginals that noisy marginals of more columns add up to.
+
+    A cell that sums c cells has c times their noise's variance. Where several show a pair, their
+    mean is taken with weights in proportion to 1 / variance, which has the least variance.
+    """
+    found: dict[tuple[int, ...], Target] = {}
+    for table in tables:
+        whole = table.shares.reshape([sizes[j] for j in table.columns])
+        for pair in combinations(range(len(table.columns)), 2):
+            away = tuple(axis for axis in range(whole.ndim) if axis not in pair)
+            shares = whole.sum(axis=away).ravel()
+            weight = table.weight * shares.size / whole.size
+            columns = tuple(table.columns[axis] for axis in pair)
+            if columns in found:
+                other = found[columns]
+                both = weight + other.weight
+                shares = (weight * shares + other.weight * other.shares) / both
+                weight = both
+            found[columns] = Target(columns, shares, weight)
+    return [found[columns] for columns in sorted(found)]
+
+
 @dataclass(frozen=True, eq=False)
 class _Departure:
     """What a table shows beyond its columns.
@@ -164,7 +207,7 @@ class _Departure:
 
 
 def taus(tables: Sequence[Target], priors: Sequence[Floats], *, least: float) -> list[float]:
-    """How many times the noise's variance is to be overstated for each table of two columns.
+    """How many times the noise's variance is to be overstated for each two-way marginal.
 
     A fit with tau takes it that the share of a cell departs from q, which single columns say, with
     variance q / tau; its noise has variance v. With what the margins explain taken off, the

@@ -1,0 +1,98 @@
+"""Options of a run that belong together, as the command, the studio and tests state them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shoal import io
+from shoal.core import Policy
+from shoal.pipeline import booking
+from shoal.policy.load import load
+
+ENGINES = ("local", "spark")
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How a CSV file is written, where that cannot be found out."""
+
+    delimiter: str | None = None
+    encoding: str | None = None
+
+    def marks(self, policy: Policy) -> dict[str, Any]:
+        """The same, with what the policy says of its files."""
+        return io.marks(policy, delimiter=self.delimiter, encoding=self.encoding)
+
+
+@dataclass(frozen=True)
+class BudgetOptions:
+    """The budget file and the population in it, instead of the policy's."""
+
+    file: Path | None = None
+    source: str | None = None
+
+    def stated(self, policy: Policy | Path) -> Policy:
+        """The policy with them."""
+        return booking.with_budget(load(policy), self.file, self.source)
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What is written, and for whom.
+
+    Attributes:
+        file_format: parquet, csv, sav or dta.
+        force: replace an existing release.
+        keep_order: release row i in place of row i.
+        guard_formulas: put an apostrophe before CSV text that a spreadsheet would run; so it is
+            unless false is given.
+        audience: who will get the release, instead of the policy's: public-use, scientific-use or
+            secure-use.
+    """
+
+    file_format: str = "parquet"
+    force: bool = False
+    keep_order: bool = False
+    guard_formulas: bool | None = None
+    audience: str | None = None
+
+    @property
+    def guarded(self) -> bool:
+        """Whether text is guarded."""
+        return self.file_format == "csv" and self.guard_formulas is not False
+
+
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """What the officer's report compares.
+
+    Attributes:
+        evaluate: run attacks and measures of utility; by default on tables of at most
+            `evidence.MEASURED` rows.
+        control: people of the same population who are not in the table, for the attacks.
+        comparison: what `shoal compare --json` printed.
+    """
+
+    evaluate: bool | None = None
+    control: Path | None = None
+    comparison: Path | None = None
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Where a release is made.
+
+    Attributes:
+        name: local, or spark: a Parquet file, a folder of them or a CSV file is read and
+            protected on Spark, and written as a folder of Parquet files.
+        settings: of Spark, by their own names.
+    """
+
+    name: str = "local"
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def distributed(self) -> bool:
+        """Whether it is made on Spark."""
+        return self.name == "spark"

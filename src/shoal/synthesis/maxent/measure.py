@@ -1,0 +1,133 @@
+"""Noisy marginals: counts of records by the codes, or groups of codes, of one or more columns.
+
+A changed record leaves one cell of a marginal and enters another, so that its counts move by at
+most 2 in all: noise of scale 2 / e costs e (`noisy_table`). A column that is a line is counted over
+the leaves of a private tree of its own, which costs what `adaptive_tree` proves.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from shoal.core import Noise, PrivacyLoss, Progress
+from shoal.core._arrays import Ints
+from shoal.mechanism.noisy_answers import noisy_table, table_counts
+from shoal.mechanism.records import Columns
+from shoal.synthesis.adaptive_tree import tree_histogram
+from shoal.synthesis.domain import Domain, Measurement
+from shoal.synthesis.maxent.one_way import (
+    JoinedCodes,
+    OneWayMarginal,
+    from_counts,
+    from_histogram,
+    is_line,
+)
+from shoal.synthesis.maxent.pair_covers import Cover
+
+
+def measure_one_way(
+    columns: Columns,
+    member: int,
+    domain: Domain,
+    *,
+    most: int,
+    epsilon: Fraction,
+    noise: Noise,
+) -> OneWayMarginal:
+    """Count a column with noise, and put its codes into at most so many groups."""
+    n = len(columns)
+    if is_line(domain):
+        found = tree_histogram(columns, member, domain, epsilon=epsilon, noise=noise)
+        return from_histogram(found, n, most)
+    exact = columns.total(partial(_counts, member=member, size=domain.size))
+    name = f"{domain.name}: counts of its categories"
+    counts, privacy_loss = noisy_table(exact, target=name, epsilon=epsilon, noise=noise)
+    return from_counts(counts, privacy_loss, domain, n, most)
+
+
+def measure_cover(
+    columns: Columns,
+    domains: Sequence[Domain],
+    one_way: Sequence[OneWayMarginal],
+    cover: Cover,
+    *,
+    epsilon: Fraction,
+    noise: Noise,
+    progress: Progress,
+) -> tuple[list[Measurement], list[PrivacyLoss]]:
+    """The marginals of a cover over groups, with noise; each takes its part of epsilon."""
+    found: list[Measurement] = []
+    privacy_losses: list[PrivacyLoss] = []
+    progress("counting tables", 0, len(cover.blocks))
+    counts = exact_marginals(columns, tuple(enumerate(one_way)), cover.blocks)
+    parts = sum(cover.weights)
+    for members, part, exact in zip(cover.blocks, cover.weights, counts, strict=True):
+        progress("counting tables", len(found), len(cover.blocks))
+        name = f"table of {' x '.join(domains[j].name for j in members)}"
+        price = epsilon * part / parts
+        noisy, privacy_loss = noisy_table(exact, target=name, epsilon=price, noise=noise)
+        groups = tuple(one_way[j].groups for j in members)
+        found.append(Measurement(members, groups, noisy, privacy_loss.scale))
+        privacy_losses.append(privacy_loss)
+    return found, privacy_losses
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A three-way marginal that may be selected. Its exact counts never leave the mechanism."""
+
+    columns: tuple[int, ...]
+    axes: tuple[JoinedCodes, ...]
+    exact: Ints
+
+
+def measure_three_way(
+    selected: Sequence[Candidate], *, epsilon: Fraction, noise: Noise
+) -> tuple[list[Measurement], list[PrivacyLoss]]:
+    """Count the selected marginals with noise, each for an equal part of epsilon."""
+    found: list[Measurement] = []
+    privacy_losses: list[PrivacyLoss] = []
+    price = epsilon / len(selected)
+    for number, one in enumerate(selected, 1):
+        name = f"chosen table {number} of three columns"
+        noisy, privacy_loss = noisy_table(one.exact, target=name, epsilon=price, noise=noise)
+        groups = tuple(axis.marginal.groups for axis in one.axes)
+        found.append(Measurement(one.columns, groups, noisy, privacy_loss.scale))
+        privacy_losses.append(privacy_loss)
+    return found, privacy_losses
+
+
+def exact_marginals(
+    columns: Columns, axes: Sequence[tuple[int, OneWayMarginal]], sets: Sequence[Sequence[int]]
+) -> list[Ints]:
+    """Records in each cell of marginals over groups, in one pass; they never leave the mechanism.
+
+    Axes are columns, by index, with their groups; a column may have several. Each set names the
+    axes of a marginal by their index.
+    """
+    counts = columns.total(partial(_counts_of_groups, axes=axes, sets=sets))
+    shapes = [tuple(axes[k][1].size for k in own) for own in sets]
+    ends = np.cumsum([prod(shape) for shape in shapes])[:-1]
+    return [part.reshape(s) for part, s in zip(np.split(counts, ends), shapes, strict=True)]
+
+
+def _counts_of_groups(
+    columns: Sequence[Ints],
+    axes: Sequence[tuple[int, OneWayMarginal]],
+    sets: Sequence[Sequence[int]],
+) -> Ints:
+    grouped = [marginal.grouped(columns[j]) for j, marginal in axes]
+    return np.concatenate(
+        [
+            table_counts([grouped[k] for k in own], [axes[k][1].size for k in own]).ravel()
+            for own in sets
+        ]
+    )
+
+
+def _counts(columns: Sequence[Ints], member: int, size: int) -> Ints:
+    return table_counts([columns[member]], [size])
