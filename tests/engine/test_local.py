@@ -10,6 +10,7 @@ from shoal.engine.local import run
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.io import validate
 from shoal.methods import Masked, Tools
+from shoal.methods.method import MethodInput
 
 ROWS = 40
 SCHEMA = Schema(tuple(Column(name, Role.QUASI_IDENTIFIER, Kind.NUMERIC) for name in "ab"))
@@ -18,7 +19,7 @@ SCHEMA = Schema(tuple(Column(name, Role.QUASI_IDENTIFIER, Kind.NUMERIC) for name
 def outcome(form):
     """What leaves by a method that changes nothing."""
     table = validate.validate(pl.DataFrame({"a": range(ROWS), "b": range(ROWS)}), SCHEMA)
-    method = SimpleNamespace(sort_by=None, run=lambda rows, _setting, _tools: Masked(rows))
+    method = SimpleNamespace(input=MethodInput(), run=lambda rows, _setting, _tools: Masked(rows))
     return run(table, method, SimpleNamespace(release_form=form), Tools(OpenDPNoise()))
 
 
