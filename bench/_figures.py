@@ -64,7 +64,7 @@ class Figure:
     who: str
     family: str
     promise: str
-    metric: str
+    measure: str
     mean: float
     error: float
     runs: int
@@ -141,7 +141,7 @@ def _filled(page: str, blocks: dict[str, list[str]]) -> str:
 
 
 def _count_measure(figures: Figures) -> str:
-    return "counts" if any(figure.metric == "counts" for figure in figures) else "triples"
+    return "counts" if any(figure.measure == "counts" for figure in figures) else "triples"
 
 
 def _panels(found: dict[str, list[Figure]], measure: Callable[[Figures], str]) -> list[Panel]:
@@ -154,7 +154,7 @@ def _panels(found: dict[str, list[Figure]], measure: Callable[[Figures], str]) -
             points = [
                 (float(figure.epsilon), figure.mean)
                 for figure in figures
-                if figure.who == who and figure.metric == wanted and figure.mean > 0
+                if figure.who == who and figure.measure == wanted and figure.mean > 0
             ]
             if points:
                 curves.append(Curve(who, points, colour, dash))
@@ -172,7 +172,7 @@ def _cell(figure: Figure | None) -> str:
 
 def _table(figures: Figures) -> list[str]:
     """Markdown: a line for each contender and epsilon."""
-    measures = [name for name in COLUMNS if any(figure.metric == name for figure in figures)]
+    measures = [name for name in COLUMNS if any(figure.measure == name for figure in figures)]
     lines = [
         "| epsilon | who | promise | runs | "
         + " | ".join(COLUMNS[name] for name in measures)
@@ -182,7 +182,7 @@ def _table(figures: Figures) -> list[str]:
     for epsilon in sorted({figure.epsilon for figure in figures}, key=lambda e: float(e or 0)):
         here = [figure for figure in figures if figure.epsilon == epsilon]
         for who in dict.fromkeys(figure.who for figure in here):
-            mine = {figure.metric: figure for figure in here if figure.who == who}
+            mine = {figure.measure: figure for figure in here if figure.who == who}
             first = next(iter(mine.values()))
             cells = [_cell(mine.get(name)) for name in measures]
             name = f"**{who}**" if who == "auto" else who
@@ -197,7 +197,7 @@ def _table(figures: Figures) -> list[str]:
 
 def _find(figures: Figures, who: str, epsilon: str, measure: str) -> Figure | None:
     for figure in figures:
-        if (figure.who, figure.epsilon, figure.metric) == (who, epsilon, measure):
+        if (figure.who, figure.epsilon, figure.measure) == (who, epsilon, measure):
             return figure
     return None
 
@@ -228,21 +228,21 @@ def _losses(found: dict[str, list[Figure]]) -> list[str]:
     lines = ["| table | epsilon | measure | auto | nearer |", "|---|---|---|---|---|"]
     for case, figures in found.items():
         for figure in figures:
-            if figure.who != "auto" or figure.metric not in COLUMNS:
+            if figure.who != "auto" or figure.measure not in COLUMNS:
                 continue
-            sign = -1 if figure.metric == "accuracy" else 1
+            sign = -1 if figure.measure == "accuracy" else 1
             better = []
             for other in figures:
-                if (other.epsilon, other.measure) != (figure.epsilon, figure.metric):
+                if (other.epsilon, other.measure) != (figure.epsilon, figure.measure):
                     continue
-                if other.promise not in EQUAL or other.who == "auto" or figure.metric == "seconds":
+                if other.promise not in EQUAL or other.who == "auto" or figure.measure == "seconds":
                     continue
                 spread = figure.error * 2 if isnan(other.error) else other.error
                 if sign * (figure.mean - other.mean) > 2 * (figure.error**2 + spread**2) ** 0.5:
                     better.append((sign * other.mean, f"{other.who} {_cell(other)}"))
             if better:
                 who = ", ".join(text for _, text in sorted(better))
-                name = COLUMNS[figure.metric]
+                name = COLUMNS[figure.measure]
                 lines.append(f"| {case} | {figure.epsilon} | {name} | {_cell(figure)} | {who} |")
     return lines
 

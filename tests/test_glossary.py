@@ -13,7 +13,7 @@ from shoal.cli.commands import app
 from shoal.core import Neighbours, Status
 from shoal.evaluation.disclosure_risk import ATTACKS_BY_NAME
 from shoal.evaluation.results import Part
-from shoal.evaluation.utility import MEASURES
+from shoal.evaluation.utility import METRICS
 from shoal.methods import REGISTRY
 from shoal.policy.load import json_schema
 
@@ -145,7 +145,7 @@ def test_every_status_and_every_relation_of_neighbours_has_an_entry_and_no_other
 @pytest.mark.parametrize(
     ("part", "heading", "chosen"),
     [
-        (Part.UTILITY, "Metrics of utility", MEASURES),
+        (Part.UTILITY, "Metrics of utility", METRICS),
         (Part.RISK, "Metrics of disclosure risk", ATTACKS_BY_NAME),
     ],
 )

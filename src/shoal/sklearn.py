@@ -186,7 +186,7 @@ class IndividualRanking(_ColumnGroups):
 class OptimalUnivariate(_ColumnGroups):
     """Group each column by `shoal.partition.optimal_univariate`.
 
-    >>> OptimalRanking(k=2).fit_predict([[1.0], [9.0], [1.1], [9.1], [1.2]]).ravel()
+    >>> OptimalUnivariate(k=2).fit_predict([[1.0], [9.0], [1.1], [9.1], [1.2]]).ravel()
     array([0, 1, 0, 1, 0])
     """
 

@@ -529,7 +529,7 @@ def test_an_old_file_becomes_a_new_one_with_the_first_write_and_keeps_all_it_has
     assert [(e.id, e.epsilon, e.time) for e in before.entries] == [
         (e.id, e.epsilon, e.time) for e in after.entries
     ][: len(before.entries)]
-    assert after.looks[: len(before.looks)] == before.looks
+    assert after.inspections[: len(before.inspections)] == before.inspections
     for statement in ("DELETE FROM entry", "DELETE FROM source"):
         with pytest.raises(sqlite3.IntegrityError, match="never deleted"):
             execute(old, statement)
@@ -552,7 +552,7 @@ def test_the_order_of_an_old_file_is_taken_for_the_worse(tmp_path):
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(VERSION_ONE + VERSION_TWO)
 
-    (look,) = account(path).looks
+    (look,) = account(path).inspections
 
     assert look.after == 0
     assert account(path).cumulative is None
@@ -610,7 +610,7 @@ def test_an_inspection_of_one_source_leaves_the_others_alone(path):
 
     booked = spend(path, "0.25", source="firms")
 
-    assert not booked.looked
+    assert not booked.inspected
     assert budget_file.account(path, "firms").cumulative == Fraction(1, 4)
 
 
@@ -621,17 +621,17 @@ def test_an_inspection_under_its_old_name_is_an_evaluation(path):
             " VALUES ('2026-11-01T00:00:00+00:00', 'people', 'table', 'measure', 'p', '', 0)"
         )
 
-    (inspection,) = budget_file.account(path, "people").looks
+    (inspection,) = budget_file.account(path, "people").inspections
     assert inspection.what == "evaluate"
 
 
 def test_only_an_inspection_of_the_table_counts(path):
     for kind in (budget_file.Inspection.SAMPLE, budget_file.Inspection.SELECTION):
-        assert not budget_file.record_inspection(path, "people", kind, policy="digest").looked
+        assert not budget_file.record_inspection(path, "people", kind, policy="digest").inspected
 
     assert budget_file.record_inspection(
         path, "people", budget_file.Inspection.TABLE, policy="digest"
-    ).looked
+    ).inspected
 
 
 # Names

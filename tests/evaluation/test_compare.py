@@ -252,7 +252,7 @@ def test_too_few_people_are_refused_before_anything_is_recorded(tmp_path):
     with pytest.raises(InputError, match="Expected 30 rows or more"):
         shoal.compare(people(20), policy, candidates=GRID)
 
-    assert budget_file.account(tmp_path / "budget.sqlite", "people").looks == ()
+    assert budget_file.account(tmp_path / "budget.sqlite", "people").inspections == ()
 
 
 # Files, processes and interrupts.
@@ -400,7 +400,7 @@ def test_a_comparison_on_public_people_leaves_epsilon_proved(tmp_path):
 
     assert claim["status"] == "proved"
     assert told[0].startswith("Nothing of the confidential table is looked at")
-    (look,) = budget_file.account(tmp_path / "budget.sqlite", "people").looks
+    (look,) = budget_file.account(tmp_path / "budget.sqlite", "people").inspections
     assert look.kind is budget_file.Inspection.SAMPLE
 
 
@@ -432,7 +432,7 @@ def test_going_on_with_a_comparison_is_recorded_once(tmp_path):
     for _ in range(2):
         shoal.compare(people(), policy, candidates=ONE, repeats=1, folder=tmp_path / "kept")
 
-    assert len(budget_file.account(tmp_path / "budget.sqlite", "people").looks) == 1
+    assert len(budget_file.account(tmp_path / "budget.sqlite", "people").inspections) == 1
 
 
 def test_without_a_budget_file_the_steward_is_told_that_nothing_is_recorded():

@@ -62,7 +62,7 @@ def test_the_choice_is_paid_for_and_leaves_a_later_epsilon_proved(path):
 
     assert [one.label for one in chosen.among] == [
         "laplace epsilon=0.833333333",
-        "ir-laplace epsilon=0.833333333 k=10 form=marginals",
+        "ir-laplace epsilon=0.833333333 k=10 form=column-shuffled",
     ]
     assert chosen.candidate in chosen.among
     assert {one.method for one, _ in chosen.left_out} == {"mdav", "mdav-laplace"}
@@ -73,7 +73,7 @@ def test_the_choice_is_paid_for_and_leaves_a_later_epsilon_proved(path):
         ("private-selection", 3),
         ("laplace", 1),
     ]
-    assert not account.looked
+    assert not account.inspected
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_budget_that_does_not_hold_the_choice_refuses_it(path):
     with pytest.raises(ClaimViolationError, match="requested epsilon 5"):
         compare.select(people(), stated(path), epsilon=5, candidates=GRID)
 
-    assert budget_file.account(path, "people").looks == ()
+    assert budget_file.account(path, "people").inspections == ()
 
 
 def test_without_a_budget_file_or_a_proved_epsilon_nothing_is_chosen(path):

@@ -164,7 +164,7 @@ def test_prices_for_a_person_add_up_to_the_claim(name, neighbours, person):
     (claim,) = shoal.plan(rules).claims
 
     assert claim.status is Status.PROVED
-    assert claim.guarantee.unit == "person"
+    assert claim.guarantee.privacy_unit == "person"
     assert claim.guarantee.rows == (3 if person else 1)
     assert not any("one row" in text for text in claim.assumes)
     accounting.verify(
@@ -406,7 +406,7 @@ def test_claims_say_person_in_the_manifest():
     release = shoal.protect(visits([1, 2, 2]), policy("auto", {"max_contributions": 2}))
 
     (claim,) = release.manifest["claims"]
-    assert claim["guarantee"]["unit"] == "person"
+    assert claim["guarantee"]["privacy_unit"] == "person"
     assert claim["guarantee"]["rows"] == 2
     assert claim["guarantee"]["invariants"] == ["the number of persons"]
     assert isinstance(release.claims[0].guarantee, DifferentialPrivacy)

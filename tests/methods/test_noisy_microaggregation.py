@@ -16,7 +16,7 @@ from shoal.io import clamp
 from shoal.mechanism.fixed_point import FixedPointGrid
 from shoal.mechanism.microaggregate_noise import isotonic
 from shoal.methods import REGISTRY, insensitive_laplace, ir_laplace, ir_mdav_laplace, mdav_laplace
-from shoal.methods._shared.noisy_microaggregation import fixed_blocks
+from shoal.methods._shared.epsilon_claims import fixed_blocks
 from shoal.partition import individual_ranking, insensitive, mdav, noise_aware
 
 STEPS = FixedPointGrid(0, 1).steps
@@ -246,7 +246,9 @@ def differ_in_one(pair):
     return len(np.flatnonzero((pair.before != pair.after).any(axis=1))) == 1
 
 
-@pytest.mark.parametrize("name", sorted(n for n, m in REGISTRY.items() if m.counterexample))
+@pytest.mark.parametrize(
+    "name", sorted(n for n, m in REGISTRY.items() if m.promises.counterexample)
+)
 def test_a_counterexample_is_a_pair_of_neighbours_in_the_unit_box(name):
     pair = REGISTRY[name].promises.counterexample(20)
 
@@ -424,7 +426,8 @@ def test_a_required_epsilon_names_the_nearest_that_can_give_it():
     assert "Nearest that can: laplace, ir-laplace (column-shuffled)" in str(stopped.value)
 
     other_form = policy("ir-laplace", k=3, release_form="row-aligned")
-    with pytest.raises(ClaimViolationError, match=r"Nearest that can: ir-laplace \(column-shuffled\)"):
+    nearest = r"Nearest that can: ir-laplace \(column-shuffled\)"
+    with pytest.raises(ClaimViolationError, match=nearest):
         shoal.plan(other_form | {"require": {"differential-privacy": 1.0}})
 
     enough = policy("laplace") | {"require": {"differential-privacy": 1.0}}

@@ -282,4 +282,4 @@ def test_no_method_proves_a_claim_about_persons_that_assumes_one_row(method):
             assert stated or claim.status is not Status.PROVED
             assert ("each person has one row" in claim.assumes) is not stated
         for claim in set(claims) - set(of_persons):
-            assert claim.guarantee.unit == "row"
+            assert claim.guarantee.privacy_unit == "row"

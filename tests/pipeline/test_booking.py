@@ -258,7 +258,10 @@ def test_the_figures_of_a_release_make_later_epsilons_conditional_and_not_its_ow
     assert all(CHOSEN in claim.assumes for claim in second.release.claims)
     assert any("These figures are an inspection of the table" in note for note in first.notes)
     assert not any("These figures are an inspection" in note for note in second.notes)
-    assert [(one.what, one.after) for one in desk.account.looks] == [("protect", 1), ("protect", 2)]
+    assert [(one.what, one.after) for one in desk.account.inspections] == [
+        ("protect", 1),
+        ("protect", 2),
+    ]
     assert desk.account.cumulative is None
 
 
@@ -268,7 +271,7 @@ def test_a_release_that_is_not_measured_leaves_later_epsilons_proved(desk):
         done = desk.release(more=required)
 
     assert statuses(done.release) == {"proved"}
-    assert desk.account.looks == ()
+    assert desk.account.inspections == ()
     assert desk.account.cumulative == 3
 
 
@@ -313,7 +316,7 @@ def test_to_measure_is_an_inspection_by_command_and_in_python(desk):
 
     assert "These figures are an inspection of the table" in told
     assert "inspection" not in again
-    (look,) = desk.account.looks
+    (look,) = desk.account.inspections
     assert (look.kind, look.what, look.after) == ("table", "evaluate", 1)
     assert desk.account.cumulative == 1
     assert statuses(desk.release().release) == {"conditional"}
@@ -323,11 +326,11 @@ def test_to_audit_with_a_table_is_an_inspection_and_without_one_is_none(desk):
     policy = desk.state()
 
     run("audit", "--policy", policy, "--trials", 20)
-    assert desk.account.looks == ()
+    assert desk.account.inspections == ()
     told = run("audit", "--policy", policy, "--trials", 20, "--table", desk.data).stderr
 
     assert "These figures are an inspection of the table" in told
-    assert [one.what for one in desk.account.looks] == ["audit"]
+    assert [one.what for one in desk.account.inspections] == ["audit"]
 
 
 def test_where_no_ledger_is_named_a_method_with_noise_says_that_nothing_is_recorded(desk):
@@ -368,7 +371,7 @@ def test_a_sample_that_is_the_table_itself_is_refused(desk, tmp_path, kind):
 
     assert done.exit_code == 2
     assert "The sample is the confidential table itself" in done.output
-    assert desk.account.looks == ()
+    assert desk.account.inspections == ()
 
 
 def test_a_frame_that_is_the_table_itself_is_refused_as_a_sample(desk):

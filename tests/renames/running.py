@@ -46,7 +46,7 @@ PROSE = {
     "warnings",
 }
 """Fields with sentences for people, or a citation: of these the number is kept."""
-PASSING = {"created", "looks", "policy_digest", "shoal_version", "time", "versions"}
+PASSING = {"created", "inspections", "looks", "policy_digest", "shoal_version", "time", "versions"}
 """Fields that differ from run to run, or with every word of a policy."""
 
 

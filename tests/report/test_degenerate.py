@@ -76,7 +76,7 @@ def assert_finite(found, *pages):
 
 
 SLOW = ("gradient boosting", "learning", "propensity")
-QUICK = [name for name in (*evaluate.ATTACKS, *evaluate.MEASURES) if name not in SLOW]
+QUICK = [name for name in (*evaluate.ATTACKS, *evaluate.METRICS) if name not in SLOW]
 sides = given(tables(), tables(), st.one_of(st.none(), tables()), st.sampled_from([None, True]))
 
 

@@ -5,7 +5,8 @@ from shoal.report import phrases
 K = {"name": "k-anonymity", "k": 5, "columns": ["age", "sex"]}
 KEYS = {"columns": ["ill"], "keys": ["age", "sex"]}
 EPSILON = {"name": "differential-privacy", "epsilon": "1/2", "neighbours": "change-one",
-           "protects": ["age"], "invariants": ["the number of rows"], "unit": "row"}  # fmt: skip
+           "protects": ["age"], "invariants": ["the number of rows"],
+           "privacy_unit": "row"}  # fmt: skip
 DIVERSE = {"name": "l-diversity", "l": 3, "c": None, "kind": "distinct", **KEYS}
 CLOSE = {"name": "t-closeness", "t": 0.2, "distance": "equal", **KEYS}
 
@@ -42,9 +43,9 @@ def manifest(**changes):
         ({"name": "stochastic-t-closeness", "t": 1.5, **KEYS}, "by a factor of at most 1.5"),
         (EPSILON, "more than 1.65 times as likely"),
         (EPSILON | {"neighbours": "add-remove"}, "whether one row is in the table or not"),
-        (EPSILON | {"unit": "row"}, "any guess about a person who has one row change"),
+        (EPSILON | {"privacy_unit": "row"}, "any guess about a person who has one row change"),
         (
-            EPSILON | {"neighbours": "add-remove", "unit": "person"},
+            EPSILON | {"neighbours": "add-remove", "privacy_unit": "person"},
             "whether one person is in the table or not",
         ),
         (EPSILON | {"epsilon": 10}, "hides little"),

@@ -252,7 +252,7 @@ def test_the_sample_comes_with_a_policy_and_cards_and_audiences_change_what_woul
 
     tab.goto(f"{tab.base}/protect")
     before = tab.locator(".method:visible").count()
-    tab.check("#audience-internal")
+    tab.check("#audience-secure-use")
     tab.wait_for_selector("text=the audience 'secure-use' (our own staff).")
     assert tab.locator(".method:visible").count() >= before
     tab.click("#method-mondrian button")

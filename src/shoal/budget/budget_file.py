@@ -15,7 +15,7 @@ removal itself may be lost with the power, and the journal, back from the dead, 
 entry whose noise was published.
 
 Figures of the confidential table that somebody reads, such as a comparison of methods on it, are an
-inspection, and the file keeps it for good: `Account.looked` says so to every later release. An
+inspection, and the file keeps it for good: `Account.inspected` says so to every later release. An
 inspection of public data is kept as well, and harms nothing. What all releases of a source cost
 together is derived from facts that stewards declared (`shoal.budget.composition`); the file holds
 nothing that was computed from a table: no count, no digest.
@@ -138,14 +138,14 @@ class Reservation:
         epsilon: as booked, in the neighbours of the source.
         remaining: what is left of the budget after this.
         warnings: texts for the steward and the report.
-        looked: the table itself was inspected before.
+        inspected: the table itself was inspected before.
     """
 
     id: int
     epsilon: Fraction | None
     remaining: Fraction
     warnings: tuple[str, ...]
-    looked: bool = False
+    inspected: bool = False
 
 
 def init(
@@ -256,7 +256,9 @@ def spend(
             )
         if cursor.lastrowid is None:
             raise InternalError("The budget file has no number for the entry.")
-        return Reservation(cursor.lastrowid, price, after.remaining, after.warnings, before.looked)
+        return Reservation(
+            cursor.lastrowid, price, after.remaining, after.warnings, before.inspected
+        )
 
 
 def record_inspection(
@@ -485,7 +487,7 @@ def _account(connection: sqlite3.Connection, source: str, path: Path) -> Account
         " WHERE source = ? ORDER BY id",
         (source,),
     )
-    looks = connection.execute(
+    inspections = connection.execute(
         "SELECT time, kind, what, policy, note, after FROM inspection WHERE source = ? ORDER BY id",
         (source,),
     )
@@ -497,7 +499,7 @@ def _account(connection: sqlite3.Connection, source: str, path: Path) -> Account
             tuple(map(_entry, entries)),
             tuple(
                 InspectionSummary(time, Inspection(kind), What(what), policy, note, after)
-                for time, kind, what, policy, note, after in looks
+                for time, kind, what, policy, note, after in inspections
             ),
         )
     except (ValueError, TypeError, ArithmeticError):  # What pydantic refuses is a ValueError.

@@ -134,12 +134,12 @@ class Account:
     granted: Fraction
     neighbours: Neighbours
     entries: tuple[BudgetEntry, ...]
-    looks: tuple[InspectionSummary, ...] = ()
+    inspections: tuple[InspectionSummary, ...] = ()
 
     @property
-    def looked(self) -> bool:
+    def inspected(self) -> bool:
         """Whether the table itself was inspected."""
-        return self._first_look is not None
+        return self._first_inspection is not None
 
     @property
     def spent(self) -> Fraction:
@@ -169,7 +169,7 @@ class Account:
             count = "a release" if self.unbounded == 1 else f"{self.unbounded} releases"
             texts.append(_UNBOUNDED.format(source=self.source, count=count))
         texts += [_NOT_COMPOSED.format(source=self.source, reason=r) for r in self._sum.reasons]
-        first = self._first_look
+        first = self._first_inspection
         later = [e.id for e in self.entries if first is not None and e.id > first.after]
         if later:
             texts.append(_LATER.format(source=self.source, entry=later[0]))
@@ -185,9 +185,9 @@ class Account:
         return compose(self.entries)
 
     @property
-    def _first_look(self) -> InspectionSummary | None:
+    def _first_inspection(self) -> InspectionSummary | None:
         """The first inspection of the table itself."""
-        return next((look for look in self.looks if look.kind is Inspection.TABLE), None)
+        return next((one for one in self.inspections if one.kind is Inspection.TABLE), None)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ class Account:
         texts = [*self.reasons]
         if self.unbounded > 1:
             texts.append(_INTERSECTION.format(source=self.source, count=self.unbounded))
-        if (first := self._first_look) is not None:
+        if (first := self._first_inspection) is not None:
             what, time = first.what.value, first.time
             texts.append(_INSPECTED.format(source=self.source, what=what, time=time))
         return tuple(texts)
@@ -209,9 +209,9 @@ class Account:
             f" cumulative epsilon {cumulative}{scope}"
         )
         lines = [head, *(f"  {entry}" for entry in self.entries)]
-        for look in self.looks:
-            note = f"  {look.note}" if look.note else ""
-            lines.append(f"  -  {look.time}  inspection by {look.what} of: {look.kind}{note}")
+        for one in self.inspections:
+            note = f"  {one.note}" if one.note else ""
+            lines.append(f"  -  {one.time}  inspection by {one.what} of: {one.kind}{note}")
         if any(entry.status == "reserved" for entry in self.entries):
             lines.append("  A reserved entry counts as spent: its run goes on, or was killed.")
         return "\n".join(lines + [f"  ! {text}" for text in self.warnings])

@@ -125,7 +125,7 @@ class DifferentialPrivacy:
     Attributes:
         protects: the columns whose values may change.
         invariants: what is published exactly, and so is the same in both tables.
-        unit: whose record may change: a row, or where a column numbers them a person.
+        privacy_unit: whose record may change: a row, or where a column numbers them a person.
         rows: how many rows a person may have.
     """
 
@@ -134,7 +134,7 @@ class DifferentialPrivacy:
     neighbours: Neighbours
     protects: tuple[str, ...]
     invariants: tuple[str, ...] = ("the number of rows",)
-    unit: str = "row"
+    privacy_unit: str = "row"
     rows: int = 1
 
     @property

@@ -23,11 +23,11 @@ from shoal.io.external import read
 from shoal.pipeline import booking
 
 ATTACKS = tuple(disclosure_risk.ATTACKS_BY_NAME)
-MEASURES = tuple(utility.MEASURES)
+METRICS = tuple(utility.METRICS)
 
 __all__ = [
     "ATTACKS",
-    "MEASURES",
+    "METRICS",
     "Better",
     "Evaluation",
     "Figure",
@@ -62,7 +62,7 @@ def evaluate(
         control: people of the same population who are not in the original, with its columns. Only
             with them can be told what is due to the release.
         only: `utility` or `risk`; both by default.
-        which: names of the measures and attacks to run, out of `ATTACKS` and `MEASURES`; all by
+        which: names of the measures and attacks to run, out of `ATTACKS` and `METRICS`; all by
             default. A figure does not depend on which others are taken.
         aligned: whether row i of the release is about row i of the original. A `unit` column in
             both tables tells it too.
@@ -166,7 +166,7 @@ def _parts(only: Part | str | None) -> tuple[Part, ...]:
 
 
 def _names(which: Collection[str] | None) -> frozenset[str]:
-    known = (*ATTACKS, *MEASURES)
+    known = (*ATTACKS, *METRICS)
     for name in which or ():
         if name not in known:
             guess = did_you_mean(name, known)

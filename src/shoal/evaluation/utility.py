@@ -64,7 +64,7 @@ def evaluate_utility(
     """Take the named measures of utility, as far as these tables allow."""
     errors: list[float] = []
     figures, skipped = take(
-        MEASURES,
+        METRICS,
         lambda own: UtilityTask(sides, policy, own, errors),
         which=which,
         rng=rng,
@@ -397,7 +397,7 @@ def _figure(
     return Figure(Part.UTILITY, metric, subject, value, better, sentence, baseline, reason=reason)
 
 
-MEASURES: dict[str, Callable[[UtilityTask], Iterator[Figure]]] = {
+METRICS: dict[str, Callable[[UtilityTask], Iterator[Figure]]] = {
     "losses by row": _row_losses,
     "losses by column": _column_losses,
     "marginals": _marginals,

@@ -48,7 +48,7 @@ _FACTORS = {LAPLACE: 1, SELECTION: 2, RESPONSE: 1}  # Proved in `shoal.hazmat.no
 def composed(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fraction:
     """Epsilon of one entry, from its sensitivity and scale.
 
-    >>> price("discrete-laplace", sensitivity=Fraction(3), scale=Fraction(30))
+    >>> composed("discrete-laplace", sensitivity=Fraction(3), scale=Fraction(30))
     Fraction(1, 10)
 
     Raises:

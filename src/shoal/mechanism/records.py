@@ -37,7 +37,8 @@ class Columns(Protocol):
 class HeldColumns:
     """Columns in memory: one block.
 
-    >>> Held([np.array([0, 1, 1])]).total(lambda columns: np.bincount(columns[0]))
+    >>> import numpy as np
+    >>> HeldColumns([np.array([0, 1, 1])]).total(lambda columns: np.bincount(columns[0]))
     array([1, 2])
     """
 

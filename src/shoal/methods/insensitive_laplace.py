@@ -26,7 +26,7 @@ from shoal.core import Claim, ReleaseForm, Status
 from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.methods._distributed.rows import Distributed, DistributedRows, RunOrder
-from shoal.methods._shared import noisy_microaggregation
+from shoal.methods._shared import epsilon_claims, noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import (
     G,
     Origin,
@@ -80,23 +80,21 @@ def counterexample(k: int) -> Pair:
 
 def _claims(setting: Setting[InsensitiveLaplaceParameters]) -> tuple[Claim, ...]:
     if setting.release_form is ReleaseForm.ROW_ALIGNED:
-        claim = noisy_microaggregation.privacy_claim(
+        claim = epsilon_claims.privacy_claim(
             setting,
             Status.REFUTED,
             basis="counterexample: two rows are equal if they share a group, and moving one of "
             "them along the order parts them with certainty",
-            source=noisy_microaggregation.OURS,
+            source=epsilon_claims.OURS,
         )
     elif _scale_matters(setting):
         basis = f"counterexample: the order is read off the data; {counterexample(2).event}"
-        claim = noisy_microaggregation.privacy_claim(
-            setting, Status.REFUTED, basis=basis, source=noisy_microaggregation.OURS
+        claim = epsilon_claims.privacy_claim(
+            setting, Status.REFUTED, basis=basis, source=epsilon_claims.OURS
         )
     else:
-        claim = noisy_microaggregation.privacy_claim(
-            setting, Status.PROVED, basis=BASIS, source=SOURCE
-        )
-    return (claim, noisy_microaggregation.shared_rows(setting, setting.parameters.k, SOURCE))
+        claim = epsilon_claims.privacy_claim(setting, Status.PROVED, basis=BASIS, source=SOURCE)
+    return (claim, epsilon_claims.shared_rows(setting, setting.parameters.k, SOURCE))
 
 
 def _scale_matters(setting: Setting[InsensitiveLaplaceParameters]) -> bool:

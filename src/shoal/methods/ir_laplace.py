@@ -24,7 +24,7 @@ from shoal.core import Claim, ReleaseForm, Status
 from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.methods._distributed.rows import Distributed, DistributedRows, RunOrder
-from shoal.methods._shared import noisy_microaggregation
+from shoal.methods._shared import epsilon_claims, noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import NoisyGroupParameters, Split
 from shoal.methods.method import DistributedRun, Masked, Pair, Promises, Setting, Tools
 from shoal.partition import individual_ranking
@@ -64,19 +64,15 @@ def counterexample(k: int) -> Pair:
 
 
 def _claims(setting: Setting[IndividualRankingLaplaceParameters]) -> tuple[Claim, ...]:
-    if setting.release_form is ReleaseForm.COLUMN_SHUFFLED or noisy_microaggregation.one_list(
+    if setting.release_form is ReleaseForm.COLUMN_SHUFFLED or epsilon_claims.one_list(
         setting, ranked=True
     ):
-        basis = noisy_microaggregation.LIST_BASIS
-        return (
-            noisy_microaggregation.privacy_claim(
-                setting, Status.PROVED, basis=basis, source=SOURCE
-            ),
-        )
+        basis = epsilon_claims.LIST_BASIS
+        return (epsilon_claims.privacy_claim(setting, Status.PROVED, basis=basis, source=SOURCE),)
     basis = TABLE_BASIS.format(event=counterexample(2).event)
     return (
-        noisy_microaggregation.privacy_claim(
-            setting, Status.REFUTED, basis=basis, source=noisy_microaggregation.OURS
+        epsilon_claims.privacy_claim(
+            setting, Status.REFUTED, basis=basis, source=epsilon_claims.OURS
         ),
     )
 

@@ -19,7 +19,7 @@ from pydantic import Field
 from shoal.core import Claim, ReleaseForm
 from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
-from shoal.methods._shared import noisy_microaggregation
+from shoal.methods._shared import epsilon_claims, noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import NoisyGroupParameters, Split
 from shoal.methods.ir_laplace import TABLE_BASIS
 from shoal.methods.ir_laplace import counterexample as off_the_diagonal
@@ -55,18 +55,18 @@ def counterexample(k: int) -> Pair:
 
 def _claims(setting: Setting[IrMdavLaplaceParameters]) -> tuple[Claim, ...]:
     k = setting.parameters.k
-    if setting.release_form is ReleaseForm.COLUMN_SHUFFLED or noisy_microaggregation.one_list(
+    if setting.release_form is ReleaseForm.COLUMN_SHUFFLED or epsilon_claims.one_list(
         setting, ranked=True
     ):
         refutation = f"counterexample: {counterexample(k).event}"
-        return (noisy_microaggregation.list_claim(setting, k, refutation=refutation),)
+        return (epsilon_claims.list_claim(setting, k, refutation=refutation),)
     refutation = TABLE_BASIS.format(event=off_the_diagonal(2).event)
     return two_readings(
         setting,
         basis=CONDITIONAL_BASIS,
         source=SOURCE,
         refutation=refutation,
-        assumes=[noisy_microaggregation.FIXED_GROUPS],
+        assumes=[epsilon_claims.FIXED_GROUPS],
     )
 
 

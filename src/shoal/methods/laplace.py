@@ -13,7 +13,7 @@ import numpy as np
 from shoal.core import Claim, Partition, Status
 from shoal.io.table import Table
 from shoal.methods._distributed.rows import Distributed, DistributedRows
-from shoal.methods._shared import contributions, noisy_microaggregation
+from shoal.methods._shared import contributions, epsilon_claims, noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import NoisyParameters, Split
 from shoal.methods.method import (
     ContributionProof,
@@ -33,7 +33,7 @@ SOURCE = (
 
 
 def _claims(setting: Setting[NoisyParameters]) -> tuple[Claim, ...]:
-    claim = noisy_microaggregation.privacy_claim(
+    claim = epsilon_claims.privacy_claim(
         setting,
         Status.PROVED,
         basis="a record changes its own row only, and each column's noise is scaled to its width",

@@ -29,7 +29,7 @@ from pydantic import Field
 from shoal.core import Claim, Partition, Status
 from shoal.errors import InputError
 from shoal.io.table import Table
-from shoal.methods._shared import noisy_microaggregation
+from shoal.methods._shared import epsilon_claims, noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import (
     NoisyParameters,
     Origin,
@@ -102,7 +102,7 @@ def two_readings(
 ) -> tuple[Claim, ...]:
     """The authors' reading, with its assumption, and the reading for the original records."""
     return (
-        noisy_microaggregation.privacy_claim(
+        epsilon_claims.privacy_claim(
             setting,
             Status.CONDITIONAL,
             basis=basis,
@@ -110,8 +110,8 @@ def two_readings(
             assumes=assumes,
             epsilon=epsilon,
         ),
-        noisy_microaggregation.privacy_claim(
-            setting, Status.REFUTED, basis=refutation, source=noisy_microaggregation.OURS
+        epsilon_claims.privacy_claim(
+            setting, Status.REFUTED, basis=refutation, source=epsilon_claims.OURS
         ),
     )
 
@@ -122,15 +122,15 @@ def one_column_claims(setting: Setting[NoisyParameters], k: int) -> tuple[Claim,
         "counterexample: of 4k + 1 records at the two ends of a column the larger group is the "
         "majority's; one record turns it over, and group sums move by 2k + 1 widths"
     )
-    return (noisy_microaggregation.list_claim(setting, k, refutation=refutation),)
+    return (epsilon_claims.list_claim(setting, k, refutation=refutation),)
 
 
 def _claims(setting: Setting[MdavLaplaceParameters]) -> tuple[Claim, ...]:
     k = setting.parameters.k
-    if noisy_microaggregation.one_list(setting) and k is not None:
+    if epsilon_claims.one_list(setting) and k is not None:
         return (
             *one_column_claims(setting, k),
-            noisy_microaggregation.shared_rows(setting, k, SOURCE),
+            epsilon_claims.shared_rows(setting, k, SOURCE),
         )
     refutation = (
         "counterexample, for the original records: groups follow the data, and the release shows "
@@ -141,11 +141,11 @@ def _claims(setting: Setting[MdavLaplaceParameters]) -> tuple[Claim, ...]:
         basis=CONDITIONAL_BASIS,
         source=SOURCE,
         refutation=refutation,
-        assumes=[noisy_microaggregation.FIXED_GROUPS],
+        assumes=[epsilon_claims.FIXED_GROUPS],
     )
     if k is None or setting.parameters.groups:
         return claims
-    return (*claims, noisy_microaggregation.shared_rows(setting, k, SOURCE))
+    return (*claims, epsilon_claims.shared_rows(setting, k, SOURCE))
 
 
 def _refuse(setting: Setting[MdavLaplaceParameters]) -> None:

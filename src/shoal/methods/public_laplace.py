@@ -13,7 +13,7 @@ from shoal.core import Claim, Partition, ReleaseForm, Status
 from shoal.errors import InputError
 from shoal.io.table import Table
 from shoal.methods._distributed.rows import Distributed, DistributedRows
-from shoal.methods._shared import contributions, noisy_microaggregation
+from shoal.methods._shared import contributions, epsilon_claims, noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import NoisyGroupParameters, Split
 from shoal.methods.mdav_laplace import SOURCE
 from shoal.methods.method import (
@@ -33,16 +33,16 @@ def _public(setting: Setting[NoisyGroupParameters]) -> tuple[str, ...]:
 
 
 def _claims(setting: Setting[NoisyGroupParameters]) -> tuple[Claim, ...]:
-    claim = noisy_microaggregation.privacy_claim(
+    claim = epsilon_claims.privacy_claim(
         setting,
         Status.PROVED,
         basis="groups form from public columns alone and so are the same in both tables; a record "
         "moves one group's sums, by at most the widths",
-        source=f"{noisy_microaggregation.OURS}; after {SOURCE}, Proposition 2",
+        source=f"{epsilon_claims.OURS}; after {SOURCE}, Proposition 2",
         invariants=["who is in the table"],
         assumes=[]
         if setting.release_form is ReleaseForm.ROW_ALIGNED
-        else [noisy_microaggregation.FILE_ORDER],
+        else [epsilon_claims.FILE_ORDER],
     )
     return (claim,)
 

@@ -21,7 +21,7 @@ from pydantic import Field
 
 from shoal.core import Claim
 from shoal.io.table import Table
-from shoal.methods._shared import noisy_microaggregation
+from shoal.methods._shared import epsilon_claims, noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import ScaledParameters, Split
 from shoal.methods.mdav_laplace import counterexample, one_column_claims, two_readings
 from shoal.methods.method import Masked, Promises, Setting, Tools
@@ -48,10 +48,10 @@ class StableLaplaceParameters(ScaledParameters):
 
 def _claims(setting: Setting[StableLaplaceParameters]) -> tuple[Claim, ...]:
     k = setting.parameters.k
-    if noisy_microaggregation.one_list(setting):
+    if epsilon_claims.one_list(setting):
         return (
             *one_column_claims(setting, k),
-            noisy_microaggregation.shared_rows(setting, k, SOURCE),
+            epsilon_claims.shared_rows(setting, k, SOURCE),
         )
     stated = Fraction(setting.parameters.epsilon)
     per_attribute = setting.parameters.sensitivity is DeltaReading.PER_ATTRIBUTE
@@ -65,7 +65,7 @@ def _claims(setting: Setting[StableLaplaceParameters]) -> tuple[Claim, ...]:
         f"groups each as MDAV does; {counterexample(2).event} (here, for 4 / k)",
         assumes=["the neighbouring table is grouped after this one, as Algorithm 1 does"],
     )
-    return (*claims, noisy_microaggregation.shared_rows(setting, k, SOURCE))
+    return (*claims, epsilon_claims.shared_rows(setting, k, SOURCE))
 
 
 def _run(table: Table, setting: Setting[StableLaplaceParameters], tools: Tools) -> Masked:

@@ -27,7 +27,7 @@ class WeightedBoxes:
         weights: how many persons each box stands for; noisy ones may be fractions or negative.
         discrete: which axes are categories.
 
-    >>> rows = Boxes.points([[0, 31.5], [2, 40.0]], discrete=(True, False))
+    >>> rows = WeightedBoxes.points([[0, 31.5], [2, 40.0]], discrete=(True, False))
     >>> rows.upper.tolist()
     [[1.0, 31.5], [3.0, 40.0]]
     """
@@ -165,7 +165,7 @@ class WeightedBoxes:
         Args:
             axes: the axes to look at; all of them where none are given.
 
-        >>> Boxes.points([[1.0], [5.0], [1.0]], discrete=(False,)).classes()
+        >>> WeightedBoxes.points([[1.0], [5.0], [1.0]], discrete=(False,)).classes()
         array([0, 1, 0])
         """
         chosen = slice(None) if axes is None else list(axes)

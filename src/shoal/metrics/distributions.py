@@ -90,7 +90,7 @@ def total_variations(
         weights: one a row for each table, or none.
 
     >>> total_variations(np.array([[0, 0], [1, 1]]), np.array([[0, 1], [1, 0]]))[0]
-    Marginal(columns=(0, 1), distance=1.0)
+    MarginalDistance(columns=(0, 1), distance=1.0)
     """
     tables = [np.asarray(table, dtype=np.int64) for table in (original, released)]
     if any(table.ndim != 2 for table in tables) or tables[0].shape[1] != tables[1].shape[1]:

@@ -123,7 +123,7 @@ def stability(before: Partition, after: Partition, record: int) -> PartitionChan
         microaggregation", EDBT 2019, Definition 3.1. ISBN 978-3-89318-081-3
 
     >>> stability(Partition([0, 0, 1, 1]), Partition([1, 0, 1, 0]), 0)
-    Change(groups=2, records=1)
+    PartitionChange(groups=2, records=1)
     """
     n = len(before.labels)
     if len(after.labels) != n or not 0 <= record < n:

@@ -66,7 +66,7 @@ def inspected(policy: Policy) -> bool:
     """Whether the budget file knows of an inspection of the table itself."""
     if policy.budget is None:
         return False
-    return budget_file.account(policy.budget.file, policy.budget.source).looked
+    return budget_file.account(policy.budget.file, policy.budget.source).inspected
 
 
 def inspection_costs(policy: Policy, *, sample: bool) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def record_comparison(policy: Policy, *, sample: bool, note: str = "") -> tuple[
         return known
     kind = budget_file.Inspection.SAMPLE if sample else budget_file.Inspection.TABLE
     account = _recorded(policy, policy.budget, kind, budget_file.What.COMPARE, note)
-    if sample and account.looked:
+    if sample and account.inspected:
         undone = "that this comparison looks at public data only does not undo it."
         known = (f"The table of source '{account.source}' was inspected before; {undone}",)
     return (*known, f"Recorded under source '{account.source}' in the budget file.")
@@ -151,7 +151,7 @@ def _recorded(
     """The account with an inspection; doing the same again is no further one."""
     account = budget_file.account(used.file, used.source)
     if any((one.kind, one.what, one.policy, one.note) == (kind, what, policy.digest, note)
-           for one in account.looks):  # fmt: skip
+           for one in account.inspections):  # fmt: skip
         return account
     return budget_file.record_inspection(
         used.file, used.source, kind, what=what, policy=policy.digest, note=note
@@ -159,7 +159,7 @@ def _recorded(
 
 
 def charge_selection(policy: Policy, epsilon: Fraction, *, note: str = "") -> tuple[Path, int]:
-    """Book a private selection of a method before its first draw, and record it as a look.
+    """Book a private selection of a method before its first draw, and record it as an inspection.
 
     Returns:
         The budget file and the entry, for `settle_selection`.

@@ -150,7 +150,7 @@ def run(
     _not_inspected(planned, claims)
     booked = booking.book(planned, claims, note)
     with _counting_as_spent(booked):
-        if booked is not None and booked.looked:
+        if booked is not None and booked.inspected:
             _not_inspected(planned, claims)  # Somebody may have inspected it just now.
             claims = tuple(map(_if_not_chosen_from_it, claims))
         outcome = rows.run(planned.method, planned.setting, Tools(noise, progress, rng))

@@ -221,7 +221,7 @@ _DIVERSE = {
 def _epsilon_meaning(guarantee: Mapping[str, Any]) -> str:
     epsilon = float(Fraction(str(guarantee["epsilon"])))
     factor = f"{exp(epsilon):.3g}" if epsilon < 700 else "an astronomical number"
-    row = guarantee.get("unit", "row") == "row"
+    row = guarantee.get("privacy_unit", "row") == "row"
     one = "one row" if row else "the rows of one person"
     change = (
         f"whether {one if row else 'one person'} is in the table or not"

@@ -43,7 +43,7 @@ from shoal.pipeline.planning import plan
 CONTROL_SHARE = 3
 """One in so many people is held out."""
 ATTACKS = ("naive Bayes", "linkability", "inference", "uniques")
-MEASURES = (
+METRICS = (
     "losses by column",
     "marginals",
     "moments",
@@ -81,7 +81,7 @@ class Job:
         """A job on the data of a digest."""
         depends = [
             data, policy.digest, plain(policy.required), plain(policy.evaluate), share, repeat,
-            seed, version("shoal"), ATTACKS, MEASURES,
+            seed, version("shoal"), ATTACKS, METRICS,
         ]  # fmt: skip
         text = json.dumps(depends, sort_keys=True, default=str)
         return cls(policy, share, repeat, seed, hashlib.sha256(text.encode()).hexdigest())
@@ -253,7 +253,7 @@ def _measured(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
         done.release,
         job.policy,
         control=outside,
-        which=(*ATTACKS, *MEASURES),
+        which=(*ATTACKS, *METRICS),
         seed=_seed(job),
     )
     return {
@@ -281,7 +281,7 @@ def _baseline(
     sampled = inside.select(names)[chosen]
     repeated = inside.select(names)[chosen[np.arange(inside.height) % size]]
     figures: list[Any] = []
-    for rows, which in ((sampled, ATTACKS), (repeated, MEASURES)):
+    for rows, which in ((sampled, ATTACKS), (repeated, METRICS)):
         found = evaluate.evaluate(
             inside, rows, job.policy, control=outside, which=which, aligned=False, seed=_seed(job)
         )

@@ -20,18 +20,13 @@ import numpy as np
 from pydantic import Field
 
 from shoal.core import (
-    KNOWN_COLUMNS,
-    Claim,
     Column,
-    DifferentialPrivacy,
-    KAnonymity,
     Kind,
     Neighbours,
     Partition,
     PrivacyLoss,
     ReleaseForm,
     Schema,
-    Status,
 )
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
@@ -46,8 +41,7 @@ from shoal.mechanism.microaggregate_noise import (
     noisy_means,
 )
 from shoal.methods._distributed.rows import CountableRows, DistributedGroups, ReplacedColumns
-from shoal.methods._shared import contributions
-from shoal.methods._shared.microaggregation import of_persons, one_row, top_down
+from shoal.methods._shared.microaggregation import top_down
 from shoal.methods.method import (
     DistributedRun,
     Example,
@@ -67,15 +61,6 @@ from shoal.policy.spec import Epsilon, Size, choice
 LINKED = ReleaseForms[Any]((ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED))
 BY_COLUMN = ReleaseForms[Any]((ReleaseForm.COLUMN_SHUFFLED, *LINKED.offered), must_choose=True)
 """Of methods whose proof holds only where columns are shuffled apart."""
-FIXED_GROUPS = (
-    "both tables have the same groups: the data set to be protected is the microaggregated one"
-)
-FILE_ORDER = "the order of the rows in the file tells nothing about the protected columns"
-OURS = "ours, unreviewed"
-LIST_BASIS = (
-    "Lemma 1 of sanchez2014: the sorted block means of a column move by at most width / k in all; "
-    "no output says which row has which block"
-)
 
 
 class Origin(StrEnum):
@@ -489,121 +474,3 @@ def each(
 def grouped(table: Table, privacy_losses: tuple[PrivacyLoss, ...], partition: Partition) -> Masked:
     """A masked table whose canonical order is that of its groups."""
     return Masked(table, privacy_losses, np.argsort(partition.labels, kind="stable"))
-
-
-def privacy_claim(
-    setting: Setting[EpsilonParameters],
-    status: Status,
-    *,
-    basis: str,
-    source: str,
-    assumes: Sequence[str] = (),
-    invariants: Sequence[str] = (),
-    epsilon: Fraction | None = None,
-) -> Claim:
-    """Claim differential privacy, weakened by what the policy reads off the data.
-
-    Bounds from the data refute any proof; categories that were copied from the data make
-    it conditional on their being public. Columns that are released beside the protected ones
-    are public, and named as invariants. The epsilon is the whole release's unless given.
-    """
-    schema, parameters = setting.schema, setting.parameters
-    assumptions = [*one_row(schema), *assumes]
-    if setting.release_form is ReleaseForm.ROW_ALIGNED:
-        assumptions.append(FILE_ORDER)
-    strata = getattr(parameters, "strata", None)
-    # The list of strata is released too: of add-remove neighbours every one of it has rows.
-    listed = (*setting.columns, *([strata] if strata else []))
-    observed = [name for name in listed if schema[name].observed]
-    measured = any(schema[name].kind in {Kind.NUMERIC, Kind.DATE} for name in setting.columns)
-    from_data = (
-        isinstance(parameters, NoisyParameters)
-        and parameters.bounds is Origin.FROM_DATA
-        and measured
-    )
-    known = []
-    if parameters.neighbours is Neighbours.CHANGE_ONE:
-        counted = "rows" if contributions.rows_are_public(setting) else "persons"
-        known = [f"the number of {counted}"]
-    most = contributions.most(schema)
-    if most > 1 and status is not Status.REFUTED:
-        how = "exactly" if schema.persons and schema.persons.exact else "at most"
-        basis = f"{basis}; a person has {how} {most:,} rows, and a row costs epsilon / {most:,}"
-    public = [name for name in schema.released if name not in {*setting.columns, strata}]
-    if public:
-        invariants = (f"the public columns {', '.join(public)}", *invariants)
-    if from_data and status is not Status.REFUTED:
-        status, source = Status.REFUTED, OURS
-        basis = (
-            "counterexample: bounds were read off the data. If the record with the largest value "
-            "is lowered, the bound falls with it, and values above the new bound, which one table "
-            "releases with positive probability, are impossible in the other"
-        )
-    elif observed and status is not Status.REFUTED:
-        status = Status.CONDITIONAL
-        assumptions.append(
-            f"the categories of {', '.join(observed)}, copied from the data, are public"
-        )
-    return Claim(
-        guarantee=DifferentialPrivacy(
-            epsilon=Fraction(parameters.epsilon) if epsilon is None else epsilon,
-            neighbours=parameters.neighbours,
-            protects=setting.columns,
-            invariants=(*known, *invariants),
-            unit="row" if schema.persons is None else "person",
-            rows=most,
-        ),
-        status=status,
-        basis=basis,
-        assumes=tuple(assumptions),
-        source=source,
-        release_form=setting.release_form,
-    )
-
-
-def fixed_blocks(rows: int, k: int) -> bool:
-    """Whether MDAV on one column cuts at ranks that depend on the number of rows and k alone.
-
-    It takes k values from the lower and the upper end in turn. If k divides the number of rows,
-    or floor(rows / k) is odd, what is left in the middle is one group, or two of k; otherwise
-    the larger of the last two lies on the side that the data says.
-    """
-    return rows % k == 0 or (rows // k) % 2 == 1
-
-
-def list_claim(setting: Setting[NoisyParameters], k: int, *, refutation: str) -> Claim:
-    """Claim for lists of block means that MDAV forms on single columns.
-
-    At planning the number of rows is not known, and the claim is conditional on it.
-    """
-    if setting.rows is None:
-        given = f"k = {k} divides the number of rows n, or floor(n / k) is odd"
-        return privacy_claim(
-            setting, Status.CONDITIONAL, basis=LIST_BASIS, source=OURS, assumes=[given]
-        )
-    if fixed_blocks(setting.rows, k):
-        return privacy_claim(setting, Status.PROVED, basis=LIST_BASIS, source=OURS)
-    return privacy_claim(setting, Status.REFUTED, basis=refutation, source=OURS)
-
-
-def one_list(setting: Setting[NoisyParameters], *, ranked: bool = False) -> bool:
-    """Whether the release is a list of the block means of one column, in no order.
-
-    A nominal's groups have no means, unless it is ranked: Lemma 1 is about sums, and says
-    nothing about categories that are chosen for groups which follow the data.
-    """
-    if len(setting.columns) > 1 or setting.release_form is not ReleaseForm.LINKED_SHUFFLED:
-        return False
-    return ranked or setting.schema[setting.columns[0]].kind is not Kind.NOMINAL
-
-
-def shared_rows(setting: Setting[NoisyParameters], k: int, source: str) -> Claim:
-    """Claim k-anonymity: noise is drawn once a group, so that its records stay alike."""
-    return Claim(
-        guarantee=KAnonymity(k, setting.columns),
-        status=of_persons(setting.schema),
-        basis="by construction: the records of a group share its noisy centre",
-        assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
-        source=source,
-        release_form=setting.release_form,
-    )

@@ -48,7 +48,7 @@ from shoal.core import (
 )
 from shoal.errors import InputError
 from shoal.io.table import Table
-from shoal.methods._shared import noisy_microaggregation
+from shoal.methods._shared import epsilon_claims, noisy_microaggregation
 from shoal.methods._shared.encoding import encoded
 from shoal.methods._shared.microaggregation import MicroaggregationParameters, of_persons, one_row
 from shoal.methods._shared.recode import recode
@@ -236,12 +236,12 @@ def _price_claim(setting: Setting[RecordwiseParameters], reading: EpsilonReading
                 *shown,
                 "who is in the table",
             ),
-            unit="row" if schema.persons is None else "person",
+            privacy_unit="row" if schema.persons is None else "person",
         ),
         status=reading.status,
         basis=reading.basis,
-        assumes=(*one_row(schema), noisy_microaggregation.FILE_ORDER, *reading.assumes),
-        source=f"{noisy_microaggregation.OURS}; after {SOURCE}, Section 4",
+        assumes=(*one_row(schema), epsilon_claims.FILE_ORDER, *reading.assumes),
+        source=f"{epsilon_claims.OURS}; after {SOURCE}, Section 4",
         release_form=setting.release_form,
     )
 

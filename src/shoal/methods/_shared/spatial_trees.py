@@ -51,7 +51,7 @@ from shoal.io.table import Table
 from shoal.mechanism.spatial_trees import Design, Records, grow, known_total, noisy_total
 from shoal.mechanism.tree_consistency import Level, whole
 from shoal.methods._distributed.rows import CountableRows, Distributed, HeldTable
-from shoal.methods._shared import contributions, noisy_microaggregation
+from shoal.methods._shared import contributions, epsilon_claims, noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import EpsilonParameters
 from shoal.methods._shared.spatial_encoding import SpatialEncoding, redrawn, spatial_encoding
 from shoal.methods.method import (
@@ -111,11 +111,11 @@ def tree_method(
 
     def claims(setting: Setting[SpatialTreeParameters]) -> tuple[Claim, ...]:
         adds = setting.parameters.neighbours is Neighbours.ADD_REMOVE
-        claim = noisy_microaggregation.privacy_claim(
+        claim = epsilon_claims.privacy_claim(
             setting,
             Status.PROVED,
             basis=basis,
-            source=f"{SOURCE}; thresholds and permute-and-flip: {noisy_microaggregation.OURS}",
+            source=f"{SOURCE}; thresholds and permute-and-flip: {epsilon_claims.OURS}",
             assumes=[contributions.NOT_EMPTY] if adds else [],
         )
         return (claim,)

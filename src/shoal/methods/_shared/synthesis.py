@@ -30,7 +30,7 @@ from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
 from shoal.mechanism.records import Columns, HeldColumns
 from shoal.methods._distributed.rows import Coded, CountableRows, Distributed
-from shoal.methods._shared import contributions, noisy_microaggregation, strata
+from shoal.methods._shared import contributions, epsilon_claims, noisy_microaggregation, strata
 from shoal.methods._shared.measurements import stacked, tabulated
 from shoal.methods._shared.merge_rare import merged
 from shoal.methods._shared.noisy_microaggregation import EpsilonParameters
@@ -141,7 +141,7 @@ def synthetic_method(
         credit = f"{source}; {COMBINATION}"
         divided = setting.parameters.strata
         empty = (contributions.NOT_EMPTY,) if contributions.adds(setting) else ()
-        claim = noisy_microaggregation.privacy_claim(
+        claim = epsilon_claims.privacy_claim(
             setting,
             Status.PROVED,
             basis=basis if contributions.rows_are_public(setting) else f"{HIDDEN}; {basis}",

@@ -77,7 +77,7 @@ def measure_cover(
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class CandidateMarginal:
     """A three-way marginal that may be selected. Its exact counts never leave the mechanism."""
 
     columns: tuple[int, ...]
@@ -86,7 +86,7 @@ class Candidate:
 
 
 def measure_three_way(
-    selected: Sequence[Candidate], *, epsilon: Fraction, noise: Noise
+    selected: Sequence[CandidateMarginal], *, epsilon: Fraction, noise: Noise
 ) -> tuple[list[Measurement], list[PrivacyLoss]]:
     """Count the selected marginals with noise, each for an equal part of epsilon."""
     found: list[Measurement] = []

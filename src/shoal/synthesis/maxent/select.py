@@ -35,7 +35,7 @@ from shoal.mechanism.records import Columns
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.coarseness import mean_deviation
 from shoal.synthesis.maxent.fit import Fitted
-from shoal.synthesis.maxent.measure import Candidate, exact_marginals
+from shoal.synthesis.maxent.measure import CandidateMarginal, exact_marginals
 from shoal.synthesis.maxent.one_way import OneWayMarginal, join_groups
 
 FINEST = 10
@@ -55,7 +55,7 @@ def select_three_way(
     epsilon: Fraction,
     noise: Noise,
     progress: Progress = silent,
-) -> tuple[list[Candidate], list[PrivacyLoss]]:
+) -> tuple[list[CandidateMarginal], list[PrivacyLoss]]:
     """Select so many three-way marginals by what a fit misses; they come in the order of columns.
 
     Each has at most so many cells, unless two groups a column are too many. Together the selections
@@ -90,7 +90,7 @@ def _candidates(
     domains: Sequence[Domain],
     one_way: Sequence[OneWayMarginal],
     cells: int,
-) -> list[Candidate]:
+) -> list[CandidateMarginal]:
     """All three-way marginals, counted in one pass over the records."""
     sets = list(combinations(range(len(one_way)), 3))
     most = [_finest([one_way[j].size for j in members], cells) for members in sets]
@@ -101,7 +101,7 @@ def _candidates(
     numbered = [(j, axis.marginal) for (j, _), axis in zip(names, axes, strict=True)]
     counts = exact_marginals(columns, numbered, axes_of)
     return [
-        Candidate(members, tuple(axes[k] for k in own), exact)
+        CandidateMarginal(members, tuple(axes[k] for k in own), exact)
         for members, own, exact in zip(sets, axes_of, counts, strict=True)
     ]
 
@@ -123,7 +123,7 @@ def _finest(sizes: Sequence[int], cells: int) -> int:
     return max(fits, default=2)
 
 
-def _expected(fitted: Fitted, one: Candidate) -> Floats:
+def _expected(fitted: Fitted, one: CandidateMarginal) -> Floats:
     """What a fit says of a marginal: the shares of its cells."""
     cell = np.zeros(len(fitted.weights), dtype=np.int64)
     for j, axis in zip(one.columns, one.axes, strict=True):
