@@ -325,7 +325,7 @@ def test_the_screen_says_what_all_releases_cost_and_a_release_can_be_made_withou
     after = client.get(f"/w/{workspace}/release").text
 
     assert 'name="unmeasured"' in page
-    assert account["looks"] == [] == account["reasons"]
+    assert account["inspections"] == [] == account["reasons"]
     assert account["cumulative"] == account["spent"] > 0
     assert account["scope"] == "per row, beside the public sex"
     assert f"epsilon {account['cumulative']} per row" in after
