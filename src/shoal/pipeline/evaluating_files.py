@@ -2,7 +2,6 @@
 
 import filecmp
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import polars as pl
 
 from shoal import io
 from shoal.core import Policy, Progress, silent
+from shoal.core.machine import cores
 from shoal.core.serialise import plain
 from shoal.errors import InputError
 from shoal.evaluation import evaluate as evaluation
@@ -122,7 +122,7 @@ def compare(
             candidates=listed,
             on_sample=None if on_sample is None else frame,
             folder=out / KEPT,
-            jobs=_cores() if jobs is None else jobs,
+            jobs=cores() if jobs is None else jobs,
             note=out.name,
             tell=tell,
             progress=progress,
@@ -146,10 +146,6 @@ def _same(one: Path, other: Path) -> bool:
         return one.samefile(other) or filecmp.cmp(one, other, shallow=False)
     except OSError:
         return False  # Whoever reads them says why.
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 def select(
