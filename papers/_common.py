@@ -253,17 +253,22 @@ def floor(eps: float, n: int) -> float:
 class Sentence:
     """A sentence of a paper, what is tested for it, and how that came out.
 
+    A sentence may have several rows: several tests, or one test under several readings. It is
+    counted once (`standing`).
+
     Attributes:
-        quote: the paper's words.
+        quote: the paper's words; rows with the same words are one sentence.
         test: the assertion, with every threshold of ours.
-        outcome: case by case, most often epsilon by epsilon; no case if these runs cannot decide.
-        numbers: what it rests on.
+        outcome: case by case, most often epsilon by epsilon; no case if it cannot be tested.
+        numbers: what it rests on; why it cannot be tested.
+        reading: how the sentence is read here, if not in the plainest way.
     """
 
     quote: str
     test: str
     outcome: Mapping[str, bool]
     numbers: str
+    reading: str = ""
 
     @property
     def holds(self) -> bool:
@@ -271,14 +276,48 @@ class Sentence:
         return bool(self.outcome) and all(self.outcome.values())
 
     @property
+    def asked(self) -> str:
+        """The test, after the reading that it belongs to."""
+        return f"*Read as: {self.reading}.* {self.test}" if self.reading else self.test
+
+    @property
     def verdict(self) -> str:
         """The outcome in words."""
         if not self.outcome:
-            return "not tested"
+            return "cannot be tested"
         if self.holds:
             return "holds"
         some = [case for case, held in self.outcome.items() if held]
         return f"holds for {', '.join(some)} only" if some else "does not hold"
+
+
+STANDINGS = ("hold", "hold under a stated reading", "do not hold", "cannot be tested")
+
+
+def standing(rows: Sequence[Sentence]) -> str:
+    """Where one sentence stands: one of `STANDINGS`.
+
+    It holds if every test of its plainest reading holds in every case; else it holds under a
+    stated reading if every test of one such reading does.
+    """
+    tested = [row for row in rows if row.outcome]
+    if not tested:
+        return STANDINGS[3]
+    readings = {row.reading: True for row in tested}
+    for row in tested:
+        readings[row.reading] &= row.holds
+    if readings.pop("", False):
+        return STANDINGS[0]
+    return STANDINGS[1] if any(readings.values()) else STANDINGS[2]
+
+
+def standings(sentences: Sequence[Sentence]) -> dict[str, int]:
+    """How many sentences stand where."""
+    by_quote: dict[str, list[Sentence]] = {}
+    for row in sentences:
+        by_quote.setdefault(row.quote, []).append(row)
+    where = [standing(rows) for rows in by_quote.values()]
+    return {name: where.count(name) for name in STANDINGS}
 
 
 def once(outcome: bool) -> dict[str, bool]:  # noqa: FBT001 (a truth value is the point)
@@ -328,22 +367,30 @@ def grid_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def tally(sentences: Sequence[Sentence]) -> str:
-    """How many of the sentences hold."""
-    held, partly = sum(s.holds for s in sentences), sum("only" in s.verdict for s in sentences)
-    rest = len(sentences) - held - partly
-    return f"Tests in all: {len(sentences)}. Hold: {held}; hold in part: {partly}; others: {rest}."
+    """How many of the sentences hold, each counted once."""
+    counts = standings(sentences)
+    listed = "; ".join(f"{name}: {count}" for name, count in counts.items())
+    return f"Sentences: {sum(counts.values())}. {listed[0].upper()}{listed[1:]}."
 
 
 def sentence_table(sentences: Sequence[Sentence]) -> str:
     """The sentences with their verdicts, as a page shows them."""
-    rows = [[s.quote, s.test, f"**{s.verdict}**", s.numbers] for s in sentences]
+    rows = [[s.quote, s.asked, f"**{s.verdict}**", s.numbers] for s in sentences]
     return grid_table(["the paper", "what we test", "in our runs", "our numbers"], rows)
 
 
 def write_sentences(path: Path, sentences: Sequence[Sentence]) -> None:
     """Write the verdicts as a table for programs."""
-    rows = [[s.quote, s.test, s.verdict, s.numbers] for s in sentences]
-    write_rows(path, ["sentence", "test", "verdict", "numbers"], rows)
+    rows = [[s.quote, s.asked, s.verdict, s.numbers, s.reading] for s in sentences]
+    write_rows(path, ["sentence", "test", "verdict", "numbers", "reading"], rows)
+
+
+def coverage_table(rows: Sequence[tuple[str, str, str]]) -> str:
+    """What the paper has, what Shoal has for it, and where; no cell is empty."""
+    if not all(cell.strip() for row in rows for cell in row):
+        message = "every line of the paper's table needs its place in Shoal"
+        raise ValueError(message)
+    return grid_table(["in the paper", "in Shoal", "where"], rows)
 
 
 def claim_table(claims: Mapping[str, Sequence[str]]) -> str:
