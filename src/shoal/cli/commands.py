@@ -497,7 +497,7 @@ def studio(
     from shoal.errors import InputError
 
     try:
-        from shoal.studio.launch import launch
+        from shoal.studio.server import launch
         from shoal.studio.settings import default_home
     except ModuleNotFoundError as error:
         if error.name not in {"fastapi", "starlette", "uvicorn", "python_multipart"}:
