@@ -20,7 +20,7 @@ PAGES = ROOT / "docs" / "papers"
 VERDICT = re.compile(r"holds|does not hold|cannot be tested|holds for .+ only")
 PLOTS = {
     "sanchez2014": ["sse"],
-    "soriacomas2017": ["sse", "sae"],
+    "soriacomas2017": ["sse", "sae", "adaptive", "categories"],
     "iftikhar2019": ["fig4", "fig5", "fig5-free"],
     "domingoferrer2015": ["loss", "formula"],
     "domingoferrer2015-pram": ["pairs", "local", "qi"],
@@ -28,8 +28,8 @@ PLOTS = {
 POINTS = {
     # ks x epsilons of the noisy method, plain noise, plain ranking
     "sanchez2014": 3 * 3 + 3 + 3,
-    # ks x (2 plain + 3 noisy x 2 epsilons), and INS at eight values of k
-    "soriacomas2017": 3 * (2 + 6) + 3 + 5,
+    # ks x (2 plain + 3 noisy x 2 epsilons), and INS at eight values of k and three epsilons
+    "soriacomas2017": 3 * (2 + 6) + 3 * (3 + 5),
     # ks x (MDAV, 3 orders), then 8 epsilons and 4 without clamping, each plain, and 2 a k
     "iftikhar2019": 3 * 4 + (8 + 4) * (1 + 2 * 3),
     # two confidential columns x ks x (6 values of t, 3 of them with two buckets too, and MDAV)

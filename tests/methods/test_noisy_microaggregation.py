@@ -131,8 +131,8 @@ def test_algorithm_2_groups_sets_of_columns_at_their_own_price():
         ({"k": 3, "epsilons": [1]}, "expected 'groups' beside it"),
         ({}, "either k or adaptive"),
         ({"k": 3, "adaptive": True}, "either k or adaptive"),
-        ({"adaptive": True, "partition": "mdav"}, "partition: expected beside k alone"),
-        ({"k": 3, "partition": "mondrian", "scale": "public"}, "same groups on every scale"),
+        ({"adaptive": True, "partition": "vmdav"}, "partition: expected beside k alone"),
+        ({"k": 3, "partition": "mondrian", "scale": "own-units"}, "same groups on every scale"),
     ],
 )
 def test_wrong_sets_of_columns_are_told_at_planning(given, sentence):

@@ -245,9 +245,9 @@ def _refuse(setting: Setting[MdavLaplaceParameters]) -> None:
     parameters = setting.parameters
     if (parameters.k is None) is not parameters.adaptive:
         raise InputError("[protect]: expected either k or adaptive = true.")
-    if parameters.adaptive and "partition" in parameters.model_fields_set:
+    if parameters.adaptive and parameters.partition is not GroupingAlgorithm.MDAV:
         raise InputError("[protect], partition: expected beside k alone, found adaptive = true.")
-    if parameters.partition in UNSCALED and "scale" in parameters.model_fields_set:
+    if parameters.partition in UNSCALED and parameters.scale is not ColumnScale.PUBLIC:
         raise InputError(
             f"[protect], scale: '{parameters.partition}' forms the same groups on every scale; "
             "expected it beside mdav, vmdav, mu-approx or adaptive alone."
