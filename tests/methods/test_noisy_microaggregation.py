@@ -14,8 +14,15 @@ from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.io import clamp
 from shoal.mechanism.fixed_point import FixedPointGrid
-from shoal.mechanism.microaggregate_noise import isotonic, noise_on_groups
-from shoal.methods import REGISTRY, insensitive_laplace, ir_laplace, ir_mdav_laplace, mdav_laplace
+from shoal.mechanism.microaggregate_noise import isotonic
+from shoal.methods import (
+    REGISTRY,
+    insensitive_laplace,
+    ir_laplace,
+    ir_mdav_laplace,
+    mdav_laplace,
+    noise_on_groups,
+)
 from shoal.methods._shared.epsilon_claims import fixed_blocks
 from shoal.partition import grouping_cost, individual_ranking, insensitive, mdav, noise_aware
 
