@@ -14,10 +14,11 @@ import pytest
 
 from shoal.budget import budget_file
 from shoal.errors import InputError
-from shoal.pipeline import checking, publishing
+from shoal.pipeline import check_table, protect_file
 from shoal.pipeline.options import BudgetOptions, EvaluationOptions, OutputOptions
 from shoal.report.phrases import STATUS_WORDS
 from shoal.studio.jobs import KILLED, JobKind, Jobs
+from shoal.studio.private_files import new_id
 
 EPSILON = """
 version = 1
@@ -73,8 +74,10 @@ def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspac
     folder = tmp_path / f"release-{job}"
     (tmp_path / "people.csv").write_bytes(tools.people())
     (tmp_path / "policy.toml").write_text(tools.policy)
-    checks = checking.check(pl.read_parquet(folder / "release.parquet"), tmp_path / "policy.toml")
-    publishing.protect(
+    checks = check_table.check(
+        pl.read_parquet(folder / "release.parquet"), tmp_path / "policy.toml"
+    )
+    protect_file.protect(
         tmp_path / "people.csv",
         tmp_path / "policy.toml",
         tmp_path / "other",
@@ -222,7 +225,7 @@ def test_a_job_waits_for_room_and_is_cancelled_while_it_waits(tmp_path, tools):
     jobs = Jobs(tmp_path, most=1)
     jobs._room.acquire()
     given = {"data": str(tmp_path / "people.csv"), "label": "people.csv", "decoded_limit": 1 << 40}
-    id_ = jobs.start("w", JobKind.PROFILE, given)
+    id_ = jobs.start(new_id(), "w", JobKind.PROFILE, given)
 
     assert jobs.status(id_).state == "waiting"
     assert jobs.of("w")
@@ -282,7 +285,7 @@ def test_after_a_look_the_screen_says_before_the_job_that_an_epsilon_is_not_for_
     (tmp_path / "people.csv").write_bytes(tools.people())
     (tmp_path / "policy.toml").write_text(EPSILON)
     with pytest.raises(InputError) as caught:  # What a job does.
-        publishing.protect(
+        protect_file.protect(
             tmp_path / "people.csv",
             tmp_path / "policy.toml",
             tmp_path / "out",
