@@ -10,7 +10,8 @@ from typing import Any
 import _common as common
 import numpy as np
 import polars as pl
-from _common import Floats, Line, Panel, Runs, Study, show
+from _common import Floats, Runs, Study, show
+from _plots import Axes, Curve, write
 
 import shoal
 from shoal.core import Partition
@@ -147,16 +148,20 @@ def draw_adaptive(path: Path, found: Mapping[str, Adaptive]) -> None:
     """Expected SSE against k, and the levels of the groups of any size."""
     panels = []
     for eps, one in found.items():
-        ks = list(one.joint)[:-1]
-        span = (ks[0], ks[-1])
-        lines = [
-            Line("MDAV+DP, groups of k", [(k, one.joint[k]) for k in ks], "red"),
-            Line("IR_MDAV+DP_2, groups of k", [(k, one.single[k]) for k in ks], "green"),
-            common.level("adaptive, whole records", one.search.cost, span, "blue", "7 4"),
-            common.level("adaptive, each column: optimum", one.optimum.cost, span, "black", "2 3"),
+        ks = list(one.joint)
+        levels = (("adaptive, whole records", one.search.cost, "blue", "7 4"),
+                  ("adaptive, each column: optimum", one.optimum.cost, "black", "2 3"))  # fmt: skip
+        curves = [
+            Curve("MDAV+DP, groups of k", list(one.joint.items()), "red", ""),
+            Curve("IR_MDAV+DP_2, groups of k", list(one.single.items()), "green", ""),
+            *(
+                Curve(label, [(ks[0], cost), (ks[-1], cost)], colour, "", dash)
+                for label, cost, colour, dash in levels
+            ),
         ]
-        panels.append(Panel(f"epsilon {eps}", lines, "expected SSE"))
-    common.write_chart(path, "Groups of any size against groups of k", panels)
+        title = f"epsilon {eps}"
+        panels.append(Axes(title, curves, "k", "expected SSE", x_log=True, y_log=True))
+    write(path, "Groups of any size against groups of k", panels)
 
 
 def adaptive_table(found: Mapping[str, Adaptive]) -> str:
@@ -317,17 +322,18 @@ def draw_categories(
 ) -> None:
     """Share of the cells of each nominal that keep their category, against k."""
     nominal = [name for name, column in study.columns.items() if column["kind"] == "nominal"]
-    colours = ("blue", "red")
     panels = []
     for eps in MIXED_EPSILONS:
-        lines = []
-        for name, colour in zip(nominal, colours, strict=True):
-            curve = [(k, found[eps, k][name]) for k in MIXED_KS]
-            lines.append(Line(name, curve, colour, mark=True))
+        curves = []
+        for name, colour in zip(nominal, ("blue", "red"), strict=True):
             level = found[eps, 1][name]
-            lines.append(common.level(f"{name}, {PLAIN}", level, MIXED_KS, colour, "7 4"))
-        panels.append(Panel(f"{study.name}, epsilon {eps}", lines, "cells with their category"))
-    common.write_chart(path, f"Categories that are kept on {study.name}", panels)
+            curves += [
+                Curve(name, [(k, found[eps, k][name]) for k in MIXED_KS], colour),
+                Curve(f"{name}, {PLAIN}", [(k, level) for k in MIXED_KS[::4]], colour, "", "7 4"),
+            ]
+        title = f"{study.name}, epsilon {eps}"
+        panels.append(Axes(title, curves, "k", "share that is kept", x_log=True, x_marks=MIXED_KS))
+    write(path, f"Categories that are kept on {study.name}", panels)
 
 
 def category_table(study: Mixed, found: Mapping[tuple[str, int], Mapping[str, float]]) -> str:

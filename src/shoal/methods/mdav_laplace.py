@@ -42,13 +42,13 @@ from shoal.core._arrays import Ints
 from shoal.errors import InputError
 from shoal.io.table import Table
 from shoal.methods._shared import epsilon_claims, microaggregation, noisy_microaggregation
-from shoal.methods._shared.encoding import encoded
 from shoal.methods._shared.noisy_microaggregation import (
     NoisyParameters,
     Origin,
     ProtectedColumn,
     Split,
 )
+from shoal.methods._shared.partition_encoding import encoded
 from shoal.methods.method import Masked, Pair, Promises, Setting, Tools
 from shoal.partition import mdav, mondrian, mu_approx, noise_aware, optimal_univariate, vmdav
 from shoal.policy.spec import Epsilon, Size, choice
