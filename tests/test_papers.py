@@ -274,6 +274,22 @@ def test_an_extract_of_ipums_takes_the_place_of_the_sample(trees, tmp_path, monk
         trees.census()
 
 
+def test_groups_of_any_size_lose_no_more_than_those_of_each_k_in_soriacomas2017(monkeypatch):
+    """Whole records against every k; each column against both, for a joint grouping is one each."""
+    monkeypatch.syspath_prepend(str(ROOT / "papers"))
+    common, groupings = map(importlib.import_module, ("_common", "_groupings"))
+    study = common.shipped(["age", "hours", "income"], rows=200)
+    sizes = groupings.OneSize.of(study)
+
+    for eps in ("1", "10"):
+        found = groupings.adaptive(common.Runs(study), sizes, eps, 1)
+
+        assert found.fixed.cost == min(found.joint.values())
+        assert found.optimum.cost <= found.search.cost <= found.fixed.cost
+        assert found.optimum.cost <= found.fixed_single.cost
+        assert found.sizes.sum() == 3 * 200
+
+
 def test_no_program_reaches_past_the_public_interface():
     for program in (ROOT / "papers").glob("*.py"):
         text = program.read_text("utf-8")
