@@ -80,7 +80,7 @@ UNSCALED = {GroupingAlgorithm.OPTIMAL_UNIVARIATE, GroupingAlgorithm.MONDRIAN}
 """Their groups are the same on every scale."""
 
 
-class ColumnScale(StrEnum):
+class GroupingScale(StrEnum):
     """How columns are made comparable before records are grouped."""
 
     PUBLIC = "public"
@@ -97,8 +97,8 @@ class MdavLaplaceParameters(NoisyParameters):
     partition: Annotated[GroupingAlgorithm, choice(GroupingAlgorithm)] = Field(
         GroupingAlgorithm.MDAV, description="The algorithm that forms groups of k; not adaptive."
     )
-    scale: Annotated[ColumnScale, choice(ColumnScale)] = Field(
-        ColumnScale.PUBLIC,
+    scale: Annotated[GroupingScale, choice(GroupingScale)] = Field(
+        GroupingScale.PUBLIC,
         description="from-data standardises columns by the data before grouping them; own-units "
         "takes them as they are, as the sum of squared errors does.",
     )
@@ -247,7 +247,7 @@ def _refuse(setting: Setting[MdavLaplaceParameters]) -> None:
         raise InputError("[protect]: expected either k or adaptive = true.")
     if parameters.adaptive and parameters.partition is not GroupingAlgorithm.MDAV:
         raise InputError("[protect], partition: expected beside k alone, found adaptive = true.")
-    if parameters.partition in UNSCALED and parameters.scale is not ColumnScale.PUBLIC:
+    if parameters.partition in UNSCALED and parameters.scale is not GroupingScale.PUBLIC:
         raise InputError(
             f"[protect], scale: '{parameters.partition}' forms the same groups on every scale; "
             "expected it beside mdav, vmdav, mu-approx or adaptive alone."
@@ -304,7 +304,7 @@ def _grouped(
         X, borders = encoded(table, [axis.name for axis in chosen])
         return mondrian(X, parameters.k, borders=borders)
     codes = noisy_microaggregation.nominal_codes(table, chosen)
-    own_units = parameters.scale is ColumnScale.OWN_UNITS
+    own_units = parameters.scale is GroupingScale.OWN_UNITS
     origin = Origin.PUBLIC if own_units else Origin(parameters.scale)
     X = noisy_microaggregation.matrix(chosen, origin, codes=codes)
     if own_units:
@@ -334,7 +334,7 @@ def _price(
 def _expected_noise(
     chosen: Sequence[ProtectedColumn],
     price: Fraction,
-    scale: ColumnScale,
+    scale: GroupingScale,
     codes: Mapping[str, Ints],
 ) -> float:
     """Expected squared length of the noise on a group of one, in the units of the records.
@@ -346,9 +346,9 @@ def _expected_noise(
     expected = 0.0
     for axis in chosen:
         unit = 1.0
-        if scale is ColumnScale.OWN_UNITS:
+        if scale is GroupingScale.OWN_UNITS:
             unit = float(axis.width) ** 2
-        elif scale is ColumnScale.FROM_DATA:
+        elif scale is GroupingScale.FROM_DATA:
             places = noisy_microaggregation.matrix([axis], Origin.PUBLIC, codes=codes)
             spread = places.var(axis=0)
             unit = float(np.mean(1 / np.where(spread > 0, spread, 1.0)))
