@@ -116,6 +116,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "mdav-laplace": {
         "`adaptive = true`": {"k": None, "adaptive": True},
         '`groups = [["a"], ["b"]]`': {"groups": [["a"], ["b"]]},
+        '`partition = "optimal-univariate"`': {"partition": "optimal-univariate"},
     },
     "mondrian": {'`output = "tree"`': {"output": "tree"}},
     "stable-laplace": {'`sensitivity = "summed"`': {"sensitivity": "summed"}},
@@ -156,7 +157,8 @@ def _cases(
     method: Method[Any], parameters: Mapping[str, Any], columns: tuple[str, ...]
 ) -> dict[Case, Outcome]:
     known = method.parameters.model_fields
-    scales: tuple[str, ...] = tuple(Origin) if "scale" in known else ("-",)
+    unscaled = parameters.get("partition") in {"optimal-univariate", "mondrian"}
+    scales: tuple[str, ...] = tuple(Origin) if "scale" in known and not unscaled else ("-",)
     neighbours: tuple[str, ...] = ("-",)
     if method.noisy:
         neighbours = tuple(Neighbours) if "neighbours" in known else (Neighbours.CHANGE_ONE,)

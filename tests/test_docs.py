@@ -38,6 +38,7 @@ from shoal.methods import REGISTRY
 from shoal.methods._shared.noisy_microaggregation import Origin, Split
 from shoal.methods._shared.recode import Aggregate
 from shoal.methods.insensitive import RecordOrder
+from shoal.methods.mdav_laplace import GroupingAlgorithm, GroupingScale
 from shoal.methods.stable_laplace import DeltaReading
 from shoal.pipeline import protect_file
 from shoal.policy import spec
@@ -329,6 +330,8 @@ def test_every_policy_key_is_documented(model):
         (Neighbours, "methods.md"),
         (Origin, "methods.md"),
         (Split, "methods.md"),
+        (GroupingAlgorithm, "methods.md"),
+        (GroupingScale, "methods.md"),
         (RecordOrder, "methods.md"),
         (DeltaReading, "methods.md"),
         (Status, "manifest.md"),

@@ -20,7 +20,7 @@ PAGES = ROOT / "docs" / "papers"
 VERDICT = re.compile(r"holds|does not hold|cannot be tested|holds for .+ only")
 PLOTS = {
     "sanchez2014": ["sse"],
-    "soriacomas2017": ["sse", "sae"],
+    "soriacomas2017": ["sse", "sae", "adaptive", "categories"],
     "iftikhar2019": ["fig4", "fig5", "fig5-free"],
     "domingoferrer2015": ["loss", "formula"],
     "domingoferrer2015-pram": ["pairs", "local", "qi"],
@@ -28,8 +28,8 @@ PLOTS = {
 POINTS = {
     # ks x epsilons of the noisy method, plain noise, plain ranking
     "sanchez2014": 3 * 3 + 3 + 3,
-    # ks x (2 plain + 3 noisy x 2 epsilons), and INS at eight values of k
-    "soriacomas2017": 3 * (2 + 6) + 3 + 5,
+    # ks x (2 plain + 3 noisy x 2 epsilons), and INS at eight values of k and three epsilons
+    "soriacomas2017": 3 * (2 + 6) + 3 * (3 + 5),
     # ks x (MDAV, 3 orders), then 8 epsilons and 4 without clamping, each plain, and 2 a k
     "iftikhar2019": 3 * 4 + (8 + 4) * (1 + 2 * 3),
     # two confidential columns x ks x (6 values of t, 3 of them with two buckets too, and MDAV)
@@ -272,6 +272,22 @@ def test_an_extract_of_ipums_takes_the_place_of_the_sample(trees, tmp_path, monk
     path.write_text("AGE,EDUC\n1,2\n", "utf-8")
     with pytest.raises(InputError, match="no column HCOVANY, OCC1990, INCWAGE"):
         trees.census()
+
+
+def test_groups_of_any_size_lose_no_more_than_those_of_each_k_in_soriacomas2017(monkeypatch):
+    """Whole records against every k; each column against both, for a joint grouping is one each."""
+    monkeypatch.syspath_prepend(str(ROOT / "papers"))
+    common, groupings = map(importlib.import_module, ("_common", "_groupings"))
+    study = common.shipped(["age", "hours", "income"], rows=200)
+    sizes = groupings.OneSize.of(study)
+
+    for eps in ("1", "10"):
+        found = groupings.adaptive(common.Runs(study), sizes, eps, 1)
+
+        assert found.fixed.cost == min(found.joint.values())
+        assert found.optimum.cost <= found.search.cost <= found.fixed.cost
+        assert found.optimum.cost <= found.fixed_single.cost
+        assert found.sizes.sum() == 3 * 200
 
 
 def test_no_program_reaches_past_the_public_interface():

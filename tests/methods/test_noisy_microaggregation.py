@@ -15,9 +15,16 @@ from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.io import clamp
 from shoal.mechanism.fixed_point import FixedPointGrid
 from shoal.mechanism.microaggregate_noise import isotonic
-from shoal.methods import REGISTRY, insensitive_laplace, ir_laplace, ir_mdav_laplace, mdav_laplace
+from shoal.methods import (
+    REGISTRY,
+    insensitive_laplace,
+    ir_laplace,
+    ir_mdav_laplace,
+    mdav_laplace,
+    noise_on_groups,
+)
 from shoal.methods._shared.epsilon_claims import fixed_blocks
-from shoal.partition import individual_ranking, insensitive, mdav, noise_aware
+from shoal.partition import grouping_cost, individual_ranking, insensitive, mdav, noise_aware
 
 STEPS = FixedPointGrid(0, 1).steps
 
@@ -131,6 +138,8 @@ def test_algorithm_2_groups_sets_of_columns_at_their_own_price():
         ({"k": 3, "epsilons": [1]}, "expected 'groups' beside it"),
         ({}, "either k or adaptive"),
         ({"k": 3, "adaptive": True}, "either k or adaptive"),
+        ({"adaptive": True, "partition": "vmdav"}, "partition: expected beside k alone"),
+        ({"k": 3, "partition": "mondrian", "scale": "own-units"}, "same groups on every scale"),
     ],
 )
 def test_wrong_sets_of_columns_are_told_at_planning(given, sentence):
@@ -149,15 +158,176 @@ def test_without_a_minimum_size_groups_grow_with_the_noise():
     assert many > 4 * few
 
 
-@given(st.integers(1, 40), st.floats(0, 10))
-def test_noise_aware_groups_hold_every_record_once(n, noise):
-    X = np.random.default_rng(n).random((n, 2))
+UNEQUAL = np.random.default_rng(5).exponential([[1.0, 40.0]], size=(300, 2)).clip(0, 200)
+BOUNDS = {"a": [0, 20], "b": [0, 200]}
 
-    partition = noise_aware(X, noise)
 
-    assert partition.sizes.sum() == n
-    if noise == 0:
-        assert len(partition) == n
+def groups_of(done):
+    """The partition that a release shows, and no other: records of a group are equal."""
+    _, labels = np.unique(done.data.to_numpy(), axis=0, return_inverse=True)
+    return labels.ravel()
+
+
+@pytest.mark.parametrize("scale", ["public", "from-data", "own-units"])
+def test_adaptive_groups_weigh_the_noise_in_the_units_of_the_records(scale):
+    """Noise on a sum has scale 220 / epsilon, in both columns, in their own units."""
+    unit = {"public": np.array([20, 200]), "from-data": UNEQUAL.std(axis=0), "own-units": 1.0}
+    expected = np.sum(2 * (220 / 50 / (np.ones(2) * unit[scale])) ** 2)
+
+    done, _ = release(UNEQUAL, "mdav-laplace", adaptive=True, epsilon=50, scale=scale,
+                      widths=BOUNDS, release_form="row-aligned")  # fmt: skip
+
+    found = shoal.core.Partition(groups_of(done))
+    best = noise_aware(UNEQUAL / unit[scale], expected)
+    fixed = [mdav(UNEQUAL / unit[scale], k) for k in range(2, 151)]
+    costs = [
+        grouping_cost(UNEQUAL / unit[scale], groups, expected) for groups in (found, best, *fixed)
+    ]
+    assert costs[0] == pytest.approx(costs[1], rel=0.03)  # rows come in another order
+    assert costs[0] < min(costs[2:])
+
+
+def test_adaptive_groups_of_single_columns_are_the_cheapest_of_all():
+    done, _ = release(UNEQUAL, "mdav-laplace", adaptive=True, epsilon=50, widths=BOUNDS,
+                      groups=[["a"], ["b"]], release_form="row-aligned")  # fmt: skip
+
+    for x, released in zip(UNEQUAL.T, done.data.to_numpy().T, strict=True):
+        found = np.unique(released, return_inverse=True)[1]
+        best = noise_aware(x[:, None], 2 * (220 / 50) ** 2)
+        assert len(set(zip(found, best.labels, strict=True))) == len(best)
+
+
+ALGORITHMS = list(mdav_laplace.GroupingAlgorithm)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_microaggregation_gets_the_noise_of_its_groups(algorithm):
+    done, drawn = release(UNEQUAL, "mdav-laplace", k=7, partition=algorithm.value, widths=BOUNDS,
+                          release_form="row-aligned")  # fmt: skip
+
+    assert drawn == [STEPS * 11, STEPS * Fraction(11, 10)]
+    X = done.data.to_numpy()
+    sets = [X[:, :1], X[:, 1:]] if algorithm == "optimal-univariate" else [X]
+    for columns in sets:
+        assert min(np.unique(columns, axis=0, return_counts=True)[1]) >= 7
+    assert X.mean(axis=0) == pytest.approx(UNEQUAL.mean(axis=0), abs=1e-3)
+
+
+@pytest.mark.parametrize("form", ["linked-shuffled", "row-aligned"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_microaggregation_carries_the_claim_that_it_can(algorithm, form):
+    planned = shoal.plan(
+        policy("mdav-laplace", k=3, partition=algorithm.value, release_form=form)
+        | {"one_row_per_person": True}
+    )
+    alone = algorithm == "optimal-univariate"
+
+    assert [claim.status.value for claim in planned.claims][:2] == ["conditional", "refuted"]
+    joint = [claim.guarantee.columns for claim in planned.claims[2:]]
+    assert joint == ([("a",), ("b",)] if alone else [("a", "b")])
+    assert {claim.status for claim in planned.claims[2:]} == {Status.PROVED}
+    assert mdav_laplace.COUNTEREXAMPLES[algorithm](2).event in planned.claims[1].basis
+    told = planned.method.promises.not_claimed(planned.setting)
+    assert len(told) == int(alone)
+
+
+@pytest.mark.parametrize("algorithm", [a for a in ALGORITHMS if a != "mdav"])
+def test_blocks_that_follow_the_data_make_no_list_that_is_proved(algorithm):
+    rules = policy("mdav-laplace", columns=("a",), k=4, partition=algorithm.value)
+
+    assert statuses(rules, 20) == ["conditional", "refuted"]
+
+
+@pytest.mark.parametrize("k", [2, 3, 8])
+@pytest.mark.parametrize("algorithm", [a for a in ALGORITHMS if a != "mdav"])
+def test_every_microaggregation_is_refuted_by_a_pair_of_its_own(algorithm, k):
+    """Groups are known by their sizes, and their sums move by 2k widths; or rows become one."""
+    pair = mdav_laplace.COUNTEREXAMPLES[algorithm](k)
+
+    def groups(X):
+        done, _ = release(X, "mdav-laplace", k=k, partition=algorithm.value)
+        return done.data.group_by("a", "b").len().rows()
+
+    before, after = groups(pair.before), groups(pair.after)
+
+    assert differ_in_one(pair)
+    if algorithm == "mondrian":
+        assert (len(before), len(after)) == (2, 1)
+    else:
+        sums = [{size: size * a for a, _, size in found} for found in (before, after)]
+        moved = sum(abs(sums[0][size] - sums[1][size]) for size in (k, k + 1))
+        assert moved == pytest.approx(2 * k, abs=0.1)
+
+
+@pytest.mark.parametrize("columns", [("a",), ("a", "b")])
+def test_one_record_turns_one_adaptive_group_into_several(columns):
+    """At n^2 > 12 noise, somewhere between equal records and two halves."""
+    n = 40
+    X = np.zeros((n, len(columns)))
+    distinct = []
+    for moved in range(n // 2 + 1):
+        X[:moved] = 1.0
+        done, _ = release(X, "mdav-laplace", adaptive=True, epsilon=1, columns=columns)
+        distinct.append(done.data.n_unique())
+
+    assert distinct[0] == 1
+    assert distinct[-1] == 2
+    assert 1 in distinct[: distinct.index(2)]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_categories_are_grouped_by_every_microaggregation(algorithm):
+    rules = policy("mdav-laplace", columns=("a", "b"), k=5, partition=algorithm.value)
+    rules["columns"]["b"] = {"role": "quasi-identifier", "kind": "nominal",
+                             "categories": ["x", "y", "z"]}  # fmt: skip
+    rows = pl.DataFrame({"a": [i / 40 for i in range(40)], "b": ["x", "y"] * 20})
+
+    released = shoal.protect(rows, rules, noise=SeededNoise(1)).data
+
+    assert set(released["b"]) <= {"x", "y", "z"}
+    assert released.height == 40
+
+
+def test_given_groups_get_the_noise_of_algorithm_1():
+    X = np.array([[0.1, 10.0], [0.3, 30.0], [0.8, 40.0], [0.6, 60.0], [0.7, 80.0]])
+    groups = shoal.core.Partition([0, 0, 1, 1, 1])
+    noise = RecordingNoise(int(0.06 * STEPS))
+
+    released, losses = noise_on_groups(
+        X, groups, bounds={"a": (0, 1), "b": (0, 100)}, epsilon=Fraction(1, 2), noise=noise
+    )
+
+    assert [call.scale for call in noise.calls] == [202 * STEPS, Fraction(202, 100) * STEPS]
+    assert released[:, 0] == pytest.approx([0.23] * 2 + [0.72] * 3, abs=1e-5)
+    assert released[:, 1] == pytest.approx([23.0] * 2 + [62.0] * 3, abs=1e-3)
+    assert sum(loss.epsilon for loss in losses) == Fraction(1, 2)
+
+
+def test_given_groups_can_pay_for_each_column_by_itself():
+    noise = RecordingNoise()
+    split = [Fraction(1, 4), Fraction(3, 4)]
+
+    noise_on_groups(RAMP, mdav(RAMP, 3), bounds={"a": (0, 1), "b": (0, 1)}, epsilon=1,
+                    epsilons=split, noise=noise)  # fmt: skip
+
+    assert [call.scale for call in noise.calls] == [4 * STEPS, Fraction(4, 3) * STEPS]
+
+
+@pytest.mark.parametrize(
+    ("X", "given", "sentence"),
+    [
+        (RAMP[:5], {}, "a row for each of the 12 labels"),
+        (np.full((12, 2), np.nan), {}, "must be finite"),
+        (RAMP, {"epsilon": 0}, "must be positive"),
+        (RAMP, {"epsilons": [0.5, 0.25]}, "with a sum of 1"),
+        (RAMP, {"bounds": {"a": (0, 1), "b": (1, 1)}}, "low < high"),
+    ],
+)
+def test_given_groups_that_do_not_fit_are_refused(X, given, sentence):
+    asked = {"bounds": {"a": (0, 1), "b": (0, 1)}, "epsilon": 1, "noise": RecordingNoise()} | given
+
+    with pytest.raises(InputError, match=sentence):
+        noise_on_groups(X, mdav(RAMP, 3), **asked)
 
 
 # Proofs, as properties of exact sums on the grid.

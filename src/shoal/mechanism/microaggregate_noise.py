@@ -18,14 +18,18 @@ alone, so that the block sums move upwards and by at most W in all. Equal values
 the sorted vector does not know who is who.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
 from shoal.core import SELECTION, Neighbours, Noise, Partition, PrivacyLoss
 from shoal.core._arrays import Floats, Ints
+from shoal.errors import InputError
+from shoal.mechanism.fixed_point import FixedPointGrid
 from shoal.mechanism.noisy_answers import noisy_answers
 
 
@@ -42,6 +46,73 @@ class Purchase:
     target: str
     epsilon: Fraction
     touched: int = 1
+
+
+def noise_on_groups(
+    X: ArrayLike,
+    partition: Partition,
+    *,
+    bounds: Mapping[str, tuple[float, float]],
+    epsilon: Fraction | float,
+    noise: Noise,
+    epsilons: Sequence[Fraction | float] | None = None,
+) -> tuple[Floats, tuple[PrivacyLoss, ...]]:
+    """Replace each record by the mean of its group with noise: soriacomas2017, Algorithm 1.
+
+    All records of a group C share one draw a column, of scale
+
+        (sum of the widths) / (|C| epsilon),    or    width / (|C| epsilon_j)  with `epsilons`,
+
+    and means are clamped to the bounds. Groups may come from any algorithm, or from anywhere:
+    what the result promises depends on them. If they do not depend on X, as groups by public facts
+    do, the release is epsilon-differentially private for the values of X, whoever sees the groups
+    (Proposition 2 and parallel composition). If they follow X, that holds provided that both
+    tables have the same groups, and is refuted for the records of X: see `mdav-laplace`. The
+    result is an array, not a release, and carries no claim.
+
+    Args:
+        X: records by columns, finite numbers, in the order of `bounds`; values outside are
+            clamped.
+        partition: the groups.
+        bounds: public bounds of each column, by name.
+        epsilon: the price of all columns together.
+        noise: where draws come from; `shoal.hazmat.noise.OpenDPNoise()` is what releases use.
+        epsilons: the price of each column, in place of shares by width; together `epsilon`.
+
+    Returns:
+        The noisy records, and what each column cost.
+    """
+    values = np.asarray(X, dtype=np.float64)
+    grids = [FixedPointGrid(Fraction(low), Fraction(high)) for low, high in bounds.values()]
+    whole = Fraction(epsilon)
+    if values.shape != (len(partition.labels), len(grids)):
+        raise InputError(
+            f"X must have a row for each of the {len(partition.labels)} labels and a column for "
+            f"each of the {len(grids)} bounds; found the shape {values.shape}."
+        )
+    if not np.isfinite(values).all():
+        raise InputError("X must be finite; some of its cells are missing or infinite.")
+    widths = [Fraction(grid.high) - Fraction(grid.low) for grid in grids]
+    prices = [whole * width / sum(widths) for width in widths]
+    if epsilons is not None:
+        prices = [Fraction(price) for price in epsilons]
+    if len(prices) != len(grids) or min(prices) <= 0 or sum(prices) != whole:
+        raise InputError(
+            f"epsilons must be {len(grids)} positive numbers, one a column, with a sum of "
+            f"{epsilon}; epsilon must be positive."
+        )
+    released, privacy_losses = np.empty_like(values), []
+    for j, (name, grid) in enumerate(zip(bounds, grids, strict=True)):
+        means, privacy_loss = noisy_means(
+            grid.encode(values[:, j]),
+            partition,
+            steps=grid.steps,
+            purchase=Purchase(name, prices[j]),
+            noise=noise,
+        )
+        released[:, j] = grid.decode(means)[partition.labels]
+        privacy_losses.append(privacy_loss)
+    return released, tuple(privacy_losses)
 
 
 def noisy_means(

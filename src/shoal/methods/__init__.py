@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.errors import InputError, did_you_mean
 from shoal.methods.method import Masked, Method, Parameters, Setting, Tools
+
+if TYPE_CHECKING:
+    from shoal.mechanism.microaggregate_noise import noise_on_groups
 
 NAMES = (
     "individual-ranking",
@@ -64,4 +67,20 @@ def find(name: str) -> Method[Any]:
     return REGISTRY[name]
 
 
-__all__ = ["REGISTRY", "Masked", "Method", "Parameters", "Setting", "Tools", "find"]
+def __getattr__(name: str) -> Any:
+    """Load what methods use, and others may call by itself, when it is first asked for."""
+    if name == "noise_on_groups":
+        return import_module("shoal.mechanism.microaggregate_noise").noise_on_groups
+    raise AttributeError(f"module 'shoal.methods' has no attribute '{name}'")
+
+
+__all__ = [
+    "REGISTRY",
+    "Masked",
+    "Method",
+    "Parameters",
+    "Setting",
+    "Tools",
+    "find",
+    "noise_on_groups",
+]

@@ -14,30 +14,43 @@ shows who is in which group.
 Algorithm 2 groups disjoint sets of columns separately, each at a price of its own:
 `groups = [["age", "hours"], ["income"]]`, with `epsilons` if they are not to share by width.
 
-Without a minimum size (`adaptive = true`, the paper's future work) groups grow while aggregation
-error plus expected noise falls. They follow the data even more closely: no k, and the
-same two claims.
+"The approach works with any microaggregation algorithm": `partition`. Each of them groups by the
+data, so that each carries the same two claims, refuted by a pair of its own (`COUNTEREXAMPLES`).
+Groups of at least k whole records share their noisy centre: k-anonymity, proved. Groups of
+`optimal-univariate` are of one column each, and so is their k-anonymity. Where one shuffled column
+is a list, the blocks of MDAV may be fixed, and the proof of `ir-mdav-laplace` holds; the other
+algorithms cut where the data says, whatever the number of rows.
+
+Without a minimum size (`adaptive = true`, the paper's future work) groups are to have the least
+aggregation error plus expected noise, see `shoal.partition.noise_aware`: no k, and the two claims.
+Refutation: equal records are one group. With half of them at one corner of the box and half at the
+other, and n^2 above 12 times the expected noise, two groups cost less than one. On the way from
+the first table to the second, one record at a time, a single record turns one group into several,
+and one distinct row into several.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from shoal.core import Claim, Partition, Status
+from shoal.core._arrays import Ints
 from shoal.errors import InputError
 from shoal.io.table import Table
-from shoal.methods._shared import epsilon_claims, noisy_microaggregation
+from shoal.methods._shared import epsilon_claims, microaggregation, noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import (
     NoisyParameters,
     Origin,
     ProtectedColumn,
     Split,
 )
+from shoal.methods._shared.partition_encoding import encoded
 from shoal.methods.method import Masked, Pair, Promises, Setting, Tools
-from shoal.partition import mdav, noise_aware
+from shoal.partition import mdav, mondrian, mu_approx, noise_aware, optimal_univariate, vmdav
 from shoal.policy.spec import Epsilon, Size, choice
 
 if TYPE_CHECKING:
@@ -53,18 +66,45 @@ CONDITIONAL_BASIS = (
 )
 
 
+class GroupingAlgorithm(StrEnum):
+    """How groups of at least k records form."""
+
+    MDAV = "mdav"
+    VMDAV = "vmdav"
+    MU_APPROX = "mu-approx"
+    OPTIMAL_UNIVARIATE = "optimal-univariate"
+    MONDRIAN = "mondrian"
+
+
+UNSCALED = {GroupingAlgorithm.OPTIMAL_UNIVARIATE, GroupingAlgorithm.MONDRIAN}
+"""Their groups are the same on every scale."""
+
+
+class GroupingScale(StrEnum):
+    """How columns are made comparable before records are grouped."""
+
+    PUBLIC = "public"
+    FROM_DATA = "from-data"
+    OWN_UNITS = "own-units"
+
+
 class MdavLaplaceParameters(NoisyParameters):
     """Parameters of MDAV with noise."""
 
     k: Size | None = Field(
         None, description="Smallest number of records in a group; not with adaptive."
     )
-    scale: Annotated[Origin, choice(Origin)] = Field(
-        Origin.PUBLIC,
-        description="from-data standardises columns by the data before grouping them.",
+    partition: Annotated[GroupingAlgorithm, choice(GroupingAlgorithm)] = Field(
+        GroupingAlgorithm.MDAV, description="The algorithm that forms groups of k; not adaptive."
+    )
+    scale: Annotated[GroupingScale, choice(GroupingScale)] = Field(
+        GroupingScale.PUBLIC,
+        description="from-data standardises columns by the data before grouping them; own-units "
+        "takes them as they are, as the sum of squared errors does.",
     )
     adaptive: bool = Field(
-        default=False, description="Let groups grow while error plus noise falls, without k."
+        default=False,
+        description="Take groups of any size for the least error plus noise, without k.",
     )
     groups: list[list[str]] | None = Field(
         None, description="Disjoint sets of columns to group separately (Algorithm 2)."
@@ -89,6 +129,50 @@ def counterexample(k: int) -> Pair:
         "centroids move by about 2 where the noise is scaled for 2 / k"
     )
     return Pair(before, after, event)
+
+
+def two_ends(k: int) -> Pair:
+    """K records at each end of the diagonal and one beside its middle, which moves by 0.02.
+
+    The group of k + 1 is at the end that this record is nearer to.
+    """
+    before = np.repeat([0.0, 1.0, 0.49], [k, k, 1])[:, None] * np.ones(2)
+    after = before.copy()
+    after[-1] = 0.51
+    event = (
+        "of 2k + 1 records k lie at each end; one beside the middle moves by 0.02, the larger "
+        "group is then at the other end, and the sums of the groups, known by their sizes, move by "
+        "2k widths where the noise is for one"
+    )
+    return Pair(before, after, event)
+
+
+def two_halves(k: int) -> Pair:
+    """K records at each end of the diagonal; one of them moves to the other end.
+
+    With k - 1 records at one end no cut leaves k on both sides.
+    """
+    before = np.repeat([0.0, 1.0], [k, k])[:, None] * np.ones(2)
+    after = before.copy()
+    after[0] = 1.0
+    event = (
+        "of 2k records k lie at each end; one moves to the other end, no cut is left, and the "
+        "release has one distinct row in place of two"
+    )
+    return Pair(before, after, event)
+
+
+COUNTEREXAMPLES: dict[GroupingAlgorithm, Callable[[int], Pair]] = {
+    GroupingAlgorithm.MDAV: counterexample,
+    GroupingAlgorithm.VMDAV: two_ends,
+    GroupingAlgorithm.MU_APPROX: two_ends,
+    GroupingAlgorithm.OPTIMAL_UNIVARIATE: two_ends,
+    GroupingAlgorithm.MONDRIAN: two_halves,
+}
+ONE_OR_MANY = (
+    "from a table of equal records, one group, to one with half of them at each end, several "
+    "groups if there are enough records, one changed record adds a group, and so a distinct row"
+)
 
 
 def two_readings(
@@ -126,15 +210,16 @@ def one_column_claims(setting: Setting[NoisyParameters], k: int) -> tuple[Claim,
 
 
 def _claims(setting: Setting[MdavLaplaceParameters]) -> tuple[Claim, ...]:
-    k = setting.parameters.k
-    if epsilon_claims.one_list(setting) and k is not None:
+    k, partition = setting.parameters.k, setting.parameters.partition
+    listed = epsilon_claims.one_list(setting) and partition is GroupingAlgorithm.MDAV
+    if k is not None and listed:
         return (
             *one_column_claims(setting, k),
             epsilon_claims.shared_rows(setting, k, SOURCE),
         )
     refutation = (
         "counterexample, for the original records: groups follow the data, and the release shows "
-        f"them; {counterexample(2).event}"
+        f"them; {ONE_OR_MANY if k is None else COUNTEREXAMPLES[partition](2).event}"
     )
     claims = two_readings(
         setting,
@@ -145,7 +230,14 @@ def _claims(setting: Setting[MdavLaplaceParameters]) -> tuple[Claim, ...]:
     )
     if k is None or setting.parameters.groups:
         return claims
-    return (*claims, epsilon_claims.shared_rows(setting, k, SOURCE))
+    alone = partition is GroupingAlgorithm.OPTIMAL_UNIVARIATE
+    sets = [(name,) for name in setting.columns] if alone else [setting.columns]
+    return (*claims, *(epsilon_claims.shared_rows(setting, k, SOURCE, own) for own in sets))
+
+
+def _not_claimed(setting: Setting[Any]) -> tuple[str, ...]:
+    alone = setting.parameters.partition is GroupingAlgorithm.OPTIMAL_UNIVARIATE
+    return microaggregation.no_joint_promise(setting) if alone else ()
 
 
 def _refuse(setting: Setting[MdavLaplaceParameters]) -> None:
@@ -153,6 +245,13 @@ def _refuse(setting: Setting[MdavLaplaceParameters]) -> None:
     parameters = setting.parameters
     if (parameters.k is None) is not parameters.adaptive:
         raise InputError("[protect]: expected either k or adaptive = true.")
+    if parameters.adaptive and parameters.partition is not GroupingAlgorithm.MDAV:
+        raise InputError("[protect], partition: expected beside k alone, found adaptive = true.")
+    if parameters.partition in UNSCALED and parameters.scale is not GroupingScale.PUBLIC:
+        raise InputError(
+            f"[protect], scale: '{parameters.partition}' forms the same groups on every scale; "
+            "expected it beside mdav, vmdav, mu-approx or adaptive alone."
+        )
     if parameters.groups is None:
         if parameters.epsilons is not None:
             raise InputError("[protect], epsilons: expected 'groups' beside it, found none.")
@@ -175,24 +274,49 @@ def _refuse(setting: Setting[MdavLaplaceParameters]) -> None:
 
 def _run(table: Table, setting: Setting[MdavLaplaceParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
-    given = noisy_microaggregation.protected_axes(table, setting)
+    alone = parameters.partition is GroupingAlgorithm.OPTIMAL_UNIVARIATE
+    given = noisy_microaggregation.protected_axes(table, setting, ranked=alone)
     sets = parameters.groups or [list(setting.columns)]
     parts: list[tuple[ProtectedColumn, Partition, Purchase]] = []
-    partition = None
     for number, names in enumerate(sets):
         chosen = [axis for axis in given if axis.name in names]
         price = _price(parameters, number, chosen, given)
-        X = noisy_microaggregation.matrix(
-            chosen, parameters.scale, codes=noisy_microaggregation.nominal_codes(table, chosen)
-        )
-        if parameters.k is None:
-            partition = noise_aware(X, _expected_noise(chosen, price), progress=tools.progress)
-        else:
-            partition = mdav(X, parameters.k, progress=tools.progress)
-        parts += noisy_microaggregation.each(
-            chosen, partition, noisy_microaggregation.budgets(chosen, price, Split.PROPORTIONAL)
-        )
+        prices = noisy_microaggregation.budgets(chosen, price, Split.PROPORTIONAL)
+        if alone and parameters.k is not None:
+            for axis, own in zip(chosen, prices, strict=True):
+                partition = optimal_univariate(axis.places, parameters.k)
+                parts += noisy_microaggregation.each([axis], partition, [own])
+            continue
+        partition = _grouped(table, parameters, chosen, price, tools)
+        parts += noisy_microaggregation.each(chosen, partition, prices)
     return Masked(*noisy_microaggregation.perturbed(table, tools, parts))
+
+
+def _grouped(
+    table: Table,
+    parameters: MdavLaplaceParameters,
+    chosen: Sequence[ProtectedColumn],
+    price: Fraction,
+    tools: Tools,
+) -> Partition:
+    """Group whole records by some of their columns."""
+    if parameters.partition is GroupingAlgorithm.MONDRIAN and parameters.k is not None:
+        X, borders = encoded(table, [axis.name for axis in chosen])
+        return mondrian(X, parameters.k, borders=borders)
+    codes = noisy_microaggregation.nominal_codes(table, chosen)
+    own_units = parameters.scale is GroupingScale.OWN_UNITS
+    origin = Origin.PUBLIC if own_units else Origin(parameters.scale)
+    X = noisy_microaggregation.matrix(chosen, origin, codes=codes)
+    if own_units:
+        blocks = [noisy_microaggregation.matrix([axis], origin, codes=codes) for axis in chosen]
+        X = np.hstack([one * float(axis.width) for one, axis in zip(blocks, chosen, strict=True)])
+    if parameters.k is None:
+        noise = _expected_noise(chosen, price, parameters.scale, codes)
+        return noise_aware(X, noise, progress=tools.progress)
+    if parameters.partition is GroupingAlgorithm.MU_APPROX:
+        return mu_approx(X, parameters.k)
+    form = mdav if parameters.partition is GroupingAlgorithm.MDAV else vmdav
+    return form(X, parameters.k, progress=tools.progress)
 
 
 def _price(
@@ -207,20 +331,36 @@ def _price(
     return Fraction(parameters.epsilon) * part / whole
 
 
-def _expected_noise(chosen: Sequence[ProtectedColumn], price: Fraction) -> float:
-    """Expected squared length of the noise on a group of one, in the unit box.
+def _expected_noise(
+    chosen: Sequence[ProtectedColumn],
+    price: Fraction,
+    scale: GroupingScale,
+    codes: Mapping[str, Ints],
+) -> float:
+    """Expected squared length of the noise on a group of one, in the units of the records.
 
-    Laplace noise of scale b has variance 2 b^2; here b = (sum of widths) / (width epsilon).
+    Laplace noise of scale b has variance 2 b^2; in the unit box b = (sum of widths) / (width
+    epsilon). A nominal counts as a number of its width: how its choice errs follows the data.
     """
     total = sum(axis.width for axis in chosen)
-    return float(sum(2 * (total / (axis.width * price)) ** 2 for axis in chosen))
+    expected = 0.0
+    for axis in chosen:
+        unit = 1.0
+        if scale is GroupingScale.OWN_UNITS:
+            unit = float(axis.width) ** 2
+        elif scale is GroupingScale.FROM_DATA:
+            places = noisy_microaggregation.matrix([axis], Origin.PUBLIC, codes=codes)
+            spread = places.var(axis=0)
+            unit = float(np.mean(1 / np.where(spread > 0, spread, 1.0)))
+        expected += unit * float(2 * (total / (axis.width * price)) ** 2)
+    return expected
 
 
 METHOD = noisy_microaggregation.noisy_method(
     "mdav-laplace",
-    "Group records by MDAV and add noise to the centroids (soriacomas2017).",
+    "Group records by MDAV or otherwise, add noise to the centroids (soriacomas2017).",
     _run,
-    Promises(_claims, counterexample=counterexample),
+    Promises(_claims, _not_claimed, counterexample=counterexample),
     source=SOURCE,
     parameters=MdavLaplaceParameters,
     refuse=_refuse,

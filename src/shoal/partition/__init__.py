@@ -26,7 +26,7 @@ from shoal.partition.mondrian import (
     mondrian_tree,
 )
 from shoal.partition.mu_approx import mu_approx
-from shoal.partition.noise_aware import noise_aware
+from shoal.partition.noise_aware import grouping_cost, noise_aware
 from shoal.partition.requirement import Requirement, unmet
 from shoal.partition.stable import PartitionChange, insensitivity, stability, stable
 from shoal.partition.univariate import (
@@ -51,6 +51,7 @@ __all__ = [
     "class_sizes",
     "compile_notice",
     "count_bounds",
+    "grouping_cost",
     "hierarchy_order",
     "individual_ranking",
     "individual_rankings",

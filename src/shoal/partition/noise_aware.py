@@ -7,81 +7,146 @@ from shoal.core import Partition, Progress, silent
 from shoal.core._arrays import Floats
 from shoal.errors import InputError
 from shoal.partition._input import matrix
+from shoal.partition.kernels.noise_aware import cheapest_ends, descend
+from shoal.partition.kernels.univariate import label_runs
+from shoal.partition.mdav import mdav
+from shoal.partition.univariate import sorted_order
 
-REACH = 4096
-"""Nearest records that are looked at when a group grows."""
+EVERY = 4096
+"""Up to so many records, every k is tried."""
+STARTS = 8
+"""Groupings of one k that are improved: the cheapest ones."""
+WORK = 1 << 30
+"""Distances that improving a grouping may take."""
 
 
 def noise_aware(X: ArrayLike, noise: float, *, progress: Progress = silent) -> Partition:
-    """Let groups grow while aggregation error plus expected noise falls.
+    """Group records for the least sum of squares plus expected noise.
 
     Every record of a group C will carry the group's mean, with noise whose expected square
-    is noise / |C|^2. The cost of a group is
+    is noise / |C|^2. So the groups are to make
 
-        cost(C) = SSE(C) + |C| noise / |C|^2,    SSE(C) = sum |x - mean C|^2
+        cost = sum over groups of  SSE(C) + noise / |C|,    SSE(C) = sum |x - mean C|^2
 
-    While records are free: e is the free record farthest from the mean of the free ones; its
-    group is e with the s - 1 free records nearest to it, for the s that makes the cost for
-    each record, cost(C) / s, least. Only the nearest 4,096 are looked at.
+    least. With noise = 0 every record is alone; the more noise, the larger the groups.
 
-    With noise = 0 every record is alone; the more noise, the larger the groups. Ties go to
-    the lowest index, or the smaller group. Cost: O(n^2 / s d) for groups of size s.
+    One column: the least cost of all groupings, exactly but for rounding (see `_one_column`).
+    Cost: that of sorting, then O(n log n).
 
-    Not promised: any group size, and a total cost below that of groups of one size k.
+    Several columns: never a cost above that of `mdav` with any k that is tried, one group of all
+    included. Every k is tried for up to 4,096 records; beyond, every k up to 16 and then eight
+    for each doubling. (Small ones are left out where their noise alone costs more.) The cheapest
+    eight groupings are improved: groups merge and records move while the cost falls, and the
+    best result is taken. Cost: that of `mdav` for each k, then O(n g d) a round for g groups;
+    where one round takes more than 2^30 steps, groupings stay as they are.
+
+    Ties go to the lowest index and the smallest k.
+
+    Not promised: any group size; for several columns the least cost of all.
 
     Args:
         X: records by columns, any finite numbers; not changed.
-        noise: expected squared length of the noise on a group of one record.
-        progress: called now and then with the number of grouped records.
+        noise: expected squared length of the noise on a group of one record, in units of X.
+        progress: called now and then with the number of sizes that were tried.
 
     References:
         Soria-Comas and Domingo-Ferrer, "Differentially private data sets based on
         microaggregation and record perturbation", MDAI 2017, future work.
+        Galil and Park, "Dynamic programming with convexity, concavity and sparsity",
+        Theoretical Computer Science 92 (1992), for the queue. doi:10.1016/0304-3975(92)90135-3
 
     >>> noise_aware([[0.0], [0.1], [5.0], [5.1]], 0.5).labels
     array([0, 0, 1, 1])
     """
     X = matrix(X)
+    n = len(X)
     if not (np.isfinite(noise) and noise >= 0):
         raise InputError(f"noise must be a number from 0; found {noise}.")
-    if not len(X):
+    if not n:
         raise InputError("Cannot group a table without records.")
-    labels = np.empty(len(X), np.int64)
-    free = np.arange(len(X))
-    groups = 0
-    while free.size:
-        away = _squared(X[free] - X[free].mean(axis=0))
-        seed = int(np.argmax(away))
-        near = _nearest(_squared(X[free] - X[free[seed]]))
-        size = _best_size(X[free[near]], noise)
-        labels[free[near[:size]]] = groups
-        free = np.delete(free, near[:size])
-        groups += 1
-        if groups % 64 == 0:
-            progress("grouping records", len(X) - free.size, len(X))
+    extent = float(np.max(np.ptp(X / 2, axis=0))) * 2
+    if n == 1 or noise == 0:
+        return Partition(np.arange(n))
+    # All in one group cost at most n d extent^2 / 4 + noise / n, two groups at least 4 noise / n.
+    if extent == 0 or noise / extent / extent >= n * n * X.shape[1]:
+        return Partition(np.zeros(n, np.int64))
+    shift = -int(np.frexp(extent)[1])
+    Z, noise = np.ldexp(X - X[n // 2], shift), float(np.ldexp(noise, 2 * shift))
+    if Z.shape[1] == 1:
+        return _one_column(Z[:, 0], noise)
+    return _search(Z, noise, progress)
+
+
+def grouping_cost(X: ArrayLike, partition: Partition, noise: float) -> float:
+    """What `noise_aware` makes small: squares within groups, plus noise over each group's size.
+
+    >>> grouping_cost([[0.0], [2.0], [5.0]], Partition([0, 0, 1]), 4.0)
+    8.0
+    """
+    X = matrix(X)
+    labels, sizes = partition.labels, partition.sizes
+    squares = 0.0
+    for x in X.T:
+        # Relative to one record of each group, so that nothing is lost where values are large.
+        near = x - x[np.unique(labels, return_index=True)[1]][labels]
+        means = np.bincount(labels, near) / sizes
+        squares += float(np.sum((near - means[labels]) ** 2))
+    return squares + noise * float(np.sum(1 / sizes))
+
+
+def _one_column(v: Floats, noise: float) -> Partition:
+    """Find the least cost of all groupings of one column, by dynamic programming.
+
+    Groups need only be runs of the sorted column. Take any grouping, and give the records in
+    sorted order to its groups in the order of their means, each as many as it had: no sum of
+    squares to given points, in given numbers, is smaller, and means of its own lower it further.
+    Sizes, and with them the noise, stay.
+
+    Between j < j' <= i < i' we have w(j, i) + w(j', i') <= w(j, i') + w(j', i) for the cost w of
+    a run: squares have it, as is well known, and noise over the length because 1 / x is convex.
+    Hence the later of two beginnings stays better once it is, and each end takes O(log n).
+
+    Sums are those of values in [-1, 1]: costs are off by about 2^-52 n of the squared range.
+    """
+    order = sorted_order(v)
+    begin = np.empty(len(v) + 1, np.int64)
+    cheapest_ends(v[order], noise, begin)
+    labels = np.empty(len(v), np.int64)
+    label_runs(begin, order, labels)
     return Partition(labels)
 
 
-def _squared(difference: Floats) -> Floats:
-    result: Floats = np.einsum("ij,ij->i", difference, difference)
-    return result
+def _search(Z: Floats, noise: float, progress: Progress) -> Partition:
+    """Try sizes from the largest to the smallest, and improve the cheapest groupings."""
+    n = len(Z)
+    kept: list[tuple[float, int, Partition]] = []
+    sizes = _sizes(n)
+    for tried, k in enumerate(sizes):
+        groups = n // k
+        least = noise * ((groups - 1) / k + 1 / (n - (groups - 1) * k))
+        if len(kept) == STARTS and least >= kept[-1][0]:
+            break  # The noise of smaller groups alone is more than that.
+        partition = mdav(Z, k)
+        kept.append((grouping_cost(Z, partition, noise), k, partition))
+        kept = sorted(kept, key=lambda one: one[:2])[:STARTS]
+        if tried % 64 == 0:
+            progress("trying group sizes", tried, len(sizes))
+    found = [(*one, 0) for one in kept]
+    for number, (_, k, partition) in enumerate(kept):
+        progress("improving groups", number, len(kept))
+        rounds = WORK // (n * len(partition) * Z.shape[1])
+        if rounds:
+            labels = partition.labels.copy()
+            descend(Z, noise, min(rounds, n), labels)
+            better = Partition(np.unique(labels, return_inverse=True)[1])
+            found.append((grouping_cost(Z, better, noise), k, better, 1))
+    return min(found, key=lambda one: (one[0], one[3], one[1]))[2]
 
 
-def _nearest(distance: Floats) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Positions of the nearest records, nearest first, ties to the lowest index."""
-    if distance.size > REACH:
-        limit = np.partition(distance, REACH - 1)[REACH - 1]
-        inside = np.flatnonzero(distance <= limit)
-        return inside[np.argsort(distance[inside], kind="stable")][:REACH]
-    return np.argsort(distance, kind="stable")
-
-
-def _best_size(near: Floats, noise: float) -> int:
-    """Size of the prefix with the least cost for each record."""
-    # Relative to the first record, so that nothing is lost where values are large.
-    shifted = near - near[0]
-    size = np.arange(1, len(near) + 1)
-    sums = np.cumsum(shifted, axis=0)
-    sse = np.cumsum(_squared(shifted)) - _squared(sums) / size
-    cost = (np.maximum(sse, 0.0) + noise / size) / size
-    return int(np.argmin(cost)) + 1
+def _sizes(n: int) -> list[int]:
+    """Sizes to try, the largest first: beyond n / 2 there is one group of all."""
+    half = n // 2
+    if n <= EVERY:
+        return [n, *range(half, 1, -1)]
+    steps = np.arange(4, np.log2(half), 0.125)
+    return [n, *sorted({*range(2, 16), *np.rint(2**steps).astype(int).tolist(), half})[::-1]]

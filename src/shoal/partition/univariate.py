@@ -106,7 +106,7 @@ def optimal_begins(values: Floats, k: int) -> NDArray[np.int64]:
     return np.array(begins[::-1], dtype=np.int64)
 
 
-def _order(x: Floats) -> NDArray[np.uint32]:
+def sorted_order(x: Floats) -> NDArray[np.uint32]:
     """Sort a column, ties by index: by radix where it is long, otherwise by numpy."""
     n = len(x)
     if n >= _LONG:
@@ -122,7 +122,7 @@ def _order(x: Floats) -> NDArray[np.uint32]:
 
 def _blocks_by_rank(x: Floats, k: int) -> Partition:
     n = len(x)
-    order = _order(x)
+    order = sorted_order(x)
     labels = np.empty(n, np.int64)
     if n >= _LONG:
         label_by_rank(order, k, labels)
@@ -133,7 +133,7 @@ def _blocks_by_rank(x: Floats, k: int) -> Partition:
 
 def _least_squares(x: Floats, k: int) -> Partition:
     n = len(x)
-    order = _order(x)
+    order = sorted_order(x)
     begin = np.empty(n + 1, np.int64)
     optimal_ends(unit_scaled(x[order]), k, begin)
     labels = np.empty(n, np.int64)

@@ -11,6 +11,7 @@ from shoal.partition.kernels.coarse_tree import tally_grid
 from shoal.partition.mdav import mdav
 from shoal.partition.mondrian import mondrian
 from shoal.partition.mu_approx import mu_approx
+from shoal.partition.noise_aware import noise_aware
 from shoal.partition.requirement import Requirement
 from shoal.partition.univariate import individual_ranking, optimal_univariate
 from shoal.partition.vmdav import vmdav
@@ -32,6 +33,8 @@ def warmup() -> None:
     bucketization(table[:100], np.arange(100) % 2, 3, 2)
     individual_ranking(grid, 3)
     optimal_univariate(grid[:100], 3)
+    noise_aware(table[:100], 1.0)
+    noise_aware(table[:100, :1], 1.0)
     # What blocks of records on Spark are asked.
     nodes = np.zeros(1, np.int64)
     CoarseTree(nodes, np.ones(1), nodes - 1, nodes - 2, 2, np.zeros(2)).route(table[:9])

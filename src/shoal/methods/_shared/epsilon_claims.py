@@ -137,10 +137,15 @@ def one_list(setting: Setting[NoisyParameters], *, ranked: bool = False) -> bool
     return ranked or setting.schema[setting.columns[0]].kind is not Kind.NOMINAL
 
 
-def shared_rows(setting: Setting[NoisyParameters], k: int, source: str) -> Claim:
-    """Claim k-anonymity: noise is drawn once a group, so that its records stay alike."""
+def shared_rows(
+    setting: Setting[NoisyParameters], k: int, source: str, columns: tuple[str, ...] = ()
+) -> Claim:
+    """Claim k-anonymity: noise is drawn once a group, so that its records stay alike.
+
+    It is of all protected columns together, unless groups are of some columns.
+    """
     return Claim(
-        guarantee=KAnonymity(k, setting.columns),
+        guarantee=KAnonymity(k, columns or setting.columns),
         status=of_persons(setting.schema),
         basis="by construction: the records of a group share its noisy centre",
         assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
