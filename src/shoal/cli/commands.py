@@ -555,6 +555,25 @@ def methods() -> None:
 
 
 @app.command()
+def closeness(
+    t: Annotated[float | None, typer.Option("--t", help="Of t-closeness by ratio, from 1.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Of a record, instead of t.")] = None,
+    k: Annotated[int, typer.Option("--k", help="Least number of records in a class.")] = 2,
+    rows: Annotated[int | None, typer.Option(help="Of the table; without it, any number.")] = None,
+    columns: Annotated[int, typer.Option(help="How many confidential columns.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Convert t of t-closeness to epsilon and back; no data is read."""
+    with _door():
+        import json
+
+        from shoal.report import terminal
+
+        facts = terminal.closeness(t=t, epsilon=epsilon, k=k, rows=rows, columns=columns)
+        _say(json.dumps(facts) if as_json else terminal.closeness_text(facts, columns=columns))
+
+
+@app.command()
 def schema(
     of_manifest: Annotated[
         bool, typer.Option("--manifest", help="Of manifest.json instead.")
