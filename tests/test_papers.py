@@ -22,7 +22,7 @@ PLOTS = {
     "sanchez2014": ["sse"],
     "soriacomas2017": ["sse", "sae"],
     "iftikhar2019": ["fig4", "fig5", "fig5-free"],
-    "domingoferrer2015": ["loss", "formula"],
+    "domingoferrer2015": ["fig34", "loss", "formula", "open"],
     "domingoferrer2015-pram": ["pairs", "local", "qi"],
 }
 POINTS = {
@@ -34,8 +34,8 @@ POINTS = {
     "iftikhar2019": 3 * 4 + (8 + 4) * (1 + 2 * 3),
     # two confidential columns x ks x (6 values of t, 3 of them with two buckets too, and MDAV)
     "domingoferrer2015": 2 * 3 * (6 + 3 + 1),
-    # cases x ks x (5 methods x 6 values of t, and k-anonymity alone)
-    "domingoferrer2015-pram": 2 * 3 * (5 * 6 + 1),
+    # cases x ks x (6 methods x 6 values of t, and k-anonymity alone)
+    "domingoferrer2015-pram": 2 * 3 * (6 * 6 + 1),
 }
 
 
