@@ -7,11 +7,14 @@ seed.
 import math
 from fractions import Fraction
 from itertools import combinations, permutations, product
+from typing import Any
 
 import _common as common
 import numpy as np
+import polars as pl
 from _common import Floats, Sentence, once, show
 
+import shoal
 from shoal.core import Distance
 from shoal.partition import bucketization, rank_buckets
 from shoal.privacy_models import (
@@ -267,6 +270,10 @@ def views() -> list[Sentence]:
         if one.any() and other.any():
             one, other = one / one.sum(), other / other.sum()
             tried.append((over_all_sets(one, other), distance(one, other)))
+    # By class, first column and second column.
+    counts = np.array([[[4, 0], [2, 0]], [[0, 2], [0, 4]]])
+    sides = counts.sum(axis=2) / 6, counts.sum(axis=1) / 6
+    first, second = (distance(own, other) for own, other in sides)
     return [
         Sentence(
             "Proposition 2: for discrete distributions “taking the maximum over the possible "
@@ -275,8 +282,51 @@ def views() -> list[Sentence]:
             "sets of values",
             once(all(a == b or math.isclose(a, b) for a, b in tried)),
             f"equal in all {len(tried)}; infinite in {sum(math.isinf(a) for a, _ in tried)}",
-        )
+        ),
+        Sentence(
+            "“t-closeness offers no additional protection to the quasi-identifiers beyond what "
+            "k-anonymity does. … we may learn that an individual is not in the data set”",
+            "people of 20 to 29 and of 60 to 69, released as intervals with k = 5, with t = 2 "
+            "required and without: somebody of 45 fits no class, and nobody of 20 or 69 is shut out",
+            {
+                "k-anonymity": _shut_out(None),
+                "k-anonymity and 2-closeness": _shut_out({"t": 2, "distance": "ratio"}),
+            },
+            "the same intervals with and without t-closeness",
+        ),
+        Sentence(
+            "“If t-closeness is satisfied only for a specific confidential attribute …, then we "
+            "get differential privacy for that attribute”",
+            "a table of two columns whose classes are 2-close in the first one only: shares in two "
+            "classes differ by at most 2² in it, and without bound in the other",
+            once(first <= 4 and math.isinf(second)),
+            f"by {show(first)} and ∞",
+            reading="of an intruder's view, as Proposition 3 is",
+        ),
     ]
+
+
+def _shut_out(asked: dict[str, Any] | None) -> bool:
+    """Whether ranges of ages tell that somebody of 45 is not there, and of 20 and 69 do not."""
+    ages = [*range(20, 30), *range(60, 70)]
+    frame = pl.DataFrame({"age": ages, "ill": ["no", "yes"] * 10})
+    columns = {
+        "age": {"role": "quasi-identifier", "kind": "numeric"},
+        "ill": {"role": "confidential", "kind": "nominal"},
+    }
+    policy = {
+        "version": 1,
+        "columns": columns,
+        "protect": {"method": "mondrian", "k": 5, "output": "intervals"},
+        "require": {} if asked is None else {"t-closeness": asked | {"column": "ill"}},
+    }
+    written = shoal.protect(frame, policy).data["age"].unique()
+    ranges = [tuple(float(end) for end in text.strip("[]").split(",")) for text in written]
+
+    def fits(age: int) -> bool:
+        return any(low <= age <= high for low, high in ranges)
+
+    return fits(20) and fits(69) and not fits(45)
 
 
 # The question of section 8.
