@@ -287,7 +287,7 @@ def views() -> list[Sentence]:
             "“t-closeness offers no additional protection to the quasi-identifiers beyond what "
             "k-anonymity does. … we may learn that an individual is not in the data set”",
             "people of 20 to 29 and of 60 to 69, released as intervals with k = 5, with t = 2 "
-            "required and without: somebody of 45 fits no class, and nobody of 20 or 69 is shut out",
+            "required and without: somebody of 45 fits no class, those of 20 and 69 do",
             {
                 "k-anonymity": _shut_out(None),
                 "k-anonymity and 2-closeness": _shut_out({"t": 2, "distance": "ratio"}),
