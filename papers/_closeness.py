@@ -234,8 +234,8 @@ COVERED = (
         "a conversion, stated as not claimed: `epsilon_from_t`, `t_for_epsilon`, `shoal closeness`",
         BUCKETIZATION,
     ),
-    ("Fig. 1 and 2, the example", "run again below", "this page"),
-    ("Fig. 3 and 4, three buckets and two", "drawn again below", "this page"),
+    ("Fig. 1 and 2, the example", "run again", "this page"),
+    ("Fig. 3 and 4, three buckets and two", "drawn again", "this page"),
     (
         "Optimal bucketization, t + 1 buckets (6.1)",
         "the default `b` of `bucketization`; `rank_buckets`",
@@ -248,7 +248,7 @@ COVERED = (
     ),
     ("k, and l of k = N/((t+1) l) (6.2)", "`k` and `l` of `bucketization`", BUCKETIZATION),
     ("Sizes eᵢ, bounds of the counts (6.2)", "`class_sizes`, `count_bounds`", "`shoal.partition`"),
-    ("Table 1", "tested below, for l = 1 and 3", "this page"),
+    ("Table 1", "tested, for l = 1 and 3", "this page"),
     ("The algorithm of 6.3", "`bucketization`, k-anonymity and t-closeness proved", BUCKETIZATION),
     (
         "Future: a construction for stochastic t-closeness other than by differential privacy",

@@ -290,7 +290,7 @@ def draw_formula(path: Path) -> None:
     """The formula in both readings, and what is attained."""
     n = 40
     panels = []
-    for epsilon in (1.0, 0.1):
+    for epsilon in (1.0, 0.5):
         sizes = range(1, n)
         lines = [
             Line("attained", [(e, attained(n, e, epsilon)) for e in sizes], "black", "2 3", True),

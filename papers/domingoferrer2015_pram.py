@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import _common as common
+import _plots
 import numpy as np
 import polars as pl
 from _closeness import (
@@ -27,6 +28,7 @@ from _closeness import (
     table,
 )
 from _common import Floats, Line, Panel, Sentence, show
+from _plots import Axes, Curve
 from _stochastic_sentences import (
     BUCKETS,
     DRAWN,
@@ -103,7 +105,7 @@ def shipped() -> list[Case]:
     found = []
     for name in ("condition", "education"):
         people = shoal.sample.load().filter(pl.col("age") >= 18)
-        frame = people.select(*bands, "sex", name).drop_nulls().head(4_000)
+        frame = people.select(*bands, "sex", name).drop_nulls().head(2_000)
         ranked = name == "education"
         levels = grades if ranked else sorted(frame[name].unique())
         kind = "ordinal" if ranked else "nominal"
@@ -234,7 +236,7 @@ def write_points(path: Path, points: Mapping[Key, Point]) -> None:
 
 
 def draw(path: Path, name: str, cases: Sequence[Case], points: Mapping[Key, Point], k: int) -> None:
-    """One measure against t, a panel for each case."""
+    """One measure against t, a panel for each case; quasi-identifiers on a logarithmic scale."""
     panels = []
     for case in cases:
         lines = []
@@ -246,8 +248,22 @@ def draw(path: Path, name: str, cases: Sequence[Case], points: Mapping[Key, Poin
                 for t, key in zip(ends, at, strict=True)
             ]
             lines.append(Line(method, curve, colour, dash, mark=not dash))
-        panels.append(Panel(case.title, lines, f"loss: {name}", "t"))
-    common.write_chart(path, f"Loss of {MEASURES[name]} against t, k = {k}", panels)
+        panels.append(Panel(case.title, lines, "SSE / SST" if name == "qi" else "loss", "t"))
+    title = f"Loss of {MEASURES[name]} against t, k = {k}"
+    if name == "qi":
+        common.write_chart(path, title, panels)
+        return
+    axes = [
+        Axes(
+            panel.title,
+            [Curve(li.label, li.points, li.colour, "circle" if li.mark else "", li.dash)
+             for li in panel.lines],
+            panel.x_label,
+            panel.y_label,
+        )
+        for panel in panels
+    ]  # fmt: skip
+    _plots.write(path, title, axes)
 
 
 def text(
