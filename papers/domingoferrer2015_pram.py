@@ -374,18 +374,19 @@ changed categories. All are 0 for the original table.
 
 {against(cases, points, k)}
 
-Why. For closeness by ratio every class must hold every value, the rarest too, in nearly its
-share; so a rare value alone can force all people into few classes, and this is what the paper's
-buckets are for: with them a class needs every bucket and not every value, and most of the classes
-of k-anonymity stay. What they cost is seen within the bucket. Where t + 1 buckets come near k, as
-at t = 5 and 8, little is left to choose by nearness, and a larger t costs more: the paper's own
-classes have t(t + 1) records or more. EMD moves little earth for a rare value, and lets classes
-lack it: ∞ in the tables means that some class has none of a value that the table has. So EMD costs less because it promises less, and what it promises says nothing
-about rare values. The stochastic methods leave the classes of k-anonymity alone and put all the
-loss on the confidential values: people can still be counted by quasi-identifiers, and the values
-within a class are blurred towards those of the table (pram) or towards equal shares (kanon-dp).
-Responses can be turned back by their public matrix, which repairs the shares of the whole table
-and leaves single rows as they are; pram needs no such step.
+Why. For closeness by ratio every class must hold every value, the rarest too, in nearly its share;
+so a rare value alone can force all people into few classes, and this is what the paper's buckets
+are for: with them a class needs every bucket and not every value, and most of the classes of
+k-anonymity stay. What they cost is seen within the bucket. Where t + 1 buckets come near k, as at t
+= 5 and 8, little is left to choose by nearness, and a larger t costs more: the paper's own classes
+have t(t + 1) records or more. EMD moves little earth for a rare value, and lets classes lack it: ∞
+in the tables means that some class has none of a value that the table has. So EMD costs less
+because it promises less, and what it promises says nothing about rare values. The stochastic
+methods leave the classes of k-anonymity alone and put all the loss on the confidential values:
+people can still be counted by quasi-identifiers, and the values within a class are blurred towards
+those of the table (pram) or towards equal shares (kanon-dp). Responses can be turned back by their
+public matrix, which repairs the shares of the whole table and leaves single rows as they are; pram
+needs no such step.
 
 ## The paper's sentences
 
