@@ -121,8 +121,8 @@ def sentences(cases: Sequence[Case], points: Mapping[Key, Point], k: int) -> lis
             each((EARTH,), lambda p: in_words(p.ratio)),
         ),
         Sentence(
-            "“k-anonymizing the quasi-identifiers of a data set and ensuring ε-differential "
-            "privacy for the confidential attributes yields stochastic t-closeness”",
+            "“k-anonymity for the quasi-identifiers combined with ε-differential privacy for the "
+            "confidential attributes yields stochastic t-closeness”",
             "kanon-dp at every t, nominal columns: the distributions that the values of the "
             "classes were drawn from, by the matrix of the responses, lie within t of the table's",
             {c.secret: all((at(c, NOISE, t).drawn or 0) <= t for t in TS)
@@ -130,7 +130,7 @@ def sentences(cases: Sequence[Case], points: Mapping[Key, Point], k: int) -> lis
             each((NOISE,), lambda p: "" if p.drawn is None else show(p.drawn)),
         ),
         Sentence(
-            "“it provides a way of generating an anonymized data set that satisfies both "
+            "“it provides a way of generating an … data set that satisfies both "
             "(stochastic) t-closeness and differential privacy”",
             "every release of kanon-dp has both as proved claims",
             {c.secret: all(at(c, NOISE, t).both for t in TS) for c in cases},
