@@ -100,8 +100,8 @@ papers: setup-dev
 	$(BIN)/python papers/soriacomas2017.py
 	$(BIN)/python papers/iftikhar2019.py
 	$(BIN)/python papers/cormode2013.py
-	$(BIN)/python papers/domingoferrer2015.py
 	$(BIN)/python papers/domingoferrer2015_pram.py
+	$(BIN)/python papers/domingoferrer2015.py
 
 docs: setup-dev
 	$(BIN)/mkdocs build --strict

@@ -1,9 +1,13 @@
-"""A table with one confidential column, its classes, and how far they are from the whole table."""
+"""A table with one confidential column, its classes, and how far they are from the whole table.
+
+And what the paper has, with its place in Shoal.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +18,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """A table with quasi-identifiers and one confidential column of categories.
 
@@ -42,6 +46,16 @@ class Case:
         """The ground distance of its EMD."""
         return "equal" if self.kind == "nominal" else "ordered"
 
+    @cached_property
+    def totals(self) -> Ints:
+        """How many people have each category."""
+        return np.bincount(self.codes(self.frame), minlength=len(self.levels))
+
+    @property
+    def rarest(self) -> int:
+        """How many people have the rarest value that occurs."""
+        return int(self.totals[self.totals > 0].min())
+
     @property
     def title(self) -> str:
         """For pages and plots."""
@@ -52,6 +66,20 @@ class Case:
         return (
             frame[self.secret].cast(pl.String).cast(pl.Enum(self.levels)).to_physical().to_numpy()
         )
+
+    def shown(self, data: pl.DataFrame) -> tuple[Ints, Floats]:
+        """What stands in each row, and which distribution over the values it means.
+
+        A bucket means its values in their shares of the whole table, which t-closeness takes to
+        be public.
+        """
+        if set(data[self.secret].cast(pl.String)) <= set(self.levels):
+            return self.codes(data), np.eye(len(self.levels))
+        names = data[self.secret].cast(pl.String)
+        place = {name: i for i, name in enumerate(sorted(names.unique()))}
+        bucket = names.replace_strict(place, return_dtype=pl.Int64).to_numpy()
+        held = table(bucket, self.codes(self.frame), len(self.levels))
+        return bucket, held / held.sum(axis=1, keepdims=True)
 
     def cells(self, frame: pl.DataFrame) -> Ints:
         """Number the public bands of the quasi-identifiers that rows fall in."""
@@ -80,7 +108,12 @@ class Case:
             "kind": self.kind,
             "categories": list(self.levels),
         }
-        rules = {"version": 1, "columns": columns, "protect": {"k": k, **protect}}
+        rules = {
+            "version": 1,
+            "one_row_per_person": True,
+            "columns": columns,
+            "protect": {"k": k, **protect},
+        }
         if require is not None:
             rules["require"] = {"t-closeness": {**require, "column": self.secret}}
         return rules
@@ -92,9 +125,9 @@ def labels(data: pl.DataFrame, names: Sequence[str]) -> Ints:
     return ranks.to_series().to_numpy()
 
 
-def table(classes: Ints, codes: Ints, width: int) -> Floats:
-    """Counts by class and value."""
-    size = (int(classes.max()) + 1) * width
+def table(classes: Ints, codes: Ints, width: int, number: int | None = None) -> Floats:
+    """Counts by class and value; so many classes, or up to the last that has a record."""
+    size = (number or int(classes.max()) + 1) * width
     counts = np.bincount(classes * width + codes, minlength=size).reshape(-1, width)
     return counts.astype(np.float64)
 
@@ -102,14 +135,6 @@ def table(classes: Ints, codes: Ints, width: int) -> Floats:
 def apart(one: Floats, other: Floats) -> float:
     """Total variation between two distributions."""
     return float(np.abs(one - other).sum() / 2)
-
-
-def ratio_of(counts: Floats) -> float:
-    """Definition 4 of the paper, the largest over classes; values that nobody has aside."""
-    whole = counts.sum(axis=0) / counts.sum()
-    shares = (counts / counts.sum(axis=1, keepdims=True))[:, whole > 0] / whole[whole > 0]
-    least = float(shares.min())
-    return max(float(shares.max()), 1 / least if least > 0 else math.inf)
 
 
 def emd_of(counts: Floats, *, ordered: bool) -> float:
@@ -159,3 +184,82 @@ def emd_for(t: float) -> Decimal:
     It is the EMD with equal distances; the ordered one is not above it.
     """
     return Decimal(math.floor(1e6 * (t - 1) / (t + 1))) / 1_000_000
+
+
+KANON_DP = "[`kanon-dp`](../methods.md#kanon-dp)"
+BUCKETIZATION = "[`bucketization`](../methods.md#bucketization)"
+MONDRIAN = "[`mondrian`](../methods.md#mondrian)"
+CLOSENESS = "[policy](../policy.md#t-closeness)"
+LATER = "[the page on section 8](domingoferrer2015-pram.md)"
+COVERED = (
+    (
+        "k-anonymity (2.1)",
+        "`[require] k-anonymity`; every method that groups",
+        "[policy](../policy.md#require), [methods](../methods.md)",
+    ),
+    (
+        "t-closeness, Definition 1",
+        "`[require] t-closeness`, checked exactly; five distances",
+        CLOSENESS,
+    ),
+    (
+        "ε-differential privacy, Definition 2, change of one record",
+        "claims with `change-one` neighbours",
+        "[privacy](../privacy.md)",
+    ),
+    (
+        "Stochastic t-closeness, Definition 3",
+        "`StochasticTCloseness`, `[require] stochastic-t-closeness`, `stochastic_t`",
+        "[policy](../policy.md#stochastic-t-closeness), `shoal.privacy_models`",
+    ),
+    ("The distance of Definition 4", '`distance = "ratio"`', CLOSENESS),
+    (
+        "Proposition 1, t from k, N and ε",
+        "`kanon-dp` takes `epsilon` or `t`; `t_from_epsilon`, `epsilon_for_t`; `shoal closeness`",
+        f"{KANON_DP}, [commands](../commands.md)",
+    ),
+    (
+        "Approach (i), attributes jointly",
+        '`joint = true`, the default; `column = ["a", "b"]` in a requirement',
+        KANON_DP,
+    ),
+    (
+        "Approach (ii), each attribute separately",
+        "`joint = false`; a list of requirements; `mondrian` for plain t-closeness",
+        f"{KANON_DP}, {MONDRIAN}",
+    ),
+    ("Proposition 2", "what every check by ratio computes", "`shoal.privacy_models.t_closeness`"),
+    (
+        "Proposition 3, exp(ε/2)-closeness",
+        "a conversion, stated as not claimed: `epsilon_from_t`, `t_for_epsilon`, `shoal closeness`",
+        BUCKETIZATION,
+    ),
+    ("Fig. 1 and 2, the example", "run again", "this page"),
+    ("Fig. 3 and 4, three buckets and two", "drawn again", "this page"),
+    (
+        "Optimal bucketization, t + 1 buckets (6.1)",
+        "the default `b` of `bucketization`; `rank_buckets`",
+        BUCKETIZATION,
+    ),
+    (
+        "“In general, a clustering algorithm can be used”",
+        "branches of a hierarchy stay together; several columns by `joint_buckets`",
+        BUCKETIZATION,
+    ),
+    ("k, and l of k = N/((t+1) l) (6.2)", "`k` and `l` of `bucketization`", BUCKETIZATION),
+    ("Sizes eᵢ, bounds of the counts (6.2)", "`class_sizes`, `count_bounds`", "`shoal.partition`"),
+    ("Table 1", "tested, for l = 1 and 3", "this page"),
+    ("The algorithm of 6.3", "`bucketization`, k-anonymity and t-closeness proved", BUCKETIZATION),
+    (
+        "Future: a construction for stochastic t-closeness other than by differential privacy",
+        "`pram`",
+        LATER,
+    ),
+    ("Future: utility of stochastic and plain t-closeness", "six ways compared on Adult", LATER),
+    (
+        "Future: does stochastic t-closeness yield ε-differential privacy?",
+        "an answer with a proof and a counterexample that run",
+        "this page; `tests/privacy_models/test_stochastic_t_closeness.py`",
+    ),
+    ("Future: this distance and the earth mover's", "both compared on Adult", LATER),
+)

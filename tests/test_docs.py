@@ -293,6 +293,7 @@ SECTIONS = {
     spec.ReadingSpec: "## `[reading]`",
     spec.DiversitySpec: "### `l-diversity`",
     spec.ClosenessSpec: "### `t-closeness`",
+    spec.StochasticSpec: "### `stochastic-t-closeness`",
     spec.BudgetSpec: "## `[budget]`",
     spec.ContextSpec: "## `[context]`",
     spec.EvaluateSpec: "## `[evaluate]`",

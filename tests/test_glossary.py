@@ -31,6 +31,7 @@ KEYS = {
             "[require]": "RequireSpec",
             "l-diversity": "DiversitySpec",
             "t-closeness": "ClosenessSpec",
+            "stochastic-t-closeness": "StochasticSpec",
             "[release]": "ReleaseSpec",
             "[reading]": "ReadingSpec",
             "[budget]": "BudgetSpec",

@@ -22,7 +22,7 @@ PLOTS = {
     "sanchez2014": ["sse"],
     "soriacomas2017": ["sse", "sae", "adaptive", "categories"],
     "iftikhar2019": ["fig4", "fig5", "fig5-free"],
-    "domingoferrer2015": ["loss", "formula"],
+    "domingoferrer2015": ["fig34", "loss", "formula", "open"],
     "domingoferrer2015-pram": ["pairs", "local", "qi"],
 }
 POINTS = {
@@ -34,8 +34,8 @@ POINTS = {
     "iftikhar2019": 3 * 4 + (8 + 4) * (1 + 2 * 3),
     # two confidential columns x ks x (6 values of t, 3 of them with two buckets too, and MDAV)
     "domingoferrer2015": 2 * 3 * (6 + 3 + 1),
-    # cases x ks x (5 methods x 6 values of t, and k-anonymity alone)
-    "domingoferrer2015-pram": 2 * 3 * (5 * 6 + 1),
+    # cases x ks x (6 methods x 6 values of t, and k-anonymity alone)
+    "domingoferrer2015-pram": 2 * 3 * (6 * 6 + 1),
 }
 
 
@@ -316,3 +316,69 @@ def test_a_sentence_is_counted_once_whatever_its_tests(monkeypatch, rows, where)
     sentences = [common.Sentence("words", "test", out, "", reading) for reading, out in rows]
 
     assert common.standings(sentences) == {n: int(n == where) for n in common.STANDINGS}
+
+
+@pytest.fixture
+def closeness(monkeypatch):
+    """The programs of domingoferrer2015, by name."""
+    monkeypatch.syspath_prepend(str(ROOT / "papers"))
+    return importlib.import_module
+
+
+def test_domingoferrer2015_counts_both_of_its_pages_together(closeness):
+    program, common = closeness("domingoferrer2015"), closeness("_common")
+    page = (PAGES / "domingoferrer2015.md").read_text("utf-8")
+
+    rows = [
+        common.Sentence(
+            row["sentence"], "", {"": row["verdict"] == "holds"}, row["numbers"], row["reading"]
+        )
+        for row in rows_of(PAGES / "domingoferrer2015-sentences.csv")
+    ]
+    others = program.of_section_8(PAGES)
+
+    assert len(others) >= 7
+    assert f"The whole paper: {common.tally([*rows, *others])}" in page
+    assert common.standings([*rows, *others])["cannot be tested"] == 0
+    # A pipe in a cell would be a column more.
+    verdicts = page.partition("## In the paper")[0].splitlines()
+    cells = [line.count("|") for line in verdicts if line.startswith("| “")]
+    assert set(cells) == {5}
+
+
+def test_every_line_of_domingoferrer2015_has_its_place_in_shoal(closeness):
+    page = (PAGES / "domingoferrer2015.md").read_text("utf-8")
+    covered = closeness("_closeness").COVERED
+
+    assert closeness("_common").coverage_table(covered) in page
+    links = set(re.findall(r"\]\(([^)#]+)", " ".join(where for _, _, where in covered)))
+    assert all((PAGES / link).resolve().is_file() for link in links)
+
+
+def test_two_buckets_of_figure_3_are_identical_and_three_are_not(closeness):
+    found = {s.quote[:14]: s for s in closeness("_bucket_sentences").figures()}
+
+    assert found["Fig. 4, top: w"].holds
+    assert found["Fig. 4, bottom"].holds
+    assert found["Fig. 4, bottom"].numbers.startswith("distance 1;")
+
+
+def test_the_question_of_domingoferrer2015_has_its_counterexample_and_its_converse(closeness):
+    sentences = closeness("_closeness_sentences")
+    before, after = sentences.neighbours(10)
+    lying = sentences.lying(1e-9)
+
+    assert sentences.stochastic_t(before, lying) == pytest.approx(1)
+    assert sentences.stochastic_t(after, lying) <= 9 / 8
+    assert sentences.converse()[0] < 1e-9
+
+
+def test_the_papers_own_construction_is_among_the_ways_that_are_compared():
+    points = {
+        (p["case"], p["method"], p["t"]): p for p in rows_of(PAGES / "domingoferrer2015-pram.csv")
+    }
+
+    own = points["Adult, occupation", "bucketization", "3"]
+    assert int(own["classes"]) == 1955
+    assert float(own["qi"]) == pytest.approx(0.0025, abs=5e-5)
+    assert int(points["Adult, occupation", "Mondrian by ratio", "3"]["classes"]) == 5

@@ -43,6 +43,42 @@ def test_the_demo_tells_the_commands_and_can_be_run_twice(tmp_path):
     assert (tmp_path / "demo" / "release" / "report.html").exists()
 
 
+def test_closeness_converts_t_and_epsilon_and_rounds_against_the_asker():
+    asked = ("--k", 10, "--rows", 30162)
+
+    told = shoal("closeness", "--t", 3, *asked, "--columns", 2)
+    facts = json.loads(shoal("closeness", "--t", 3, *asked, "--json").stdout)
+    back = json.loads(shoal("closeness", "--epsilon", facts["epsilon"], *asked, "--json").stdout)
+
+    assert "epsilon 1.09 of a record gives stochastic t-closeness with t = 3," in told.output
+    assert "Each of the 2 columns by itself has epsilon 0.549, and t = 1.74." in told.output
+    assert (
+        "t = 3 bounds what an intruder learns about a person by a factor of exp(2.2)" in told.output
+    )
+    assert "It is not differential privacy." in told.output
+    assert back["t"] == pytest.approx(3)
+    assert back["t_for_a_view"] == pytest.approx(1.7322, abs=1e-4)
+    assert "t = 2.72," in shoal("closeness", "--epsilon", 1).output
+    assert "t = 1.64 bounds" in shoal("closeness", "--epsilon", 1).output
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ((), "one of them; found neither"),
+        (("--t", 2, "--epsilon", 1), "found both"),
+        (("--t", 2, "--k", 5, "--rows", 7), "One class is the whole table: t = 1"),
+        (("--t", 0.5), "t must be a number from 1"),
+        (("--epsilon", -1), "epsilon must be a number from 0"),
+    ],
+)
+def test_closeness_refuses_what_has_no_answer(asked, sentence):
+    done = shoal("closeness", *asked)
+
+    assert done.exit_code == 2
+    assert sentence in " ".join(done.output.split())
+
+
 def test_protect_then_check_agree_and_check_speaks_json(tmp_path):
     policy = sample.folder() / "people.toml"
     data = sample.folder() / "people.parquet"

@@ -207,6 +207,26 @@ def test_one_class_is_called_trivial(hierarchy):
     assert set(same.data["ill"]) == {"flu"}
 
 
+@pytest.mark.parametrize(("each", "k", "classes"), [(None, 4, 6), (1, 8, 3), (2, 4, 6)])
+def test_l_sets_the_number_of_classes_and_raises_the_promised_k(hierarchy, each, k, classes):
+    rules = policy(hierarchy, confidential=("income",), t=2, l=each)
+    frame = people().with_columns(income=pl.int_range(pl.len()))
+    assert shoal.plan(rules).claims[0].guarantee.k == 4
+
+    done = shoal.protect(frame, rules)
+
+    assert frame.height == 24
+    assert done.claims[0].guarantee.k == k
+    assert done.checks[0].remarks["classes"] == classes
+    assert all(check.holds for check in done.checks)
+
+
+def test_an_l_that_leaves_fewer_than_k_in_a_class_is_told(hierarchy):
+    message = r"3 buckets with 3 classes each have 2 of 24 rows .* k is 4. Lower l to at most 2\."
+    with pytest.raises(InputError, match=message):
+        shoal.protect(people(), policy(hierarchy, confidential=("income",), l=3))
+
+
 def test_it_covers_what_a_policy_requires_of_the_released_table(hierarchy):
     wanted = {"t-closeness": {"t": 2, "distance": "ratio", "column": "ill"}, "k-anonymity": 4}
 

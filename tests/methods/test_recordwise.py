@@ -115,6 +115,116 @@ def test_the_ratio_of_shares_in_every_class_stays_within_the_claimed_t():
     assert 1 < worst <= least_t(1.0, 3, 60)
 
 
+@given(t=st.decimals("1.000000001", 1000, allow_nan=False, places=9))
+@settings(max_examples=50)
+def test_asking_for_t_promises_no_more_than_t(t):
+    claims = shoal.plan(asking(t=t)).claims
+
+    (privacy,) = [c.guarantee for c in claims if isinstance(c.guarantee, DifferentialPrivacy)]
+    (closeness,) = [c.guarantee for c in claims if isinstance(c.guarantee, StochasticTCloseness)]
+    assert 0 < privacy.epsilon <= Fraction(math.log(t)) * (1 + Fraction(1, 10**12))
+    assert closeness.t <= float(t) * (1 + 1e-12)
+    assert float(privacy.epsilon) == pytest.approx(math.log(t), rel=1e-5)
+
+
+def asking(method="kanon-dp", *, columns=None, require=None, **protect):
+    rules = policy(method, columns=columns, require=require)
+    rules["protect"] = {"method": method, "k": 3, **protect}
+    return rules
+
+
+@pytest.mark.parametrize(("joint", "each"), [(True, math.log(3) / 2), (False, math.log(3))])
+def test_t_is_of_all_confidential_columns_or_of_each(joint, each):
+    release = shoal.protect(
+        people().drop("pay", "born"), asking(columns=GRADE, t=3, joint=joint), noise=None
+    )
+
+    losses = [float(loss.epsilon) for loss in release.privacy_losses]
+    assert losses == pytest.approx([each] * 2, rel=1e-5)
+    close = {c.guarantee.columns: c.guarantee.t for c in guarantee(release, StochasticTCloseness)}
+    bound = {
+        columns: k_of_20(cost) for columns, cost in zip(close, (2 * each, each, each), strict=True)
+    }
+    assert list(close) == [("job", "grade"), ("job",), ("grade",)]
+    assert close == pytest.approx(bound, rel=1e-4)
+    assert {claim.status for claim in release.claims} == {Status.PROVED}
+
+
+def k_of_20(epsilon):
+    return 3 / 20 + 17 / 20 * math.exp(epsilon)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("protect", "sentence"),
+    [
+        ({}, "takes epsilon, or t in its place; found neither"),
+        ({"t": 2, "epsilon": 1}, "found both"),
+        ({"epsilon": 1, "joint": False}, "joint: epsilon is always that of all"),
+        ({"t": 1}, "greater than or equal to 1.000000001"),
+    ],
+)
+def test_epsilon_or_t_and_not_both(method, protect, sentence):
+    with pytest.raises(InputError, match=sentence):
+        shoal.plan(asking(method, **protect))
+
+
+def test_stochastic_closeness_is_required_jointly_and_column_by_column():
+    def required(*wanted):
+        return {"stochastic-t-closeness": [{"t": t, "column": names} for t, names in wanted]}
+
+    grown = {"columns": GRADE, "t": 4}
+    held = required((4, ["job", "grade"]), (2, "job"), (2, "grade"))
+    assert shoal.plan(asking(**grown, require=held))
+    with pytest.raises(ClaimViolationError, match=r"state t = 3 under \[protect\], and no epsilon"):
+        shoal.plan(asking(**grown, require=required((3, ["job", "grade"]))))
+    with pytest.raises(ClaimViolationError, match=r"state t = 1\.5"):
+        shoal.plan(asking(**grown, require=required((1.5, "job"))))
+    release = shoal.protect(people().drop("pay", "born"), asking(**grown, require=held), noise=None)
+    assert len(guarantee(release, StochasticTCloseness)) == 3
+    # Nothing is checked on the table for it, and without secure noise nothing is promised.
+    assert [type(check.guarantee) for check in release.checks] == [KAnonymity]
+    with pytest.raises(ClaimViolationError, match="with these rows and this source of noise"):
+        shoal.protect(
+            people().drop("pay", "born"), asking(**grown, require=held), noise=SeededNoise(1)
+        )
+
+
+def test_stochastic_closeness_is_refused_where_it_is_conditional_or_not_there():
+    wanted = {"stochastic-t-closeness": {"t": 3, "column": "job"}}
+
+    with pytest.raises(
+        ClaimViolationError, match=r"share of each value.* Nearest that can: .*kanon"
+    ):
+        shoal.plan(asking("pram", t=2, require=wanted))
+    bare = asking("mdav", require=wanted)
+    with pytest.raises(ClaimViolationError, match=r"Nearest that can: bucketization, kanon-dp"):
+        shoal.plan(bare)
+    bare["protect"] = {"method": "bucketization", "k": 4, "t": 3}
+    assert shoal.plan(bare)
+    bare["protect"]["t"] = 4
+    with pytest.raises(ClaimViolationError, match="stochastic 3-closeness"):
+        shoal.plan(bare)
+    with pytest.raises(InputError, match="no table can be checked for it"):
+        shoal.check(people().select("age", "town", "job"), bare)
+    del bare["columns"]["job"]["categories"]
+    bare["require"] = {"stochastic-t-closeness": {"t": 0.5, "column": "job"}}
+    with pytest.raises(InputError, match="greater than or equal to 1"):
+        shoal.plan(bare)
+    bare["require"] = {"stochastic-t-closeness": {"t": 2, "column": "age"}}
+    with pytest.raises(InputError, match="expected a confidential column, found 'age'"):
+        shoal.plan(bare)
+
+
+def test_one_row_per_person_is_the_one_condition_that_a_requirement_may_carry():
+    rules = asking(t=3, require={"stochastic-t-closeness": {"t": 3, "column": "job"}})
+    del rules["one_row_per_person"]
+
+    claims = shoal.plan(rules).claims
+
+    assert claims[-1].status is Status.CONDITIONAL
+
+
 def test_pram_has_two_readings_and_only_conditional_closeness():
     claims = shoal.plan(policy("pram")).claims
 

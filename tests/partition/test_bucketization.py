@@ -146,6 +146,41 @@ def test_classes_are_as_many_as_maximum_flow_allows_for_balanced_sizes(totals, k
         assert flow(balanced(n, g), totals, t) is None
 
 
+@given(
+    st.lists(st.integers(1, 15), min_size=1, max_size=4),
+    st.integers(2, 10),
+    TS,
+    st.integers(1, 12),
+)
+@settings(max_examples=200)
+def test_a_limit_of_classes_is_kept_and_met_where_balanced_sizes_allow_it(totals, k, t, most):
+    n = sum(totals)
+    assume(k <= n)
+
+    sizes = class_sizes(totals, k, t, most=most)
+
+    each = [sizes.small] * sizes.smaller + [sizes.small + sizes.step] * sizes.larger
+    assert sum(each) == n
+    assert min(each) >= k
+    assert len(each) <= most
+    assert flow(each, totals, t) is not None
+    for g in range(sizes.number + 1, min(n // k, most) + 1):
+        assert flow(balanced(n, g), totals, t) is None
+
+
+@pytest.mark.parametrize(("t", "each"), [(2, 1), (2, 3), (3, 2), (4, 5)])
+def test_l_classes_emphasise_each_bucket_as_the_paper_has_it(t, each):
+    """Table 1 for l classes each: t of the t + 1 shares in one bucket, 1 / t in the others."""
+    bucket = np.repeat(np.arange(t + 1), each * t * (t + 1))
+
+    found = bucketization(bucket[:, None].astype(float), bucket, t + 1, t, most=each * (t + 1))
+
+    masses = Counter(map(tuple, found.counts.tolist()))
+    wanted = {tuple(t * t if j == i else 1 for j in range(t + 1)): each for i in range(t + 1)}
+    assert masses == wanted
+    assert found.achieved == t
+
+
 def test_the_search_comes_close_to_the_best_over_all_sizes():
     lost = total = 0
     for b_1, b_2, k, t in product(range(1, 8), range(1, 8), (2, 3, 4), ("1", "1.25", "1.5", "2")):

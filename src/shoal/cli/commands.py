@@ -18,7 +18,6 @@ from shoal.cli.console import Command, say, showing_progress, tell
 from shoal.cli.options import (
     AsJson,
     Budget,
-    BudgetFile,
     Control,
     Data,
     Delimiter,
@@ -33,6 +32,7 @@ from shoal.cli.options import (
     Source,
     Version,
 )
+from shoal.cli.subcommands import budget, keys
 
 app = typer.Typer(
     help="Protect tables of people for publication, and say exactly what the result promises.",
@@ -41,8 +41,6 @@ app = typer.Typer(
     add_completion=False,
 )
 
-budget = typer.Typer(help="Keep the privacy budget of a population.", no_args_is_help=True)
-keys = typer.Typer(help="Make keys that sign releases.", no_args_is_help=True)
 app.add_typer(budget, name="budget")
 app.add_typer(keys, name="keys")
 command = partial(app.command, cls=Command)
@@ -542,6 +540,24 @@ def methods() -> None:
 
 
 @command()
+def closeness(
+    t: Annotated[float | None, typer.Option("--t", help="Of t-closeness by ratio, from 1.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Of a record, instead of t.")] = None,
+    k: Annotated[int, typer.Option("--k", help="Least number of records in a class.")] = 2,
+    rows: Annotated[int | None, typer.Option(help="Of the table; without it, any number.")] = None,
+    columns: Annotated[int, typer.Option(help="How many confidential columns.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Convert t of t-closeness to epsilon and back; no data is read."""
+    import json
+
+    from shoal.report import terminal
+
+    facts = terminal.closeness(t=t, epsilon=epsilon, k=k, rows=rows, columns=columns)
+    say(json.dumps(facts) if as_json else terminal.closeness_text(facts, columns=columns))
+
+
+@command()
 def schema(
     of_manifest: Annotated[
         bool, typer.Option("--manifest", help="Of manifest.json instead.")
@@ -555,35 +571,3 @@ def schema(
 
     room = manifest if of_manifest else policy
     say(json.dumps(room.json_schema(), indent=2))
-
-
-@budget.command("init", cls=Command)
-def budget_init(
-    file: BudgetFile,
-    source: Annotated[str, typer.Option(help="The population, shared by all its extracts.")],
-    epsilon: Annotated[str, typer.Option(help="What may be spent in all, such as 1 or 0.5.")],
-) -> None:
-    """Grant a population a privacy budget; the file is made if it is not there."""
-    from shoal.pipeline import booking
-
-    say(booking.open_budget(file, source, epsilon))
-
-
-@budget.command("show", cls=Command)
-def budget_show(file: BudgetFile) -> None:
-    """Show what was granted, spent and left for each population."""
-    from shoal.pipeline import booking
-
-    say(booking.show_budget(file))
-
-
-@keys.command("new", cls=Command)
-def keys_new(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The private key to write.")],
-    passphrase: Passphrase = None,
-) -> None:
-    """Make a private key, readable by you alone, and its public key FILE.pub; replace nothing."""
-    from shoal.pipeline.verify_folder import signing
-
-    public = signing().new_keys(file, passphrase=passphrase)
-    say(f"Private key: {file}  To give away: {public}")

@@ -7,6 +7,7 @@ computed on the released table, an `Estimate` was measured and has an interval. 
 
 from shoal.core.claims import (
     KNOWN_COLUMNS,
+    ONE_DRAW,
     ONE_ROW,
     Check,
     Claim,
@@ -57,6 +58,7 @@ from shoal.core.release import Release
 __all__ = [
     "KNOWN_COLUMNS",
     "LAPLACE",
+    "ONE_DRAW",
     "ONE_ROW",
     "RESPONSE",
     "SELECTION",

@@ -10,17 +10,22 @@ buckets by the largest ratio of shares. Classes are verified in fractions when t
 again on the released table; two classes that are released with the same values are one, and a
 union of t-close classes is t-close.
 
+With l, the number of classes that emphasise each bucket, classes are as large as the paper has
+them: k = N / ((t + 1) l), b standing for t + 1, and their sizes differ by at most one where such
+classes can be t-close. Once N is known k-anonymity is promised with that k, rounded down.
+
 What the ratio gives an intruder's view is conditional and stated in words alone: epsilon = 2 ln t
 if the prior is one public distribution, all that is seen of a person is a draw from the class's
 distribution, and both tables are t-close. It is not differential privacy of the release.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated
 
 from pydantic import Field
 
-from shoal.core import Claim, Distance, Partition, Role, TCloseness, shown
+from shoal.core import Claim, Distance, KAnonymity, Partition, Role, TCloseness, shown
 from shoal.errors import InputError
 from shoal.io.table import Table
 from shoal.methods._shared import microaggregation
@@ -53,6 +58,11 @@ class BucketizationParameters(MicroaggregationParameters):
         description="Number of buckets, at most k. Without it floor(t) + 1, or 2 for each "
         "confidential column if that is more, and no more than k.",
     )
+    l: Annotated[int, Field(ge=1, le=LARGEST)] | None = Field(  # noqa: E741 (as in the paper)
+        None,
+        description="Number of classes that emphasise each bucket: at most b l classes form, of "
+        "N / (b l) records, which must be k or more. Without it as many as can be.",
+    )
 
 
 def _confidential(setting: Setting[BucketizationParameters]) -> tuple[str, ...]:
@@ -67,8 +77,19 @@ def _number(setting: Setting[BucketizationParameters]) -> int:
     return min(max(int(parameters.t) + 1, several), parameters.k)
 
 
+def _size(setting: Setting[BucketizationParameters]) -> int:
+    """The least number of records in a class: k, or what l makes of the number of rows."""
+    parameters = setting.parameters
+    if parameters.l is None or setting.rows is None:
+        return parameters.k
+    return max(parameters.k, setting.rows // (_number(setting) * parameters.l))
+
+
 def _claims(setting: Setting[BucketizationParameters]) -> tuple[Claim, ...]:
-    (k_anonymity,) = microaggregation.joint_claims(SOURCE)(setting)
+    (promised,) = microaggregation.joint_claims(SOURCE)(setting)
+    # Where persons may have several rows, groups are made of k persons afterwards.
+    k = _size(setting) if setting.schema.persons is None else setting.parameters.k
+    k_anonymity = replace(promised, guarantee=KAnonymity(k, setting.columns))
     close = Claim(
         guarantee=_closeness(setting),
         status=k_anonymity.status,
@@ -135,6 +156,15 @@ def _refuse(setting: Setting[BucketizationParameters]) -> None:
             f"[protect], b: expected at most k = {parameters.k}, because a class holds every "
             f"bucket, found {parameters.b}."
         )
+    b, rows = _number(setting), setting.rows
+    if parameters.l is not None and rows is not None and rows < b * parameters.l * parameters.k:
+        most = rows // (b * parameters.k)
+        move = f"Lower l to at most {most}." if most else "Lower k, or leave l out."
+        raise InputError(
+            f"[protect], l: {b} buckets with {parameters.l} classes each have "
+            f"{rows // (b * parameters.l):,} of {rows:,} rows in a class, and k is "
+            f"{parameters.k:,}. {move}"
+        )
 
 
 def _run(table: Table, setting: Setting[BucketizationParameters], tools: Tools) -> Masked:
@@ -148,8 +178,9 @@ def _run(table: Table, setting: Setting[BucketizationParameters], tools: Tools) 
     found = bucketization(
         table.matrix(setting.columns),
         steps[:, -1],
-        setting.parameters.k,
+        _size(setting),
         Fraction(setting.parameters.t),
+        most=None if setting.parameters.l is None else _number(setting) * setting.parameters.l,
         progress=tools.progress,
     )
     for name, bucket in zip(confidential, steps.T, strict=True):

@@ -3,7 +3,8 @@
 domingoferrer2015, Section 4. Groups form from the quasi-identifiers alone. A confidential number,
 date or rank gets discrete Laplace noise, one draw a cell, of scale width / epsilon_j; a nominal
 passes through randomised response over its declared categories, which is a PRAM. epsilon is that of
-a record, all its m confidential columns together, and epsilon_j = epsilon / m.
+a record, all its m confidential columns together, and epsilon_j = epsilon / m; or t is stated in
+its place, jointly or column by column.
 
 Claims, proved in `recordwise`: k-anonymity of the quasi-identifiers; epsilon for the confidential
 values, given the quasi-identifiers and who is in the table; stochastic t-closeness.

@@ -71,7 +71,13 @@ class Sizes:
 
 
 def bucketization(
-    X: ArrayLike, bucket: ArrayLike, k: int, t: Number, *, progress: Progress = silent
+    X: ArrayLike,
+    bucket: ArrayLike,
+    k: int,
+    t: Number,
+    *,
+    most: int | None = None,
+    progress: Progress = silent,
 ) -> Bucketed:
     """Form classes of k or more in which no bucket's share is off by more than a factor of t.
 
@@ -108,6 +114,8 @@ def bucketization(
         bucket: bucket of each record, from 0, none empty; see `rank_buckets`.
         k: least class size, at least 2.
         t: largest ratio, at least 1, exact: Fraction("1.5"), not the float 1.5.
+        most: largest number of classes; none: as many as there can be. The paper has l classes
+            that emphasise each of b buckets, l b in all.
         progress: called now and then with the number of records in classes.
 
     References:
@@ -120,14 +128,14 @@ def bucketization(
     """
     X = matrix(X)
     k = group_size(k, len(X))
-    most = _ratio(t)
+    ratio = _ratio(t)
     codes, totals = _counted(bucket, len(X))
-    sizes = class_sizes(totals, k, most)
-    labels = _filled(unit_scaled(X), codes, _classes(sizes, totals, most), progress)
-    return merge_close(X, labels, codes, most)
+    sizes = class_sizes(totals, k, ratio, most=most)
+    labels = _filled(unit_scaled(X), codes, _classes(sizes, totals, ratio), progress)
+    return merge_close(X, labels, codes, ratio)
 
 
-def class_sizes(totals: ArrayLike, k: int, t: Number) -> Sizes:
+def class_sizes(totals: ArrayLike, k: int, t: Number, *, most: int | None = None) -> Sizes:
     """Find how many t-close classes of k or more there can be, and of which sizes.
 
     There are at most two sizes. Three divisions of the N records are tried, and the one with most
@@ -154,13 +162,14 @@ def class_sizes(totals: ArrayLike, k: int, t: Number) -> Sizes:
         totals: records in each bucket, all at least 1.
         k: least class size, at most their sum.
         t: largest ratio, at least 1.
+        most: largest number of classes; none: no limit.
 
     >>> class_sizes([4, 4, 4], 4, Fraction(3, 2)).number
     3
     >>> class_sizes([501, 502], 3, Fraction("1.05"))
     Sizes(small=4, step=19, smaller=245, larger=1)
     """
-    most = _ratio(t)
+    ratio = _ratio(t)
     whole = np.array(totals, np.int64)  # a copy: kernels would be compiled anew for read-only ones
     if whole.ndim != 1 or not whole.size or whole.min() < 1:
         raise InputError("totals must be whole numbers of at least 1, one a bucket.")
@@ -168,11 +177,14 @@ def class_sizes(totals: ArrayLike, k: int, t: Number) -> Sizes:
     k = group_size(k, n)
     unit = n // math.gcd(*whole.tolist())
     parts = n // unit
-    even = parts // -(-k // unit)
+    limit = n if most is None else most
+    if limit < 1:
+        raise InputError(f"most must be a whole number from 1; found {most}.")
+    even = min(parts // -(-k // unit), limit)
     best = Sizes(parts // even * unit, unit, even - parts % even, parts % even)
-    if most > 1:
-        best = _balanced(whole, k, most, best.number) or best
-        best = _uneven(whole, k, most, best.number) or best
+    if ratio > 1:
+        best = _balanced(whole, k, ratio, best.number, limit) or best
+        best = (_uneven(whole, k, ratio, best.number) if most is None else None) or best
     return best
 
 
@@ -273,11 +285,11 @@ def _counted(bucket: ArrayLike, n: int) -> tuple[Ints, Ints]:
     return found.labels.copy(), found.sizes.copy()
 
 
-def _balanced(totals: Ints, k: int, t: Fraction, above: int) -> Sizes | None:
+def _balanced(totals: Ints, k: int, t: Fraction, above: int, limit: int) -> Sizes | None:
     """Find the most classes of balanced sizes, if they are more than `above`."""
     n = int(totals.sum())
     possible: dict[int, bool] = {}
-    g = min(n // k, int(totals.min()))
+    g = min(n // k, int(totals.min()), limit)
     while g > above:
         sizes = Sizes(n // g, 1, g - n % g, n % g)
         for e in (sizes.small, sizes.small + 1):

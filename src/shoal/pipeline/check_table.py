@@ -12,7 +12,6 @@ from shoal import io
 from shoal import policy as policies
 from shoal.core import (
     Check,
-    DifferentialPrivacy,
     Distance,
     KAnonymity,
     LDiversity,
@@ -75,10 +74,10 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
             or f"The table has a column {shown}that the policy lacks."
             f"{did_you_mean(name, schema.names)}"
         )
-    if policy.required and all(isinstance(g, DifferentialPrivacy) for g in policy.required):
+    if policy.required and not any(isinstance(g, Testable) for g in policy.required):
         raise InputError(
-            "The policy requires differential privacy alone, which is a promise about how a table "
-            "was made; no table can be checked for it."
+            f"The policy requires {' and '.join(sorted({g.name for g in policy.required}))} alone, "
+            "a promise about how a table was made; no table can be checked for it."
         )
     keys = schema.with_role(Role.QUASI_IDENTIFIER)
     wanted = [g for g in policy.required if isinstance(g, Testable)] or [KAnonymity(2, keys)]

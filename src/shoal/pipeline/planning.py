@@ -6,6 +6,7 @@ the policy requires. A requirement that cannot be met stops here, before any dat
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from shoal import policy as policies
 from shoal.core import (
     Claim,
     DifferentialPrivacy,
+    Distance,
     Guarantee,
     KAnonymity,
     Kind,
@@ -23,6 +25,8 @@ from shoal.core import (
     ReleaseForm,
     Role,
     Status,
+    StochasticTCloseness,
+    TCloseness,
     shown,
 )
 from shoal.errors import ClaimViolationError, InputError, did_you_mean
@@ -33,6 +37,8 @@ from shoal.methods.method import ContributionProof
 from shoal.pipeline import audiences
 from shoal.policy.spec import sentence
 
+Foreseeable = KAnonymity | DifferentialPrivacy | StochasticTCloseness
+"""Guarantees that a plan must promise; the others are checked on the finished table."""
 NO_PERSON = "Rows were drawn from a noisy model: no row is a person."
 """What the manifest, and the file itself where its format has room, say of drawn rows."""
 
@@ -116,9 +122,9 @@ def plan(
     for guarantee in planned.required:
         # A method that does not look at confidential values may still reach what it cannot
         # promise about them: that is checked on the finished table.
-        if not isinstance(guarantee, KAnonymity | DifferentialPrivacy):
-            continue
-        if not any(covers(claim, guarantee) for claim in planned.claims):
+        if isinstance(guarantee, Foreseeable) and not any(
+            covers(claim, guarantee) for claim in planned.claims
+        ):
             raise ClaimViolationError(_cannot(planned, guarantee))
     audiences.refuse(policy, planned.claims)
     return planned
@@ -211,7 +217,15 @@ def covers(claim: Claim, guarantee: Guarantee) -> bool:
         if guarantee.neighbours is Neighbours.ADD_REMOVE:
             return steps == 2 and claimed.epsilon <= guarantee.epsilon
         return steps * claimed.epsilon <= guarantee.epsilon
-    return False
+    return isinstance(guarantee, StochasticTCloseness) and _as_close(claimed, guarantee)
+
+
+def _as_close(claimed: Guarantee, guarantee: StochasticTCloseness) -> bool:
+    """Values that are released as they are, or in buckets, are drawn with certainty."""
+    if not isinstance(claimed, TCloseness | StochasticTCloseness):
+        return False
+    ratio = isinstance(claimed, StochasticTCloseness) or claimed.distance is Distance.RATIO
+    return ratio and {*claimed.keys} >= {*guarantee.keys} and claimed.t <= guarantee.t
 
 
 def price(policy: Policy, claims: Iterable[Claim]) -> DifferentialPrivacy | None:
@@ -371,9 +385,12 @@ def _form(method: Method[Any], policy: Policy, parameters: Any, *, keep_order: b
     return asked or method.forms.offered[0]
 
 
-def _cannot(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> str:
+def _cannot(planned: Plan, guarantee: Foreseeable) -> str:
     """Say why a requirement stops the plan, and name the nearest that meets it."""
-    unprotected = [name for name in guarantee.columns if name not in planned.setting.columns]
+    drawn = isinstance(guarantee, StochasticTCloseness)
+    unprotected = [
+        name for name in guarantee.columns if name not in planned.setting.columns and not drawn
+    ]
     wide = [
         claim
         for claim in planned.claims
@@ -391,6 +408,8 @@ def _cannot(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> str:
             steps = 2 if adds and guarantee.neighbours is Neighbours.CHANGE_ONE else 1
             why_half = ", since a change is a removal and an addition" if steps == 2 else ""
             move = f"lower its epsilon to {shown(guarantee.epsilon / steps)}{why_half}"
+        if isinstance(guarantee, StochasticTCloseness):
+            move = f"state t = {guarantee.t:g} under [protect], and no epsilon"
         why = f"it promises {wide[0].guarantee}; {move}"
     elif wide:
         fixable = False
@@ -411,7 +430,7 @@ def _cannot(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> str:
     )
 
 
-def _able(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> list[str]:
+def _able(planned: Plan, guarantee: Foreseeable) -> list[str]:
     """Methods and forms that would meet a requirement, this method's other forms first."""
     able = []
     first = planned.method
@@ -420,12 +439,17 @@ def _able(planned: Plan, guarantee: KAnonymity | DifferentialPrivacy) -> list[st
         known = {name: given[name] for name in given if name in method.parameters.model_fields}
         if isinstance(guarantee, KAnonymity):
             known["k"] = guarantee.k
+        columns = guarantee.columns
+        if isinstance(guarantee, StochasticTCloseness) and "t" in method.parameters.model_fields:
+            known = {name: known[name] for name in known if name != "epsilon"}
+            known["t"] = Decimal(str(guarantee.t))
+            columns = method.input.columns(planned.policy.schema)
         try:
             parameters = method.parameters.model_validate(known)
         except ValidationError:
             continue
         for form in method.forms.offered:
-            setting = Setting(planned.policy.schema, guarantee.columns, parameters, form)
+            setting = Setting(planned.policy.schema, columns, parameters, form)
             try:
                 _refuse_contributions(method, setting)
                 method.refuse(setting)

@@ -38,6 +38,7 @@ from shoal.core import (
     ReportContext,
     Role,
     Schema,
+    StochasticTCloseness,
     TCloseness,
 )
 from shoal.errors import InputError
@@ -196,6 +197,8 @@ def _required(require: RequireSpec, schema: Schema) -> Iterator[Guarantee]:
         yield LDiversity(Fraction(one.l), one.kind, tuple(one.column), keys, c)
     for each in require.t_closeness or ():
         yield TCloseness(Fraction(each.t), each.distance, tuple(each.column), keys)
+    for drawn in require.stochastic_t_closeness or ():
+        yield StochasticTCloseness(float(drawn.t), tuple(drawn.column), keys)
     if require.differential_privacy:
         columns = tuple(name for name in schema.released if not schema[name].public)
         yield DifferentialPrivacy(

@@ -10,6 +10,7 @@ import unicodedata
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
+from itertools import chain
 from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import (
@@ -333,6 +334,15 @@ class ClosenessSpec(_Spec):
         return self
 
 
+class StochasticSpec(_Spec):
+    """What is drawn for the confidential values of a class is distributed nearly as for all."""
+
+    t: Annotated[Number, Field(ge=1, le=MOST)] = Field(
+        description="Largest ratio of probabilities, either way."
+    )
+    column: ColumnNames = Field(description="The confidential column, or several jointly.")
+
+
 class RequireSpec(_Spec):
     """Promises that the release must keep, or nothing is written."""
 
@@ -353,6 +363,17 @@ class RequireSpec(_Spec):
         ]
         | None
     ) = Field(None, alias="t-closeness", description="Of the classes of the quasi-identifiers.")
+    stochastic_t_closeness: (
+        Annotated[
+            list[StochasticSpec],
+            BeforeValidator(_listed, json_schema_input_type=StochasticSpec | list[StochasticSpec]),
+        ]
+        | None
+    ) = Field(
+        None,
+        alias="stochastic-t-closeness",
+        description="Of the distribution that confidential values are drawn from.",
+    )
     differential_privacy: Epsilon | None = Field(
         None, alias="differential-privacy", description="Epsilon for all released columns."
     )
@@ -454,8 +475,10 @@ class PolicySpec(_Spec):
             names = [name for name, spec in self.columns.items() if getattr(spec, flag)]
             if len(names) > 1:
                 _fail(f"expected at most one column with '{flag}', found {', '.join(names)}.")
-        for requirement in (*(self.require.l_diversity or ()), *(self.require.t_closeness or ())):
-            for name in requirement.column:
+        require = self.require
+        of_columns = (require.l_diversity, require.t_closeness, require.stochastic_t_closeness)
+        for listed in of_columns:
+            for name in chain.from_iterable(one.column for one in listed or ()):
                 if name not in self.columns or self.columns[name].role is not Role.CONFIDENTIAL:
                     secret = [n for n, s in self.columns.items() if s.role is Role.CONFIDENTIAL]
                     guess = did_you_mean(name, secret)
@@ -549,6 +572,7 @@ def _known_keys(error: ErrorDetails) -> list[str]:
         "require": RequireSpec,
         "l-diversity": DiversitySpec,
         "t-closeness": ClosenessSpec,
+        "stochastic-t-closeness": StochasticSpec,
         "release": ReleaseSpec,
         "reading": ReadingSpec,
         "budget": BudgetSpec,

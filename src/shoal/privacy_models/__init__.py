@@ -26,6 +26,8 @@ from shoal.privacy_models.k_and_l import k_anonymity, l_diversity
 from shoal.privacy_models.stochastic_t_closeness import (
     epsilon_for_t,
     epsilon_from_t,
+    stochastic_t,
+    t_for_epsilon,
     t_from_epsilon,
 )
 from shoal.privacy_models.t_closeness import t_closeness
@@ -39,7 +41,9 @@ __all__ = [
     "k_anonymity",
     "k_when_missing_matches",
     "l_diversity",
+    "stochastic_t",
     "t_closeness",
+    "t_for_epsilon",
     "t_from_epsilon",
     "verdict",
 ]

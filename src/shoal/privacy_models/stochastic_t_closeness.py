@@ -4,13 +4,71 @@ Confidential values pass through a random function Z that is epsilon-differentia
 by record: Pr(Z(c) in B) <= exp(epsilon) Pr(Z(c') in B) for any values c, c'. A table is
 stochastically t-close if the distribution of Z over each class is within ratio t of that over the
 whole table, either way (Definitions 3 and 4). It is derived from class sizes, never checked on a
-table: one draw of Z does not show a distribution.
+table: one draw of Z does not show a distribution. Who knows Z can compute it (`stochastic_t`).
+
+The paper asks whether stochastic t-closeness yields epsilon-differential privacy. Of one table it
+does not; of every table it does, and is the same thing.
+
+Of one table. Let two classes have n records each, half of them x and half y; then let one x become
+y. Whatever Z is, the first table is stochastically 1-close and the second t-close with
+t = (n - 1) / (n - 2): that is its distance for the identity, and the ratio of two sums, which Z
+makes of the shares, lies between the ratios of their terms. Let Z tell the truth with probability
+1 - q, and the other value else: an output is (1 - q) / q times as likely from one table as from the
+other, which has no bound as q falls to 0. So no function of t bounds epsilon, though both
+neighbours are t-close. Nor is it 2 ln t where Z is far from the identity: with n = 2 and q = 1/4
+the tables are 1- and 1.5-close, and ln 3 > 2 ln 1.5.
+
+Of every table. Fix the classes, and let Z be stochastically t-close for every table with these
+classes, that is for any values of the records. Give all records of a class E the value c, all
+others c'. With a = |E|/N, p = Pr(Z(c) in B), p' = Pr(Z(c') in B), closeness says
+a p + (1 - a) p' <= t p, that is p' <= p (t - a) / (1 - a). So Z is epsilon-differentially private,
+record by record, with epsilon = ln((t - a) / (1 - a)), least for the smallest class: that is
+`epsilon_for_t`. With Proposition 1, the other way round, the two are equivalent, each with the
+formula of the other.
+
+An intruder's view. Proposition 3 uses of the two distributions no more than their ratio. So under
+its assumptions stochastic exp(epsilon/2)-closeness of both tables gives epsilon for the view.
 """
 
 import math
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from shoal.errors import InputError
+
+
+def stochastic_t(counts: ArrayLike, channel: ArrayLike) -> float:
+    """The least t for which a table is stochastically t-close under a known Z: Definition 3.
+
+    With P(v | E) the share of output v in what is drawn for class E, and P(v) that for the table,
+    it is the largest of P(v | E) / P(v) and P(v) / P(v | E) over classes and outputs; outputs
+    that nobody can have do not count. The identity as Z gives plain t-closeness by ratio.
+
+    Args:
+        counts: classes by values: how many records have the value; no empty class.
+        channel: values by outputs: the distribution of Z(c) for each value c.
+
+    References:
+        Domingo-Ferrer and Soria-Comas, "From t-closeness to differential privacy and vice
+        versa in data anonymization", Knowledge-Based Systems 74 (2015), Definition 3.
+
+    >>> round(stochastic_t([[0, 2], [1, 1]], [[0.75, 0.25], [0.25, 0.75]]), 6)
+    1.5
+    """
+    held = np.asarray(counts, np.float64)
+    Z = np.asarray(channel, np.float64)
+    if held.ndim != 2 or Z.ndim != 2 or held.shape[1] != len(Z) or not held.sum(axis=1).all():
+        raise InputError(
+            "counts must be classes by values, no class empty, and channel values by outputs, as "
+            f"many values; found {held.shape} and {Z.shape}."
+        )
+    drawn = held @ Z
+    whole = drawn.sum(axis=0) / held.sum()
+    shares = (drawn / held.sum(axis=1, keepdims=True))[:, whole > 0] / whole[whole > 0]
+    least = float(shares.min())
+    return max(float(shares.max()), 1 / least if least > 0 else math.inf)
 
 
 def t_from_epsilon(epsilon: float, class_sizes: Sequence[int]) -> float:
@@ -43,8 +101,7 @@ def t_from_epsilon(epsilon: float, class_sizes: Sequence[int]) -> float:
     2.2028
     """
     share = _smallest_share(class_sizes)
-    if not (math.isfinite(epsilon) and epsilon >= 0):
-        raise InputError(f"epsilon must be a number from 0; found {epsilon}.")
+    _check_epsilon(epsilon)
     return share + (1 - share) * math.exp(epsilon)
 
 
@@ -53,7 +110,9 @@ def epsilon_for_t(t: float, class_sizes: Sequence[int]) -> float:
 
         epsilon = ln((t N - |E|) / (N - |E|)) for the smallest class E
 
-    One class is the whole table, for which any epsilon will do: infinity.
+    It is also the epsilon that follows from t, if closeness holds for every table with these
+    classes; the proof is above. One class is the whole table, for which any epsilon will do:
+    infinity.
 
     >>> round(epsilon_for_t(2.2028, [3, 7]), 4)
     1.0
@@ -78,6 +137,24 @@ def epsilon_from_t(t: float) -> float:
     if not (math.isfinite(t) and t >= 1):
         raise InputError(f"t must be a number from 1; found {t}.")
     return 2 * math.log(t)
+
+
+def t_for_epsilon(epsilon: float) -> float:
+    """The t at which t-closeness by ratio gives an intruder's view epsilon: exp(epsilon / 2).
+
+    The inverse of `epsilon_from_t`, under the same conditions: no differential privacy of the
+    release. Ask `bucketization` for this t, rounded down.
+
+    >>> round(t_for_epsilon(1.0), 4)
+    1.6487
+    """
+    _check_epsilon(epsilon)
+    return math.exp(epsilon / 2)
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if not (math.isfinite(epsilon) and epsilon >= 0):
+        raise InputError(f"epsilon must be a number from 0; found {epsilon}.")
 
 
 def _smallest_share(class_sizes: Sequence[int]) -> float:

@@ -1,12 +1,17 @@
 """What the command line prints: checks and methods, as text or JSON."""
 
 import json
-from collections.abc import Iterable
-from typing import Any
+import math
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any, cast
 
 from shoal.core import Check, Column, KAnonymity, Kind, Release, Role, Schema, figure
 from shoal.core.serialise import plain
+from shoal.errors import InputError
 from shoal.methods import REGISTRY, Method, Setting
+from shoal.methods._shared.recordwise import least_t
+from shoal.privacy_models import epsilon_for_t, epsilon_from_t, t_for_epsilon
 
 
 def release_text(release: Release, notes: Iterable[str]) -> str:
@@ -54,6 +59,79 @@ def methods_text() -> str:
         lines.append(f"  reference: {method.reference}")
         paragraphs.append("\n".join(lines))
     return "\n\n".join(paragraphs)
+
+
+def closeness(
+    *, t: float | None, epsilon: float | None, k: int, rows: int | None = None, columns: int = 1
+) -> dict[str, float]:
+    """What t and epsilon say of each other; one of them is given.
+
+    For classes of k or more among so many rows (none: of any number), and so many confidential
+    columns; see `shoal.privacy_models.stochastic_t_closeness`.
+
+    Returns:
+        t: of all columns jointly; t_of_a_column: of each by itself; epsilon: of a record;
+        epsilon_of_a_column: of one of its columns; epsilon_of_a_view: what plain t-closeness by
+        ratio gives a view, or for a given epsilon t_for_a_view: the t that is needed for it.
+
+    Raises:
+        InputError: both are given, or neither, or one that has no meaning.
+    """
+    if (t is None) is (epsilon is None):
+        found = "neither" if t is None else "both"
+        raise InputError(f"Expected --t or --epsilon, one of them; found {found}.")
+    if k < 1 or columns < 1 or (rows is not None and rows < 2 * k):
+        raise InputError(
+            f"Expected k of at least 1, rows for two classes of k, and a column; found k = {k}, "
+            f"rows = {rows}, columns = {columns}. One class is the whole table: t = 1 for any "
+            "epsilon."
+        )
+    if t is not None:
+        view = {"epsilon_of_a_view": epsilon_from_t(t)}
+        epsilon = math.log(t) if rows is None else epsilon_for_t(t, [k, rows - k])
+    else:
+        epsilon = min(cast("float", epsilon), 700.0)  # exp of more is no float
+        view = {"t_for_a_view": t_for_epsilon(epsilon)}
+    return {
+        "t": least_t(epsilon, k, rows),
+        "t_of_a_column": least_t(epsilon / columns, k, rows),
+        "epsilon": epsilon,
+        "epsilon_of_a_column": epsilon / columns,
+        **view,
+    }
+
+
+def closeness_text(facts: Mapping[str, float], *, columns: int) -> str:
+    """The same in sentences; digits beyond three go against whoever is asking."""
+    t, epsilon = _digits(facts["t"], ROUND_CEILING), _digits(facts["epsilon"], ROUND_FLOOR)
+    first = (
+        f"kanon-dp: epsilon {epsilon} of a record gives stochastic t-closeness with t = {t}, of "
+        "the confidential columns jointly."
+    )
+    lines = [first]
+    if columns > 1:
+        own = _digits(facts["epsilon_of_a_column"], ROUND_FLOOR)
+        close = _digits(facts["t_of_a_column"], ROUND_CEILING)
+        lines.append(
+            f"  Each of the {columns} columns by itself has epsilon {own}, and t = {close}."
+        )
+    if "t_for_a_view" in facts:
+        t, factor = _digits(facts["t_for_a_view"], ROUND_FLOOR), epsilon
+    else:
+        factor = _digits(facts["epsilon_of_a_view"], ROUND_CEILING)
+    lines.append(
+        f"bucketization: t = {t} bounds what an intruder learns about a person by a factor of "
+        f"exp({factor}), if the prior is one public distribution, if all that is seen of a person "
+        "is a draw from the class, and if both tables compared are as close. It is not "
+        "differential privacy."
+    )
+    return "\n".join(lines)
+
+
+def _digits(value: float, rounding: str) -> str:
+    """Three digits, rounded to one side; what floats are off by does not count."""
+    near = Decimal(f"{value:.12g}")
+    return f"{Context(prec=3, rounding=rounding).create_decimal(near).normalize():f}"
 
 
 def _promises(method: Method[Any]) -> list[str]:

@@ -17,14 +17,21 @@ suppressing a record for its confidential value, and not stopping a release beca
 confidential values do not look as required. A requirement of l-diversity or t-closeness is refused.
 
 Stochastic t-closeness follows from the class sizes and the price of a record
-(`models.t_from_epsilon`): with N rows t = k/N + (1 - k/N) exp(epsilon), since no class has fewer
-than k; where N < 2k there is one class, and t = 1. Before N is known, exp(epsilon) is a bound.
-It is a statement about Z, and no check: the shares in a released class are one draw.
+(`privacy_models.t_from_epsilon`): with N rows t = k/N + (1 - k/N) exp(epsilon), since no class has
+fewer than k; where N < 2k there is one class, and t = 1. Before N is known, exp(epsilon) is a
+bound. It is a statement about Z, and no check: the shares in a released class are one draw. It
+holds for the m columns jointly with epsilon, and for each by itself with its own part, epsilon / m:
+both approaches of the paper.
+
+Who asks for t in place of epsilon gets epsilon = ln t, whatever N: exp(epsilon) bounds the t of any
+classes. With N known a little more would do (`privacy_models.epsilon_for_t`); the promise would
+then change with the table. Where t is asked for each column by itself, each costs ln t.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
 from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated, Any
@@ -34,6 +41,7 @@ from pydantic import Field
 
 from shoal.core import (
     KNOWN_COLUMNS,
+    ONE_DRAW,
     Claim,
     DifferentialPrivacy,
     KAnonymity,
@@ -54,16 +62,14 @@ from shoal.methods._shared.partition_encoding import encoded
 from shoal.methods._shared.recode import recode
 from shoal.methods.method import MethodInput, Setting, Tools
 from shoal.partition import mdav, mondrian
-from shoal.policy.spec import Epsilon, choice
+from shoal.policy.spec import MOST, Epsilon, Number, choice
 from shoal.privacy_models import t_from_epsilon
 
 SOURCE = (
     "Domingo-Ferrer and Soria-Comas, From t-closeness to differential privacy and vice versa in "
     "data anonymization, Knowledge-Based Systems 74 (2015)"
 )
-ONE_DRAW = (
-    "all that an attacker sees of a person's confidential values is a draw from the person's class"
-)
+UNTIL_COUNTED = "; the bound exp(epsilon), until the number of rows is known"
 _LARGEST = 700
 """Beyond this epsilon exp(epsilon) is no float, and closeness would say nothing."""
 
@@ -78,8 +84,16 @@ class GroupFormation(StrEnum):
 class RecordwiseParameters(MicroaggregationParameters):
     """Parameters of the methods that group quasi-identifiers and protect confidential cells."""
 
-    epsilon: Epsilon = Field(
-        description="Privacy budget of a record's confidential values, all of them together."
+    epsilon: Epsilon | None = Field(
+        None,
+        description="Privacy budget of a record's confidential values, all of them together.",
+    )
+    t: Annotated[Number, Field(ge=Decimal("1.000000001"), le=MOST)] | None = Field(
+        None, description="Stochastic t-closeness in place of epsilon, which is then ln t."
+    )
+    joint: bool = Field(
+        default=True,
+        description="t is of all confidential columns jointly; false: of each by itself.",
     )
     partition: Annotated[GroupFormation, choice(GroupFormation)] = Field(
         GroupFormation.MDAV, description="How quasi-identifiers are grouped: mdav or mondrian."
@@ -147,6 +161,7 @@ def refuse(setting: Setting[RecordwiseParameters], method: str) -> None:
                 "confidential or an identifier, or declare it with public = true if everybody "
                 "knows it."
             )
+    _refuse_price(setting.parameters, method)
     for name in confidential(schema):
         noisy_microaggregation.check_domain(schema[name])
     for guarantee in setting.required:
@@ -157,6 +172,20 @@ def refuse(setting: Setting[RecordwiseParameters], method: str) -> None:
                 f"outside the noise of '{method}'. Drop the requirement; mondrian can meet it "
                 "without noise."
             )
+
+
+def _refuse_price(parameters: RecordwiseParameters, method: str) -> None:
+    if (parameters.epsilon is None) is (parameters.t is None):
+        found = "neither" if parameters.t is None else "both"
+        raise InputError(
+            f"[protect]: method '{method}' takes epsilon, or t in its place; found {found}. "
+            "`shoal closeness` tells which t belongs to which epsilon."
+        )
+    if parameters.t is None and not parameters.joint:
+        raise InputError(
+            "[protect], joint: epsilon is always that of all confidential columns together. State "
+            "t, or leave joint out."
+        )
 
 
 def group(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> Partition:
@@ -181,9 +210,22 @@ def centred(table: Table, setting: Setting[RecordwiseParameters], partition: Par
     )
 
 
+def epsilon(setting: Setting[RecordwiseParameters]) -> Fraction:
+    """What a record may cost, all its confidential columns together."""
+    return price(setting) * len(confidential(setting.schema))
+
+
 def price(setting: Setting[RecordwiseParameters]) -> Fraction:
     """What each confidential column of a record may cost."""
-    return Fraction(setting.parameters.epsilon) / len(confidential(setting.schema))
+    parameters, m = setting.parameters, len(confidential(setting.schema))
+    if parameters.epsilon is not None:
+        return Fraction(parameters.epsilon) / m
+    return _log(parameters.t or Decimal(1)) / (m if parameters.joint else 1)
+
+
+def _log(t: Decimal) -> Fraction:
+    """The logarithm of t, rounded down to six digits: exp of it is at most t."""
+    return Fraction(Context(prec=6, rounding=ROUND_FLOOR).create_decimal(Context(30).ln(t)))
 
 
 def alone(table: Table) -> Partition:
@@ -227,7 +269,7 @@ def _price_claim(setting: Setting[RecordwiseParameters], reading: EpsilonReading
     shown = (f"the public columns {', '.join(public)}",) if public else ()
     return Claim(
         guarantee=DifferentialPrivacy(
-            epsilon=Fraction(setting.parameters.epsilon),
+            epsilon=epsilon(setting),
             neighbours=Neighbours.CHANGE_ONE,
             protects=confidential(schema),
             invariants=(
@@ -249,24 +291,26 @@ def _price_claim(setting: Setting[RecordwiseParameters], reading: EpsilonReading
 def _closeness(
     setting: Setting[RecordwiseParameters], reading: EpsilonReading
 ) -> tuple[Claim, ...]:
-    epsilon = float(setting.parameters.epsilon)
-    if epsilon > _LARGEST:
-        return ()
-    claim = Claim(
-        guarantee=StochasticTCloseness(
-            least_t(epsilon, setting.parameters.k, setting.rows),
-            confidential(setting.schema),
-            keys(setting.schema),
-        ),
-        status=of_persons(setting.schema, reading.status),
-        basis="Proposition 1, with N - |E| as in its proof: a record costs epsilon, and no class "
-        "has fewer than k records"
-        + ("" if setting.rows else "; the bound exp(epsilon), until the number of rows is known"),
-        assumes=(*one_row(setting.schema), ONE_DRAW, *reading.assumes),
-        source=f"{SOURCE}, Proposition 1",
-        release_form=setting.release_form,
+    """Stochastic t-closeness of all confidential columns jointly, and of each by itself."""
+    columns = confidential(setting.schema)
+    whole = ((columns, epsilon(setting), "a record costs epsilon"),)
+    alone = ((name,) for name in columns) if len(columns) > 1 else ()
+    own = ((one, price(setting), "the column costs its part of epsilon") for one in alone)
+    return tuple(
+        Claim(
+            guarantee=StochasticTCloseness(
+                least_t(float(cost), setting.parameters.k, setting.rows), of, keys(setting.schema)
+            ),
+            status=of_persons(setting.schema, reading.status),
+            basis=f"Proposition 1, with N - |E| as in its proof: {why}, and no class has fewer "
+            f"than k records{'' if setting.rows else UNTIL_COUNTED}",
+            assumes=(*one_row(setting.schema), ONE_DRAW, *reading.assumes),
+            source=f"{SOURCE}, Proposition 1",
+            release_form=setting.release_form,
+        )
+        for of, cost, why in (*whole, *own)
+        if cost <= _LARGEST
     )
-    return (claim,)
 
 
 def least_t(epsilon: float, k: int, rows: int | None) -> float:

@@ -102,6 +102,7 @@ REQUIRED = {
     "differential-privacy": "for example 1",
     "l-diversity": '{ l = 2, column = "..." }',
     "t-closeness": '{ t = 0.5, column = "..." }',
+    "stochastic-t-closeness": '{ t = 3, column = "..." }',
 }
 """Requirements that the page asks for, each with an example."""
 
