@@ -186,7 +186,7 @@ def test_block_sums_by_rank_move_by_at_most_the_change_of_one_value(values, k, d
 
 
 @given(st.integers(4, 40), st.integers(2, 4), st.integers(0, 9999),
-       st.sampled_from(["reference", "lexicographic", "hilbert"]))  # fmt: skip
+       st.sampled_from(["reference", "lexicographic", "hilbert", "corners"]))  # fmt: skip
 def test_sums_of_insensitive_groups_move_by_at_most_a_width_each(n, k, seed, order):
     rng = np.random.default_rng(seed)
     X = rng.random((n, 2)).round(1)
