@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "papers"
 VERDICT = re.compile(r"holds|does not hold|cannot be tested|holds for .+ only")
 PLOTS = {
-    "sanchez2014": ["sse"],
+    "sanchez2014": ["sse", "nominal"],
     "soriacomas2017": ["sse", "sae"],
     "iftikhar2019": ["fig4", "fig5", "fig5-free"],
     "domingoferrer2015": ["loss", "formula"],
