@@ -132,6 +132,18 @@ def draw(path: Path, studies: Sequence[Study], found: Sequence[Change], ks: Sequ
     common.write_chart(path, "What one changed record changes", panels)
 
 
+def medians(studies: Sequence[Study], found: Sequence[Change], ks: Sequence[int]) -> str:
+    """The share of its groups that MDAV changes, over tables and k."""
+    shares = {
+        (s.name, k): [100 * c.groups / (s.frame.height // k) for c in of(found, s.name, MDAV, k)]
+        for s in studies
+        for k in ks
+    }
+    middle = [float(np.median(some)) for some in shares.values()]
+    most = max(map(max, shares.values()))
+    return f"{min(middle):.0f}% to {max(middle):.0f}% of its groups, and at most {most:.0f}%"
+
+
 def table(studies: Sequence[Study], found: Sequence[Change], ks: Sequence[int]) -> str:
     """Medians and largest values, for the page."""
     rows = []
