@@ -240,7 +240,7 @@ def _floors(
             rows.append([
                 study.name, eps, show(least), points["plain Laplace", eps, None].kept(),
                 points["IR + Laplace", eps, ks[-1]].kept(),
-                f"at k={below[0]} to {below[-1]}" if below else "nowhere",
+                "at k=" + ", ".join(map(str, below)) if below else "nowhere",
             ])  # fmt: skip
     header = ["table", "epsilon", "floor", "plain Laplace", f"IR + Laplace, k={ks[-1]}",
               "IR + Laplace below the floor"]  # fmt: skip
