@@ -26,6 +26,7 @@ from _stable_said import (
 )
 
 import shoal
+from shoal.core import Partition
 from shoal.partition import insensitive, mdav
 
 TABLE = Path(__file__).stem
@@ -108,7 +109,8 @@ def measured(runs: Runs, ks: tuple[int, ...], repeats: int) -> dict[Key, Loss]:
             )
     low, high = (np.array([pair[at] for pair in runs.study.bounds.values()]) for at in (0, 1))
     for name, k in ((PLAIN, None), *((name, k) for name in (STABLE, INSENSITIVE) for k in ks)):
-        drawn = [unclamped(runs, name, k) for _ in range(repeats)]
+        groups = None if k is None else grouped(runs.study, name, k)
+        drawn = [unclamped(runs, name, groups) for _ in range(repeats)]
         for eps in EPSILONS:
             for share in (eps, times(eps, m)):
                 made = [exact + noise / float(share) for exact, noise in drawn]
@@ -118,20 +120,24 @@ def measured(runs: Runs, ks: tuple[int, ...], repeats: int) -> dict[Key, Loss]:
     return points
 
 
-def unclamped(runs: Runs, name: str, k: int | None) -> tuple[Floats, Floats]:
+def grouped(study: Study, name: str, k: int) -> Partition:
+    """The groups of the releases."""
+    X = study.matrix
+    if name == STABLE:
+        return mdav((X - X.mean(axis=0)) / X.std(axis=0), k)
+    low, high = (np.array([pair[at] for pair in study.bounds.values()]) for at in (0, 1))
+    return insensitive((X - low) / (high - low), k, order=PUBLISHED)
+
+
+def unclamped(runs: Runs, name: str, groups: Partition | None) -> tuple[Floats, Floats]:
     """Every record's centroid and the noise on it at epsilon 1, ε / m a column, not cut off."""
     study, X = runs.study, runs.study.matrix
     m = X.shape[1]
     room = 25 * m + 1  # noise beyond 25 scales: once in 10^10 draws
     wide = Runs(study.wide(room), rng=runs.rng)
     noise = wide.released(method="laplace", epsilon=common.epsilon(2 * room + 1)) - X
-    if k is None:
+    if groups is None:
         return X, noise
-    low, high = (np.array([pair[at] for pair in study.bounds.values()]) for at in (0, 1))
-    if name == STABLE:
-        groups = mdav((X - X.mean(axis=0)) / X.std(axis=0), k)
-    else:
-        groups = insensitive((X - low) / (high - low), k, order=PUBLISHED)
     means = np.column_stack([np.bincount(groups.labels, x) for x in X.T]) / groups.sizes[:, None]
     touched = 2 if name == STABLE else len(groups)
     mine = noise[: len(groups)] * (touched / groups.sizes)[:, None]

@@ -82,11 +82,16 @@ def _nearest_to_corners(X: Floats, k: int) -> Ints:
     n, d = X.shape
     labels = np.full(n, n // k - 1, np.int64)
     left = np.arange(n)
+    known: dict[int, Floats] = {}
     for group in range(n // k - 1):
         pair = (group // 2) % 2 ** (d - 1)
         code = (pair ^ (pair >> 1)) ^ (-(group % 2))  # -1 turns every bit: the opposite corner
-        corner = np.array([float(code >> j & 1) for j in range(d - 1, -1, -1)])
-        far = squared_distances(X[left], corner)
+        if code not in known:
+            if len(known) == 64:  # corners beyond the memory for them are measured anew
+                known.clear()
+            corner = np.array([float(code >> j & 1) for j in range(d - 1, -1, -1)])
+            known[code] = squared_distances(X, corner)
+        far = known[code][left]
         edge = np.partition(far, k - 1)[k - 1]
         near = np.concatenate([np.flatnonzero(far < edge), np.flatnonzero(far == edge)])[:k]
         labels[left[near]] = group
