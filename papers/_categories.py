@@ -66,7 +66,7 @@ MARITAL: Tree = {
 
 ALPHABET, WALK, MARGINAL = "declared: alphabet", "declared: along the hierarchy", "marginality"
 PLAIN, RANKED = "plain noise on cells", "individual ranking, no noise"
-KS = (2, 5, 10, 30, 100)
+KS = (5, 10, 30, 100)
 
 
 @dataclass(frozen=True)

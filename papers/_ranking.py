@@ -168,6 +168,7 @@ def figure_sentences(points: dict[Key, Loss], ks: tuple[int, ...], facts: Facts)
     """The paper's sentences on Figure 1, tested."""
     first, last, m = ks[0], ks[-1], facts.m
     ranked = {k: v.sse / m for (name, _, k), v in points.items() if name == "plain IR" and k}
+    ranked = dict(sorted(ranked.items()))
     trend = float(spearmanr(list(ranked), list(ranked.values())).statistic)
     grows = "Plain individual ranking “causes an information loss that grows with k”"
     plain = {eps: points["plain Laplace", eps, None].sse / m for eps in EPSILONS}

@@ -40,6 +40,9 @@ def main() -> None:
     repeats = asked.runs or 5
     runs = [Runs(study) for study in studies]
     tables = {some.study.name: measured(some, ks, repeats) for some in runs}
+    if ks == KS:
+        # Individual ranking alone is asked at every k.
+        tables[studies[0].name] |= ranked(runs[0], range(ks[0], ks[-1] + 1))
     common.write_losses(asked.out / f"{TABLE}.csv", tables)
     for study in studies:
         draw(asked.out / f"{TABLE}-{_file(study)}.svg", study, tables[study.name], ks)
@@ -81,9 +84,12 @@ def measured(runs: Runs, ks: tuple[int, ...], repeats: int) -> dict[Key, Loss]:
             points["IR + Laplace", eps, k] = runs.loss(
                 repeats, method="ir-laplace", epsilon=stated, k=k
             )
-    for k in range(ks[0], ks[-1] + 1) if ks == KS else ks:
-        points["plain IR", "", k] = runs.loss(1, method="individual-ranking", k=k)
-    return points
+    return points | ranked(runs, ks)
+
+
+def ranked(runs: Runs, ks: Sequence[int]) -> dict[Key, Loss]:
+    """Individual ranking alone."""
+    return {("plain IR", "", k): runs.loss(1, method="individual-ranking", k=k) for k in ks}
 
 
 def draw(path: Path, study: Study, points: dict[Key, Loss], ks: tuple[int, ...]) -> None:
@@ -101,8 +107,8 @@ def draw(path: Path, study: Study, points: dict[Key, Loss], ks: tuple[int, ...])
         if least > 1e-6:
             value = least * total / m
             lines.append(common.level(f"floor, epsilon {eps}", value, ks, COLOUR[eps], "2 3"))
-    ranked = [(k, loss.sse / m) for (name, _, k), loss in points.items() if name == "plain IR"]
-    lines.append(Line("plain individual ranking", ranked, "black", "10 3 2 3"))
+    alone = [(k, loss.sse / m) for (name, _, k), loss in points.items() if name == "plain IR" and k]
+    lines.append(Line("plain individual ranking", sorted(alone), "black", "10 3 2 3"))
     panel = Panel(f"{study.name}, {', '.join(study.bounds)}", lines, "SSE / m")
     common.write_chart(path, f"SSE against k on {study.name}", [panel])
 
