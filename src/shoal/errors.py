@@ -66,8 +66,6 @@ class ClaimViolationError(ShoalError):
 class InternalError(ShoalError):
     """A guarantee that should hold by construction does not: our bug."""
 
-    exit_code = 70
-
 
 EARLIER = {
     "bottom": "bottom_code",

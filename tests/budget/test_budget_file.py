@@ -27,7 +27,7 @@ def path(tmp_path):
     return path
 
 
-def spend(path, epsilon, *, source="people", note="", patience=budget_file.PATIENCE, **facts):
+def spend(path, epsilon, *, source="people", note="", **facts):
     """Book a release; `facts` differ from those of a whole table, change-one, row by row."""
     return budget_file.spend(
         path,
@@ -37,7 +37,6 @@ def spend(path, epsilon, *, source="people", note="", patience=budget_file.PATIE
         policy=DIGEST,
         method="laplace",
         note=note,
-        patience=patience,
     )
 
 
@@ -337,24 +336,26 @@ def test_impossible_budgets_are_refused(tmp_path, name, epsilon, words):
         budget_file.init(tmp_path / "budget.db", name, Fraction(epsilon))
 
 
-def test_a_lock_held_too_long_is_an_error_and_spends_nothing(path):
+def test_a_lock_held_too_long_is_an_error_and_spends_nothing(path, monkeypatch):
+    monkeypatch.setattr(budget_file, "PATIENCE", 0.05)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
 
         with pytest.raises(InputError, match=r"locked by another run for 0\.05 s"):
-            spend(path, "0.1", patience=0.05)
+            spend(path, "0.1")
 
         other.execute("ROLLBACK")
     assert account(path).spent == 0
 
 
-def test_a_reader_in_the_way_of_the_commit_spends_nothing(path):
+def test_a_reader_in_the_way_of_the_commit_spends_nothing(path, monkeypatch):
+    monkeypatch.setattr(budget_file, "PATIENCE", 0.05)
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM entry").fetchall()
 
         with pytest.raises(InputError, match="locked"):
-            spend(path, "0.1", patience=0.05)
+            spend(path, "0.1")
 
     assert account(path).spent == 0
 
@@ -392,7 +393,7 @@ def test_a_read_only_file_can_be_shown_and_not_spent_from():
 
 def test_an_interrupted_body_leaves_nothing_behind(path):
     def interrupted():
-        with budget_file._open(path, patience=1, write=True) as connection:
+        with budget_file._open(path, write=True) as connection:
             connection.execute("INSERT INTO source VALUES ('firms', '1', 'change-one', 'now')")
             raise KeyboardInterrupt
 
@@ -404,7 +405,7 @@ def test_an_interrupted_body_leaves_nothing_behind(path):
 
 def test_commits_outlive_the_power(path):
     """A commit is the removal of the journal; EXTRA (3) makes the removal itself durable."""
-    with budget_file._open(path, patience=1) as connection:
+    with budget_file._open(path) as connection:
         assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 

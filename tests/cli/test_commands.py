@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from shoal import sample
 from shoal.cli.commands import app
+from shoal.cli.console import Command
 
 
 def shoal(*arguments):
@@ -89,12 +90,9 @@ def test_a_requirement_that_cannot_be_kept_exits_with_3_and_writes_nothing(tmp_p
 
 
 def test_a_bug_of_ours_exits_with_70_and_withholds_the_message():
-    @app.command("explode", hidden=True)
+    @app.command("explode", hidden=True, cls=Command)
     def explode():
-        from shoal.cli.commands import _door  # noqa: PLC0415
-
-        with _door():
-            raise ValueError("CANARY CELL")
+        raise ValueError("CANARY CELL")
 
     try:
         done = shoal("explode")

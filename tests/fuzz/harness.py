@@ -131,7 +131,8 @@ def _queries(path: Path) -> None:
 def _budget(path: Path) -> None:
     from shoal.budget import budget_file
 
-    print(*budget_file.show(path, patience=0.5))
+    budget_file.PATIENCE = 0.5
+    print(*budget_file.show(path))
 
 
 def _comparison(path: Path) -> None:

@@ -13,10 +13,9 @@ from polars.testing import assert_frame_equal
 
 from shoal import sample
 from shoal.errors import InputError
-from shoal.sample import households
+from shoal.sample import ROWS, SEED, households
 from shoal.sample.draws import OLDEST, chooser, exponential, normal, pick
 from shoal.sample.generator import COLUMNS, LARGEST
-from shoal.sample.shipped import ROWS, SEED
 from shoal.sample.world import EDUCATIONS, MARITAL, SEXES, WAVES, hierarchies
 
 seeds = st.integers(0, 2**70)

@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 from shoal.studio.app import create_app
-from shoal.studio.serving import server as make_server
+from shoal.studio.server import server as make_server
 from shoal.studio.settings import Settings
 
 TOKEN = "a-token-of-the-tests"  # noqa: S105 (invented)

@@ -16,9 +16,9 @@ def test_the_archive_holds_the_public_folder_and_is_its_owners_alone(tmp_path):
     folder.mkdir()
     for name in ("manifest.json", "labels.json", "release.csv"):
         (folder / name).write_text("{}")
-    studio = SimpleNamespace(temporary=tmp_path, released=lambda _id: folder)
+    studio = SimpleNamespace(temporary=tmp_path)
 
-    answer = downloads.public_zip(studio, "x", BackgroundTasks())
+    answer = downloads.public_zip(studio, folder, BackgroundTasks())
 
     with zipfile.ZipFile(answer.path) as archive:
         assert set(archive.namelist()) == {f"release-x/{path.name}" for path in folder.iterdir()}

@@ -18,6 +18,7 @@ from shoal.pipeline import check_table, protect_file
 from shoal.pipeline.options import BudgetOptions, EvaluationOptions, OutputOptions
 from shoal.report.phrases import STATUS_WORDS
 from shoal.studio.jobs import KILLED, JobKind, Jobs
+from shoal.studio.private_files import new_id
 
 EPSILON = """
 version = 1
@@ -224,7 +225,7 @@ def test_a_job_waits_for_room_and_is_cancelled_while_it_waits(tmp_path, tools):
     jobs = Jobs(tmp_path, most=1)
     jobs._room.acquire()
     given = {"data": str(tmp_path / "people.csv"), "label": "people.csv", "decoded_limit": 1 << 40}
-    id_ = jobs.start("w", JobKind.PROFILE, given)
+    id_ = jobs.start(new_id(), "w", JobKind.PROFILE, given)
 
     assert jobs.status(id_).state == "waiting"
     assert jobs.of("w")

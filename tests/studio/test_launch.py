@@ -15,7 +15,7 @@ import uvicorn
 from typer.testing import CliRunner
 
 from shoal.cli.commands import app
-from shoal.studio import launch as launching
+from shoal.studio import server
 
 LAPLACE = """
 version = 1
@@ -213,7 +213,7 @@ def test_the_browser_is_opened_by_a_file_that_its_owner_alone_may_read(tmp_path,
         path = Path(address.removeprefix("file://"))
         seen.append((stat.S_IMODE(path.stat().st_mode), path.read_text()))
 
-    monkeypatch.setattr(launching, "SOON", 0)
+    monkeypatch.setattr(server, "SOON", 0)
     monkeypatch.setattr(webbrowser, "open", look)
     monkeypatch.setattr(uvicorn.Server, "run", lambda *_arguments, **_named: time.sleep(0.3))
     done = CliRunner().invoke(app, ["studio", "--port", "0", "--data", str(tmp_path / "home")])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.synthesis.maxent.binning import anyhow, neighbours, quantiles
+from shoal.synthesis.maxent.one_way import anyhow, neighbours, quantiles
 
 masses = st.lists(st.integers(-5, 60), min_size=1, max_size=9).map(
     lambda numbers: np.array(numbers, float)

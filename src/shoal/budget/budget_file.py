@@ -37,8 +37,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from shoal.budget.composition import DeclaredFacts, folded
-from shoal.budget.source import Account, BudgetEntry, Inspection, InspectionSummary, What, number
+from shoal.budget.composition import BudgetEntry, DeclaredFacts, folded, number
+from shoal.budget.source import Account, Inspection, InspectionSummary, What
 from shoal.core import Neighbours
 from shoal.core.machine import now
 from shoal.errors import ClaimViolationError, InputError, InternalError, did_you_mean
@@ -154,7 +154,6 @@ def init(
     epsilon: Fraction,
     *,
     neighbours: Neighbours = Neighbours.CHANGE_ONE,
-    patience: float = PATIENCE,
 ) -> Account:
     """Grant a source a budget, in a new file or in one that has other sources.
 
@@ -171,7 +170,7 @@ def init(
         raise InputError(f"epsilon must be > 0 for a budget; got {number(epsilon)}.")
     if not path.parent.is_dir():
         raise InputError(f"No folder '{path.parent}' for the budget file '{path.name}'.")
-    with _open(path, patience=patience, create=True) as connection:
+    with _open(path, create=True) as connection:
         if _is_new(connection):
             _run(connection, _TABLES + _INSPECTIONS + _TRIGGERS)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
@@ -187,13 +186,13 @@ def init(
         return _account(connection, name, path)
 
 
-def show(path: Path, *, patience: float = PATIENCE) -> tuple[Account, ...]:
+def show(path: Path) -> tuple[Account, ...]:
     """Every source of a budget file, by name.
 
     Raises:
         InputError: if there is no such file, or it is something else.
     """
-    with _read(path, patience=patience) as connection:
+    with _read(path) as connection:
         return tuple(
             _account(connection, name, path) for name in sorted(_sources(connection, path))
         )
@@ -208,7 +207,6 @@ def spend(
     policy: str,
     method: str,
     note: str = "",
-    patience: float = PATIENCE,
 ) -> Reservation:
     """Book a release before its noise is drawn.
 
@@ -221,7 +219,6 @@ def spend(
         policy: digest of the policy.
         method: by its name in the policy.
         note: public words, such as the name of the output folder; never a cell.
-        patience: seconds to wait for other runs.
 
     Raises:
         ClaimViolationError: if the budget does not hold the price. Nothing is booked.
@@ -229,8 +226,7 @@ def spend(
     """
     if epsilon is not None and epsilon <= 0:
         raise InternalError(f"A release is booked with epsilon > 0 or none; got {epsilon}.")
-    with _open(path, patience=patience, write=True) as connection:
-        _bring_up_to_date(connection, path)
+    with _open(path, write=True) as connection:
         before = _account(connection, _named(connection, source, path), path)
         price = None if epsilon is None else _price(epsilon, facts.neighbours, before)
         cursor = connection.execute(
@@ -269,24 +265,12 @@ def record_inspection(
     what: What = What.COMPARE,
     policy: str,
     note: str = "",
-    patience: float = PATIENCE,
 ) -> Account:
-    """Record an inspection before it starts. It cannot be taken back.
+    """Record an inspection by a command before it starts. It cannot be taken back.
 
-    Args:
-        path: the budget file.
-        source: the population.
-        kind: what is inspected.
-        what: the command that does it.
-        policy: digest of the policy.
-        note: public words; never a cell.
-        patience: seconds to wait for other runs.
-
-    Returns:
-        The source with all that is known of it now.
+    The policy is its digest, and the note has public words; never a cell.
     """
-    with _open(path, patience=patience, write=True) as connection:
-        _bring_up_to_date(connection, path)
+    with _open(path, write=True) as connection:
         name = _named(connection, source, path)
         connection.execute(
             "INSERT INTO inspection (time, source, kind, what, policy, note, after)"
@@ -296,13 +280,13 @@ def record_inspection(
         return _account(connection, name, path)
 
 
-def account(path: Path, source: str, *, patience: float = PATIENCE) -> Account:
+def account(path: Path, source: str) -> Account:
     """One source of a budget file."""
-    with _read(path, patience=patience) as connection:
+    with _read(path) as connection:
         return _account(connection, _named(connection, source, path), path)
 
 
-def settle(path: Path, reservation: int, *, patience: float = PATIENCE) -> None:
+def settle(path: Path, reservation: int) -> None:
     """Note that the release of a reservation has been written.
 
     A release counts the same whether it is settled or not; this tells the steward that the
@@ -311,8 +295,7 @@ def settle(path: Path, reservation: int, *, patience: float = PATIENCE) -> None:
     Raises:
         InternalError: if no reserved entry has that number.
     """
-    with _open(path, patience=patience, write=True) as connection:
-        _bring_up_to_date(connection, path)
+    with _open(path, write=True) as connection:
         cursor = connection.execute(
             "UPDATE entry SET status = 'released' WHERE id = ? AND status = 'reserved'",
             (reservation,),
@@ -333,10 +316,11 @@ def _price(epsilon: Fraction, neighbours: Neighbours, account: Account) -> Fract
 
 
 @contextmanager
-def _open(
-    path: Path, *, patience: float, create: bool = False, write: bool = False
-) -> Iterator[sqlite3.Connection]:
-    """Open the file, hold one transaction around the body, and speak of faults plainly."""
+def _open(path: Path, *, create: bool = False, write: bool = False) -> Iterator[sqlite3.Connection]:
+    """Open the file, hold one transaction around the body, and speak of faults plainly.
+
+    One that is opened to be written to is of this version then.
+    """
     if not create and not path.is_file():
         raise InputError(f"No budget file '{path}'. Make one with 'shoal budget init'.")
     mode = "rwc" if create else "rw"
@@ -346,7 +330,7 @@ def _open(
             sqlite3.connect(
                 f"{path.resolve().as_uri()}?mode={mode}",
                 uri=True,
-                timeout=patience,
+                timeout=PATIENCE,
                 isolation_level=None,
             )
         ) as connection:
@@ -354,6 +338,8 @@ def _open(
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute(begin)
             try:
+                if write:
+                    _bring_up_to_date(connection, path)
                 yield connection
             except BaseException:
                 if connection.in_transaction:  # Some faults of SQLite have ended it already.
@@ -361,16 +347,16 @@ def _open(
                 raise
             connection.execute("COMMIT")
     except sqlite3.Error as error:
-        raise _explain(error, path, patience) from error
+        raise _explain(error, path) from error
     except UnicodeDecodeError:  # SQLite quotes what it cannot read.
-        raise InputError(f"'{path}' is not a budget file of Shoal, or it is damaged.") from None
+        raise InputError(_DAMAGED.format(path=path)) from None
 
 
-def _explain(error: sqlite3.Error, path: Path, patience: float) -> InputError | InternalError:
+def _explain(error: sqlite3.Error, path: Path) -> InputError | InternalError:
     match getattr(error, "sqlite_errorname", "").split("_")[1:2]:
         case ["BUSY"] | ["LOCKED"]:
             return InputError(
-                f"The budget file '{path}' was locked by another run for {patience:g} s. Try again."
+                f"The budget file '{path}' was locked by another run for {PATIENCE:g} s. Try again."
             )
         case ["READONLY"] | ["CANTOPEN"] | ["PERM"]:
             return InputError(f"The budget file '{path}' or its folder may not be written to.")
@@ -403,9 +389,9 @@ def _is_new(connection: sqlite3.Connection) -> bool:
 
 
 @contextmanager
-def _read(path: Path, *, patience: float) -> Iterator[sqlite3.Connection]:
+def _read(path: Path) -> Iterator[sqlite3.Connection]:
     """Open the file to read it; one of an older version as it would be in this one."""
-    with _open(path, patience=patience) as connection:
+    with _open(path) as connection:
         if (version := _check_file(connection, path)) == _VERSION:
             yield connection
             return

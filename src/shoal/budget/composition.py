@@ -74,7 +74,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Literal
 
 from pydantic import ConfigDict, PositiveInt, TypeAdapter
 from pydantic.dataclasses import dataclass as checked
@@ -151,20 +151,37 @@ class DeclaredFacts:
 _FACTS = TypeAdapter(DeclaredFacts)
 
 
-class ComposableEntry(Protocol):
-    """An entry, as far as it composes."""
+@checked(frozen=True, config=ConfigDict(strict=True))
+class BudgetEntry:
+    """One release, or an attempt at one, in the budget file.
 
-    @property
-    def id(self) -> int:
-        """Its number."""
+    Attributes:
+        time: of the reservation, UTC.
+        policy: digest of the policy.
+        epsilon: in the neighbours of the source; None if the release has no proved epsilon.
+        status: `reserved` before the noise is drawn, `released` after the table is written. A
+            reserved entry counts as spent: its run may be under way, or was killed.
+        note: public words; never a cell.
+        facts: what was declared; None in an entry of an older Shoal.
+    """
 
-    @property
-    def epsilon(self) -> Fraction | None:
-        """Its price in the neighbours of the source: an add-remove price is doubled already."""
+    id: PositiveInt
+    time: str
+    source: str
+    policy: str
+    method: str
+    epsilon: Fraction | None
+    status: Literal["reserved", "released"]
+    note: str
+    facts: DeclaredFacts | None = None
 
-    @property
-    def facts(self) -> DeclaredFacts | None:
-        """What was declared; none in an entry of an older Shoal."""
+    def __str__(self) -> str:
+        epsilon = "unbounded" if self.epsilon is None else f"epsilon {number(self.epsilon)}"
+        note = f"  {self.note}" if self.note else ""
+        line = f"{self.id}  {self.time}  {self.method}  {epsilon}  {self.status}{note}"
+        if self.epsilon is None:
+            return line
+        return f"{line}\n       {self.facts or 'no declared facts: an entry of an older Shoal'}"
 
 
 @dataclass(frozen=True)
@@ -182,7 +199,7 @@ class Sum:
     scope: str
 
 
-def compose(entries: Sequence[ComposableEntry]) -> Sum:
+def compose(entries: Sequence[BudgetEntry]) -> Sum:
     """Add up entries of one source by the theorem above.
 
     Args:
@@ -209,14 +226,14 @@ def compose(entries: Sequence[ComposableEntry]) -> Sum:
     return Sum(spent, tuple(reasons), _scope(facts, units, persons=persons))
 
 
-def _unknown(priced: Sequence[ComposableEntry]) -> list[str]:
+def _unknown(priced: Sequence[BudgetEntry]) -> list[str]:
     old = [entry.id for entry in priced if entry.facts is None]
     if not old:
         return []
     return [f"{_numbers(old)} of an older Shoal, without declared facts to add them up by."]
 
 
-def _extracts(priced: Sequence[ComposableEntry], facts: Sequence[DeclaredFacts]) -> list[str]:
+def _extracts(priced: Sequence[BudgetEntry], facts: Sequence[DeclaredFacts]) -> list[str]:
     """Conditions (a) and (b), or one extract for all."""
     if len(facts) == len(priced) and len({(folded(f.extract), f.extract_by) for f in facts}) <= 1:
         return []
@@ -238,7 +255,7 @@ def _extracts(priced: Sequence[ComposableEntry], facts: Sequence[DeclaredFacts])
 
 
 def _units(
-    priced: Sequence[ComposableEntry], units: dict[str, str], most: int | None, *, persons: bool
+    priced: Sequence[BudgetEntry], units: dict[str, str], most: int | None, *, persons: bool
 ) -> list[str]:
     """Conditions (c) and (d)."""
     reasons = []
@@ -289,3 +306,21 @@ def folded(name: str) -> str:
     """
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     return "".join(letter for letter in plain if unicodedata.category(letter)[0] not in "CZ")
+
+
+def number(epsilon: Fraction) -> str:
+    """An exact number for people: as a decimal if that is short, else as a fraction.
+
+    >>> number(Fraction(1, 10)), number(Fraction(3)), number(Fraction(1, 3))
+    ('0.1', '3', '1/3')
+    """
+    epsilon = Fraction(epsilon)
+    for digits in range(10):
+        if (scaled := epsilon * 10**digits).denominator == 1:
+            return f"{'-' if scaled < 0 else ''}{_decimal(abs(scaled.numerator), digits)}"
+    return str(epsilon)
+
+
+def _decimal(scaled: int, digits: int) -> str:
+    whole, rest = divmod(scaled, 10**digits)
+    return f"{whole}.{rest:0{digits}d}" if digits else str(whole)

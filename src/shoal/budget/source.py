@@ -11,12 +11,11 @@ chosen by such figures is a function of the table, and no price covers that choi
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Literal
 
-from pydantic import ConfigDict, PositiveInt
+from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass as checked
 
-from shoal.budget.composition import DeclaredFacts, Sum, compose
+from shoal.budget.composition import BudgetEntry, Sum, compose, number
 from shoal.core import Neighbours
 
 _INTERSECTION = (
@@ -65,10 +64,7 @@ class What(StrEnum):
         return cls.EVALUATE if value == "measure" else None
 
 
-_STRICT = ConfigDict(strict=True)
-
-
-@checked(frozen=True, config=_STRICT)
+@checked(frozen=True, config=ConfigDict(strict=True))
 class InspectionSummary:
     """One inspection, in the budget file.
 
@@ -86,39 +82,6 @@ class InspectionSummary:
     policy: str
     note: str
     after: int
-
-
-@checked(frozen=True, config=_STRICT)
-class BudgetEntry:
-    """One release, or an attempt at one, in the budget file.
-
-    Attributes:
-        time: of the reservation, UTC.
-        policy: digest of the policy.
-        epsilon: in the neighbours of the source; None if the release has no proved epsilon.
-        status: `reserved` before the noise is drawn, `released` after the table is written. A
-            reserved entry counts as spent: its run may be under way, or was killed.
-        note: public words; never a cell.
-        facts: what was declared; None in an entry of an older Shoal.
-    """
-
-    id: PositiveInt
-    time: str
-    source: str
-    policy: str
-    method: str
-    epsilon: Fraction | None
-    status: Literal["reserved", "released"]
-    note: str
-    facts: DeclaredFacts | None = None
-
-    def __str__(self) -> str:
-        epsilon = "unbounded" if self.epsilon is None else f"epsilon {number(self.epsilon)}"
-        note = f"  {self.note}" if self.note else ""
-        line = f"{self.id}  {self.time}  {self.method}  {epsilon}  {self.status}{note}"
-        if self.epsilon is None:
-            return line
-        return f"{line}\n       {self.facts or 'no declared facts: an entry of an older Shoal'}"
 
 
 @dataclass(frozen=True)
@@ -215,21 +178,3 @@ class Account:
         if any(entry.status == "reserved" for entry in self.entries):
             lines.append("  A reserved entry counts as spent: its run goes on, or was killed.")
         return "\n".join(lines + [f"  ! {text}" for text in self.warnings])
-
-
-def number(epsilon: Fraction) -> str:
-    """An exact number for people: as a decimal if that is short, else as a fraction.
-
-    >>> number(Fraction(1, 10)), number(Fraction(3)), number(Fraction(1, 3))
-    ('0.1', '3', '1/3')
-    """
-    epsilon = Fraction(epsilon)
-    for digits in range(10):
-        if (scaled := epsilon * 10**digits).denominator == 1:
-            return f"{'-' if scaled < 0 else ''}{_decimal(abs(scaled.numerator), digits)}"
-    return str(epsilon)
-
-
-def _decimal(scaled: int, digits: int) -> str:
-    whole, rest = divmod(scaled, 10**digits)
-    return f"{whole}.{rest:0{digits}d}" if digits else str(whole)

@@ -8,18 +8,17 @@ promise cannot be kept, a check failed or a release does not verify; 70 our bug.
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from shoal.cli.console import door as _door
-from shoal.cli.console import say as _say
-from shoal.cli.console import showing_progress as _progress
-from shoal.cli.console import tell as _tell
+from shoal.cli.console import Command, say, showing_progress, tell
 from shoal.cli.options import (
     AsJson,
     Budget,
+    BudgetFile,
     Control,
     Data,
     Delimiter,
@@ -28,11 +27,12 @@ from shoal.cli.options import (
     Page,
     Passphrase,
     PolicyFile,
+    ReleaseFolder,
     ReplacePage,
+    ReplaceRelease,
     Source,
     Version,
 )
-from shoal.cli.subcommands import budget, keys
 
 app = typer.Typer(
     help="Protect tables of people for publication, and say exactly what the result promises.",
@@ -41,8 +41,11 @@ app = typer.Typer(
     add_completion=False,
 )
 
+budget = typer.Typer(help="Keep the privacy budget of a population.", no_args_is_help=True)
+keys = typer.Typer(help="Make keys that sign releases.", no_args_is_help=True)
 app.add_typer(budget, name="budget")
 app.add_typer(keys, name="keys")
+command = partial(app.command, cls=Command)
 
 
 def main() -> None:
@@ -54,7 +57,7 @@ def main() -> None:
     for word in sys.argv[1:]:
         if not word.isascii() and any("\ud800" <= mark <= "\udfff" for mark in word):
             shown = os.fsencode(word).decode(errors="backslashreplace")
-            _tell(f"Expected UTF-8 text on the command line, found '{shown}'. Rename the file.")
+            tell(f"Expected UTF-8 text on the command line, found '{shown}'. Rename the file.")
             sys.exit(2)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -70,7 +73,7 @@ def _whole(*, version: Version = False) -> None:
     """Take what stands before the command; `--version` ends by itself."""
 
 
-@app.command()
+@command()
 def init(
     data: Data,
     out: Annotated[Path, typer.Option(help="Where to write the policy.")] = Path("policy.toml"),
@@ -79,21 +82,20 @@ def init(
     encoding: Encoding = None,
 ) -> None:
     """Look at a table and write a commented policy for you to correct."""
-    with _door():
-        from shoal import io
-        from shoal.io.folders import write_text
-        from shoal.policy.draft import draft
+    from shoal import io
+    from shoal.io.folders import write_text
+    from shoal.policy.draft import draft
 
-        with _progress() as progress:
-            progress("reading the file", 0, 1)
-            raw = io.read(data, delimiter=delimiter, encoding=encoding)
-            text = draft(raw, source=data.name)
-        write_text(out, text, force=force)
-        _say(f"Wrote {out}. Correct its guesses, then: "
-                   f"shoal protect {data} --policy {out} --out release")  # fmt: skip
+    with showing_progress() as progress:
+        progress("reading the file", 0, 1)
+        raw = io.read(data, delimiter=delimiter, encoding=encoding)
+        text = draft(raw, source=data.name)
+    write_text(out, text, force=force)
+    say(f"Wrote {out}. Correct its guesses, then: "
+        f"shoal protect {data} --policy {out} --out release")  # fmt: skip
 
 
-@app.command()
+@command()
 def protect(
     data: Data,
     policy: PolicyFile,
@@ -101,7 +103,7 @@ def protect(
     file_format: Annotated[
         str, typer.Option("--file-format", help="parquet, csv, sav or dta.")
     ] = "parquet",
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing release.")] = False,
+    force: ReplaceRelease = False,
     keep_order: Annotated[
         bool,
         typer.Option("--keep-order", help="Keep the rows in order (release form row-aligned)."),
@@ -139,30 +141,27 @@ def protect(
     ] = None,
 ) -> None:
     """Protect a table as its policy says; write the release, its manifest and reports."""
-    with _door():
-        from shoal.partition import compile_notice
-        from shoal.pipeline import options, protect_file
-        from shoal.report import terminal
+    from shoal.partition import compile_notice
+    from shoal.pipeline import options, protect_file
+    from shoal.report import terminal
 
-        with _progress() as progress, compile_notice(_tell):
-            published = protect_file.protect(
-                data,
-                policy,
-                out,
-                reading=options.ReadingOptions(delimiter, encoding),
-                output=options.OutputOptions(
-                    file_format, force, keep_order, guard_formulas, audience
-                ),
-                budget=options.BudgetOptions(budget, source),
-                evaluation=options.EvaluationOptions(measured, control, comparison),
-                engine=options.EngineOptions(engine, _pairs(spark_conf, "--spark-conf KEY=VALUE")),
-                progress=progress,
-            )
-        _say(terminal.release_text(published.release, published.notes))
-        _say(f"To publish: {published.folder}  Confidential: {published.internal}")
+    with showing_progress() as progress, compile_notice(tell):
+        published = protect_file.protect(
+            data,
+            policy,
+            out,
+            reading=options.ReadingOptions(delimiter, encoding),
+            output=options.OutputOptions(file_format, force, keep_order, guard_formulas, audience),
+            budget=options.BudgetOptions(budget, source),
+            evaluation=options.EvaluationOptions(measured, control, comparison),
+            engine=options.EngineOptions(engine, _pairs(spark_conf, "--spark-conf KEY=VALUE")),
+            progress=progress,
+        )
+    say(terminal.release_text(published.release, published.notes))
+    say(f"To publish: {published.folder}  Confidential: {published.internal}")
 
 
-@app.command()
+@command()
 def report(
     release: Annotated[Path, typer.Argument(metavar="DIR", help="The release.")],
     data: Data,
@@ -176,41 +175,39 @@ def report(
     encoding: Encoding = None,
 ) -> None:
     """Make the confidential report of a release again; this spends no epsilon."""
-    with _door():
-        from shoal.io import folders
-        from shoal.partition import compile_notice
-        from shoal.pipeline import confidential_folder, options
+    from shoal.io import folders
+    from shoal.partition import compile_notice
+    from shoal.pipeline import confidential_folder, options
 
-        with _progress() as progress, compile_notice(_tell):
-            confidential_folder.report(
-                release,
-                data,
-                policy,
-                reading=options.ReadingOptions(delimiter, encoding),
-                evaluation=options.EvaluationOptions(measured, control, comparison),
-                progress=progress,
-            )
-        _say(f"Confidential: {release}{folders.INTERNAL_SUFFIX}")
+    with showing_progress() as progress, compile_notice(tell):
+        confidential_folder.report(
+            release,
+            data,
+            policy,
+            reading=options.ReadingOptions(delimiter, encoding),
+            evaluation=options.EvaluationOptions(measured, control, comparison),
+            progress=progress,
+        )
+    say(f"Confidential: {release}{folders.INTERNAL_SUFFIX}")
 
 
-@app.command()
+@command()
 def finish(
     out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for what may be published.")],
     kept: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the release is kept; beside DIR.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing release.")] = False,
+    force: ReplaceRelease = False,
 ) -> None:
     """Put a release in place that is paid for, and could not be written then."""
-    with _door():
-        from shoal.pipeline import protect_file
+    from shoal.pipeline import protect_file
 
-        folder = protect_file.finish(out, kept=kept, force=force)
-        _say(f"To publish: {folder}  To make its confidential report: shoal report {folder} "
-                   "DATA --policy POLICY")  # fmt: skip
+    folder = protect_file.finish(out, kept=kept, force=force)
+    say(f"To publish: {folder}  To make its confidential report: shoal report {folder} "
+        "DATA --policy POLICY")  # fmt: skip
 
 
-@app.command()
+@command()
 def check(
     released: Data,
     policy: PolicyFile,
@@ -219,21 +216,20 @@ def check(
     encoding: Encoding = None,
 ) -> None:
     """Recompute what a policy requires on any released table, whoever made it."""
-    with _door():
-        from shoal import io
-        from shoal.pipeline import check_table
-        from shoal.report import terminal
+    from shoal import io
+    from shoal.pipeline import check_table
+    from shoal.report import terminal
 
-        raw = io.read(released, delimiter=delimiter, encoding=encoding)
-        checks = check_table.check(raw.frame, policy)
-        _say(terminal.checks_json(checks) if as_json else terminal.checks_text(checks))
-        if not all(check.holds for check in checks):
-            raise typer.Exit(3)
+    raw = io.read(released, delimiter=delimiter, encoding=encoding)
+    checks = check_table.check(raw.frame, policy)
+    say(terminal.checks_json(checks) if as_json else terminal.checks_text(checks))
+    if not all(check.holds for check in checks):
+        raise typer.Exit(3)
 
 
-@app.command()
+@command()
 def verify(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The public folder of a release.")],
+    folder: ReleaseFolder,
     key: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Public key of whoever signed it."),
@@ -241,33 +237,31 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Verify a release that somebody made: without the original, and without the policy file."""
-    with _door():
-        import json
+    import json
 
-        from shoal.pipeline.verify_folder import verify as verify_folder
+    from shoal.pipeline.verify_folder import verify as verify_folder
 
-        found = verify_folder(folder, key=key)
-        _say(json.dumps(found.facts(), indent=2) if as_json else str(found))
-        if not found.holds:
-            raise typer.Exit(3)
+    found = verify_folder(folder, key=key)
+    say(json.dumps(found.facts(), indent=2) if as_json else str(found))
+    if not found.holds:
+        raise typer.Exit(3)
 
 
-@app.command()
+@command()
 def sign(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The public folder of a release.")],
+    folder: ReleaseFolder,
     key: Annotated[Path, typer.Option(metavar="FILE", help="The private key.")],
     passphrase: Passphrase = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a signature.")] = False,
 ) -> None:
     """Verify a release, and sign its manifest, which covers every file of it."""
-    with _door():
-        from shoal.pipeline import verify_folder
+    from shoal.pipeline import verify_folder
 
-        verify_folder.sign(folder, key, passphrase=passphrase, force=force)
-        _say(f"Signed {folder}. Others verify it with: shoal verify {folder} --key KEY.pub")
+    verify_folder.sign(folder, key, passphrase=passphrase, force=force)
+    say(f"Signed {folder}. Others verify it with: shoal verify {folder} --key KEY.pub")
 
 
-@app.command()
+@command()
 def evaluate(
     original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The confidential table.")],
     released: Annotated[Path, typer.Argument(metavar="RELEASED", help="Its release, by any tool.")],
@@ -294,33 +288,32 @@ def evaluate(
     source: Source = None,
 ) -> None:
     """Measure what a release keeps and what it tells, whoever made it."""
-    with _door():
-        from shoal.partition import compile_notice
-        from shoal.pipeline import evaluate_files, options
+    from shoal.partition import compile_notice
+    from shoal.pipeline import evaluate_files, options
 
-        with _progress() as progress, compile_notice(_tell):
-            found = evaluate_files.evaluate(
-                original,
-                released,
-                policy,
-                control=control,
-                out=out,
-                force=force,
-                reading=options.ReadingOptions(delimiter, encoding),
-                budget=options.BudgetOptions(budget, source),
-                only=only,
-                aligned=aligned or None,
-                rename=_pairs(rename, "--rename THEIRS=OURS", marks=1),
-                seed=seed,
-                tell=_tell,
-                progress=progress,
-            )
-        _say(found.to_json() if as_json else str(found))
-        if out is not None:
-            _say(f"Report, confidential: {out}", err=True)
+    with showing_progress() as progress, compile_notice(tell):
+        found = evaluate_files.evaluate(
+            original,
+            released,
+            policy,
+            control=control,
+            out=out,
+            force=force,
+            reading=options.ReadingOptions(delimiter, encoding),
+            budget=options.BudgetOptions(budget, source),
+            only=only,
+            aligned=aligned or None,
+            rename=_pairs(rename, "--rename THEIRS=OURS", marks=1),
+            seed=seed,
+            tell=tell,
+            progress=progress,
+        )
+    say(found.to_json() if as_json else str(found))
+    if out is not None:
+        say(f"Report, confidential: {out}", err=True)
 
 
-@app.command()
+@command()
 def compare(
     data: Data,
     policy: PolicyFile,
@@ -360,47 +353,46 @@ def compare(
     source: Source = None,
 ) -> None:
     """Compare methods and parameters on a table, and recommend one; this inspects the table."""
-    with _door():
-        from shoal.errors import InputError
-        from shoal.partition import compile_notice
-        from shoal.pipeline import evaluate_files, options
+    from shoal.errors import InputError
+    from shoal.partition import compile_notice
+    from shoal.pipeline import evaluate_files, options
 
-        where: dict[str, Any] = {
-            "candidates": grid,
-            "reading": options.ReadingOptions(delimiter, encoding),
-            "budget": options.BudgetOptions(budget, source),
-            "tell": _tell,
-        }
-        if private_epsilon is not None:
-            if on_sample is not None:
-                raise InputError("Expected --on-sample or --private-epsilon, found both.")
-            with _progress() as progress, compile_notice(_tell):
-                chosen = evaluate_files.select(
-                    data, policy, out, epsilon=private_epsilon, progress=progress, **where
-                )
-            _say(str(chosen))
-            return
-        try:
-            with _progress() as progress, compile_notice(_tell):
-                found = evaluate_files.compare(
-                    data,
-                    policy,
-                    out,
-                    **where,
-                    on_sample=on_sample,
-                    jobs=jobs,
-                    progress=progress,
-                    repeats=repeats,
-                    max_risk=max_risk,
-                    any_claim=any_claim,
-                    rows=rows,
-                    seed=seed,
-                )
-        except KeyboardInterrupt:
-            _tell(f"interrupted; what is done is kept in {out}. Run the same command to go on.")
-            raise typer.Exit(130) from None
-        _say(found.to_json() if as_json else str(found))
-        _say(f"Confidential: {out}", err=True)
+    where: dict[str, Any] = {
+        "candidates": grid,
+        "reading": options.ReadingOptions(delimiter, encoding),
+        "budget": options.BudgetOptions(budget, source),
+        "tell": tell,
+    }
+    if private_epsilon is not None:
+        if on_sample is not None:
+            raise InputError("Expected --on-sample or --private-epsilon, found both.")
+        with showing_progress() as progress, compile_notice(tell):
+            chosen = evaluate_files.select(
+                data, policy, out, epsilon=private_epsilon, progress=progress, **where
+            )
+        say(str(chosen))
+        return
+    try:
+        with showing_progress() as progress, compile_notice(tell):
+            found = evaluate_files.compare(
+                data,
+                policy,
+                out,
+                **where,
+                on_sample=on_sample,
+                jobs=jobs,
+                progress=progress,
+                repeats=repeats,
+                max_risk=max_risk,
+                any_claim=any_claim,
+                rows=rows,
+                seed=seed,
+            )
+    except KeyboardInterrupt:
+        tell(f"interrupted; what is done is kept in {out}. Run the same command to go on.")
+        raise typer.Exit(130) from None
+    say(found.to_json() if as_json else str(found))
+    say(f"Confidential: {out}", err=True)
 
 
 def _pairs(given: list[str] | None, option: str, *, marks: int | None = None) -> dict[str, str]:
@@ -413,7 +405,7 @@ def _pairs(given: list[str] | None, option: str, *, marks: int | None = None) ->
     return {key: value for key, _, value in (pair.partition("=") for pair in given or ())}
 
 
-@app.command()
+@command()
 def audit(
     policy: PolicyFile,
     pair: Annotated[
@@ -444,48 +436,46 @@ def audit(
     source: Source = None,
 ) -> None:
     """Try to refute the differential privacy that a policy claims, on pairs of tables."""
-    with _door():
-        from shoal.evaluation.audit import audit as auditing
-        from shoal.io.folders import check_text, write_text
-        from shoal.partition import compile_notice
-        from shoal.pipeline import booking
-        from shoal.policy.load import load
-        from shoal.report import html
+    from shoal.evaluation.audit import audit as auditing
+    from shoal.io.folders import check_text, write_text
+    from shoal.partition import compile_notice
+    from shoal.pipeline import booking
+    from shoal.policy.load import load
+    from shoal.report import html
 
-        check_text(out, force=force)
-        with _progress() as progress, compile_notice(_tell):
-            found = auditing.audit(
-                booking.with_budget(load(policy), budget, source),
-                pair=pair,
-                table=table,
-                trials=trials,
-                confidence=confidence,
-                level=level,
-                tell=_tell,
-                progress=progress,
-            )
-        _say(str(found))
-        if out is not None:
-            write_text(out, html.audit_report(found.facts()), force=force, confidential=True)
-            _say(f"Report, confidential: {out}")
-        if fail_on_violation and found.fails:
-            raise typer.Exit(3)
+    check_text(out, force=force)
+    with showing_progress() as progress, compile_notice(tell):
+        found = auditing.audit(
+            booking.with_budget(load(policy), budget, source),
+            pair=pair,
+            table=table,
+            trials=trials,
+            confidence=confidence,
+            level=level,
+            tell=tell,
+            progress=progress,
+        )
+    say(str(found))
+    if out is not None:
+        write_text(out, html.audit_report(found.facts()), force=force, confidential=True)
+        say(f"Report, confidential: {out}")
+    if fail_on_violation and found.fails:
+        raise typer.Exit(3)
 
 
-@app.command()
+@command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder to work in.")] = Path("demo"),
 ) -> None:
     """Protect the shipped sample of invented people, step by step."""
-    with _door():
-        from shoal import demo as story
-        from shoal.partition import compile_notice
+    from shoal import demo as story
+    from shoal.partition import compile_notice
 
-        with _progress() as progress, compile_notice(_tell):
-            story.run(out, say=_say, progress=progress)
+    with showing_progress() as progress, compile_notice(tell):
+        story.run(out, say=say, progress=progress)
 
 
-@app.command()
+@command()
 def studio(
     port: Annotated[int, typer.Option(help="Port to listen at; 0 for any that is free.")] = 8642,
     host: Annotated[
@@ -504,68 +494,96 @@ def studio(
     ] = False,
 ) -> None:
     """Open a local page on which a table is protected without writing code."""
-    with _door():
-        from shoal.errors import InputError
+    from shoal.errors import InputError
 
-        try:
-            from shoal.studio.launch import launch
-            from shoal.studio.settings import default_home
-        except ModuleNotFoundError as error:
-            if error.name not in {"fastapi", "starlette", "uvicorn", "python_multipart"}:
-                raise
-            raise InputError(
-                "The studio needs the extra 'studio': pip install 'shoal[studio]'."
-            ) from None
-        try:
-            launch(
-                home=default_home() if data is None else data,
-                host=host,
-                port=port,
-                browser=not no_browser,
-                say=_say,
-                warn=lambda text: _tell(f"warning: {text}"),
-            )
-        except KeyboardInterrupt:
-            raise typer.Exit(130) from None
+    try:
+        from shoal.studio.server import launch
+        from shoal.studio.settings import default_home
+    except ModuleNotFoundError as error:
+        if error.name not in {"fastapi", "starlette", "uvicorn", "python_multipart"}:
+            raise
+        raise InputError(
+            "The studio needs the extra 'studio': pip install 'shoal[studio]'."
+        ) from None
+    try:
+        launch(
+            home=default_home() if data is None else data,
+            host=host,
+            port=port,
+            browser=not no_browser,
+            say=say,
+            warn=lambda text: tell(f"warning: {text}"),
+        )
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
 
 
-@app.command()
+@command()
 def warmup() -> None:
     """Compile all kernels now, once on this machine, so that no later run has to wait."""
-    with _door():
-        from shoal.metrics.warmup import warmup as measures
-        from shoal.partition import warmup as partition
-        from shoal.synthesis.warmup import warmup as mechanism
+    from shoal.metrics.warmup import warmup as measures
+    from shoal.partition import warmup as partition
+    from shoal.synthesis.warmup import warmup as mechanism
 
-        with _progress() as progress:
-            rooms = (partition, mechanism, measures)
-            for done, compile_room in enumerate(rooms):
-                progress("compiling kernels", done, len(rooms))
-                compile_room()
-        _say("The kernels are compiled.")
+    with showing_progress() as progress:
+        rooms = (partition, mechanism, measures)
+        for done, compile_room in enumerate(rooms):
+            progress("compiling kernels", done, len(rooms))
+            compile_room()
+    say("The kernels are compiled.")
 
 
-@app.command()
+@command()
 def methods() -> None:
     """List every method with its parameters, what it promises, and its reference."""
-    with _door():
-        from shoal.report import terminal
+    from shoal.report import terminal
 
-        _say(terminal.methods_text())
+    say(terminal.methods_text())
 
 
-@app.command()
+@command()
 def schema(
     of_manifest: Annotated[
         bool, typer.Option("--manifest", help="Of manifest.json instead.")
     ] = False,
 ) -> None:
     """Print a JSON schema of the policy file, for editors."""
-    with _door():
-        import json
+    import json
 
-        from shoal import policy
-        from shoal.pipeline import manifest
+    from shoal import policy
+    from shoal.pipeline import manifest
 
-        room = manifest if of_manifest else policy
-        _say(json.dumps(room.json_schema(), indent=2))
+    room = manifest if of_manifest else policy
+    say(json.dumps(room.json_schema(), indent=2))
+
+
+@budget.command("init", cls=Command)
+def budget_init(
+    file: BudgetFile,
+    source: Annotated[str, typer.Option(help="The population, shared by all its extracts.")],
+    epsilon: Annotated[str, typer.Option(help="What may be spent in all, such as 1 or 0.5.")],
+) -> None:
+    """Grant a population a privacy budget; the file is made if it is not there."""
+    from shoal.pipeline import booking
+
+    say(booking.open_budget(file, source, epsilon))
+
+
+@budget.command("show", cls=Command)
+def budget_show(file: BudgetFile) -> None:
+    """Show what was granted, spent and left for each population."""
+    from shoal.pipeline import booking
+
+    say(booking.show_budget(file))
+
+
+@keys.command("new", cls=Command)
+def keys_new(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The private key to write.")],
+    passphrase: Passphrase = None,
+) -> None:
+    """Make a private key, readable by you alone, and its public key FILE.pub; replace nothing."""
+    from shoal.pipeline.verify_folder import signing
+
+    public = signing().new_keys(file, passphrase=passphrase)
+    say(f"Private key: {file}  To give away: {public}")

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Timer
 from traceback import extract_tb
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import typer
+from typer.core import TyperCommand
 
 from shoal.errors import ShoalError, lacks_memory, visible, withheld
 from shoal.io import memory
@@ -48,6 +48,15 @@ def door() -> Iterator[None]:
         raise typer.Exit(130)
 
 
+class Command(TyperCommand):
+    """A command behind the door."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with door():
+            return super().invoke(ctx)
+
+
 class Interrupts:
     """Ctrl-C as one KeyboardInterrupt, so that what is under way is put in order.
 
@@ -66,12 +75,7 @@ class Interrupts:
             signal.signal(signal.SIGINT, self._first)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         sys.unraisablehook = self._hook
         with suppress(ValueError):
             signal.signal(signal.SIGINT, signal.SIG_DFL if self.seen else self._before)

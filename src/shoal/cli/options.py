@@ -24,6 +24,11 @@ Passphrase = Annotated[
     typer.Option("--passphrase-file", metavar="FILE", help="Its first line opens the private key."),
 ]
 ReplacePage = Annotated[bool, typer.Option("--force", help="Replace an existing report.")]
+ReplaceRelease = Annotated[bool, typer.Option("--force", help="Replace an existing release.")]
+ReleaseFolder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The public folder of a release.")
+]
+BudgetFile = Annotated[Path, typer.Argument(metavar="FILE", help="The budget file.")]
 Control = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="People of the same population, not in the table."),

@@ -44,12 +44,7 @@ class FileReading:
 class BudgetUse:
     """`[budget]`: which budget a release is paid from, and what its table is of the source.
 
-    Attributes:
-        file: the budget file.
-        source: the population in it.
-        extract: the rule by which the table was cut out of its source; none: the whole.
-        extract_by: what that rule reads.
-        max_contributions: rows that a person has at most in any table of the source.
+    `shoal.policy.spec.BudgetSpec` says what each key means.
     """
 
     file: Path
@@ -63,13 +58,7 @@ class BudgetUse:
 class EvaluationChoices:
     """`[evaluate]`: what `shoal evaluate` looks at beside its own choice.
 
-    Attributes:
-        rules: edit rules that records should keep.
-        groups: the column by whose values losses are shown.
-        learn: the column that a model learns to predict.
-        secret: the confidential column that attacks guess.
-        regression: a linear model of one's own.
-        queries: a file with COUNT queries of one's own.
+    `shoal.policy.spec.EvaluateSpec` says what each key means.
     """
 
     rules: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from typing import Any
 
 from shoal import io
 from shoal.engine import local
-from shoal.engine.interface import Coerced, Outcome, Source
+from shoal.engine.interface import Adoption, Coerced, Outcome, Source
 
 
 def is_distributed(data: Any) -> bool:
@@ -13,13 +13,9 @@ def is_distributed(data: Any) -> bool:
 
 
 def source(data: Any, *, alone: bool = False) -> Source:
-    """What was handed in, as the engine sees it that it is for.
+    """A table as the engine sees it that it is for; for `alone` see `shoal.io.files.from_native`.
 
     A Spark DataFrame stays on Spark; any other table is taken into memory.
-
-    Args:
-        data: the table.
-        alone: cells are read each by itself; see `shoal.io.files.from_native`.
     """
     if isinstance(data, io.Raw):
         return local.LocalSource.of(data)
@@ -33,4 +29,4 @@ def source(data: Any, *, alone: bool = False) -> Source:
     return local.LocalSource.of(io.from_native(data, alone=alone))
 
 
-__all__ = ["Coerced", "Outcome", "Source", "is_distributed", "source"]
+__all__ = ["Adoption", "Coerced", "Outcome", "Source", "is_distributed", "source"]

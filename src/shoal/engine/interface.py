@@ -6,6 +6,7 @@ confidential on all of this way; what compares it with the release is `Evidence`
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from shoal.core import Check, Confidential, PrivacyLoss, ReleaseForm, Schema, Testable
@@ -79,6 +80,26 @@ class Coerced(Protocol):
         """Run a method, and put its rows in the order of the release form."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Adoption:
+    """How rows are brought to the types of a policy.
+
+    Attributes:
+        schema: every column of the table, and no other.
+        clamped: which of them become values of their public domains, in silence; none: what does
+            not fit is refused.
+        decimal: the decimal mark of numbers in text.
+        keep_missing: missing cells of clamped columns stay where the policy keeps them.
+        key: random bits that choose among the rows of a person with too many.
+    """
+
+    schema: Schema
+    clamped: Sequence[str] | None
+    decimal: str | None
+    keep_missing: bool
+    key: int
+
+
 class Source(Protocol):
     """A table as it was handed in."""
 
@@ -94,22 +115,5 @@ class Source(Protocol):
     def distributed(self) -> bool:
         """Whether it lies in blocks, so that only some methods run on it."""
 
-    def adopt(
-        self,
-        schema: Schema,
-        *,
-        clamped: Sequence[str] | None,
-        decimal: str | None,
-        keep_missing: bool,
-        key: int,
-    ) -> Coerced:
-        """Bring the rows to the types of the policy.
-
-        Args:
-            schema: the columns.
-            clamped: which of them become values of their public domains, in silence; none: what
-                does not fit is refused.
-            decimal: the decimal mark of numbers in text.
-            keep_missing: missing cells of clamped columns stay where the policy keeps them.
-            key: random bits that choose among the rows of a person with too many.
-        """
+    def adopt(self, how: Adoption) -> Coerced:
+        """Bring the rows to the types of the policy."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from shoal import io
 from shoal.core import (
     Check,
+    Column,
     Confidential,
     Kind,
     Noise,
@@ -22,6 +25,7 @@ from shoal.core import (
     Testable,
 )
 from shoal.core.exits import for_method
+from shoal.engine.interface import Adoption
 from shoal.io import clamp, decomposition_table, validate
 from shoal.io.table import Table
 from shoal.methods import Masked, Method, Setting, Tools
@@ -29,6 +33,9 @@ from shoal.methods._shared import contributions
 from shoal.metrics import information_loss
 from shoal.pipeline.check_table import check_frame, check_leaves, class_labels, value_codes
 from shoal.privacy_models import Counts
+
+GENERALISED = "share of rows whose cell was generalised"
+RECODED = "share of rows whose category changed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +108,7 @@ class LocalOutcome:
     @property
     def extras(self) -> dict[str, Any]:
         """Tables beside it, by name."""
-        return {name: self.restore(_framed(columns)) for name, columns in self.tables.items()}
+        return {name: self.restore(framed(columns)) for name, columns in self.tables.items()}
 
     def checks(self, guarantees: Sequence[Testable], schema: Schema) -> tuple[Check, ...]:
         """Recompute promises on what is released."""
@@ -229,50 +236,28 @@ class LocalSource:
         """Take a table that was read."""
         return LocalSource(Confidential(raw), raw.labels, raw.found)
 
-    def adopt(
-        self,
-        schema: Schema,
-        *,
-        clamped: Sequence[str] | None,
-        decimal: str | None,
-        keep_missing: bool,
-        key: int,
-    ) -> LocalRows:
+    def adopt(self, how: Adoption) -> LocalRows:
         """Bring the rows to the types of the policy, or clamp them to its public domains.
 
         Of persons with more rows than the policy states, the rest are left out. What is released
         has the types that came in, but where cells are clamped: there the policy alone says.
         """
-        quiet = frozenset(clamped or ())
-        return LocalRows(
-            self.raw.map(
-                lambda raw: _typed(
-                    raw, schema, clamped, decimal, keep_missing=keep_missing, key=key
-                )
-            ),
-            for_method(self.raw).restoring(quiet),
-        )
+        restore = for_method(self.raw).restoring(frozenset(how.clamped or ()))
+        return LocalRows(self.raw.map(lambda raw: _typed(raw, how)), restore)
 
 
-def _typed(
-    raw: io.Raw,
-    schema: Schema,
-    clamped: Sequence[str] | None,
-    decimal: str | None,
-    *,
-    keep_missing: bool,
-    key: int,
-) -> _Typed:
-    if clamped is None:
-        return _Typed(raw, validate.validate(raw.frame, schema, decimal=decimal))
+def _typed(raw: io.Raw, how: Adoption) -> _Typed:
+    schema = how.schema
+    if how.clamped is None:
+        return _Typed(raw, validate.validate(raw.frame, schema, decimal=how.decimal))
     table, counts = clamp.clamp(
-        raw.frame, schema, columns=clamped, decimal=decimal, keep=keep_missing
+        raw.frame, schema, columns=how.clamped, decimal=how.decimal, keep=how.keep_missing
     )
     if schema.persons is None:
         return _Typed(raw, table, counts)
     name = schema.persons.column
     unit = validate.spelled(clamp.texts(raw.frame[name]), schema[name])
-    kept = validate.at_most(table, unit, schema.persons, key=key)
+    kept = validate.at_most(table, unit, schema.persons, key=how.key)
     return _Typed(raw, table.take(kept), counts, len(table) - kept.size)
 
 
@@ -282,7 +267,7 @@ def run(table: Table, method: Method[Any], setting: Setting[Any], tools: Tools) 
     return LocalRows(Confidential(typed), lambda frame: frame).run(method, setting, tools)
 
 
-def _framed(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
+def framed(columns: Mapping[str, NDArray[Any]]) -> pl.DataFrame:
     """Columns as a frame; texts come as objects."""
     return pl.DataFrame(
         {name: c.tolist() if c.dtype == object else c for name, c in columns.items()}
@@ -303,46 +288,51 @@ def losses_of(
 ) -> dict[str, Any]:
     """Measure what was lost in each protected column, and who was unique before and after.
 
-    Args:
-        before: the original rows, as the method took them.
-        after: the released rows, in the same order where they stand for the original ones.
-        columns: what was protected.
-        form: of the release; of marginals nothing is said about combinations.
-        raw: the original as it came, before any step of the policy; all its rows.
+    The released rows are in the order of the original ones where they stand for them. `raw` is the
+    original as it came, before any step of the policy; all its rows. Of marginals nothing is said
+    about combinations.
     """
     linked = form is not ReleaseForm.COLUMN_SHUFFLED
     keys = list(before.schema.with_role(Role.QUASI_IDENTIFIER)) if linked else []
-    found: dict[str, Any] = {
-        "rows": len(before),
-        "unique_on_quasi_identifiers": {
-            "original": alone(raw, before.schema, keys),
-            "rows": raw.height,
-            "released": 0,
-        },
-        "homogeneous": {},
-        "columns": [],
-    }
+    original, rows = alone(raw, before.schema, keys), raw.height
     if isinstance(after, SpatialDecomposition):
-        return found
-    found["unique_on_quasi_identifiers"]["released"] = _unique_rows(after.frame, keys)
-    if form is ReleaseForm.SYNTHETIC:
-        found["columns"] = [_distribution_figures(before, after, name) for name in columns]
-        return found
-    found["homogeneous"] = _homogeneous(after, keys, columns)
-    found["columns"] = [_column_figures(before, after, name) for name in columns]
-    return found
+        return figures(len(before), uniques=(original, rows, 0))
+    paired = form is not ReleaseForm.SYNTHETIC
+    return figures(
+        len(before),
+        uniques=(original, rows, _unique_rows(after.frame, keys)),
+        homogeneous=_homogeneous(after, keys, columns) if paired else {},
+        columns=[_column_figures(before, after, name, paired=paired) for name in columns],
+    )
+
+
+def figures(
+    rows: int | None,
+    *,
+    uniques: tuple[int | None, int | None, int | None],
+    homogeneous: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    columns: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """What every engine says of a release beside its original.
+
+    `uniques` are the rows that are alone with their quasi-identifiers, before and after, and in
+    between of how many rows before.
+    """
+    names = ("original", "rows", "released")
+    return {
+        "rows": rows,
+        "unique_on_quasi_identifiers": dict(zip(names, uniques, strict=True)),
+        "homogeneous": dict(homogeneous),
+        "columns": list(columns),
+    }
 
 
 def alone(raw: pl.DataFrame, schema: Schema, keys: Sequence[str]) -> int | None:
     """Count the rows whose cells in some columns, as they came, no other row has.
 
     Cells are compared as the table holds them, before it is clamped, coded, rounded or recoded;
-    missing cells are equal, and so are those that the policy lists under `missing`.
-
-    Args:
-        raw: the table as it came.
-        schema: says how missing cells are written.
-        keys: the columns; without any nothing is said.
+    missing cells are equal, and so are those that the policy lists under `missing`. Without any
+    column nothing is said.
     """
     cells = [
         validate.marked_missing(raw[name], schema[name]) for name in keys if name in raw.columns
@@ -384,36 +374,28 @@ def _unique_rows(frame: pl.DataFrame, keys: list[str]) -> int | None:
     return int((new[1:] & new[:-1]).sum())
 
 
-def _missing(before: Table, after: Table, name: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "kind": before.schema[name].kind,
-        "missing_original": int(before.missing(name).sum()),
-        "missing_released": int(after.missing(name).sum()),
-        "reason": "",
-    }
+def column_figures(
+    column: Column, missing: tuple[int, int], loss: float | None, metric: str, reason: str = ""
+) -> dict[str, Any]:
+    """What is said of one column, cells without a value before and after included."""
+    names = ("name", "kind", "missing_original", "missing_released", "reason", "loss", "metric")
+    values = (column.name, column.kind, *missing, reason, loss, metric)
+    return dict(zip(names, values, strict=True))
 
 
-def _distribution_figures(before: Table, after: Table, name: str) -> dict[str, Any]:
-    """Compare how a column is distributed, where no row stands for a row."""
-    figures = _missing(before, after, name)
-    if before.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        apart = information_loss.total_variation(before.codes(name), after.codes(name))
-        return {**figures, "loss": apart, "metric": "total variation"}
-    ratio, why = information_loss.of_spread(before.numbers(name), after.numbers(name), paired=False)
-    return {**figures, "loss": ratio, "metric": "rank-matched SSE / SST", "reason": why}
-
-
-def _column_figures(before: Table, after: Table, name: str) -> dict[str, Any]:
-    figures = _missing(before, after, name)
-    generalised = after.frame.schema[name] == pl.String
-    if generalised and before.frame.schema[name] != pl.String:
-        kept = (before.frame[name].cast(pl.String) == after.frame[name]).fill_null(value=False)
-        kept |= before.frame[name].is_null() & after.frame[name].is_null()
-        share = 1 - float(kept.mean() or 0.0)  # type: ignore[arg-type]
-        return {**figures, "loss": share, "metric": "share of rows whose cell was generalised"}
-    if before.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        changed = information_loss.share_changed(before.codes(name), after.codes(name))
-        return {**figures, "loss": changed, "metric": "share of rows whose category changed"}
-    ratio, why = information_loss.of_spread(before.numbers(name), after.numbers(name), paired=True)
-    return {**figures, "loss": ratio, "metric": "SSE / SST", "reason": why}
+def _column_figures(before: Table, after: Table, name: str, *, paired: bool) -> dict[str, Any]:
+    """Compare a column cell by cell, or its distribution where no row stands for a row."""
+    column, (x, y) = before.schema[name], (before.frame[name], after.frame[name])
+    told = partial(column_figures, column, (x.null_count(), y.null_count()))
+    if paired and y.dtype == pl.String != x.dtype:
+        kept = float(x.cast(pl.String).eq_missing(y).mean() or 0.0)  # type: ignore[arg-type]
+        return told(1 - kept, GENERALISED)
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+        codes = before.codes(name), after.codes(name)
+        if not paired:
+            return told(information_loss.total_variation(*codes), "total variation")
+        return told(information_loss.share_changed(*codes), RECODED)
+    ratio, why = information_loss.of_spread(
+        before.numbers(name), after.numbers(name), paired=paired
+    )
+    return told(ratio, "SSE / SST" if paired else "rank-matched SSE / SST", why)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Policy, Role
+from shoal.core import Role
 from shoal.core._arrays import Floats
 from shoal.errors import InputError, did_you_mean
 from shoal.evaluation.arrays import AlignedArrays
@@ -19,9 +19,8 @@ MOST_DUMMIES = 50
 """Columns that the categories of a regression may become."""
 
 
-def target(sides: AlignedArrays, policy: Policy) -> int:
+def _target(sides: AlignedArrays, stated: str | None) -> int:
     """The axis that a model learns to predict: as stated, or the first confidential one."""
-    stated = policy.evaluate.learn
     if stated is not None:
         if stated not in sides.names:
             raise InputError(f"the release has no column '{stated}'.")
@@ -32,12 +31,13 @@ def target(sides: AlignedArrays, policy: Policy) -> int:
     return confidential[0]
 
 
-def learned(sides: AlignedArrays, axis: int, rng: np.random.Generator) -> Iterator[Figure]:
+def learned(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) -> Iterator[Figure]:
     """A model trained on the release and on the original, tested on original rows.
 
     Tested on the people not in the table where some are handed in, which is fair; otherwise on a
     fifth of the original, which release and original have both seen.
     """
+    axis = _target(sides, stated)
     others = [one for one in range(len(sides.names)) if one != axis]
     if not others:
         raise InputError("it takes two columns to learn.")
@@ -56,9 +56,7 @@ def learned(sides: AlignedArrays, axis: int, rng: np.random.Generator) -> Iterat
         model_utility.LabelledRows(sides.places[:, others], sides.places[:, axis]),
         model_utility.LabelledRows(tested[:, others], tested[:, axis]),
         categorical=[sides.discrete[one] for one in others],
-        task=model_utility.PredictionTask.CLASSIFICATION
-        if classify
-        else model_utility.PredictionTask.REGRESSION,
+        task=model_utility.PredictionTask("classification" if classify else "regression"),
         rng=rng,
         most=MOST_LEARNED,
     )
@@ -72,8 +70,10 @@ def learned(sides: AlignedArrays, axis: int, rng: np.random.Generator) -> Iterat
                  found.original)  # fmt: skip
 
 
-def regressed(sides: AlignedArrays, formula: str) -> Iterator[Figure]:
+def regressed(sides: AlignedArrays, formula: str | None) -> Iterator[Figure]:
     """The user's own linear model, coefficient by coefficient, least overlap first."""
+    if not formula:
+        return
     left, _, right = formula.partition("~")
     names = [_axis(sides, term, formula) for term in right.split("+")] if right.strip() else []
     if not names:
@@ -92,7 +92,8 @@ def regressed(sides: AlignedArrays, formula: str) -> Iterator[Figure]:
                  reason="the original determines none of its coefficients")  # fmt: skip
     order = sorted(range(len(labels)), key=lambda place: np.nan_to_num(overlaps.each[place], nan=2))
     for place in order:
-        before, after = (_coefficient(fit.coefficients[place]) for fit in fits)
+        found = [fit.coefficients[place] for fit in fits]
+        before, after = (f"{b:.4g}" if np.isfinite(b) else "not determined" for b in found)
         text = (
             f"{labels[place]}: {before} in the original, {after} in the release; intervals "
             f"overlap by {overlaps.each[place]:.0%}."
@@ -100,10 +101,6 @@ def regressed(sides: AlignedArrays, formula: str) -> Iterator[Figure]:
         yield Figure(Part.UTILITY, "interval overlap", labels[place], overlaps.each[place],
                      Better.HIGHER, text,
                      reason="the original does not determine the coefficient")  # fmt: skip
-
-
-def _coefficient(value: float) -> str:
-    return f"{value:.4g}" if np.isfinite(value) else "not determined"
 
 
 def _axis(sides: AlignedArrays, term: str, formula: str) -> int:

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from shoal.core import Estimate, Policy, Progress, Role
 from shoal.core._arrays import Floats
@@ -47,14 +46,6 @@ NO_CONTROL = (
     "people not in the table: none were handed in (--control), so that what is due to the release "
     "cannot be told from what anybody could infer"
 )
-
-
-@dataclass(frozen=True)
-class Risk:
-    """Figures, and what was left out."""
-
-    figures: tuple[Figure, ...]
-    skipped: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +94,8 @@ def evaluate_risk(
     which: Collection[str],
     rng: np.random.Generator,
     progress: Progress,
-) -> Risk:
-    """Run the named attacks, as far as these tables allow."""
+) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
+    """Run the named attacks, as far as these tables allow: figures, and what was left out."""
     secret = _secret(sides, policy)
     found, skipped = take(
         ATTACKS_BY_NAME,
@@ -113,7 +104,7 @@ def evaluate_risk(
         rng=rng,
         progress=lambda name, done, all_: progress(f"measuring risk: {name}", done, all_),
     )
-    return Risk(found, skipped if sides.control is not None else (NO_CONTROL + ".", *skipped))
+    return found, skipped if sides.control is not None else (NO_CONTROL + ".", *skipped)
 
 
 def _secret(sides: AlignedArrays, policy: Policy) -> int | None:
@@ -214,7 +205,7 @@ def _linkage(task: AttackTask) -> Iterator[Figure]:
     sides, known = task.sides, task.known
     if sides.reading.aligned is not True:
         raise InputError("rows are not known to correspond. State it with --aligned if they do.")
-    x, y = _space(sides, known)
+    x, y = (_embedded(sides, rows, known) for rows in (sides.places, sides.midpoints))
     most = SAMPLE if x.shape[1] <= record_linkage.TREE_AXES else task.people(ATTACKS)
     found = record_linkage.record_linkage(x, y, rng=task.rng, sample=min(most, len(x)))
     text = (
@@ -247,11 +238,8 @@ def _closeness(task: AttackTask) -> Iterator[Figure]:
     axes = list(range(len(task.sides.names)))
     released = _embedded(task.sides, task.sides.midpoints, axes)
     # Both sorts of people are tried, so that each has half of the comparisons.
-    most = (
-        CLOSE
-        if released.shape[1] <= record_linkage.TREE_AXES
-        else max(FEWEST, task.people(CLOSE) // 2)
-    )
+    tree = released.shape[1] <= record_linkage.TREE_AXES
+    most = CLOSE if tree else max(FEWEST, task.people(CLOSE) // 2)
     inside, outside = (
         _embedded(task.sides, _some(places, most, task.rng), axes)
         for places in (task.sides.places, task.sides.control)
@@ -276,7 +264,7 @@ def _uniques(task: AttackTask) -> Iterator[Figure]:
     names, rows = [sides.names[axis] for axis in known], task.came.height
     before = local.alone(task.came, sides.schema, names) or 0
     # Both ends of a cell go together; a suppressed cell matches any.
-    released = np.column_stack([_classes(sides, axis) for axis in known])
+    released = np.column_stack([sides.released.classes([axis]) for axis in known])
     hidden = sides.suppressed[:, known]
     after = uniqueness.uniques(released, hidden=hidden)
     text = (
@@ -301,10 +289,6 @@ def _uniques(task: AttackTask) -> Iterator[Figure]:
         name, part = sides.names[known[place]], parts[place]
         text = f"Without '{name}' the average risk would be {part.without:.3g}."
         yield Figure(Part.RISK, "contribution to risk", name, part.added, Better.LOWER, text)
-
-
-def _classes(sides: AlignedArrays, axis: int) -> NDArray[np.int64]:
-    return sides.released.classes([axis])
 
 
 def _singling_out(task: AttackTask) -> Iterator[Figure]:
@@ -386,17 +370,8 @@ def _most_common(sides: AlignedArrays, axis: int, blind: Estimate) -> Estimate:
 
 
 def _rate(metric: str, subject: str, found: Attack, text: str) -> Figure:
-    return Figure(
-        part=Part.RISK,
-        metric=metric,
-        subject=subject,
-        value=found.main,
-        better=Better.LOWER,
-        sentence=text,
-        baseline=found.baseline,
-        control=found.control,
-        residual=found.residual,
-    )
+    rates = found.baseline, found.control, found.residual
+    return Figure(Part.RISK, metric, subject, found.main, Better.LOWER, text, *rates)
 
 
 def _guess_sentence(sides: AlignedArrays, known: list[int], axis: int, found: Attack) -> str:
@@ -437,15 +412,11 @@ def _some(rows: Floats, most: int, rng: np.random.Generator) -> Floats:
     return rows[np.sort(rng.choice(len(rows), most, replace=False))]
 
 
-def _space(sides: AlignedArrays, axes: list[int]) -> tuple[Floats, Floats]:
-    """People and released rows in one Euclidean space."""
-    return _embedded(sides, sides.places, axes), _embedded(sides, sides.midpoints, axes)
-
-
 def _embedded(sides: AlignedArrays, rows: Floats, axes: list[int]) -> Floats:
-    """Numbers in standard deviations of the original; categories at distance 1 of each other.
+    """Rows in a Euclidean space, the same for people and released rows.
 
-    A cell that is missing or suppressed lies at the mean, and in no category.
+    Numbers in standard deviations of the original; categories at distance 1 of each other. A cell
+    that is missing or suppressed lies at the mean, and in no category.
     """
     widths = [int(sides.highs[axis]) if sides.discrete[axis] else 1 for axis in axes]
     placed = np.zeros((len(rows), sum(widths)))

@@ -122,34 +122,25 @@ def evaluate_frames(
         original, released, policy, control=control, rename=rename, aligned=aligned
     )
     sides = AlignedArrays.of(reading)
-    figures: list[Figure] = []
-    skipped: list[str] = []
+    risks: tuple[Figure, ...] = ()
+    kept: tuple[Figure, ...] = ()
+    unattacked: tuple[str, ...] = ()
+    unmeasured: tuple[str, ...] = ()
     queries: tuple[float, ...] = ()
     if Part.RISK in wanted:
-        found = disclosure_risk.evaluate_risk(
-            sides,
-            policy,
-            came=original if came is None else came,
-            which=which,
-            rng=np.random.default_rng([seed, 1]),
-            progress=progress,
+        came = original if came is None else came
+        rng = np.random.default_rng([seed, 1])
+        risks, unattacked = disclosure_risk.evaluate_risk(
+            sides, policy, came=came, which=which, rng=rng, progress=progress
         )
-        figures += found.figures
-        skipped += found.skipped
     if Part.UTILITY in wanted:
-        kept = utility.evaluate_utility(
-            sides,
-            policy,
-            which=which,
-            rng=np.random.default_rng([seed, 2]),
-            progress=progress,
+        rng = np.random.default_rng([seed, 2])
+        kept, unmeasured, queries = utility.evaluate_utility(
+            sides, policy, which=which, rng=rng, progress=progress
         )
-        figures += kept.figures
-        skipped += kept.skipped
-        queries = kept.queries
     return Evaluation(
-        figures=tuple(figures),
-        skipped=tuple(skipped),
+        figures=(*risks, *kept),
+        skipped=(*unattacked, *unmeasured),
         how=reading.how,
         findings=reading.findings,
         rows=(original.height, released.height),

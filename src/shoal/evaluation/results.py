@@ -222,16 +222,11 @@ def _bars(figures: Iterable[Figure], title: str) -> dict[str, Any]:
 
 
 def _attack_bars(figures: list[Figure]) -> dict[str, Any]:
-    shades = {
-        "people in the table": "#1f5f80",
-        "people not in it": "#8fb8cc",
-        "baseline": "#b9b9b9",
-    }
     labels = [escape(f"{figure.metric}: {figure.subject}") for figure in figures]
-    values: dict[str, list[float | Estimate | None]] = {
-        "people in the table": [figure.value for figure in figures],
-        "people not in it": [figure.control for figure in figures],
-        "baseline": [figure.baseline for figure in figures],
+    sides: dict[str, tuple[str, list[float | Estimate | None]]] = {
+        "people in the table": ("#1f5f80", [figure.value for figure in figures]),
+        "people not in it": ("#8fb8cc", [figure.control for figure in figures]),
+        "baseline": ("#b9b9b9", [figure.baseline for figure in figures]),
     }
     data = [
         {
@@ -239,12 +234,12 @@ def _attack_bars(figures: list[Figure]) -> dict[str, Any]:
             "orientation": "h",
             "name": name,
             "y": labels,
-            "x": [_point(value) for value in values[name]],
-            "error_x": _whiskers(values[name]),
+            "x": [v.value if isinstance(v, Estimate) else v for v in values],
+            "error_x": _whiskers(values),
             "marker": {"color": shade},
         }
-        for name, shade in shades.items()
-        if any(value is not None for value in values[name])
+        for name, (shade, values) in sides.items()
+        if any(value is not None for value in values)
     ]
     layout = _layout("share of attempts that succeed", 2 * len(figures))
     return {"data": data, "layout": {**layout, "barmode": "group", "legend": {"orientation": "h"}}}
@@ -261,10 +256,6 @@ def _histogram(errors: tuple[float, ...]) -> dict[str, Any]:
     bins = {"start": 0.0, "end": 2.05, "size": 0.05}
     shown = {"type": "histogram", "x": finite, "xbins": bins, "marker": {"color": "#2b6c8f"}}
     return {"data": [shown], "layout": layout}
-
-
-def _point(value: float | Estimate | None) -> float | None:
-    return value.value if isinstance(value, Estimate) else value
 
 
 def _whiskers(values: list[float | Estimate | None]) -> dict[str, Any]:
@@ -295,15 +286,8 @@ def take(
 ) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
     """Figures of the named measures, and why others could not be taken.
 
-    Each has draws of its own, so that it does not depend on which others are taken. No figure is
-    infinite: where these tables give no number, it has none, and says why.
-
-    Args:
-        measures: all there are, by name.
-        task: what a measure is handed, with its own generator.
-        which: names of those to take.
-        rng: from which the generators are drawn.
-        progress: called with the measure's name.
+    Each is handed a task with draws of its own, so that it does not depend on which others are
+    taken. No figure is infinite: where these tables give no number, it has none, and says why.
     """
     figures: list[Figure] = []
     skipped: list[str] = []

@@ -33,15 +33,6 @@ LISTED = 10
 WHOLE = "the table"
 
 
-@dataclass(frozen=True)
-class Utility:
-    """Figures, what was left out, and the errors of the COUNT queries for the plot."""
-
-    figures: tuple[Figure, ...]
-    skipped: tuple[str, ...]
-    queries: tuple[float, ...]
-
-
 @dataclass(frozen=True, eq=False)
 class UtilityTask:
     """What every measure is handed."""
@@ -59,8 +50,11 @@ def evaluate_utility(
     which: Collection[str],
     rng: np.random.Generator,
     progress: Progress,
-) -> Utility:
-    """Take the named measures of utility, as far as these tables allow."""
+) -> tuple[tuple[Figure, ...], tuple[str, ...], tuple[float, ...]]:
+    """Take the named measures of utility, as far as these tables allow.
+
+    Figures, what was left out, and the errors of the COUNT queries for the plot.
+    """
     errors: list[float] = []
     figures, skipped = take(
         METRICS,
@@ -69,7 +63,7 @@ def evaluate_utility(
         rng=rng,
         progress=lambda name, done, all_: progress(f"measuring utility: {name}", done, all_),
     )
-    return Utility(figures, skipped, tuple(errors))
+    return figures, skipped, tuple(errors)
 
 
 def _row_losses(task: UtilityTask) -> Iterator[Figure]:
@@ -308,29 +302,6 @@ def _query_axis(sides: AlignedArrays, axis: int) -> count_queries.QueryColumn:
     return count_queries.QueryColumn(sides.names[axis], (*levels, *missing))
 
 
-def _learning(task: UtilityTask) -> Iterator[Figure]:
-    """A model that learns from the release."""
-    axis = analyses.target(task.sides, task.policy)
-    yield from analyses.learned(task.sides, axis, task.rng)
-
-
-def _regression(task: UtilityTask) -> Iterator[Figure]:
-    """The user's own linear model."""
-    formula = task.policy.evaluate.regression
-    if formula:
-        yield from analyses.regressed(task.sides, formula)
-
-
-def _propensity(task: UtilityTask) -> Iterator[Figure]:
-    """Whether released rows can be told from original ones."""
-    yield from analyses.told_apart(task.sides, task.rng)
-
-
-def _rules(task: UtilityTask) -> Iterator[Figure]:
-    """Edit rules, before and after."""
-    yield from analyses.broken(task.sides, task.policy.evaluate.rules)
-
-
 def _groups(task: UtilityTask) -> Iterator[Figure]:
     """Losses of single columns by the values of one, the group that lost most first."""
     sides, name = task.sides, task.policy.evaluate.groups
@@ -405,9 +376,9 @@ METRICS: dict[str, Callable[[UtilityTask], Iterator[Figure]]] = {
     "classes": _classes,
     "COUNT queries": _counts,
     "own queries": _own_counts,
-    "learning": _learning,
-    "own regression": _regression,
-    "propensity": _propensity,
-    "edit rules": _rules,
+    "learning": lambda task: analyses.learned(task.sides, task.policy.evaluate.learn, task.rng),
+    "own regression": lambda task: analyses.regressed(task.sides, task.policy.evaluate.regression),
+    "propensity": lambda task: analyses.told_apart(task.sides, task.rng),
+    "edit rules": lambda task: analyses.broken(task.sides, task.policy.evaluate.rules),
     "groups": _groups,
 }

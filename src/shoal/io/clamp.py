@@ -84,11 +84,7 @@ def clamped(
 ) -> tuple[pl.Series, Mapping[str, int]]:
     """Fit one column to its public domain, cell by cell, and count what was changed.
 
-    Args:
-        series: the column.
-        column: its domain.
-        decimal: the decimal mark of numbers in text.
-        keep: missing cells stay missing where the policy says that they are values of their own.
+    With `keep` missing cells stay where the policy says that they are values of their own.
     """
     keep = keep and column.keep_missing
     cells = read(series, column)

@@ -32,11 +32,7 @@ class DamagedError(InputError):
 
 
 def refuse(path: Path, *, limit: int) -> None:
-    """Refuse a Parquet or Arrow file that says it decodes to more than a limit, undecoded.
-
-    Raises:
-        InputError: it does, or its metadata cannot be read.
-    """
+    """Refuse a Parquet or Arrow file that says it decodes to more than a limit, undecoded."""
     size = parquet(path) if path.suffix.lower() in {".parquet", ".pq"} else arrow(path)
     if size is not None:
         _hold(size, path, limit)
@@ -48,9 +44,6 @@ def refuse_texts(frame: pl.DataFrame, path: Path, *, limit: int) -> pl.DataFrame
     A dictionary in the file holds a text once for all rows, and so does the frame; the first thing
     that touches the cells writes them out. A text of a megabyte in 250,000 rows fits into 64 kB
     of Parquet, and takes 250 GB then. The lengths are added up without writing any of them out.
-
-    Returns:
-        The frame, where it is taken.
     """
     total = 0
     for column in frame.iter_columns():
@@ -77,9 +70,6 @@ def parquet(path: Path) -> int:
     The sum over column chunks of the stated uncompressed size and of `CELL` bytes a value. A
     dictionary with one long text that a million rows share is one text in memory and a million
     cells.
-
-    Raises:
-        InputError: the footer cannot be read.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -106,13 +96,8 @@ def arrow(path: Path) -> int | None:
     """Bytes that an Arrow IPC file takes decoded.
 
     The sum over record batches of each buffer's length, or where it is compressed of the length
-    that stands before it, and of `CELL` bytes a value.
-
-    Returns:
-        None for the old Feather format, which has another footer.
-
-    Raises:
-        InputError: the footer cannot be read.
+    that stands before it, and of `CELL` bytes a value. None for the old Feather format, which has
+    another footer.
     """
     size = path.stat().st_size
     with path.open("rb") as file:

@@ -40,11 +40,7 @@ _CATEGORIES = frozenset({Kind.ORDINAL, Kind.NOMINAL})
 
 
 def level_order(column: Column, levels: Sequence[str]) -> NDArray[np.int64]:
-    """The public order of a column's levels: that of its hierarchy's branches, or the declared.
-
-    Returns:
-        Positions in `levels`, first place first.
-    """
+    """The public order of a column's levels: that of its hierarchy's branches, or the declared."""
     if column.hierarchy is None or len(levels) < 2:
         return np.arange(len(levels))
     from shoal.partition import hierarchy_order  # noqa: PLC0415 (loads kernels, for boxes alone)
@@ -115,11 +111,7 @@ def to_frame(boxes: SpatialDecomposition, schema: Schema) -> pl.DataFrame:
 
 
 def from_frame(frame: pl.DataFrame, schema: Schema) -> SpatialDecomposition:
-    """Read boxes back from a table that `to_frame` wrote.
-
-    Raises:
-        InputError: the table is no table of boxes by this schema.
-    """
+    """Read boxes back from a table that `to_frame` wrote; refuse one that is not by this schema."""
     names = _axes(frame, schema)
     if not names:
         raise InputError("Expected columns such as 'age_lower' and 'age_upper', found none.")

@@ -127,7 +127,7 @@ def read(
             with path.open("rb") as file:
                 return Raw(decoded_size.refuse_texts(pl.read_ipc(file), path, limit=limit))
         raw = _read_csv(path, delimiter, encoding, alone=alone)
-    return replace(raw, frame=_unguarded(raw.frame)) if _is_guarded(path) else raw
+    return replace(raw, frame=unguarded(raw.frame)) if _is_guarded(path) else raw
 
 
 def _refuse_bombs(path: Path, limit: int) -> None:
@@ -473,7 +473,7 @@ def found_delimiter(sample: str) -> str:
 def _guarded(frame: pl.DataFrame) -> pl.DataFrame:
     """Put an apostrophe before text that a spreadsheet would run as a formula, and before names.
 
-    Text that looks guarded already gets one more, so two texts stay two, and `_unguarded` gives
+    Text that looks guarded already gets one more, so two texts stay two, and `unguarded` gives
     back what was there.
     """
     text = selectors.by_dtype(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
@@ -482,7 +482,7 @@ def _guarded(frame: pl.DataFrame) -> pl.DataFrame:
     ).rename(lambda name: f"'{name}" if re.match(FORMULA, name) else name)
 
 
-def _unguarded(frame: pl.DataFrame) -> pl.DataFrame:
+def unguarded(frame: pl.DataFrame) -> pl.DataFrame:
     """Take away what `_guarded` put there; all columns are text."""
     return frame.with_columns(pl.all().str.replace(f"^'({FORMULA})", "${1}")).rename(
         lambda name: re.sub(f"^'({FORMULA})", r"\1", name)
@@ -520,15 +520,14 @@ def _read_stats(path: Path, suffix: str) -> Raw:
     frame = frame.with_columns(pl.col(pl.String).replace("", None))
     columns = {name: label for name, label in meta.column_names_to_labels.items() if label}
     values = {
-        name: {_code(value): label for value, label in labels.items()}
+        name: {
+            # As the text that categories have.
+            str(int(v)) if isinstance(v, float) and v.is_integer() else str(v): label
+            for v, label in labels.items()
+        }
         for name, labels in meta.variable_value_labels.items()
     }
     return Raw(frame, labels={"columns": columns, "values": values})
-
-
-def _code(value: Any) -> str:
-    """Write a labelled value as the text that categories have."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def check_writable(form: str, names: Sequence[str]) -> None:

@@ -40,8 +40,7 @@ def internal_of(out: Path) -> Path:
 def workplace(target: Path) -> Iterator[Path]:
     """A hidden folder beside a target, of this run alone, which is removed at the end.
 
-    Raises:
-        InputError: another run writes the same target, or the place cannot be written.
+    Refused where another run writes the same target, or the place cannot be written.
     """
     place = target.with_name(f".{target.name}.shoal")
     with refusing(target):
@@ -175,19 +174,12 @@ def check_text(path: Path | None, *, force: bool) -> None:
 
 
 def write_text(path: Path, text: str, *, force: bool, confidential: bool = False) -> None:
-    """Write a text file, all or nothing; an existing file only if forced.
-
-    Args:
-        path: the file.
-        text: its content.
-        force: replace an existing file.
-        confidential: only the owner may read it.
-    """
+    """Write a text file as `write_bytes` does."""
     write_bytes(path, text.encode(), force=force, confidential=confidential)
 
 
 def write_bytes(path: Path, content: bytes, *, force: bool, confidential: bool = False) -> None:
-    """Write a file as `write_text` does."""
+    """Write a file, all or nothing; an existing one only if forced; for its owner alone if said."""
     check_text(path, force=force)
     with workplace(path) as place, refusing(path):
         new = place / _NEW

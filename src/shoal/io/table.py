@@ -250,11 +250,8 @@ def placed(
 ) -> NDArray[np.float64]:
     """Place one column of `Table.raw` on its axes, see `Table.matrix`.
 
-    Args:
-        raw: the column.
-        column: its kind and transform.
-        scale: of the whole table; None takes it from these values.
-        edges: of a nominal, see `leaf_edges`.
+    The scale is that of the whole table; None takes it from these values. Edges are those of a
+    nominal, see `leaf_edges`.
     """
     if edges is not None:
         codes = np.where(np.isnan(raw), -1, raw).astype(np.int64)

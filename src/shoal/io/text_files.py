@@ -50,16 +50,12 @@ def refuse_special(path: Path) -> None:
     except (OSError, ValueError):
         return  # Opening it says why.
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise InputError(f"Expected a regular file, found the {_sort(mode)} '{path}'.")
+        sort = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket"}.get(stat.S_IFMT(mode), "device")
+        raise InputError(f"Expected a regular file, found the {sort} '{path}'.")
 
 
 def read_bytes(path: Path, what: str) -> bytes:
-    """Read a small file that a person wrote.
-
-    Args:
-        path: the file.
-        what: its name in the error, such as "the policy 'policy.toml'".
-    """
+    """Read a small file that a person wrote, in errors such as "the policy 'policy.toml'"."""
     refuse_special(path)
     try:
         with path.open("rb") as file:
@@ -83,12 +79,7 @@ def read_text(path: Path, what: str) -> str:
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
-    """Read TOML, its numbers with a point as decimals; refuse what nobody means.
-
-    Args:
-        text: the file.
-        where: its name in errors.
-    """
+    """Read TOML, `where` in errors, numbers with a point as decimals; refuse what nobody means."""
     try:
         content = tomllib.loads(text, parse_float=_decimal)
     except tomllib.TOMLDecodeError as error:
@@ -182,11 +173,6 @@ def _leaves(content: object, path: str = "") -> Iterator[tuple[str, object]]:
             waiting += [(path, one) for one in value]
         else:
             yield path, value
-
-
-def _sort(mode: int) -> str:
-    names = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket"}
-    return names.get(stat.S_IFMT(mode), "device")
 
 
 def brief(value: object) -> str:

@@ -25,12 +25,7 @@ LARGEST = 1e150
 
 
 class MisfitError(InputError):
-    """Cells of a column that do not fit the policy.
-
-    Attributes:
-        rows: how many.
-        what: what is wrong with them, in words.
-    """
+    """Cells of a column that do not fit the policy: in how many rows, and what is wrong."""
 
     def __init__(self, rows: int, column: str, what: str) -> None:
         super().__init__(f"Column '{column}' has {rows:,} {what}.")
@@ -175,18 +170,9 @@ def at_most(table: Table, unit: pl.Series, persons: Persons, *, key: int) -> NDA
     the file nor another person's row has a say, and equal rows are interchangeable. Cells are
     hashed after they were clamped: the type of a column in the file may follow any of its cells.
 
-    Args:
-        table: the rows, each cell in its public domain.
-        unit: whose rows they are.
-        persons: how many rows each may have.
-        key: random bits.
-
-    Returns:
-        The numbers of the rows that stay, in their order.
-
-    Raises:
-        InputError: for a row of nobody, and where the policy states how many rows every person has
-            and some have more or fewer. The error goes to the steward and names no person.
+    Returned are the numbers of the rows that stay, in their order. Refused are a row of nobody, and
+    where the policy states how many rows every person has, persons with more or fewer. The error
+    goes to the steward and names no person.
     """
     refuse_nobody(persons, unit.null_count())
     if not persons.dropped:
@@ -380,7 +366,7 @@ def _date(series: pl.Series, column: Column) -> pl.Series:
     elif series.dtype in {pl.Date, pl.Null}:
         values = series.cast(pl.Date)
     elif isinstance(series.dtype, pl.Datetime):
-        values = _naive(series).cast(pl.Datetime("us"))
+        values = naive(series).cast(pl.Datetime("us"))
     else:
         raise InputError(
             f"Column '{column.name}' is a date by the policy; expected dates, found {series.dtype}."
@@ -395,7 +381,7 @@ def _date(series: pl.Series, column: Column) -> pl.Series:
     return _coded(values, column, column.bottom_code, column.top_code)
 
 
-def _naive(series: pl.Series) -> pl.Series:
+def naive(series: pl.Series) -> pl.Series:
     """Write times with a zone as times in UTC."""
     zoned = isinstance(series.dtype, pl.Datetime) and series.dtype.time_zone
     return series.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if zoned else series

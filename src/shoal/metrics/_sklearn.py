@@ -28,11 +28,8 @@ def boosting(
     ensemble = _load("sklearn.ensemble")
     codes = np.asarray(categorical, dtype=bool)
     highest = np.where(np.isnan(X), 0.0, X).max(axis=0, initial=0.0)
-    kind = (
-        ensemble.HistGradientBoostingClassifier
-        if classify
-        else ensemble.HistGradientBoostingRegressor
-    )
+    name = "Classifier" if classify else "Regressor"
+    kind = getattr(ensemble, f"HistGradientBoosting{name}")
     # Rare values make leaves of next to no weight, whose guesses would be boundless.
     settings = {"max_iter": 50, "l2_regularization": 3.0, **settings}
     return kind(
@@ -46,14 +43,10 @@ def without_empty_columns(X: Floats) -> Floats:
     return np.where(np.isnan(X).all(axis=0), 0.0, X)
 
 
-def logistic_regression() -> Any:
-    """A logistic regression for any number of classes, not yet fitted."""
-    return _load("sklearn.linear_model").LogisticRegression(max_iter=200)
-
-
-def linear_regression() -> Any:
-    """A linear regression, not yet fitted."""
-    return _load("sklearn.linear_model").LinearRegression()
+def regression(*, classify: bool) -> Any:
+    """A linear regression, or a logistic one for any number of classes, not yet fitted."""
+    linear = _load("sklearn.linear_model")
+    return linear.LogisticRegression(max_iter=200) if classify else linear.LinearRegression()
 
 
 def quietly(work: Callable[[], Result]) -> Result:

@@ -88,12 +88,8 @@ class Losses:
         return cls(ColumnMoments.of(x), ColumnMoments.of(both), squares, errors)
 
     def __add__(self, other: "Losses") -> "Losses":
-        return Losses(
-            self.original + other.original,
-            self.compared + other.compared,
-            self.squares + other.squares,
-            self.errors + other.errors,
-        )
+        parts = ("original", "compared", "squares", "errors")
+        return Losses(*(getattr(self, part) + getattr(other, part) for part in parts))
 
     @property
     def sse(self) -> float:

@@ -309,7 +309,9 @@ def parse(document: Sequence[Mapping[str, Any]], axes: Sequence[QueryColumn]) ->
             if name not in names:
                 raise InputError(f"{where}: no column named '{name}'.{did_you_mean(name, names)}")
         parts = [
-            _ranges(asked[axis.name], axis, f"{where}, column '{axis.name}'")
+            (_numbers if axis.levels is None else _places)(
+                asked[axis.name], axis, f"{where}, column '{axis.name}'"
+            )
             if axis.name in asked
             else [(-np.inf, np.inf)]
             for axis in axes
@@ -322,12 +324,6 @@ def parse(document: Sequence[Mapping[str, Any]], axes: Sequence[QueryColumn]) ->
             owner.append(number)
     shape = (len(owner), len(axes))
     return Queries(np.reshape(lower, shape), np.reshape(upper, shape), np.array(owner, dtype=int))
-
-
-def _ranges(condition: Any, axis: QueryColumn, where: str) -> list[tuple[float, float]]:
-    return _numbers(condition, axis, where) if axis.levels is None else _places(
-        condition, axis.levels, where
-    )  # fmt: skip
 
 
 def _numbers(condition: Any, axis: QueryColumn, where: str) -> list[tuple[float, float]]:
@@ -352,9 +348,8 @@ def _numbers(condition: Any, axis: QueryColumn, where: str) -> list[tuple[float,
     return [(low, high)]
 
 
-def _places(
-    condition: Any, levels: tuple[str | None, ...], where: str
-) -> list[tuple[float, float]]:
+def _places(condition: Any, axis: QueryColumn, where: str) -> list[tuple[float, float]]:
+    levels = axis.levels or ()
     place: dict[Any, int] = {level: code for code, level in enumerate(levels)}
 
     def find(level: Any) -> int:

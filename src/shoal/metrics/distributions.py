@@ -139,9 +139,7 @@ def box_total_variations(
 def marginal_masses(boxes: WeightedBoxes, edges: Sequence[ArrayLike]) -> tuple[Floats, ...]:
     """Weight in each cell of all one- and then two-way marginals; parts of a table add up.
 
-    Args:
-        boxes: a table, or a part of one.
-        edges: as for `box_total_variations`.
+    Edges are those of `box_total_variations`.
     """
     if len(edges) != len(boxes.discrete):
         raise InputError("Both tables must have the same axes, with edges for each.")

@@ -338,11 +338,7 @@ def unordered_likelihood_ratio(before: Floats, after: Floats, scale: Floats) -> 
 
 
 def learned_patterns(key: Callable[[Any], NDArray[np.int64]]) -> Learner:
-    """Log-ratio of how often a pattern came up in the pilot; 0 for one that did not.
-
-    Args:
-        key: a number for the pattern of each run.
-    """
+    """Log-ratio of how often a pattern, a number a run, came up in the pilot; 0 for other ones."""
 
     def learn(before: Any, after: Any) -> Score:
         keys = [key(before), key(after)]

@@ -155,7 +155,7 @@ def _predict(
         train, test = _sklearn.without_empty_columns(rows.X), X
         machine = _sklearn.boosting(train, categorical, classify=classify, rng=rng)
     else:
-        machine = _sklearn.logistic_regression() if classify else _sklearn.linear_regression()
+        machine = _sklearn.regression(classify=classify)
         kinds = features(rows.X, categorical)
         train, test = kinds.apply(rows.X), kinds.apply(X)
         if not train.shape[1]:

@@ -113,15 +113,13 @@ def uniques(columns: NDArray[np.generic], *, hidden: NDArray[np.bool_] | None = 
     1
     """
     codes, rows = value_codes(columns), len(columns)
-    if hidden is None or not hidden.any():
-        return _uniques(row_keys(codes, rows))
     sizes = _matches(codes, rows, hidden, None)[0]
     return Uniques(
         records=rows,
-        keys=len(np.unique(row_keys(codes, rows))),
+        keys=int(row_keys(codes, rows).max(initial=-1)) + 1,
         uniques=int((sizes == 1).sum()),
         pairs=int((sizes == 2).sum()),
-        smallest=int(sizes.min()),
+        smallest=int(sizes.min()) if rows else 0,
     )
 
 
@@ -268,17 +266,6 @@ def minimal_uniques(columns: NDArray[np.generic], *, largest: int = 3) -> Ints:
             found[:, size - 1] += single & ~already
             alone[chosen] = single | already
     return found
-
-
-def _uniques(keys: Ints) -> Uniques:
-    sizes = np.bincount(keys)
-    return Uniques(
-        records=len(keys),
-        keys=len(sizes),
-        uniques=int((sizes == 1).sum()),
-        pairs=2 * int((sizes == 2).sum()),
-        smallest=int(sizes.min()) if sizes.size else 0,
-    )
 
 
 def _matches(

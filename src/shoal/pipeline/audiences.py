@@ -44,10 +44,7 @@ RULES = {
 
 
 def named(name: str) -> Audience:
-    """The audience of this name.
-
-    Raises:
-        InputError: there is none; the names that are there are told.
+    """The audience of this name; where there is none, an `InputError` tells those that are there.
 
     >>> named("scientific-use")
     <Audience.SCIENTIFIC_USE: 'scientific-use'>
@@ -62,10 +59,7 @@ def named(name: str) -> Audience:
 def objection(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up") -> str:
     """Why these claims will not do for the policy's audience, in a sentence, or "".
 
-    Args:
-        policy: without an audience, any claims will do.
-        claims: what would be said of the release.
-        why: what the claims depend on, for the sentence.
+    `why` says what the claims depend on, for the sentence. Without an audience any claims will do.
     """
     if policy.audience is None:
         return ""
@@ -88,11 +82,7 @@ def objection(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up"
 
 
 def refuse(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up") -> None:
-    """Stop where claims will not do for the policy's audience; see `objection`.
-
-    Raises:
-        InputError: with the objection.
-    """
+    """Stop where claims will not do for the policy's audience, with the `objection`."""
     if reason := objection(policy, claims, why=why):
         raise InputError(reason)
 

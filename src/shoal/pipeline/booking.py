@@ -90,13 +90,8 @@ _NOT_RECORDED = (
 def record_comparison(policy: Policy, *, sample: bool, note: str = "") -> tuple[str, ...]:
     """Record a comparison of methods under the policy's source, before it starts.
 
-    Args:
-        policy: whose `[budget]` names the source; without one nothing can be recorded.
-        sample: the comparison looks at public data only.
-        note: public words.
-
-    Returns:
-        What the steward should know before the run, in sentences.
+    Returned is what the steward should know, in sentences. With `sample` the comparison looks at
+    public data only. Without a `[budget]` nothing can be recorded. The note is public.
     """
     known = inspection_costs(policy, sample=sample)
     if policy.budget is None:
@@ -113,16 +108,11 @@ def record_inspection(policy: Policy, *, what: str, note: str = "") -> tuple[str
     """Record that somebody is about to read figures of the confidential table.
 
     Every later epsilon of the source is conditional from then on, and no earlier one is: a release
-    whose own figures are read was set up before them.
+    whose own figures are read was set up before them. `what` is the command; the note is public.
 
-    Args:
-        policy: whose `[budget]` names the source; without one nothing can be recorded, which is
-            said where the policy's method has a price.
-        what: the command, such as "measure".
-        note: public words.
-
-    Returns:
-        What the steward should know, in sentences; nothing if the table was inspected before.
+    Returned is what the steward should know, in sentences; nothing if the table was inspected
+    before. Without a `[budget]` nothing can be recorded, which is said where the policy's method
+    has a price.
     """
     if policy.budget is None:
         return (_NOT_RECORDED,) if find(policy.method).noisy else ()
@@ -161,8 +151,7 @@ def _recorded(
 def charge_selection(policy: Policy, epsilon: Fraction, *, note: str = "") -> tuple[Path, int]:
     """Book a private selection of a method before its first draw, and record it as an inspection.
 
-    Returns:
-        The budget file and the entry, for `settle_selection`.
+    Returned are the budget file and the entry, for `settle_selection`.
     """
     if policy.budget is None:
         raise InputError(

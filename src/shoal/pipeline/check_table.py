@@ -27,7 +27,7 @@ from shoal.core._arrays import Ints
 from shoal.errors import ClaimViolationError, InputError, did_you_mean, quotable, unlike
 from shoal.io import decomposition_table
 from shoal.io.validate import composed, spelled
-from shoal.privacy_models import Counts, decided, k_when_missing_matches, verdict
+from shoal.privacy_models import Counts, Verdict, decided, k_when_missing_matches, verdict
 
 WITNESS_ROWS = 5
 """How many rows of a witness group are named."""
@@ -63,11 +63,9 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
         raise ClaimViolationError(
             f"The released table holds the identifier column '{present[0]}'; expected none."
         )
-    boxes = (
-        decomposition_table.from_frame(frame, schema)
-        if decomposition_table.is_tree(frame, schema)
-        else None
-    )
+    boxes = None
+    if decomposition_table.is_tree(frame, schema):
+        boxes = decomposition_table.from_frame(frame, schema)
     strange = [name for name in frame.columns if name not in schema.names]
     if boxes is None and strange:
         name = strange[0]
@@ -108,12 +106,8 @@ def check_frame(
 ) -> Check:
     """Recompute a guarantee on a frame, cells compared as they are.
 
-    Args:
-        frame: the released rows.
-        guarantee: what every class must keep.
-        schema: of the policy.
-        units: whose row each is, where that is known and some persons have several; by default
-            the frame's own column is asked, if the policy names one and it is there.
+    `units` says whose row each is, where that is known and some persons have several; by default
+    the frame's own column is asked, if the policy names one and it is there.
     """
     units = _units(frame, schema) if units is None else units
     if isinstance(guarantee, LDiversity | TCloseness):
@@ -157,11 +151,8 @@ def check_leaves(boxes: SpatialDecomposition, guarantee: Testable, schema: Schem
 
     Boxes without a record are no classes. If the guarantee is about fewer columns than the boxes
     have, its classes are unions of boxes and no worse: what is achieved is then a bound. Rows of
-    the witness are boxes, numbered from 1.
-
-    Raises:
-        InputError: the guarantee is about another column than the counted one, or counts are
-            noisy, since it cannot be told then what the table has.
+    the witness are boxes, numbered from 1. Refused are a guarantee about another column than the
+    counted one, and noisy counts, since it cannot be told then what the table has.
     """
     columns = guarantee.columns
     if isinstance(guarantee, LDiversity | TCloseness) and columns != (boxes.column,):
@@ -187,17 +178,21 @@ def check_leaves(boxes: SpatialDecomposition, guarantee: Testable, schema: Schem
     counts = _leaf_counts(boxes, held, schema)
     edges = hierarchy_edges(guarantee, schema, counts.width)
     found = verdict(counts, guarantee, edges=edges)
-    return Check(
-        guarantee,
-        holds=found.holds,
-        achieved=found.achieved,
-        witness={"size": int(sizes[found.witness]), "rows": [int(found.witness) + 1]},
-        remarks={
-            "classes": filled,
-            "failing_classes": len(found.failing),
-            "homogeneous_classes": len(counts.homogeneous),
-        },
-    )
+    return _judged(guarantee, found, counts, [int(found.witness) + 1])
+
+
+def _judged(
+    guarantee: Testable, found: Verdict, counts: Counts, rows: Sequence[int], **more: Any
+) -> Check:
+    """The check that a verdict on counts makes, with the rows of its witness."""
+    remarks = {
+        "classes": int((counts.persons > 0).sum()),
+        "failing_classes": len(found.failing),
+        "homogeneous_classes": len(counts.homogeneous),
+        **more,
+    }
+    witness = {"size": int(counts.persons[found.witness]), "rows": rows}
+    return Check(guarantee, found.holds, found.achieved, witness, remarks)
 
 
 def _leaf_counts(boxes: SpatialDecomposition, held: Ints, schema: Schema) -> Counts:
@@ -256,21 +251,7 @@ def _check_counts(
     edges = hierarchy_edges(guarantee, schema, width)
     found, counts = decided(labels, codes, guarantee, units=units, width=width, edges=edges)
     rows = np.flatnonzero(labels == found.witness) + 1
-    return Check(
-        guarantee,
-        holds=found.holds,
-        achieved=found.achieved,
-        witness={
-            "size": int(counts.persons[found.witness]),
-            "rows": rows[:WITNESS_ROWS].tolist(),
-        },
-        remarks={
-            "classes": len(counts.persons),
-            "failing_classes": len(found.failing),
-            "homogeneous_classes": len(counts.homogeneous),
-            **_persons(units),
-        },
-    )
+    return _judged(guarantee, found, counts, rows[:WITNESS_ROWS].tolist(), **_persons(units))
 
 
 def _persons(units: Ints | None) -> dict[str, Any]:

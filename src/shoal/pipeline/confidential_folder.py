@@ -7,13 +7,14 @@ else does.
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal import io
 from shoal.core import Confidential, Policy, Progress, Release, silent
 from shoal.core.exits import for_folder
+from shoal.engine import local
 from shoal.errors import InputError, withheld
 from shoal.io import folders
 from shoal.pipeline import booking, public_folder
@@ -58,18 +59,11 @@ def write(
     control: io.Raw | None,
     progress: Progress,
 ) -> Written:
-    """Compare a release with its original, and write what was found.
+    """Compare a release with its original, and write what was found into an empty folder.
 
-    Args:
-        secret: the original beside the release, `shoal.engine.Evidence`.
-        folder: empty, mode 0700.
-        planned: what was run.
-        release: what was made.
-        manifest: as it was published.
-        facts: what else the officer is shown.
-        evaluate: run attacks and measures of utility; none: on tables of ordinary size.
-        control: people who are not in the original.
-        progress: called with the stage and how far it is.
+    The secret is `shoal.engine.Evidence`, the manifest as it was published, and the facts are what
+    else the officer is shown. Attacks and measures of utility run where `evaluate` says so; none:
+    on tables of ordinary size.
     """
     progress("measuring losses", 0, 1)
     # Otherwise whoever reads the folder inspects nothing.
@@ -102,13 +96,7 @@ def write(
     return Written(measured, unmeasured)
 
 
-_UNREAD: Mapping[str, Any] = {
-    "rows": None,
-    "unique_on_quasi_identifiers": {"original": None, "rows": None, "released": None},
-    "homogeneous": {},
-    "columns": [],
-    "clamped": {},
-}
+_UNREAD = {**local.figures(None, uniques=(None, None, None)), "clamped": {}}
 """Figures of an original that nobody reads."""
 
 
@@ -164,14 +152,6 @@ def report(
 
     It spends no epsilon and touches nothing that is public. Rows of the release are matched to
     nobody: losses row by row are known to the run that made the release, and to no other.
-
-    Args:
-        out: the release.
-        data: the table that it was made of.
-        policy: the policy that it was made by.
-        reading: how the file is written.
-        evaluation: what the report compares.
-        progress: called with the stage and how far it is.
     """
     manifest = read_manifest(out).values
     stated = load(policy)
@@ -215,21 +195,9 @@ class _Unmatched:
 
     raw: io.Raw
     dropped: int = 0
-
-    @property
-    def clamped(self) -> Mapping[str, Mapping[str, int]]:
-        """Not known any more."""
-        return {}
+    clamped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def figures(self, _columns: Any, _form: Any) -> dict[str, Any]:
         """The number of rows; nothing that compares row by row."""
-        return {
-            "rows": self.raw.frame.height,
-            "unique_on_quasi_identifiers": {
-                "original": None,
-                "rows": self.raw.frame.height,
-                "released": None,
-            },
-            "homogeneous": {},
-            "columns": [],
-        }
+        rows = self.raw.frame.height
+        return local.figures(rows, uniques=(None, rows, None))

@@ -44,17 +44,8 @@ def evaluate(
 ) -> evaluation.Evaluation:
     """Measure a release against its original, from files; all of it is confidential.
 
-    Args:
-        original: the confidential table.
-        released: its release, by any tool.
-        policy: the policy file, or what was read from it.
-        control: people of the same population who are not in the original.
-        out: where to write a report page.
-        force: replace an existing page.
-        reading: how the files are written.
-        budget: where looking is recorded, instead of the policy's.
-        progress: called with the stage and how far it is.
-        options: of `shoal.evaluate`.
+    A report page is written to `out`, in place of another only if forced. Other options are those
+    of `shoal.evaluate`.
     """
     check_text(out, force=force)
     text_files.check_options(seed=options.get("seed"))

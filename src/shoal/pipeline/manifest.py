@@ -167,11 +167,7 @@ class Recorded:
 
 
 def read(folder: Path) -> Recorded:
-    """Read the manifest of a release.
-
-    Raises:
-        InputError: there is none, or it has another shape.
-    """
+    """Read the manifest of a release; refuse a folder without one, or one of another shape."""
     path = folder / MANIFEST
     if not path.is_file():
         raise InputError(

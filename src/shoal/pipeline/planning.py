@@ -182,12 +182,7 @@ def _refuse_distributed(method: Method[Any], setting: Setting[Any]) -> None:
 
 
 def with_rows(planned: Plan, rows: int | None) -> Plan:
-    """The plan once the number of rows is known: claims may depend on it where it is public.
-
-    Args:
-        planned: the plan.
-        rows: their number, or none where it is not public.
-    """
+    """The plan once the number of rows is known: claims may depend on it where it is public."""
     if rows is None or not contributions.rows_are_public(planned.setting):
         return planned
     k = getattr(planned.setting.parameters, "k", None) or 1
@@ -335,8 +330,7 @@ def cost(policy: Policy, claims: Iterable[Claim]) -> str:
 def check_parameters(policy: Policy) -> None:
     """Refuse a method that is not there, or parameters that it does not take.
 
-    Raises:
-        InputError: with what was expected. Whether the method fits the columns is left to `plan`.
+    Whether the method fits the columns is left to `plan`.
     """
     _parameters(find(policy.method), policy.parameters)
 

@@ -67,19 +67,9 @@ def protect(
     progress: Progress = silent,
     noise: Noise | None = None,
 ) -> Published:
-    """Protect a file as a policy says and write the release.
+    """Protect a file as a policy says and write the release, `out`, and `out.internal` beside it.
 
-    Args:
-        data: the table; see `shoal.io.files.read`.
-        policy: the policy file, or what was read from it.
-        out: the folder to write; `out.internal` is written beside it.
-        reading: how the file is written.
-        output: what is written, and for whom.
-        budget: where the release is booked, instead of the policy's.
-        evaluation: what the officer's report compares.
-        engine: where the release is made.
-        progress: called with the stage and how far it is.
-        noise: another source of noise, for experiments; see `shoal.protect`.
+    For what may be read see `shoal.io.files.read`, for other noise `shoal.protect`.
     """
     _refuse(out, output, evaluation, engine)
     stated = budget.stated(policy)
@@ -266,13 +256,7 @@ def _keep(done: protect_table.Run, kept: Path, output: OutputOptions, *, distrib
 def finish(out: Path, *, kept: Path | None = None, force: bool = False) -> Path:
     """Put a release in place that was drawn and paid for, and whose disk was full then.
 
-    Args:
-        out: the folder to write.
-        kept: where the release is kept; by default beside it.
-        force: replace an existing release.
-
-    Returns:
-        The folder.
+    It is kept beside `out`, unless `kept` says where. An existing release is replaced if forced.
     """
     kept = out.with_name(out.name + UNFINISHED) if kept is None else kept
     manifest = read_manifest(kept / "public").values

@@ -127,23 +127,22 @@ def run(
     """Protect a table by a plan and recompute every promise on the result.
 
     The budget file, if the policy names one, is charged before the first draw: a run that
-    crashes later counts as spent.
-
-    Returns:
-        The release, and the original beside it, which nothing but a confidential folder takes.
+    crashes later counts as spent. Beside the release is the original, which nothing but a
+    confidential folder takes.
     """
     progress("reading columns", 0, 1)
     ours = noise is None
     noise = OpenDPNoise() if noise is None else noise
     rng = getattr(noise, "rng", None) or np.random.default_rng()
     source = engine.source(raw)
-    rows = source.adopt(
-        planned.policy.schema,
+    how = engine.Adoption(
+        schema=planned.policy.schema,
         clamped=planned.method.clamps(planned.setting) if planned.method.noisy else None,
         decimal=planned.policy.reading.decimal,
         keep_missing=planned.method.input.missing,
         key=0 if planned.policy.schema.persons is None else int(rng.integers(1 << 63)),
     )
+    rows = source.adopt(how)
     planned = with_rows(planned, rows.public_rows(planned.setting))
     claims = tuple(c for c in planned.claims if ours or isinstance(c.guarantee, Testable))
     _still_covered(planned, claims)
@@ -226,11 +225,7 @@ def foreseen(policy: Policy) -> Plan:
     """Plan a release with all that is known before its table is read; nothing is recorded.
 
     To `plan` it adds what `run` finds in the budget file: after an inspection of the table itself
-    an epsilon is conditional.
-
-    Raises:
-        InputError: something does not fit, or the claims will not do for the audience.
-        ClaimViolationError: a required promise cannot be had.
+    an epsilon is conditional. It refuses what `plan` does.
     """
     planned = plan(policy)
     if not booking.inspected(policy):
@@ -275,13 +270,7 @@ def _verify(
     privacy_losses: tuple[PrivacyLoss, ...],
     drawn: Mapping[tuple[str, Fraction], int],
 ) -> None:
-    """Derive the price of what was drawn again, and compare it with every claim.
-
-    Args:
-        claims: of the release.
-        privacy_losses: what the method says that it drew.
-        drawn: what the noise says that it drew.
-    """
+    """Derive the price of what method and noise say that they drew, and compare every claim."""
     for claim in claims:
         guarantee = claim.guarantee
         if isinstance(guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED:
@@ -297,10 +286,7 @@ def accounting_faults(
 ) -> tuple[str, ...]:
     """Derive the price of a published release's entries again; what does not fit, in sentences.
 
-    Args:
-        privacy_losses: the entries of its manifest.
-        priced: the guarantees that the entries must add up to.
-        drawn: the draws of its manifest, by mechanism and scale.
+    The entries must add up to each of the guarantees, and account for every draw.
     """
     entries, found = tuple(privacy_losses), []
     for guarantee in priced:

@@ -32,16 +32,9 @@ _FIGURES = "figures.json"
 def write(
     release: Release, folder: Path, output: OutputOptions, *, distributed: bool
 ) -> dict[str, Any]:
-    """Write table, manifest and report into an empty folder.
+    """Write table, manifest and report into an empty folder; the manifest as it was written.
 
-    Args:
-        release: what is published.
-        folder: where.
-        output: in which form.
-        distributed: the table lies on Spark, whose workers write it.
-
-    Returns:
-        The manifest as it was written.
+    A distributed table lies on Spark, whose workers write it.
     """
     written = _tables(release, folder, output, distributed=distributed)
     files = {path.relative_to(folder).as_posix(): _facts(path) for path in written}
@@ -94,8 +87,7 @@ def dump(path: Path, value: Any) -> None:
 def refuse_place(folder: Path, *, force: bool) -> None:
     """Refuse a place for a folder before the work for it is done.
 
-    Raises:
-        InputError: it lies inside a release, or is there already and may not be replaced.
+    One inside a release, or one that is there already and may not be replaced.
     """
     for above in folder.absolute().parents:
         if _is_ours(above):

@@ -21,14 +21,9 @@ from shoal.io.disk import flush
 
 
 def new_keys(file: Path, *, passphrase: Path | None = None) -> Path:
-    """Make a pair of keys; no file is ever replaced.
+    """Make a private key, readable by its owner alone, and `file.pub`, which is returned.
 
-    Args:
-        file: the private key, readable by its owner alone. The public one is `file.pub`.
-        passphrase: a file; its first line encrypts the private key.
-
-    Returns:
-        The file of the public key.
+    No file is ever replaced. The first line of a passphrase's file encrypts the private key.
     """
     shown = file.with_name(f"{file.name}.pub")
     for path in (file, shown):
@@ -50,16 +45,7 @@ def new_keys(file: Path, *, passphrase: Path | None = None) -> Path:
 
 
 def sign(content: bytes, key: Path, *, passphrase: Path | None = None) -> bytes:
-    """Sign bytes with a private key, a PEM file.
-
-    Args:
-        content: the bytes.
-        key: the private key.
-        passphrase: a file; its first line opens the key.
-
-    Raises:
-        InputError: the file is no private Ed25519 key, or the passphrase does not open it.
-    """
+    """Sign bytes with a private key, a PEM file that the first line of another may open."""
     raw, opens = _read(key), None if passphrase is None else _first_line(passphrase)
     try:
         found = serialization.load_pem_private_key(raw, opens)
@@ -78,11 +64,7 @@ def sign(content: bytes, key: Path, *, passphrase: Path | None = None) -> bytes:
 
 
 def is_signed(content: bytes, signature: bytes, key: Path) -> bool:
-    """Whether a signature is that of these bytes by this public key, a PEM file.
-
-    Raises:
-        InputError: the file is no public Ed25519 key.
-    """
+    """Whether a signature is that of these bytes by this public key, a PEM file."""
     raw = _read(key)
     try:
         found = serialization.load_pem_public_key(raw)

@@ -9,7 +9,6 @@ that is as consistent; only a signature says whose folder it is.
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +39,7 @@ from shoal.core import (
 from shoal.core.serialise import plain
 from shoal.errors import ClaimViolationError, InputError, ShoalError
 from shoal.io import decomposition_table, folders
+from shoal.io.files import unguarded
 from shoal.pipeline import check_table, manifest, planning, protect_table
 from shoal.pipeline.manifest import MANIFEST, PUBLIC_VERSIONS, SIGNATURE, Manifest, Recorded
 from shoal.pipeline.planning import Plan
@@ -82,12 +82,7 @@ class VerifiedPart:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found in the folder of a release.
-
-    Attributes:
-        folder: the release.
-        parts: each with its status.
-    """
+    """What was found in the folder of a release, part by part."""
 
     folder: Path
     parts: tuple[VerifiedPart, ...]
@@ -101,11 +96,9 @@ class Verification:
         return next(part for part in self.parts if part.name == name)
 
     def __str__(self) -> str:
-        last = (
-            "Verified: all that could be derived again agrees with the manifest."
-            if self.holds
-            else "NOT VERIFIED: the folder is not as it was released."
-        )
+        last = "NOT VERIFIED: the folder is not as it was released."
+        if self.holds:
+            last = "Verified: all that could be derived again agrees with the manifest."
         return "\n".join([*map(str, self.parts), last])
 
     def facts(self) -> dict[str, Any]:
@@ -169,14 +162,8 @@ def sign(
 ) -> Verification:
     """Sign the manifest of a release, which covers all its files, once the release verifies.
 
-    Args:
-        folder: the public folder.
-        key: the private key, a PEM file.
-        passphrase: a file; its first line opens the key.
-        force: replace a signature.
-
-    Raises:
-        ClaimViolationError: something in the folder does not hold.
+    The key is a private one in a PEM file; the first line of a passphrase's file opens it. What
+    does not hold is a `ClaimViolationError`. A signature is replaced only if forced.
     """
     place = folder / SIGNATURE
     folders.check_text(place, force=force)
@@ -263,20 +250,13 @@ _NUMBERS = {
 }  # fmt: skip
 
 
-_GUARD = "^'('*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20])"
-"""An apostrophe that disarms a formula; see `shoal.io.files.write`."""
-
-
 def _read_csv(path: Path, *, guarded: bool) -> pl.DataFrame:
     """Read a CSV file as `io.write` writes it, whatever its columns are called."""
     try:
         frame = pl.read_csv(path, infer_schema=False, glob=False)
     except (OSError, PolarsError, PanicException, UnicodeError):
         raise InputError(f"{path.name}: it cannot be read as CSV.") from None
-    if not guarded:
-        return frame
-    plain_names = {name: re.sub(_GUARD, r"\1", name) for name in frame.columns}
-    return frame.with_columns(pl.all().str.replace(_GUARD, "${1}")).rename(plain_names)
+    return unguarded(frame) if guarded else frame
 
 
 def _planned(fields: Manifest, frame: pl.DataFrame | None) -> Plan:
@@ -347,8 +327,7 @@ def _settled(opened: _Folder) -> VerifiedPart:
         if list(stated) != list(columns):
             faults.append("columns: the table has them in another order.")
     if opened.planned is not None:
-        derived = {**protect_table.settled(opened.planned)}
-        for name, value in derived.items():
+        for name, value in protect_table.settled(opened.planned).items():
             faults += _differences(opened.recorded.values[name], _as_read(value), name)
         notes = list(opened.planned.notes)
         faults += _differences(fields.notes[: len(notes)], notes, "notes")

@@ -55,15 +55,9 @@ UNREADABLE = Guess(Role.IDENTIFIER, Kind.NOMINAL, "its cells are no plain values
 
 
 def draft(raw: Raw, *, source: str) -> str:
-    """Write a commented policy for a table, as TOML text.
+    """Write a commented policy for a table, as TOML text; the source is named in its heading.
 
-    Args:
-        raw: the table.
-        source: the file's name, for the heading.
-
-    Returns:
-        A policy that loads as it is. It protects with MDAV at k = 5; every line of it is the
-        steward's to check.
+    It loads as it is, and protects with MDAV at k = 5; every line of it is the steward's to check.
     """
     frame = raw.frame
     if frame.height == 0:

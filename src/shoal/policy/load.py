@@ -44,6 +44,9 @@ from shoal.errors import InputError
 from shoal.io import text_files
 from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec, RequireSpec, sentence
 
+LIMITS = ("bounds", "top_code", "bottom_code", "missing_as")
+"""Column keys that hold days in a column of dates."""
+
 
 def load(source: Policy | Mapping[str, Any] | str | Path) -> Policy:
     """Read and check a policy.
@@ -56,7 +59,7 @@ def load(source: Policy | Mapping[str, Any] | str | Path) -> Policy:
     if isinstance(source, Policy):
         return source
     if isinstance(source, Mapping):
-        content = _decimals(source)
+        content = exact(source)
         text_files.refuse_absurd(content, "policy")
         return _build(content, _Files(Path()), where="policy")
     if not isinstance(source, str | Path):
@@ -102,18 +105,14 @@ def restored(
         for name, column in columns.items()
     }
     kept = _Files(Path(), dict(files), hierarchies)
-    return _build(_decimals(stated), kept, where="manifest.json, policy")
+    return _build(exact(stated), kept, where="manifest.json, policy")
 
 
 def _published(column: Mapping[str, Any], seen: Iterable[str]) -> dict[str, Any]:
     """A column as a policy file states it: dates as dates, and some categories where it had any."""
     stated = dict(column)
     if stated.get("kind") == Kind.DATE:
-        for key in ("top_code", "bottom_code", "missing_as"):
-            if key in stated:
-                stated[key] = _day(stated[key])
-        if isinstance(stated.get("bounds"), list):
-            stated["bounds"] = [_day(end) for end in stated["bounds"]]
+        stated |= {key: days(stated[key]) for key in LIMITS if key in stated}
     if stated.get("observed") is True:
         named = [stated.get(key) for key in ("bottom_code", "top_code", "other", "missing_as")]
         known = dict.fromkeys([*(one for one in named if isinstance(one, str)), *seen])
@@ -121,7 +120,10 @@ def _published(column: Mapping[str, Any], seen: Iterable[str]) -> dict[str, Any]
     return stated
 
 
-def _day(value: Any) -> Any:
+def days(value: Any) -> Any:
+    """Read texts that are days as such; whatever else there is stays."""
+    if isinstance(value, list | tuple):
+        return [days(item) for item in value]
     try:
         return date.fromisoformat(value)
     except (TypeError, ValueError):
@@ -266,13 +268,13 @@ def _read_rows(folder: Path, name: str, files: dict[str, str]) -> list[list[str]
     return [cells for cells in texts if any(cells)]
 
 
-def _decimals(value: Any) -> Any:
+def exact(value: Any) -> Any:
     """Read a mapping's floats as the decimals that they print as, as for TOML."""
     if isinstance(value, float):
         return Decimal(repr(value))
     if isinstance(value, Mapping):
-        return {key: _decimals(item) for key, item in value.items()}
-    return [_decimals(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: exact(item) for key, item in value.items()}
+    return [exact(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def shown(value: Any) -> Any:

@@ -118,11 +118,7 @@ class Counts:
         return Counts(pairs // width, pairs % width, counts, persons, width)
 
     def layout(self) -> tuple[Ints, Ints]:
-        """Return where the entries of each class that has any begin, and which classes these are.
-
-        Raises:
-            InputError: there are no entries.
-        """
+        """Return where the entries of each class that has any begin, and which classes they are."""
         if not len(self.counts):
             raise InputError("The table has no rows; there is nothing to check.")
         starts = np.flatnonzero(np.diff(self.classes, prepend=-1))
@@ -178,11 +174,7 @@ def k_when_missing_matches(classes: NDArray[np.int64], counts: NDArray[np.int64]
 def _matched(label: Ints, holding: Ints, held_by: Ints, groups: int) -> Ints:
     """Size of the largest matching of values and persons in each class.
 
-    Args:
-        label: class of each record.
-        holding: a number of the record's class and value together.
-        held_by: a number of its class and person together.
-        groups: number of classes.
+    `holding` numbers a record's class and value together, `held_by` its class and person.
     """
     from scipy.sparse import coo_array  # noqa: PLC0415 (heavy; for persons with several rows)
     from scipy.sparse.csgraph import maximum_bipartite_matching  # noqa: PLC0415

@@ -135,7 +135,8 @@ def _ordered(table: _Table) -> NDArray[Any]:
     whole = np.cumsum(table.total)[:-1]
     prefix = np.concatenate((np.zeros(1, whole.dtype), np.cumsum(whole)))
     held = np.cumsum(table.count)
-    held = held - np.repeat(held[before] - table.count[before], _runs(table))
+    runs = np.diff(before, append=len(table.count))
+    held = held - np.repeat(held[before] - table.count[before], runs)
     a = table.value
     b = np.append(a[1:], last)
     b[before[1:] - 1] = last
@@ -193,7 +194,3 @@ def _ratio(table: _Table, present: Ints, t: Fraction) -> Verdict:
     bottom = np.concatenate((np.where(more, theirs, ours), none))
     owner = np.concatenate((table.owner, lacking))
     return decide(top, bottom, present[owner], t, least=False)
-
-
-def _runs(table: _Table) -> Ints:
-    return np.diff(table.starts, append=len(table.count))

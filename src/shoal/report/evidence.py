@@ -56,15 +56,8 @@ def measured(
 
     A release that is paid for is not lost because it cannot be measured: whatever stops the
     measurement becomes a sentence. In an epsilon release, the original is measured as it was
-    clamped; who is alone in it is counted as it came.
-
-    Args:
-        planned: what was run.
-        raw: the original.
-        release: what was made of it.
-        wanted: whether to measure; none: for at most `MEASURED` rows.
-        control: people who are not in the original.
-        progress: called with the stage and how far it is.
+    clamped; who is alone in it is counted as it came. Unless it is wanted or not, at most
+    `MEASURED` rows are measured.
     """
     rows = raw.frame.height
     if wanted is False:
@@ -159,14 +152,11 @@ def again(
     reader = _READERS.get(suffix, "polars.read_csv")
     whom = f", audience={options['audience']!r}" if options.get("audience") else ""
     if options.get("engine") == "spark":
-        lines = [
-            "import shoal",
-            "",
-            f"people = spark.read.parquet({data.name!r})",
-            f"release = shoal.protect(people, {stated!r}{whom})",
-            "print(release)",
-        ]
-        return {"command": shlex.join(words), "python": "\n".join(lines)}
+        python = (
+            f"import shoal\n\npeople = spark.read.parquet({data.name!r})\n"
+            f"release = shoal.protect(people, {stated!r}{whom})\nprint(release)"
+        )
+        return {"command": shlex.join(words), "python": python}
     mark = options.get("delimiter")
     separator = f", separator={mark!r}" if suffix == "csv" and isinstance(mark, str) else ""
     order = ", keep_order=True" if options.get("keep-order") else ""

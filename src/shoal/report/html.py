@@ -108,13 +108,14 @@ def _summary(manifest: Mapping[str, Any]) -> str:
 
 
 def _page(template: str, **values: Any) -> str:
-    return _environment().get_template(template).render(**values)
+    return environment("shoal.report").get_template(template).render(**values)
 
 
 @cache
-def _environment() -> Environment:
+def environment(package: str) -> Environment:
+    """The templates of a package, with the filters and the words that all pages share."""
     environment = Environment(
-        loader=PackageLoader("shoal.report"),
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -127,7 +128,7 @@ def _environment() -> Environment:
     environment.filters["listed"] = phrases.listed
     environment.filters["title_of"] = phrases.title
     environment.filters["meaning_of"] = phrases.meaning
-    environment.filters["figure"] = _figure
+    environment.filters["figure"] = figure
     environment.globals["status_words"] = phrases.STATUS_WORDS
     environment.globals["form_words"] = phrases.FORM_WORDS
     environment.globals["remark_words"] = phrases.REMARK_WORDS
@@ -138,7 +139,7 @@ def _environment() -> Environment:
     return environment
 
 
-def _figure(value: Any) -> str:
+def figure(value: Any) -> str:
     """Write a number for people: whole with separators, else to four digits, or that it is none."""
     if value is None:
         return "none"

@@ -90,21 +90,9 @@ def people(n: int, seed: int) -> pl.DataFrame:
 
 # What is kept of a block: codes that point into the lists of `world`, and numbers. -1 is
 # missing. Small types keep the memory of ten million rows below that of the finished table.
+_LONG: Final = ("name", "household", "income", "tax", "weight")
 _STORED: Final = {
-    "name": np.int32,
-    "household": np.int32,
-    "age": np.int8,
-    "sex": np.int8,
-    "region": np.int8,
-    "education": np.int8,
-    "marital": np.int8,
-    "hours": np.int8,
-    "occupation": np.int8,
-    "income": np.int32,
-    "tax": np.int32,
-    "condition": np.int8,
-    "weight": np.int32,
-    "batch": np.int8,
+    name: np.int32 if name in _LONG else np.int8 for name in COLUMNS if name != "person"
 }
 
 

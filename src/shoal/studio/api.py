@@ -7,25 +7,23 @@ but the profile, which shows a few rows to the session that uploaded them.
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, BackgroundTasks, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from shoal.core import Audience
 from shoal.errors import InputError
 from shoal.pipeline import audiences, booking
-from shoal.pipeline.verify_folder import verify
 from shoal.policy.load import shown
-from shoal.studio import downloads, invalid_input, policy_document, release_binding, uploads
-from shoal.studio.context import Current, Studio, TheSession, TheStudio
+from shoal.studio import invalid_input, method_cards, policy_document, release_binding, uploads
+from shoal.studio.context import Current, Studio, TheSession, TheStudio, policy_of
 from shoal.studio.history import HistoryEntry
 from shoal.studio.jobs import JobStatus
 from shoal.studio.method_cards import Card, Preview, audience_of
 from shoal.studio.private_files import ID
 from shoal.studio.profile import DataProfile
-from shoal.studio.workspace import Workspace
+from shoal.studio.workspace import DataFile, Workspace
 
 
 class Refusal(BaseModel):
@@ -216,25 +214,24 @@ class BudgetOut(BaseModel):
     accounts: list[dict[str, Any]]
 
 
-class PartOut(BaseModel):
-    """A part of a release that was compared."""
-
-    name: str
-    status: str
-    sentences: list[str]
-
-
-class VerificationOut(BaseModel):
-    """Whether the folder of a release agrees with its manifest."""
-
-    holds: bool
-    parts: list[PartOut]
-
-
 class LinkOut(BaseModel):
     """An address that opens one further session."""
 
     address: str
+
+
+async def uploaded(
+    request: Request,
+    studio: TheStudio,
+    workspace: Current,
+    label: Annotated[str, Query(max_length=1000)] = "",
+) -> DataFile:
+    """Dependency: the file of a request, in the folder of its workspace."""
+    folder, limit = studio.folder(workspace), studio.settings.upload_limit
+    return await uploads.receive(request, folder, limit=limit, label=label)
+
+
+Upload = Annotated[DataFile, Depends(uploaded)]
 
 
 @router.get("/workspaces")
@@ -286,31 +283,15 @@ def redo(studio: TheStudio, workspace: Current) -> WorkspaceOut:
 
 
 @router.post("/workspaces/{id}/data", status_code=202, openapi_extra=uploads.BODY)
-async def put_data(
-    request: Request,
-    studio: TheStudio,
-    workspace: Current,
-    label: Annotated[str, Query(max_length=1000)] = "",
-) -> JobStatus:
+def put_data(studio: TheStudio, workspace: Current, file: Upload) -> JobStatus:
     """Upload the table; the job that is answered looks at it."""
-    file = await uploads.receive(
-        request, studio.folder(workspace), limit=studio.settings.upload_limit, label=label
-    )
-    return await run_in_threadpool(lambda: studio.jobs.status(studio.put_data(workspace, file)))
+    return studio.jobs.status(studio.put_data(workspace, file))
 
 
 @router.post("/workspaces/{id}/others", openapi_extra=uploads.BODY)
-async def put_others(
-    request: Request,
-    studio: TheStudio,
-    workspace: Current,
-    label: Annotated[str, Query(max_length=1000)] = "",
-) -> WorkspaceOut:
+def put_others(studio: TheStudio, workspace: Current, file: Upload) -> WorkspaceOut:
     """Upload people who are not in the table."""
-    file = await uploads.receive(
-        request, studio.folder(workspace), limit=studio.settings.upload_limit, label=label
-    )
-    return await run_in_threadpool(lambda: _workspace(studio, studio.put_others(workspace, file)))
+    return _workspace(studio, studio.put_others(workspace, file))
 
 
 @router.post("/workspaces/{id}/sample", status_code=202)
@@ -377,14 +358,15 @@ def get_release(studio: TheStudio, workspace: Current) -> release_binding.BoundR
 @router.post("/workspaces/{id}/plan")
 def plan(studio: TheStudio, workspace: Current, given: PlanIn) -> Preview:
     """What would be promised; the data is not touched."""
-    return studio.preview(workspace, given.protect)
+    folder = studio.store.files(workspace.id)
+    return method_cards.preview(policy_of(workspace), given.protect, folder=folder)
 
 
 @router.get("/workspaces/{id}/methods")
 def methods(studio: TheStudio, workspace: Current) -> MethodsOut:
     """Every method, with what it would promise here, and the audiences."""
     return MethodsOut(
-        methods=studio.cards(workspace),
+        methods=method_cards.cards(workspace.policy, folder=studio.store.files(workspace.id)),
         audiences=[
             AudienceOut(name=one, title=rule.title, sentence=rule.sentence)
             for one, rule in audiences.RULES.items()
@@ -480,46 +462,6 @@ def new_link(request: Request, studio: TheStudio) -> LinkOut:
     return LinkOut(address=f"{request.url.scheme}://{request.headers['host']}/?token={token}")
 
 
-@router.get(
-    "/releases/{job}/public.zip",
-    response_model=None,
-    responses={200: {"content": {"application/zip": {}}}},
-)
-def public_zip(studio: TheStudio, job: Id, tasks: BackgroundTasks) -> Response:
-    """What may be published, as one archive."""
-    return downloads.public_zip(studio, _found(studio, job), tasks)
-
-
-@router.get("/releases/{job}/verification")
-def verification(studio: TheStudio, job: Id) -> VerificationOut:
-    """Derive again what the manifest of a release says, from its public folder alone."""
-    return VerificationOut(**verify(studio.released(_found(studio, job))).facts())
-
-
-@router.get(
-    "/releases/{job}/{name}",
-    response_model=None,
-    responses={200: {"content": {"text/html": {}, "application/json": {}}}},
-)
-def release_file(
-    studio: TheStudio,
-    job: Id,
-    name: Literal["report.html", "internal.html", "manifest.json"],
-    *,
-    save: bool = False,
-) -> Response:
-    """A report or the manifest of a release: to look at, or to save."""
-    return downloads.release_file(studio, _found(studio, job), name, save=save)
-
-
-def _found(studio: Studio, id_: str) -> str:
-    try:
-        studio.released(id_)
-    except InputError as error:
-        raise HTTPException(404, str(error)) from None
-    return id_
-
-
 def _mine(studio: Studio, session: str, id_: str) -> JobStatus:
     try:
         status = studio.jobs.status(id_)
@@ -541,24 +483,18 @@ def _workspace(studio: Studio, one: Workspace) -> WorkspaceOut:
         else FileOut(**asdict(file), here=studio.path(one, file) is not None)
         for name in ("data", "others")
     }
-    return WorkspaceOut(
-        id=one.id,
-        title=one.title,
-        created=one.created,
-        **files,
-        confirmed=list(one.confirmed),
-        audience=audience_of(one.policy),
-        chosen=one.chosen,
-        file_format=one.file_format,
-        source=one.source,
-        jobs=dict(one.jobs),
-        undo=past,
-        redo=future,
-        invalid={where: draft.error for where, draft in one.drafts.items()},
-    )
+    further = {
+        "audience": audience_of(one.policy),
+        "undo": past,
+        "redo": future,
+        "invalid": {where: draft.error for where, draft in one.drafts.items()},
+    }
+    return WorkspaceOut.model_validate({**vars(one), **files, **further})
 
 
 def _policy(studio: Studio, workspace: Workspace) -> PolicyOut:
-    judged = policy_document.judged(workspace.policy, folder=studio.store.files(workspace.id))
-    fields = shown(policy_document.parsed(workspace.policy))
-    return PolicyOut(toml=workspace.policy, fields=fields, digest=judged.digest)
+    fields, digest = (
+        shown(policy_document.parsed(workspace.policy)),
+        studio.judged(workspace).digest,
+    )
+    return PolicyOut(toml=workspace.policy, fields=fields, digest=digest)

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from shoal.errors import ShoalError
-from shoal.studio import api, context, pages
+from shoal.studio import api, context, downloads, pages
+from shoal.studio.pages import rendering
 from shoal.studio.security import Guard, Sessions
 from shoal.studio.settings import Settings
 from shoal.studio.uploads import TooLargeError
@@ -57,40 +58,27 @@ def create_app(settings: Settings) -> FastAPI:
     vendor = Path(str(files("shoal.report"))) / "vendor"
     app.mount("/vendor", StaticFiles(directory=vendor))
     app.include_router(api.router)
+    app.include_router(downloads.router)
     app.include_router(pages.router)
-    app.add_exception_handler(ShoalError, _refused)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(RequestValidationError, _invalid)
+    for kind in (ShoalError, HTTPException, RequestValidationError):
+        app.add_exception_handler(kind, _refused)
     return app
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """A sentence of ours: the user's move, or a promise that cannot be kept."""
-    status = 413 if isinstance(error, TooLargeError) else 422
-    return _answer(request, status, str(error))
-
-
-async def _http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 (registered for it)
-    said = PLAIN.get(error.status_code)
-    detail = str(error.detail)
-    # Those of the libraries are words; ours end in a full stop.
-    sentence = detail if detail.endswith(".") else said or f"{detail}."
-    return _answer(request, error.status_code, sentence, error.headers)
-
-
-async def _invalid(request: Request, error: Exception) -> Response:
-    """Say which field does not fit, without what was found in it."""
-    assert isinstance(error, RequestValidationError)  # noqa: S101 (registered for it)
-    first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return _answer(request, 422, f"The request does not fit at {place}: {first['msg']}.")
-
-
-def _answer(request: Request, status: int, sentence: str, headers: object = None) -> Response:
-    kept = dict(headers) if isinstance(headers, dict) else None
+    """Answer with a sentence of ours, the user's move or a promise that cannot be kept."""
+    status, sentence, kept = 422, str(error), None
+    if isinstance(error, TooLargeError):
+        status = 413
+    elif isinstance(error, HTTPException):
+        status, sentence, kept = error.status_code, str(error.detail), error.headers
+        if not sentence.endswith("."):  # Those of the libraries are words.
+            sentence = PLAIN.get(status, f"{sentence}.")
+    elif isinstance(error, RequestValidationError):  # Without what was found in the field.
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        sentence = f"The request does not fit at {place}: {first['msg']}."
     if request.url.path.startswith("/api"):
         return JSONResponse({"error": sentence}, status_code=status, headers=kept)
-    page = context.render(request, "error.html", status=status, sentence=sentence, code=status)
-    page.headers.update(kept or {})
-    return page
+    page = rendering.page("error.html", request=request, sentence=sentence, code=status)
+    return HTMLResponse(page, status_code=status, headers=kept)

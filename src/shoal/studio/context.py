@@ -1,4 +1,4 @@
-"""What a request may use: the studio's parts, the workspace of its address, and pages.
+"""What a request may use: the studio's parts, and the workspace of its address.
 
 Both the pages and the JSON API stand on this file, and on nothing below it that changes state.
 """
@@ -7,20 +7,17 @@ import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
-from fastapi.responses import HTMLResponse
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 
 from shoal import sample
 from shoal.core import Policy
 from shoal.errors import InputError, visible
 from shoal.pipeline import booking, protect_table
-from shoal.report import evidence, html
+from shoal.report import evidence
 from shoal.studio import (
     invalid_input,
     method_cards,
@@ -29,7 +26,7 @@ from shoal.studio import (
     release_binding,
     uploads,
 )
-from shoal.studio.history import History, release_name
+from shoal.studio.history import History
 from shoal.studio.jobs import JobKind, Jobs, JobState, JobStatus
 from shoal.studio.private_files import alone_in, new_id, private_folder, read_json, temporary_folder
 from shoal.studio.profile import DataProfile
@@ -43,16 +40,7 @@ SAMPLE = "people.parquet"
 
 @dataclass(frozen=True)
 class Studio:
-    """The parts of a running studio.
-
-    Attributes:
-        settings: of the server.
-        store: the workspaces.
-        jobs: long work; see `shoal.studio.jobs.Jobs`.
-        history: releases and what they spent.
-        sessions: who may come in.
-        temporary: folder of original data, removed at the end.
-    """
+    """The parts of a running studio; the temporary folder has the original data."""
 
     settings: Settings
     store: WorkspaceStore
@@ -181,7 +169,7 @@ class Studio:
         self, workspace: Workspace, changes: Mapping[str, Any], *, public: Collection[str] = ()
     ) -> Workspace:
         """Change sections of the policy; see `shoal.studio.policy_document.with_fields`."""
-        text = policy_document.with_fields(_policy(workspace), changes)
+        text = policy_document.with_fields(policy_of(workspace), changes)
         settles = [invalid_input.api(section) for section in changes]
         return self.put_policy(workspace, text, settles=settles, public=public)
 
@@ -199,16 +187,14 @@ class Studio:
             workspace.id, lambda now: replace(now, drafts={**now.drafts, where: made})
         )
 
-    def preview(
-        self, workspace: Workspace, protect: Mapping[str, Any] | None = None
-    ) -> method_cards.Preview:
-        """What the policy would promise, or with another `[protect]`; see `planned.preview`."""
-        folder = self.store.files(workspace.id)
-        return method_cards.preview(_policy(workspace), protect, folder=folder)
+    def judged(self, workspace: Workspace) -> Policy:
+        """The policy of a workspace.
 
-    def cards(self, workspace: Workspace) -> tuple[method_cards.Card, ...]:
-        """Every method, with what it would promise here."""
-        return method_cards.cards(workspace.policy, folder=self.store.files(workspace.id))
+        Raises:
+            InputError: there is none yet, or it cannot be used as it is.
+        """
+        text = policy_of(workspace)
+        return policy_document.judged(text, folder=self.store.files(workspace.id))
 
     def booked(self, workspace: Workspace, policy: Policy) -> Policy:
         """A policy with the studio's budget file, if the workspace names a population in it."""
@@ -231,27 +217,27 @@ class Studio:
             InputError: something is missing, or the audience needs another claim.
             ClaimViolationError: a required promise cannot be had.
         """
-        data = self._data(workspace)
+        self._data(workspace)
         self._settled(workspace)
-        policy = policy_document.judged(_policy(workspace), folder=self.store.files(workspace.id))
+        policy = self.judged(workspace)
         audience = method_cards.audience_of(workspace.policy)
         protect_table.foreseen(replace(self.booked(workspace, policy), audience=audience))
         id_ = new_id()
         others = self.path(workspace, workspace.others)
         compared = self.comparison(workspace)
-        arguments = {
-            **self._common(workspace, id_),
-            "data": str(data),
-            "out": str(self.jobs.release(id_)),
-            "file_format": workspace.file_format,
-            "audience": audience.value,
-            "evaluate": evaluate,
-            "control": None if others is None or evaluate is False else str(others),
-            "comparison": None if compared is None else str(compared / "comparison.json"),
-            "choices": release_binding.choices(workspace),
-            "again": self.again(workspace),
-        }
-        self._only_one(workspace, JobKind.PROTECT)
+        arguments = self._arguments(
+            workspace,
+            JobKind.PROTECT,
+            id_,
+            out=str(self.jobs.release(id_)),
+            file_format=workspace.file_format,
+            audience=audience.value,
+            evaluate=evaluate,
+            control=None if others is None or evaluate is False else str(others),
+            comparison=None if compared is None else str(compared / "comparison.json"),
+            choices=release_binding.choices(workspace),
+            again=self.again(workspace),
+        )
         self.history.begin(
             id_,
             workspace=workspace.id,
@@ -277,16 +263,15 @@ class Studio:
         others = self.path(workspace, workspace.others)
         if on_others and others is None:
             raise InputError("Choose a file of other people first; there is none to look at.")
-        data = self._data(workspace)
-        self._only_one(workspace, JobKind.COMPARE)
-        arguments = {
-            **self._common(workspace, id_),
-            "data": str(data),
-            "out": str(self.jobs.comparison(id_)),
-            "on_sample": str(others) if on_others else None,
-            "candidates": self._grid(id_, options.pop("candidates", None)),
-            "options": {name: value for name, value in options.items() if value is not None},
-        }
+        arguments = self._arguments(
+            workspace,
+            JobKind.COMPARE,
+            id_,
+            out=str(self.jobs.comparison(id_)),
+            on_sample=str(others) if on_others else None,
+            candidates=self._grid(id_, options.pop("candidates", None)),
+            options={name: value for name, value in options.items() if value is not None},
+        )
         return self._start(workspace, JobKind.COMPARE, arguments, id_=id_)
 
     def start_select(
@@ -295,14 +280,14 @@ class Studio:
         """Choose one method privately, in a job, at a price of epsilon."""
         id_ = new_id()
         self._settled(workspace)
-        self._only_one(workspace, JobKind.SELECT)
-        arguments = {
-            **self._common(workspace, id_),
-            "data": str(self._data(workspace)),
-            "out": str(self.jobs.comparison(id_)),
-            "candidates": self._grid(id_, candidates),
-            "epsilon": epsilon,
-        }
+        arguments = self._arguments(
+            workspace,
+            JobKind.SELECT,
+            id_,
+            out=str(self.jobs.comparison(id_)),
+            candidates=self._grid(id_, candidates),
+            epsilon=epsilon,
+        )
         return self._start(workspace, JobKind.SELECT, arguments, id_=id_)
 
     def start_evaluate(self, workspace: Workspace, release: str) -> str:
@@ -312,15 +297,15 @@ class Studio:
         manifest = read_json(folder / "manifest.json")
         others = self.path(workspace, workspace.others)
         table = next(path for path in sorted(folder.glob("release.*")))
-        self._only_one(workspace, JobKind.EVALUATE)
-        arguments = {
-            **self._common(workspace, id_),
-            "data": str(self._data(workspace)),
-            "released": str(table),
-            "control": None if others is None else str(others),
-            "aligned": manifest["release_form"] == "row-aligned",
-            "out": str(private_folder(self.jobs.folder(id_) / "out") / "evaluation.html"),
-        }
+        arguments = self._arguments(
+            workspace,
+            JobKind.EVALUATE,
+            id_,
+            released=str(table),
+            control=None if others is None else str(others),
+            aligned=manifest["release_form"] == "row-aligned",
+            out=str(private_folder(self.jobs.folder(id_) / "out") / "evaluation.html"),
+        )
         return self._start(workspace, JobKind.EVALUATE, arguments, id_=id_)
 
     def released(self, release: str) -> Path:
@@ -355,7 +340,7 @@ class Studio:
         row = next((one for one in rows if label in {one["label"], visible(one["label"])}), None)
         if row is None:
             raise InputError("Choose a candidate of the comparison; there is none of that name.")
-        stated = policy_document.parsed(_policy(workspace)).get("protect", {})
+        stated = policy_document.parsed(policy_of(workspace)).get("protect", {})
         protect: dict[str, Any] = {"method": row["method"], **row["parameters"]}
         # A candidate's form and columns are not in its parameters, but in its label.
         label = row["label"]
@@ -369,7 +354,7 @@ class Studio:
     def choose(self, workspace: Workspace, label: str) -> Workspace:
         """Take a candidate of the comparison as the policy's method."""
         protect = self.candidate(workspace, label)
-        text = policy_document.with_fields(_policy(workspace), {"protect": protect})
+        text = policy_document.with_fields(policy_of(workspace), {"protect": protect})
         return self.put_policy(workspace, text, settles=[invalid_input.PARAMETERS], chosen=label)
 
     def again(self, workspace: Workspace) -> dict[str, str]:
@@ -388,7 +373,9 @@ class Studio:
     def finished(self, status: JobStatus) -> None:
         """Take what a job found into the workspace and the history; called by `Jobs`."""
         if status.kind is JobKind.PROTECT:
-            self._record(status)
+            state = "released" if status.state is JobState.DONE else status.state.value
+            manifest = read_json(self.jobs.release(status.id) / "manifest.json")
+            self.history.end(status.id, state, manifest=manifest, sentence=status.error)
         if status.kind is JobKind.PROFILE and status.state is JobState.DONE and status.result:
             found = status.result
             job = read_json(self.jobs.folder(status.id) / "job.json")
@@ -404,24 +391,10 @@ class Studio:
             except InputError:
                 return  # The workspace was removed meanwhile.
 
-    def _record(self, status: JobStatus) -> None:
-        states = {
-            JobState.DONE: "released",
-            JobState.FAILED: "failed",
-            JobState.CANCELLED: "cancelled",
-        }
-        manifest = read_json(self.jobs.release(status.id) / "manifest.json")
-        self.history.end(
-            status.id,
-            states.get(status.state, "interrupted"),
-            manifest=manifest,
-            sentence=status.error,
-        )
-
     def _start(
         self, workspace: Workspace, kind: JobKind, arguments: Mapping[str, Any], *, id_: str = ""
     ) -> str:
-        id_ = self.jobs.launch(id_ or new_id(), workspace.id, kind, arguments)
+        id_ = self.jobs.start(id_ or new_id(), workspace.id, kind, arguments)
         self.store.note(workspace.id, lambda now: replace(now, jobs={**now.jobs, kind.value: id_}))
         return id_
 
@@ -429,19 +402,21 @@ class Studio:
         if workspace.drafts:
             raise InputError(invalid_input.sentence(workspace))
 
-    def _only_one(self, workspace: Workspace, kind: JobKind) -> None:
+    def _arguments(
+        self, workspace: Workspace, kind: JobKind, id_: str, **given: Any
+    ) -> dict[str, Any]:
+        """What a job works on: the table, and the policy as it is now, in the job's own folder."""
+        data = self._data(workspace)
         if any(one.kind is kind for one in self.jobs.of(workspace.id)):
             raise InputError("This is under way already. Wait for it, or cancel it first.")
-
-    def _common(self, workspace: Workspace, id_: str) -> dict[str, Any]:
-        """The policy as it is now, with its files, in the job's own folder."""
         folder = private_folder(self.jobs.folder(id_))
-        text = _policy(workspace)
-        self.booked(workspace, policy_document.judged(text, folder=self.store.files(workspace.id)))
-        (folder / "policy.toml").write_text(text, encoding="utf-8")
+        self.booked(workspace, self.judged(workspace))
+        (folder / "policy.toml").write_text(workspace.policy, encoding="utf-8")
         for path in self.store.files(workspace.id).iterdir():
             shutil.copyfile(path, folder / path.name)
         return {
+            **given,
+            "data": str(data),
             "policy": str(folder / "policy.toml"),
             "budget": str(self.settings.budget) if workspace.source else None,
             "source": workspace.source or None,
@@ -514,39 +489,8 @@ Current = Annotated[Workspace, Depends(current)]
 """For routes: `def page(request: Request, studio: TheStudio, workspace: Current)`."""
 
 
-def render(request: Request, name: str, *, status: int = 200, **context: Any) -> HTMLResponse:
-    """Render a template of `studio/templates`.
-
-    Everything is escaped. No inline script, style or style attribute works under the content
-    security policy: JSON goes into `<script type="application/json">{{ value | island }}</script>`
-    and is read by a file under /static.
-
-    Args:
-        request: in the template as `request`.
-        name: of the template.
-        status: of the answer.
-        context: for the template.
-    """
-    page = environment().get_template(name).render(request=request, **context)
-    return HTMLResponse(page, status_code=status)
-
-
-@cache
-def environment() -> Environment:
-    """The templates; `shoal.report`'s are there too, below their own name."""
-    made = Environment(
-        loader=ChoiceLoader([PackageLoader("shoal.studio")]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=html.shown,
-    )
-    made.filters |= {"island": html.island, "lines": html.lines}
-    return made
-
-
-def _policy(workspace: Workspace) -> str:
+def policy_of(workspace: Workspace) -> str:
+    """The policy's text, or what to do where there is none."""
     if not workspace.policy:
         raise InputError("There is no policy yet. Choose a file first.")
     return workspace.policy
@@ -560,18 +504,3 @@ def _anew(now: Workspace, text: str) -> Workspace:
 
 def _columns(text: str) -> set[str]:
     return set(policy_document.parsed(text).get("columns", {})) if text else set()
-
-
-__all__ = [
-    "Current",
-    "Studio",
-    "TheSession",
-    "TheStudio",
-    "current",
-    "environment",
-    "release_name",
-    "render",
-    "session_of",
-    "studio",
-    "the_studio",
-]

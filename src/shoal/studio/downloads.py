@@ -1,4 +1,4 @@
-"""What leaves the studio: the public folder as an archive, and the reports."""
+"""What leaves the studio, under /api/releases: the public folder as an archive, and the reports."""
 
 import base64
 import hashlib
@@ -7,22 +7,56 @@ import re
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated, Literal
 
-from fastapi import BackgroundTasks
+from fastapi import APIRouter, BackgroundTasks, Depends
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
 
 from shoal.errors import InputError
 from shoal.io.folders import INTERNAL_SUFFIX
+from shoal.pipeline.verify_folder import verify
+from shoal.studio.api import REFUSALS, Id
+from shoal.studio.context import TheStudio
 from shoal.studio.private_files import read_json
 
-if TYPE_CHECKING:
-    from shoal.studio.context import Studio
+router = APIRouter(prefix="/api/releases/{job}", responses=REFUSALS, tags=["studio"])
 
 
-def public_zip(studio: "Studio", release: str, tasks: BackgroundTasks) -> Response:
-    """The public folder of a release as one archive."""
-    folder = studio.released(release)
+class PartOut(BaseModel):
+    """A part of a release that was compared."""
+
+    name: str
+    status: str
+    sentences: list[str]
+
+
+class VerificationOut(BaseModel):
+    """Whether the folder of a release agrees with its manifest."""
+
+    holds: bool
+    parts: list[PartOut]
+
+
+def released(studio: TheStudio, job: Id) -> Path:
+    """Dependency: the public folder of a release; 404 where there is none."""
+    try:
+        return studio.released(job)
+    except InputError as error:
+        raise HTTPException(404, str(error)) from None
+
+
+Released = Annotated[Path, Depends(released)]
+
+
+@router.get(
+    "/public.zip",
+    response_model=None,
+    responses={200: {"content": {"application/zip": {}}}},
+)
+def public_zip(studio: TheStudio, folder: Released, tasks: BackgroundTasks) -> FileResponse:
+    """What may be published, as one archive."""
     descriptor, name = tempfile.mkstemp(suffix=".zip", dir=studio.temporary)
     with (
         os.fdopen(descriptor, "wb") as file,
@@ -36,9 +70,24 @@ def public_zip(studio: "Studio", release: str, tasks: BackgroundTasks) -> Respon
     )
 
 
-def release_file(studio: "Studio", release: str, name: str, *, save: bool) -> Response:
-    """A report or the manifest, to look at or to save."""
-    folder = studio.released(release)
+@router.get("/verification")
+def verification(folder: Released) -> VerificationOut:
+    """Derive again what the manifest of a release says, from its public folder alone."""
+    return VerificationOut(**verify(folder).facts())
+
+
+@router.get(
+    "/{name}",
+    response_model=None,
+    responses={200: {"content": {"text/html": {}, "application/json": {}}}},
+)
+def release_file(
+    folder: Released,
+    name: Literal["report.html", "internal.html", "manifest.json"],
+    *,
+    save: bool = False,
+) -> Response:
+    """A report or the manifest of a release: to look at, or to save."""
     if name == "manifest.json":
         found = read_json(folder / name)
         return JSONResponse(found, headers=_saving(f"{folder.name}-{name}") if save else None)

@@ -10,10 +10,12 @@ release's name.
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from shoal.core.machine import now
 from shoal.io.disk import flush
@@ -55,6 +57,9 @@ class HistoryEntry:
     claims: tuple[Mapping[str, Any], ...] = field(default=())
     privacy_losses: tuple[Mapping[str, Any], ...] = field(default=())
     sentence: str = ""
+
+
+_ENTRY = TypeAdapter(HistoryEntry)
 
 
 class History:
@@ -112,11 +117,7 @@ class History:
         return next((one for one in self.entries() if one.id == id_), None)
 
     def recover(self, folder_of: Any) -> None:
-        """Say what came of releases that were under way when a server ended.
-
-        Args:
-            folder_of: from an id to the folder that the release would be in.
-        """
+        """Say what came of releases that were under way when a server ended, by their folders."""
         for one in self.entries():
             if one.state == "running":
                 manifest = read_json(folder_of(one.id) / "manifest.json")
@@ -128,22 +129,11 @@ class History:
     @staticmethod
     def _take(found: dict[str, HistoryEntry], one: Mapping[str, Any]) -> None:
         if one["event"] == BEGUN:
-            found[one["id"]] = HistoryEntry(
-                one["id"], one["name"], one["workspace"], one["label"], one["method"], "running",
-                one["time"], source=one["source"],
-            )  # fmt: skip
-        elif one["id"] in found:
-            before = found[one["id"]]
-            found[one["id"]] = replace(
-                before,
-                state=one["state"],
-                ended=one["time"],
-                method=one["method"] or before.method,
-                rows=one["rows"],
-                claims=tuple(one["claims"]),
-                privacy_losses=tuple(one["privacy_losses"]),
-                sentence=one["sentence"],
-            )
+            known = {"state": "running", "begun": one["time"]}
+        else:
+            known = {**vars(found[one["id"]]), "ended": one["time"]}
+        stated = {key: value for key, value in one.items() if value is not None}
+        found[one["id"]] = _ENTRY.validate_python({**known, **stated})
 
     def _append(self, event: Mapping[str, Any]) -> None:
         line = json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n"

@@ -35,7 +35,6 @@ from shoal.studio.history import release_name
 from shoal.studio.private_files import (
     ID,
     end_left_behind,
-    new_id,
     private_folder,
     read_json,
     write_json,
@@ -144,21 +143,15 @@ class Jobs:
         self._lock = Lock()
         self._closed = False
 
-    def start(self, workspace: str, kind: JobKind, arguments: Mapping[str, Any]) -> str:
+    def start(self, id_: str, workspace: str, kind: JobKind, arguments: Mapping[str, Any]) -> str:
         """Start a job, or let it wait for room.
 
         Args:
+            id_: a new one; that of the job.
             workspace: to which it belongs.
             kind: what to do.
             arguments: plain JSON values for the worker; see `shoal.studio.worker`.
-
-        Returns:
-            The job's id.
         """
-        return self.launch(new_id(), workspace, kind, arguments)
-
-    def launch(self, id_: str, workspace: str, kind: JobKind, arguments: Mapping[str, Any]) -> str:
-        """Start a job whose id was given out before, by `new_id`; see `start`."""
         folder = private_folder(self.folder(id_))
         content = {
             "id": id_, "workspace": workspace, "kind": JobKind(kind).value, "begun": now(),

@@ -69,14 +69,7 @@ class Card:
 
 
 def preview(text: str, protect: Mapping[str, Any] | None, *, folder: Path) -> Preview:
-    """Say what a policy would promise, or with another `[protect]`.
-
-    Args:
-        text: the policy, TOML.
-        protect: method, parameters, columns and release_form, as `[protect]` states them; none
-            for the policy's own.
-        folder: of the files that the policy names.
-    """
+    """Say what a policy would promise, or with another `[protect]` than its own."""
     changed = text if protect is None else policy_document.with_fields(text, {"protect": protect})
     try:
         policy = policy_document.judged(changed, folder=folder)
@@ -88,12 +81,7 @@ def preview(text: str, protect: Mapping[str, Any] | None, *, folder: Path) -> Pr
 
 
 def cards(text: str, *, folder: Path) -> tuple[Card, ...]:
-    """Every method, with what it would promise for a policy; without one, what it is.
-
-    Args:
-        text: the policy, TOML, or "".
-        folder: of the files that the policy names.
-    """
+    """Every method, with what it would promise for a policy; without one, what it is."""
     policy = policy_document.judged(text, folder=folder) if text else None
     return tuple(
         Card(
@@ -132,10 +120,6 @@ def _preview(policy: Policy, method: Method[Any]) -> Preview:
 
 
 def audience_of(text: str) -> Audience:
-    """Who will get the release, by the policy; anybody, where it does not say.
-
-    Args:
-        text: the policy, TOML, or "".
-    """
+    """Who will get the release, by the policy; anybody, where it does not say or is not there."""
     stated = policy_document.parsed(text).get("release", {}) if text else {}
     return audiences.named(stated.get("audience", Audience.PUBLIC_USE))

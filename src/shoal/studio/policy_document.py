@@ -12,14 +12,13 @@ from typing import Any
 
 from shoal import policy
 from shoal.core import Policy
-from shoal.errors import InputError, visible
+from shoal.errors import InputError
 from shoal.io import text_files
 from shoal.io.text_files import quoted
+from shoal.policy.load import LIMITS, days, exact
 
 FILES = ("hierarchy", "recode")
 """Column keys that name a file."""
-LIMITS = ("bounds", "top_code", "bottom_code", "missing_as")
-"""Column keys that hold days in a column of dates."""
 SECTIONS = ("columns", "protect", "require", "release", "reading", "evaluate", "context", "budget")
 """Parts of a policy, in the order in which they are written."""
 ABSENT = "not stated"
@@ -58,15 +57,7 @@ def judged(text: str, *, folder: Path) -> Policy:
 
 
 def check_budget(policy: Policy, *, home: Path) -> None:
-    """Refuse a budget file outside the studio's folder, links followed.
-
-    Args:
-        policy: whose `[budget]` may name one.
-        home: the studio's folder.
-
-    Raises:
-        InputError: it does.
-    """
+    """Refuse a budget file outside the studio's folder, links followed."""
     if policy.budget is None:
         return
     try:
@@ -99,7 +90,7 @@ def with_fields(text: str, changes: Mapping[str, Any]) -> str:
                 columns[name] = _column(column)
             document["columns"] = columns
         else:
-            document[section] = _exact(stated)
+            document[section] = _stated(stated)
     return written(document)
 
 
@@ -137,12 +128,7 @@ def observed(text: str, *, before: Collection[str], public: Collection[str]) -> 
 
 
 def differences(before: str, after: str) -> list[tuple[str, str, str]]:
-    """The keys that two policies state otherwise: each with its old and its new value.
-
-    Args:
-        before: TOML.
-        after: TOML.
-    """
+    """The keys that two policies state otherwise: each with its old and its new value."""
     old, new = _flat(parsed(before)), _flat(parsed(after))
     return [
         (key, old.get(key, ABSENT), new.get(key, ABSENT))
@@ -174,13 +160,8 @@ def without_observed(text: str) -> str:
     return written(document)
 
 
-def written(document: Mapping[str, Any], notes: Mapping[str, str] | None = None) -> str:
-    """Write a policy as TOML text that reads back as the same values.
-
-    Args:
-        document: plain values, decimals and days.
-        notes: for columns, a comment above each.
-    """
+def written(document: Mapping[str, Any]) -> str:
+    """Write plain values, decimals and days as TOML text that reads back as the same policy."""
     lines = [f"version = {as_toml(document.get('version', 1))}"]
     known = [name for name in SECTIONS if name in document]
     others = [name for name in document if name not in (*SECTIONS, "version")]
@@ -194,10 +175,7 @@ def written(document: Mapping[str, Any], notes: Mapping[str, str] | None = None)
         if not isinstance(content, Mapping):
             raise InputError(f"The policy, {section}: expected a table of keys.")
         lines += ["", f"[{bare(section)}]"]
-        for key, value in content.items():
-            if notes and section == "columns" and key in notes:
-                lines.append(f"# {visible(notes[key])}")
-            lines.append(f"{bare(key)} = {as_toml(value)}")
+        lines += [f"{bare(key)} = {as_toml(value)}" for key, value in content.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -206,29 +184,15 @@ def _column(stated: Any) -> Any:
         return stated
     fields = {key: value for key, value in stated.items() if value is not None}
     if fields.get("kind") == "date":
-        for key in LIMITS:
-            if key in fields:
-                fields[key] = _days(fields[key])
-    return _exact(fields)
+        fields |= {key: days(fields[key]) for key in LIMITS if key in fields}
+    return _stated(fields)
 
 
-def _days(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_days(item) for item in value]
-    if isinstance(value, str):
-        try:
-            return date.fromisoformat(value)
-        except ValueError:
-            return value
-    return value
-
-
-def _exact(value: Any) -> Any:
-    if isinstance(value, float):
-        return Decimal(repr(value))
+def _stated(value: Any) -> Any:
+    """JSON values as TOML can write them: numbers exactly, and no key without a value."""
     if isinstance(value, Mapping):
-        return {key: _exact(item) for key, item in value.items() if item is not None}
-    return [_exact(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: _stated(item) for key, item in value.items() if item is not None}
+    return [_stated(item) for item in value] if isinstance(value, list | tuple) else exact(value)
 
 
 def _named_files(document: Mapping[str, Any]) -> Iterator[Any]:
@@ -292,5 +256,5 @@ def grid(content: Mapping[str, Any]) -> str:
     lines: list[str] = []
     for row in rows:
         lines.append("[[candidate]]")
-        lines += [f"{bare(key)} = {as_toml(_exact(value))}" for key, value in row.items()]
+        lines += [f"{bare(key)} = {as_toml(_stated(value))}" for key, value in row.items()]
     return "\n".join(lines) + "\n"

@@ -38,12 +38,9 @@ def private_folder(folder: Path) -> Path:
 
 
 def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
-    """Write a JSON file whole, readable by its owner alone.
+    """Write or replace a JSON file whole, readable by its owner alone.
 
-    Args:
-        path: the file; an existing one is replaced.
-        value: plain JSON values.
-        durable: wait until it is on disk, so that a loss of power does not lose it.
+    A durable one is on disk afterwards, so that a loss of power does not lose it.
     """
     descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)  # 0600
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from pydantic import TypeAdapter
 
 from shoal import io
 from shoal.core import Progress, Role, silent
@@ -83,13 +84,7 @@ def write(
     """Look at a file, write what was seen beside it, and draft a policy.
 
     Categories are asked for in the studio, and not copied: the draft is that of `shoal init`
-    without what was only observed.
-
-    Args:
-        path: the file.
-        label: what the steward calls it.
-        limit: see `shoal.io.files.read`.
-        progress: called with the stage and how far it is.
+    without what was only observed. For the limit see `shoal.io.files.read`.
 
     Returns:
         For the server: the drafted policy as TOML text, and the names of the columns.
@@ -109,19 +104,7 @@ def write(
 def read(path: Path) -> DataProfile | None:
     """What was seen of a file, or none where nobody has looked yet."""
     content = read_json(_beside(path))
-    if content is None:
-        return None
-    columns = tuple(
-        ColumnProfile(**{**one, "values": tuple(one["values"]), "warnings": tuple(one["warnings"])})
-        for one in content["columns"]
-    )
-    return DataProfile(
-        rows=content["rows"],
-        columns=columns,
-        preview=tuple(map(tuple, content["preview"])),
-        found=content["found"],
-        warnings=tuple(content["warnings"]),
-    )
+    return None if content is None else TypeAdapter(DataProfile).validate_python(content)
 
 
 def profile(raw: io.Raw) -> DataProfile:

@@ -25,28 +25,20 @@ import hmac
 import ipaddress
 import secrets
 import sys
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shoal.errors import withheld
 from shoal.studio.settings import LOCAL, Settings
 from shoal.studio.uploads import UPLOADS
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 READING = frozenset({"GET", "HEAD"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -122,7 +114,7 @@ class Sessions:
 class Guard:
     """The middleware. Pure ASGI, so that uploads stream through it."""
 
-    def __init__(self, app: Application, settings: Settings, sessions: Sessions) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, sessions: Sessions) -> None:
         self._app, self._settings, self._sessions = app, settings, sessions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 EVERY = 0.2
 """Seconds between two notes of how far it is."""
+PATHS = ("data", "policy", "out", "released", "control", "comparison", "candidates", "on_sample",
+         "budget")  # fmt: skip
+"""Arguments that name a file."""
 NICE = 10
 """The server comes first."""
 OVERHEAD = 4 << 30
@@ -53,7 +56,8 @@ def main(folder: Path) -> None:
     try:
         status("starting", 0, 1)
         with compile_notice(status.tell):
-            result = DO[JobKind(job["kind"])](job["arguments"], status)
+            paths = {key: Path(job["arguments"][key]) for key in PATHS if job["arguments"].get(key)}
+            result = DO[JobKind(job["kind"])]({**job["arguments"], **paths}, status)
         write_json(folder / "result.json", result)
         status.end(JobState.DONE)
     except ShoalError as error:
@@ -109,10 +113,9 @@ def _profile(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     limit = given["decoded_limit"]
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (limit + OVERHEAD, limit + OVERHEAD))
-    path = Path(given["data"])
     status("reading the file", 0, 1)
-    uploads.refuse_bombs(path, limit=limit, library=True)
-    return profile.write(path, label=given["label"], limit=limit, progress=status)
+    uploads.refuse_bombs(given["data"], limit=limit, library=True)
+    return profile.write(given["data"], label=given["label"], limit=limit, progress=status)
 
 
 def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
@@ -120,20 +123,15 @@ def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     from shoal.pipeline.options import EvaluationOptions, OutputOptions
 
     done = protect_file.protect(
-        Path(given["data"]),
-        Path(given["policy"]),
-        Path(given["out"]),
+        given["data"],
+        given["policy"],
+        given["out"],
         output=OutputOptions(given["file_format"], audience=given["audience"]),
         budget=_budget(given),
-        evaluation=EvaluationOptions(
-            given["evaluate"], _path(given["control"]), _path(given["comparison"])
-        ),
+        evaluation=EvaluationOptions(given["evaluate"], given["control"], given["comparison"]),
         progress=status,
     )
-    return {
-        "rows": done.release.manifest["rows"],
-        "notes": list(done.notes),
-    }
+    return {"rows": done.release.manifest["rows"], "notes": list(done.notes)}
 
 
 def _compare(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
@@ -141,11 +139,11 @@ def _compare(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
     costs: list[str] = []
     evaluate_files.compare(
-        Path(given["data"]),
-        Path(given["policy"]),
-        Path(given["out"]),
-        candidates=_path(given["candidates"]),
-        on_sample=_path(given["on_sample"]),
+        given["data"],
+        given["policy"],
+        given["out"],
+        candidates=given["candidates"],
+        on_sample=given["on_sample"],
         budget=_budget(given),
         tell=costs.append,
         progress=status,
@@ -159,11 +157,11 @@ def _select(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
     costs: list[str] = []
     chosen = evaluate_files.select(
-        Path(given["data"]),
-        Path(given["policy"]),
-        Path(given["out"]),
+        given["data"],
+        given["policy"],
+        given["out"],
         epsilon=given["epsilon"],
-        candidates=_path(given["candidates"]),
+        candidates=given["candidates"],
         budget=_budget(given),
         tell=costs.append,
         progress=status,
@@ -181,11 +179,11 @@ def _measure(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     from shoal.pipeline import evaluate_files
 
     found = evaluate_files.evaluate(
-        Path(given["data"]),
-        Path(given["released"]),
-        Path(given["policy"]),
-        control=_path(given["control"]),
-        out=Path(given["out"]),
+        given["data"],
+        given["released"],
+        given["policy"],
+        control=given["control"],
+        out=given["out"],
         force=True,
         aligned=given["aligned"] or None,
         budget=_budget(given),
@@ -206,11 +204,7 @@ DO = {
 def _budget(given: Mapping[str, Any]) -> "BudgetOptions":
     from shoal.pipeline.options import BudgetOptions
 
-    return BudgetOptions(_path(given["budget"]), given["source"])
-
-
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text)
+    return BudgetOptions(given["budget"], given["source"])
 
 
 def _interrupt(_number: int, _frame: Any) -> None:

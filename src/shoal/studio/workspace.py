@@ -11,10 +11,12 @@ gone after a restart. The page then asks for the file again.
 import re
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from shoal.core.machine import now
 from shoal.errors import InputError
@@ -99,6 +101,7 @@ class Workspace:
     drafts: Mapping[str, Draft] = field(default_factory=dict)
 
 
+_STATE = TypeAdapter(Workspace)
 KEPT = ("id", "session", "created", "jobs", "drafts")
 """Fields that undo leaves as they are."""
 
@@ -219,7 +222,7 @@ class WorkspaceStore:
         content = read_json(self._folder / id_ / "state.json") if re.match(ID, id_) else None
         if not isinstance(content, dict):
             raise InputError("No such workspace. It may have been removed; start a new one.")
-        return _workspace(content["now"]), content["past"], content["future"]
+        return _STATE.validate_python(content["now"]), content["past"], content["future"]
 
     def _write(
         self,
@@ -232,24 +235,9 @@ class WorkspaceStore:
         write_json(self._folder / id_ / "state.json", content)
 
 
-def _workspace(content: Mapping[str, Any]) -> Workspace:
-    known = {one.name for one in fields(Workspace)}
-    given = {name: value for name, value in content.items() if name in known}
-    for name in ("data", "others"):
-        if given.get(name):
-            given[name] = DataFile(**given[name])
-    for name in ("confirmed", "observed"):
-        given[name] = tuple(given.get(name, ()))
-    given["drafts"] = {
-        where: Draft(one["given"], one["error"], tuple(one["wrong"]))
-        for where, one in given.get("drafts", {}).items()
-    }
-    return Workspace(**given)
-
-
 def _undoable(state: Workspace) -> dict[str, Any]:
     return {name: value for name, value in asdict(state).items() if name not in KEPT}
 
 
 def _with(now: Workspace, before: Mapping[str, Any]) -> Workspace:
-    return _workspace({**asdict(now), **before})
+    return _STATE.validate_python({**asdict(now), **before})

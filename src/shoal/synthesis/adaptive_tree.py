@@ -99,10 +99,8 @@ class Space(Protocol):
     def halve(self, lower: Ints, upper: Ints, split: Ints) -> tuple[Ints, Ints]:
         """Axis and cut of each node that is split; zero for the others.
 
-        Args:
-            lower: first position of each node, a column an axis.
-            upper: one past its last.
-            split: which nodes are split; each has an axis of two positions or more.
+        Nodes have their first positions and those past their last, a column an axis; those that
+        are split have an axis of two positions or more.
         """
 
 
@@ -216,18 +214,8 @@ def grow(
 
     The spending's sensitivity is PATH in the units of a count: the noise of a split has scale lam,
     and all splits together cost PATH / lam. A node of a single code has no split and no draw.
-
-    Args:
-        columns: the records.
-        space: what the tree is about, and where its boxes are halved.
-        epsilon: the price.
-        noise: where draws come from.
-        theta: a node is split where its noisy penalised count exceeds so many records.
-        target: for the accounting.
-        progress: called with each level.
-
-    Raises:
-        InputError: if epsilon is too large for the proof, above 2.5.
+    Another is split where its noisy penalised count exceeds theta records. An epsilon above 2.5 is
+    too large for the proof, and refused. `target` is for the accounting.
     """
     lam = PATH / epsilon
     if lam < SHALLOWEST:

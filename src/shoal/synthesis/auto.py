@@ -68,16 +68,9 @@ class SynthesizerChoice:
 def choose(
     domains: Sequence[Domain], *, n: int, epsilon: Fraction, goal: Goal = Goal.COUNTS
 ) -> SynthesizerChoice:
-    """Choose a mechanism from public facts; see the rule above.
+    """Choose a mechanism for n records, whose number is public, and epsilon for all of it.
 
-    Args:
-        domains: the columns: names, kinds and domain sizes.
-        n: number of records, public.
-        epsilon: for the whole release.
-        goal: what the rows are wanted for.
-
-    Raises:
-        InputError: without a column, a record or an epsilon.
+    See the rule above.
     """
     if not domains or n < 1 or epsilon <= 0:
         raise InputError("A choice needs a column, a record and epsilon > 0.")
@@ -101,25 +94,22 @@ def choose(
     if m == 2:
         few = "Two columns of few categories: their table is counted cell by cell, with noise."
         return SynthesizerChoice("maxent", plan, (few,), weak)
+    tables = "A table" if plan.three_way == 1 else f"{plan.three_way} tables"
     why = (
         f"{m} columns: tables with noise, and the distribution of greatest entropy near them.",
         f"n epsilon is {strength} for each pair of columns: {_REASONS[plan.marginals]}.",
         f"A column has at most {plan.groups} groups in these tables.",
         *([_COARSENESS] if plan.coarseness_share else []),
-        *([_three_way(plan.three_way)] if plan.three_way else []),
+        *([f"{tables} of three columns, {_THREE_WAY}"] if plan.three_way else []),
     )
     return SynthesizerChoice("maxent", plan, why, weak)
 
 
+_THREE_WAY = "chosen with noise where pairs say too little, come last."
 _COARSENESS = (
     "Whether such groups lose too much is asked first, with noise; if so, a tree takes the place "
     "of tables."
 )
-
-
-def _three_way(count: int) -> str:
-    what = "A table" if count == 1 else f"{count} tables"
-    return f"{what} of three columns, chosen with noise where pairs say too little, come last."
 
 
 _REASONS = {

@@ -81,20 +81,11 @@ def copula(
 ) -> SyntheticRows:
     """Draw as many rows as there are records; the module says how, and proves the price.
 
-    Args:
-        codes: one array of codes a column; records that lie in blocks are refused.
-        domains: their public domains.
-        epsilon: for all of it; change-one neighbours, n public.
-        noise: where draws come from.
-        rng: for drawing rows.
-        margins: see `Margins`.
-        share: of epsilon for the columns by themselves, by default `SHARES`.
-        progress: called with each stage.
+    The arguments are those of `maxent`, but that records which lie in blocks are refused, and fewer
+    than two columns or records. `share` is that of epsilon for the columns by themselves, by
+    default of `SHARES`.
 
     Cost: O(n log n) for every two columns.
-
-    Raises:
-        InputError: for fewer than two columns or records.
     """
     if isinstance(codes, HeldColumns):
         codes = codes.columns

@@ -144,11 +144,9 @@ class SyntheticRows:
 
 
 def checked(codes: Sequence[NDArray[Any]] | NDArray[Any], domains: Sequence[Domain]) -> list[Ints]:
-    """The columns as whole numbers within their domains.
+    """The columns as whole numbers within their domains, where the caller has clamped them.
 
-    Raises:
-        InternalError: if a cell lies outside its domain; the caller clamps cells first. The
-            error shows no cell.
+    The error about a cell outside its domain does not show it.
     """
     if len(codes) != len(domains) or not domains:
         raise InternalError(f"Expected {len(domains)} columns of codes; got {len(codes)}.")

@@ -80,18 +80,10 @@ def privtree(
     Cost: O(m) a record and level. Axes are halved widest first, in proportion to their domains;
     ties go to the first column.
 
-    Not promised: leaves of at least k records. theta is a threshold for splitting; a leaf may hold
-    one record or none.
+    Not promised: leaves of at least k records. theta is a threshold for splitting: a node is split
+    where its noisy penalised count exceeds so many records. A leaf may hold one record or none.
 
-    Args:
-        codes: one array of codes a column, or records that answer for them.
-        domains: their public domains.
-        epsilon: for all of it; change-one neighbours, n public.
-        noise: where draws come from.
-        rng: for spreading rows over their leaves.
-        fill: see `Fill`.
-        theta: a node is split where its noisy penalised count exceeds so many records.
-        progress: called with each stage.
+    The other arguments are those of `maxent`.
     """
     columns = records(codes, domains)
     n = len(columns)

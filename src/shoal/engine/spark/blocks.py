@@ -11,10 +11,10 @@ import io
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, groupby, islice
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -191,11 +191,9 @@ class Blocks:
         return Blocks(frame)
 
     def gather(self, count: int, merge: Merge) -> "Blocks":
-        """Bring the blocks of one number together, and make blocks of them.
+        """Bring the blocks of one number together, and let `merge` make blocks of them.
 
-        Args:
-            count: how many numbers there are. A task takes several, one after the other.
-            merge: what is made of the blocks of one number.
+        A task takes several of the `count` numbers, one after the other.
         """
 
         def reader(batches: Iterator[pa.RecordBatch]) -> Numbered:
@@ -223,11 +221,7 @@ class Blocks:
         return Kept(held, dict(sorted(sizes.items())), sorted(notes, key=lambda pair: pair[0]))
 
     def fetch(self, cells: int = 0) -> Iterator[tuple[int, pl.DataFrame]]:
-        """Bring the blocks here, in no order: all at once, or task by task where they are many.
-
-        Args:
-            cells: about how many numbers they hold.
-        """
+        """Bring the blocks here, in no order: all at once, or task by task where cells are many."""
         frame = self.frame.select("block", "data")
         with speaking():
             rows = (
@@ -279,11 +273,7 @@ def exchange(
     Where they end depends on a sample; the order does not. Many records with one leading key are
     parted by the next, so that none of the blocks is large. All orders are made in one shuffle.
 
-    Args:
-        blocks: the records.
-        orders: what to sort by, and what becomes of the sorted records.
-        counts: of the blocks that are made, for each order.
-        rows: how many records there are.
+    `counts` are those of the blocks that are made, for each order, of so many records, `rows`.
     """
     borders = _borders(blocks, orders, counts, rows)
 
@@ -426,35 +416,26 @@ def _settle() -> None:
         gc.freeze()
 
 
-class speaking:  # noqa: N801 (reads as a word where it is used)
+@contextmanager
+def speaking(otherwise: ShoalError | None = None) -> Iterator[None]:
     """Turn what Spark says of a failed job into our own error, without cells.
 
-    Args:
-        otherwise: what to say where no task of ours said anything.
+    `otherwise` is what to say where no task of ours said anything.
     """
-
-    def __init__(self, otherwise: ShoalError | None = None) -> None:
-        self._otherwise = otherwise
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None or not type(error).__module__.startswith(("pyspark", "py4j")):
-            return
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith(("pyspark", "py4j")):
+            raise
         text = str(error)
         if _MARK in text:
             name, _, said = text.split(_MARK)[1].partition(":")
             sort = InputError if name == "InputError" else InternalError
             raise sort(said.rstrip(":")) from None
-        if self._otherwise is not None:
-            raise self._otherwise from None
-        raise InternalError(
-            f"Spark could not finish a job ({type(error).__name__}); its own log says why. "
-            "Nothing was written."
+        raise (
+            otherwise
+            or InternalError(
+                f"Spark could not finish a job ({type(error).__name__}); its own log says why. "
+                "Nothing was written."
+            )
         ) from None

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from shoal.core import Check, Kind, LDiversity, ReleaseForm, Role, Schema, TCloseness, Testable
 from shoal.core._arrays import Floats, Ints
+from shoal.engine import local
 from shoal.engine.spark.blocks import RID, STRIDE, Blocks, Numbered, Step, cut_by
 from shoal.engine.spark.rows import Layout, SparkRows
 from shoal.errors import InternalError
@@ -451,36 +452,25 @@ def compare(
     *,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
-    """Measure what `figures.compare` does, and losses, marginals and queries beside.
+    """Measure what `local.losses_of` does, and losses, marginals and queries beside.
 
-    Args:
-        records: the original.
-        released: its rows as released, in canonical order.
-        columns: what was protected.
-        form: of marginals nothing is said about combinations.
-        rng: draws the queries.
+    The released rows come in canonical order. Of marginals nothing is said about combinations.
     """
     schema, tasks = records.layout.schema, records.store.tasks
-    keys = (
-        tuple(schema.with_role(Role.QUASI_IDENTIFIER))
-        if form is not ReleaseForm.COLUMN_SHUFFLED
-        else ()
-    )
+    linked = form is not ReleaseForm.COLUMN_SHUFFLED
+    keys = tuple(schema.with_role(Role.QUASI_IDENTIFIER)) if linked else ()
     facts = facts_of(records, rng=rng)
     found = losses_of_blocks(records, released, facts)
     bare = [name for name in schema.with_role(Role.CONFIDENTIAL) if name not in columns]
     before, after, alike = _few(records.base, released, keys, bare, tasks)
-    return {
-        "rows": found.rows,
-        "unique_on_quasi_identifiers": {
-            "original": None if _stepped(schema, keys) else before,
-            "rows": found.rows,
-            "released": after,
-        },
-        "homogeneous": {
+    return local.figures(
+        found.rows,
+        uniques=(None if _stepped(schema, keys) else before, found.rows, after),
+        homogeneous={
             name: {"classes": int(own[1]), "rows": int(own[2])} for name, own in alike.items()
         },
-        "columns": [_column(found, facts, name) for name in columns],
+        columns=[_column(found, facts, name) for name in columns],
+    ) | {
         "measures": {
             "SSE": found.losses.sse,
             "SAE": found.losses.sae,
@@ -510,24 +500,17 @@ def _median(found: BlockLosses) -> dict[str, Any] | None:
 def _column(found: BlockLosses, facts: TableFacts, name: str) -> Mapping[str, Any]:
     place = facts.names.index(name)
     scale = facts.scales[place]
-    figures = {
-        "name": name,
-        "kind": scale.column.kind,
-        "missing_original": int(found.missing[0, place]),
-        "missing_released": int(found.missing[1, place]),
-        "reason": "",
-    }
+    missing = int(found.missing[0, place]), int(found.missing[1, place])
+    told = partial(local.column_figures, scale.column, missing)
     share = float(found.changed[place] / found.rows)
-    if found.written[place]:
-        return {**figures, "loss": share, "metric": "share of rows whose cell was generalised"}
-    if scale.discrete:
-        return {**figures, "loss": share, "metric": "share of rows whose category changed"}
+    if found.written[place] or scale.discrete:
+        return told(share, local.GENERALISED if found.written[place] else local.RECODED)
     numeric = [own.column.name for own in facts.scales if not own.discrete].index(name)
     ratio = float(found.losses.sse_over_sst[numeric])
-    if not np.isfinite(ratio):
-        why = "all its numbers in the original are equal, and the release changes them"
-        return {**figures, "loss": None, "metric": "SSE / SST", "reason": why}
-    return {**figures, "loss": ratio, "metric": "SSE / SST"}
+    if np.isfinite(ratio):
+        return told(ratio, "SSE / SST")
+    why = "all its numbers in the original are equal, and the release changes them"
+    return told(None, "SSE / SST", why)
 
 
 def _few(

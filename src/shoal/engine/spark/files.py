@@ -32,20 +32,19 @@ def read(
 ) -> SparkSource:
     """Open a Parquet file, a folder of them, or a CSV file on Spark.
 
-    Args:
-        path: a place that the driver and all workers see.
-        delimiter: of a CSV file; found out where not given.
-        encoding: of a CSV file; UTF-8 and Windows-1252 are found out.
-        alone: as for `shoal.io.files.read`.
-        settings: of Spark; see `session`.
+    The path is a place that the driver and all workers see. Of a CSV file, delimiter and encoding
+    (UTF-8 and Windows-1252) are found out where not given; for `alone` see `shoal.io.files.read`,
+    for Spark's settings `session`.
     """
     if not path.exists():
         raise InputError(f"Cannot read '{path}': no such file or directory.")
     text_files.refuse_special(path)
     spark = session(settings)
     where = path.absolute().as_uri()
+    # Without what Spark says, which may quote the file.
+    why = InputError(f"Spark cannot read '{path}': it is damaged, or not seen by all workers.")
     if path.is_dir() or path.suffix.lower() in {".parquet", ".pq"}:
-        with reading(path):
+        with speaking(why):
             return SparkSource(spark.read.parquet(where))
     if path.suffix.lower() not in {".csv", ".tsv", ".txt"}:
         raise InputError(
@@ -62,7 +61,7 @@ def read(
     header = [name.removeprefix("\ufeff") for name in header]
     io.check_header(header, path)
     form = StructType([StructField(f"c{place}", StringType()) for place in range(len(header))])
-    with reading(path):
+    with speaking(why):
         rows = spark.read.csv(
             where,
             schema=form.add(_BAD, StringType()),
@@ -89,30 +88,12 @@ def read(
     return SparkSource(rows.drop(_BAD).toDF(*header), found=f"{known}, delimiter {mark!r}")
 
 
-class reading(speaking):  # noqa: N801 (reads as a word where it is used)
-    """Say that a file cannot be read, without what Spark says, which may quote it."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(
-            InputError(f"Spark cannot read '{path}': it is damaged, or not seen by all workers.")
-        )
-
-
 def write(frame: DataFrame, folder: Path, *, rows: int, about: str | None = None) -> list[Path]:
-    """Write a release as a folder of Parquet files, by the workers.
+    """Write a release as a new folder of Parquet files, by the workers, and return the files.
 
-    Args:
-        frame: the release.
-        folder: that does not exist yet.
-        rows: how many there must be.
-        about: a sentence about the table, for the metadata of each file, as `shoal.io.files.write`
-            has it.
-
-    Returns:
-        The files.
-
-    Raises:
-        InputError: the driver does not see what the workers wrote.
+    `rows` is how many there must be: where the driver does not see what the workers wrote, that is
+    an `InputError`. `about` is a sentence for the metadata of each file, as `shoal.io.files.write`
+    has it.
     """
     with speaking():
         frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(

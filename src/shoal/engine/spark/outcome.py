@@ -22,6 +22,7 @@ from shoal.core import (
     SpatialDecomposition,
     Testable,
 )
+from shoal.engine import local
 from shoal.engine.spark import checks_and_metrics
 from shoal.engine.spark.blocks import (
     RID,
@@ -112,12 +113,7 @@ class SparkOutcome:
     @property
     def extras(self) -> dict[str, DataFrame]:
         """Tables beside it, by name."""
-        return {
-            name: self._sent(
-                pl.DataFrame({n: c.tolist() if c.dtype == object else c for n, c in some.items()})
-            )
-            for name, some in self.tables.items()
-        }
+        return {name: self._sent(local.framed(some)) for name, some in self.tables.items()}
 
     def _sent(self, frame: pl.DataFrame) -> DataFrame:
         arrow = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
@@ -164,9 +160,8 @@ class SparkOutcome:
             return [(number, pl.DataFrame(columns))]
 
         if self.form is ReleaseForm.COLUMN_SHUFFLED:
-            return permuted(kept, list(leaving), count, len(self.records), self._secret).map(
-                dressed
-            )
+            made = permuted(kept, list(leaving), count, len(self.records), self._secret)
+            return made.map(dressed)
         by = None
         if self.form is ReleaseForm.ROW_ALIGNED:
             by = [SEQ]
@@ -195,16 +190,8 @@ class SparkOutcome:
     def figures(self, columns: Sequence[str], form: ReleaseForm) -> dict[str, Any]:
         """Compare with the original: confidential."""
         if self._local is not None or form is ReleaseForm.COLUMN_SHUFFLED:
-            return {
-                "rows": len(self.records),
-                "unique_on_quasi_identifiers": {
-                    "original": None,
-                    "rows": len(self.records),
-                    "released": None,
-                },
-                "homogeneous": {},
-                "columns": [],
-            }
+            rows = len(self.records)
+            return local.figures(rows, uniques=(None, rows, None))
         rng = np.random.default_rng()
         found = checks_and_metrics.compare(
             self.records, _kept(self.protected), columns, form, rng=rng
@@ -254,10 +241,11 @@ def shuffled(blocks: Blocks, count: int, secret: bytes) -> Blocks:
         keys = random_keys(secret, number, frame.height)
         return _scattered(frame.with_columns(pl.Series(_KEY, keys)), keys, count)
 
-    def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
-        return [(number, pl.concat(frames).sort(_KEY, RID))]
+    return blocks.map(part).gather(count, _by_key)
 
-    return blocks.map(part).gather(count, merge)
+
+def _by_key(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+    return [(number, pl.concat(frames).sort(_KEY, RID))]
 
 
 def levelled(blocks: Blocks, count: int, rows: int) -> Blocks:
@@ -298,10 +286,7 @@ def permuted(blocks: Blocks, names: Sequence[str], count: int, rows: int, secret
             for block, some in _scattered(cells, keys, count):
                 yield place * STRIDE + block, some
 
-    def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
-        return [(number, pl.concat(frames).sort(_KEY, RID))]
-
-    sorted_cells = blocks.map(part).gather(count * len(names), merge).keep()
+    sorted_cells = blocks.map(part).gather(count * len(names), _by_key).keep()
     first: dict[int, int] = {}
     ends: dict[int, int] = {}
     for number, size in sorted_cells.sizes.items():

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from shoal.core import Column, Kind, Persons, Role, Schema
+from shoal.engine.interface import Adoption
 from shoal.engine.spark.blocks import (
     SEQ,
     UNIT,
@@ -58,31 +59,15 @@ class Typed:
         return len(self.blocks)
 
 
-def typed(
-    frame: DataFrame,
-    schema: Schema,
-    *,
-    clamped: Sequence[str] | None,
-    decimal: str | None,
-    keep_missing: bool = False,
-) -> Typed:
-    """Bring the rows of a DataFrame to the types of a policy, and keep them.
-
-    Args:
-        frame: columns of any plain type.
-        schema: every column of the frame, and no other.
-        clamped: columns that become values of their public domains, in silence; none: what does
-            not fit is refused.
-        decimal: the decimal mark of numbers in text.
-        keep_missing: missing cells of clamped columns stay where the policy keeps them.
-    """
-    store = BlockStore(frame.sparkSession)
+def typed(frame: DataFrame, how: Adoption) -> Typed:
+    """Bring the rows of a DataFrame, columns of any plain type, to a policy's, and keep them."""
+    store, schema = BlockStore(frame.sparkSession), how.schema
     empty = _empty(frame)
     validate.check_names(empty, schema)
     kept = [name for name in empty.columns if schema[name].role is not Role.IDENTIFIER]
     if not kept:
         raise InputError("Every column is an identifier, so that nothing is left to release.")
-    quiet = set(clamped or ())
+    quiet = set(how.clamped or ())
     for name in set(kept) - quiet:
         validate.refuse_odd(empty[name])
     raw = _raw(frame, store.block_rows)
@@ -92,7 +77,7 @@ def typed(
         name: replace(schema[name], categories=levels[name]) if name in levels else schema[name]
         for name in kept
     }
-    bring = _bringing(columns, quiet, decimal, evidence, keep_missing=keep_missing)
+    bring = _bringing(columns, quiet, how, evidence)
     unit = schema.flagged("privacy_unit")
     if unit is not None:
         validate.refuse_odd(empty[unit])
@@ -112,18 +97,17 @@ def typed(
 def _bringing(
     columns: Mapping[str, Column],
     quiet: Collection[str],
-    decimal: str | None,
+    how: Adoption,
     evidence: Mapping[str, pl.Series],
-    *,
-    keep_missing: bool,
 ) -> Step:
     """Type the blocks: some columns in silence, the others with notes on what does not fit."""
+    decimal, keep = how.decimal, how.keep_missing
 
     def bring(number: int, block: pl.DataFrame) -> Numbered:
         series, misfits, counts = [], [], []
         for name, column in columns.items():
             if name in quiet:
-                values, changed = clamp.clamped(block[name], column, decimal, keep=keep_missing)
+                values, changed = clamp.clamped(block[name], column, decimal, keep=keep)
                 counts += [(name, sort, number) for sort, number in changed.items()]
             else:
                 values, rows, what = _read(block[name], column, decimal, evidence.get(name))
@@ -344,17 +328,9 @@ def limited(typed: Typed, persons: Persons, *, key: int, move: str = validate.ST
     """Leave out what persons have beyond the rows that the policy states, and keep the rest.
 
     Equal to one machine: rows of a person stand in the order of the file, and cells are hashed
-    under the same key. Cost: one exchange of all records.
-
-    Args:
-        typed: records that say whose they are; afterwards they do not.
-        persons: how many rows each may have.
-        key: random bits.
-        move: the next move where a person has another number of rows than stated.
-
-    Raises:
-        InputError: for a row of nobody, and where the policy states how many rows every person has
-            and some have more or fewer, counted over all blocks.
+    under the same key; what is refused there is refused here, counted over all blocks. `move` is
+    the next move where a person has another number of rows than stated. The records say whose they
+    are; afterwards they do not. Cost: one exchange of all records.
     """
     layout, count = typed.layout, typed.store.block_count(typed.rows)
 

@@ -7,6 +7,7 @@ by shipping those records, never sums, so that a mean is added up in the order i
 adds it up, and has the same bits.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -211,41 +212,66 @@ class SparkRows:
         self.held.drop()
 
 
-@dataclass(eq=False)
-class BaseGroups:
-    """Groups on the base itself: each record, or by labels that every task gets."""
+class _Groups(ABC):
+    """What groups are asked, wherever their records lie.
+
+    Attributes:
+        rows: the records.
+        blocks: the same, as the groups take them.
+        sizes: records of each group.
+    """
 
     rows: SparkRows
+    blocks: Blocks
     sizes: Ints
-    labels: Ints | None
 
-    def _labels(self) -> Callable[[pl.DataFrame], Ints]:
-        if self.labels is None:
-            return lambda frame: frame[RID].to_numpy()
-        sent = self.rows.store.send(np.asarray(self.labels))
-        return lambda frame: sent.value[frame[RID].to_numpy()]
+    @abstractmethod
+    def _labels(self) -> Callable[[int, pl.DataFrame], Ints | None]:
+        """The group of each record of a block; none where the block is of another order."""
 
     def sums(self, measure: Callable[[Table], Ints]) -> Ints:
         """Add up whole numbers of the records by group."""
         layout, labels = self.rows.layout, self._labels()
 
         def ask(number: int, frame: pl.DataFrame) -> Numbered:
-            return [(number, _by_group(labels(frame), measure(layout.table(frame))))]
+            own = labels(number, frame)
+            return [] if own is None else [(number, _by_group(own, measure(layout.table(frame))))]
 
-        return _group_sums(self.rows.base.map(ask), len(self.sizes))
+        return _group_sums(self.blocks.map(ask), len(self.sizes))
 
     def answered(
         self, columns: Sequence[str], answers: Array, put: Callable[[Table, Array], Table]
     ) -> ReplacedColumns:
         """Change columns by what was answered for each group."""
-        layout, labels = self.rows.layout, self._labels()
+        layout, labels, home = self.rows.layout, self._labels(), _homing(self.rows.starts)
         sent = self.rows.store.send(np.asarray(answers))
 
         def change(number: int, frame: pl.DataFrame) -> Numbered:
-            table = put(layout.table(frame.select(RID, *columns)), sent.value[labels(frame)])
-            return [(number, table.frame.select(columns).with_columns(frame[RID]))]
+            own = labels(number, frame)
+            if own is None:
+                return []
+            table = put(layout.table(frame.select(RID, *columns)), sent.value[own])
+            return home(table.frame.select(columns).with_columns(frame[RID]).sort(RID))
 
-        return ReplacedColumns(tuple(columns), (self.rows.base, change))
+        return ReplacedColumns(tuple(columns), (self.blocks, change))
+
+
+@dataclass(eq=False)
+class BaseGroups(_Groups):
+    """Groups on the base itself: each record, or by labels that every task gets."""
+
+    rows: SparkRows
+    sizes: Ints
+    labels: Ints | None
+
+    def __post_init__(self) -> None:
+        self.blocks = self.rows.base
+
+    def _labels(self) -> Callable[[int, pl.DataFrame], Ints | None]:
+        if self.labels is None:
+            return lambda _number, frame: frame[RID].to_numpy()
+        sent = self.rows.store.send(np.asarray(self.labels))
+        return lambda _number, frame: sent.value[frame[RID].to_numpy()]
 
     def recoded(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
@@ -255,7 +281,7 @@ class BaseGroups:
 
 
 @dataclass(eq=False)
-class RunGroups:
+class RunGroups(_Groups):
     """Groups that are runs of an order; blocks hold the records in that order.
 
     Attributes:
@@ -298,8 +324,8 @@ class RunGroups:
             found[place[number] : place[number] + frame.height] = frame.to_series().to_numpy()
         return self.cut(found, self.k)
 
-    @property
-    def sizes(self) -> Ints:
+    @cached_property
+    def sizes(self) -> Ints:  # type: ignore[override]
         """Records of each group."""
         return np.diff(np.append(self.begins, len(self.rows)))
 
@@ -311,34 +337,11 @@ class RunGroups:
         sent = self.rows.store.send(self.begins)
         return lambda ranks: np.searchsorted(sent.value, ranks, side="right") - 1
 
-    def sums(self, measure: Callable[[Table], Ints]) -> Ints:
-        """Add up whole numbers of the records by group."""
-        layout, group, first = self.rows.layout, self._group(), self._first()
-
-        def ask(number: int, frame: pl.DataFrame) -> Numbered:
-            if number not in first:
-                return []
-            labels = group(first[number] + np.arange(frame.height))
-            return [(number, _by_group(labels, measure(layout.table(frame))))]
-
-        return _group_sums(self.blocks.map(ask), len(self.begins))
-
-    def answered(
-        self, columns: Sequence[str], answers: Array, put: Callable[[Table, Array], Table]
-    ) -> ReplacedColumns:
-        """Change columns by what was answered for each group."""
-        layout, group, first = self.rows.layout, self._group(), self._first()
-        sent = self.rows.store.send(np.asarray(answers))
-        home = _homing(self.rows.starts)
-
-        def change(number: int, frame: pl.DataFrame) -> Numbered:
-            if number not in first:
-                return []
-            labels = group(first[number] + np.arange(frame.height))
-            table = put(layout.table(frame.select(RID, *columns)), sent.value[labels])
-            return home(table.frame.select(columns).with_columns(frame[RID]).sort(RID))
-
-        return ReplacedColumns(tuple(columns), (self.blocks, change))
+    def _labels(self) -> Callable[[int, pl.DataFrame], Ints | None]:
+        group, first = self._group(), self._first()
+        return lambda number, frame: (
+            group(first[number] + np.arange(frame.height)) if number in first else None
+        )
 
     def recoded(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
@@ -367,14 +370,13 @@ class RunGroups:
 
     def labelled(self) -> ReplacedColumns:
         """The group of each record, as one more column."""
-        group, first = self._group(), self._first()
-        home = _homing(self.rows.starts)
+        labels, home = self._labels(), _homing(self.rows.starts)
 
         def label(number: int, frame: pl.DataFrame) -> Numbered:
-            if number not in first:
+            own = labels(number, frame)
+            if own is None:
                 return []
-            labels = pl.Series(GROUP, group(first[number] + np.arange(frame.height)))
-            return home(frame.select(RID).with_columns(labels).sort(RID))
+            return home(frame.select(RID).with_columns(pl.Series(GROUP, own)).sort(RID))
 
         return ReplacedColumns((GROUP,), (self.blocks, label))
 

@@ -43,14 +43,10 @@ _ALONE = {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0
 
 
 def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
-    """Give the session that is there, or make a local one.
+    """Give the session that is there, or make a local one; refused without PySpark or Java.
 
-    Args:
-        settings: of Spark, by their own names. `spark.master` and the like count only where
-            there is no session yet.
-
-    Raises:
-        InputError: without PySpark or without Java.
+    Settings are Spark's, by their own names. `spark.master` and the like count only where there is
+    no session yet.
     """
     if find_spec("pyspark") is None:
         raise InputError("Spark needs the extra 'spark': pip install 'shoal[spark]'.")

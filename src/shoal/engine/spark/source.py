@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from pyspark.sql import DataFrame
 
-from shoal.core import Schema
+from shoal.engine.interface import Adoption
 from shoal.engine.spark import reading
 from shoal.engine.spark.blocks import RID, SEQ, Numbered, SortOrder, exchange, speaking
 from shoal.engine.spark.outcome import SparkOutcome, protected
@@ -27,27 +27,17 @@ class SparkSource:
     distributed: bool = True
     found: str = ""
 
-    def adopt(
-        self,
-        schema: Schema,
-        *,
-        clamped: Sequence[str] | None,
-        decimal: str | None,
-        keep_missing: bool,
-        key: int,
-    ) -> "SparkCoerced":
+    def adopt(self, how: Adoption) -> "SparkCoerced":
         """Bring the rows to the types of the policy, block by block.
 
         Of persons with more rows than the policy states, the rest are left out.
         """
-        typed = reading.typed(
-            self.frame, schema, clamped=clamped, decimal=decimal, keep_missing=keep_missing
-        )
-        if schema.persons is None:
+        typed, persons = reading.typed(self.frame, how), how.schema.persons
+        if persons is None:
             return SparkCoerced(typed)
-        if clamped is None:
-            return SparkCoerced(reading.single(typed, schema.persons))
-        limited = reading.limited(typed, schema.persons, key=key)
+        if how.clamped is None:
+            return SparkCoerced(reading.single(typed, persons))
+        limited = reading.limited(typed, persons, key=how.key)
         return SparkCoerced(limited, typed.rows - limited.rows)
 
 

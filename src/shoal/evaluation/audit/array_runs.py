@@ -5,9 +5,10 @@ noise is drawn ahead for many runs at once. A method that asks for the same nois
 numbers in every run gets, in each, draws that no other run got: the same law as one by one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -85,7 +86,8 @@ class Ahead:
 
     def discrete_laplace(self, values: Ints, *, scale: Fraction) -> Ints:
         """Add two-sided geometric noise."""
-        return self._next(_Pool(values, (scale,), self._many_laplace))
+        draw = partial(self._noise.discrete_laplace, scale=scale)
+        return self._next(_Pool(values, (scale,), draw))
 
     def select(self, scores: Ints, *, sensitivity: Fraction, epsilon: Fraction) -> int:
         """Choose an index by permute-and-flip."""
@@ -94,11 +96,18 @@ class Ahead:
 
     def select_many(self, scores: Ints, *, sensitivity: Fraction, epsilon: Fraction) -> Ints:
         """Choose an index for each row of scores."""
-        return self._next(_Pool(scores, (sensitivity, epsilon), self._many_choices))
+
+        def draw(many: Ints) -> Ints:
+            rows = many.reshape(-1, many.shape[2])
+            chosen = self._noise.select_many(rows, sensitivity=sensitivity, epsilon=epsilon)
+            return chosen.reshape(many.shape[:2])
+
+        return self._next(_Pool(scores, (sensitivity, epsilon), draw))
 
     def respond(self, codes: Ints, *, levels: int, epsilon: Fraction) -> Ints:
         """Answer for each code by randomised response."""
-        return self._next(_Pool(codes, (Fraction(levels), epsilon), self._many_responses))
+        draw = partial(self._noise.respond, levels=levels, epsilon=epsilon)
+        return self._next(_Pool(codes, (Fraction(levels), epsilon), draw))
 
     def uniform(self, below: int, *, size: int) -> Ints:
         """Draw numbers evenly, by themselves."""
@@ -111,25 +120,13 @@ class Ahead:
         pool = self._pools[place]
         return pool.take() if pool.serves(asked) else asked.draw(1)[0]
 
-    def _many_laplace(self, values: Ints, times: int, terms: tuple[Fraction, ...]) -> Ints:
-        many = np.broadcast_to(values, (times, *values.shape))
-        return self._noise.discrete_laplace(many, scale=terms[0])
-
-    def _many_choices(self, scores: Ints, times: int, terms: tuple[Fraction, ...]) -> Ints:
-        many = np.tile(scores, (times, 1))
-        sensitivity, epsilon = terms
-        chosen = self._noise.select_many(many, sensitivity=sensitivity, epsilon=epsilon)
-        return chosen.reshape(times, len(scores))
-
-    def _many_responses(self, codes: Ints, times: int, terms: tuple[Fraction, ...]) -> Ints:
-        many = np.broadcast_to(codes, (times, *codes.shape))
-        return self._noise.respond(many, levels=int(terms[0]), epsilon=terms[1])
-
 
 class _Pool:
-    """One request for noise, and what was drawn ahead for it."""
+    """One request for noise, whose values `many` takes many times over, and what was drawn."""
 
-    def __init__(self, values: Ints, terms: tuple[Fraction, ...], many: Any) -> None:
+    def __init__(
+        self, values: Ints, terms: tuple[Fraction, ...], many: Callable[[Ints], Ints]
+    ) -> None:
         self.values, self.terms, self._many = values, terms, many
         self._drawn: Ints = np.empty((0, *values.shape), dtype=np.int64)
         self._taken = 0
@@ -138,8 +135,7 @@ class _Pool:
         return self.terms == asked.terms and np.array_equal(self.values, asked.values)
 
     def draw(self, times: int) -> Ints:
-        drawn: Ints = self._many(self.values, times, self.terms)
-        return drawn
+        return self._many(np.broadcast_to(self.values, (times, *self.values.shape)))
 
     def take(self) -> Ints:
         if self._taken == len(self._drawn):
@@ -163,12 +159,8 @@ class ArrayRuns:
     all their orders do. So are the values of each column of marginals. Of a tree's boxes, those
     at the corners of the space are shown: their ends and their counts.
 
-    Args:
-        planned: the plan.
-        table: the table.
-        noise: where draws come from.
-        rows: how many rows an output has, where their number is not that of the table: further
-            rows are left out, and missing ones are -1 throughout.
+    Where their number is not that of the table, an output has `rows` rows: further ones are left
+    out, and missing ones are -1 throughout.
     """
 
     def __init__(
@@ -176,12 +168,8 @@ class ArrayRuns:
     ) -> None:
         planned = with_rows(planned, len(table))
         self._method, self._setting = planned.method, planned.setting
-        names = (
-            None
-            if self._method.input.sort_by is None
-            else self._method.input.sort_by(self._setting)
-        )
-        order = table.canonical_order(names)
+        by = self._method.input.sort_by
+        order = table.canonical_order(None if by is None else by(self._setting))
         self._rows = Arrays.of(table.take(order))
         self._places = np.argsort(order)
         self._ahead = Ahead(noise)

@@ -211,8 +211,10 @@ def audit(
     trials = LEVELS[level] if trials is None else trials
     chosen = _chosen(planned, pair, table, most=most, tries=tries, seed=seed, progress=progress)
     findings = tuple(
-        _finding(planned, neighbours, level=level, trials=trials, confidence=confidence,
-                 family=len(chosen), noise=noise, progress=progress)
+        _finding(
+            planned, neighbours, level, noise,
+            trials=trials, confidence=confidence, family=len(chosen), progress=progress,
+        )
         for neighbours in chosen
     )  # fmt: skip
     return Audit(
@@ -287,23 +289,10 @@ def _frame(planned: Plan, data: Any) -> pl.DataFrame:
 
 
 def _finding(
-    planned: Plan,
-    pair: NeighbouringTables,
-    *,
-    level: str,
-    trials: int,
-    confidence: float,
-    family: int,
-    noise: Noise | None,
-    progress: Progress,
+    planned: Plan, pair: NeighbouringTables, level: str, noise: Noise | None, **terms: Any
 ) -> Finding:
+    """Run a pair; the terms are those of `epsilon_lower_bound.lower_bound`."""
     planned = with_rows(planned, pair.before.height)
-    terms: dict[str, Any] = {
-        "trials": trials,
-        "confidence": confidence,
-        "family": family,
-        "progress": progress,
-    }
     frames = (pair.before, pair.after)
     if level == "files":
         with tempfile.TemporaryDirectory() as folder:
@@ -342,16 +331,14 @@ def _scores(
     views = {f" of '{name}'": [place] for place, name in enumerate(names)}
     if not marginal and len(names) > 1:
         views = {"": list(range(len(names))), **views}
+    groups = {
+        "number of distinct rows": epsilon_lower_bound.distinct_rows,
+        "size of the largest group": epsilon_lower_bound.largest_group,
+        "size of the smallest group": epsilon_lower_bound.smallest_group,
+    }
     for view, columns in views.items():
-        looks[f"number of distinct rows{view}"] = epsilon_lower_bound.within(
-            columns, epsilon_lower_bound.distinct_rows
-        )
-        looks[f"size of the largest group{view}"] = epsilon_lower_bound.within(
-            columns, epsilon_lower_bound.largest_group
-        )
-        looks[f"size of the smallest group{view}"] = epsilon_lower_bound.within(
-            columns, epsilon_lower_bound.smallest_group
-        )
+        for name, score in groups.items():
+            looks[f"{name}{view}"] = epsilon_lower_bound.within(columns, score)
         if aligned:
             alike = epsilon_lower_bound.alike(pair.row, columns[0] if len(columns) == 1 else None)
             looks[f"rows equal to the changed one{view}"] = alike

@@ -79,7 +79,7 @@ class Releases:
 
 def scores(example: Landed, *, row: int, form: ReleaseForm) -> dict[str, epsilon_lower_bound.Score]:
     """What events may look at: every figure, and the table's cells."""
-    looks: dict[str, epsilon_lower_bound.Score] = {name: _fact(name) for name in example.facts}
+    looks = {name: _fact(name) for name in example.facts}
     looks["number of distinct rows"] = _cells(epsilon_lower_bound.distinct_rows)
     looks["size of the largest group"] = _cells(epsilon_lower_bound.largest_group)
     looks["low bits of the cells"] = _cells(epsilon_lower_bound.low_bits)
@@ -100,9 +100,9 @@ def learners(example: Landed) -> dict[str, epsilon_lower_bound.Learner]:
 
 
 def _projected(before: Sequence[Landed], after: Sequence[Landed]) -> epsilon_lower_bound.Score:
-    sides = _alike(before, after)
-    project, shape = epsilon_lower_bound.learned_projection(*sides), sides[0].shape[1:]
-    return lambda outputs: project(_stacked(outputs, shape))
+    both = _stacked([*before, *after])
+    project = epsilon_lower_bound.learned_projection(both[: len(before)], both[len(before) :])
+    return lambda outputs: project(_stacked(outputs, both.shape[1:]))
 
 
 def _read(folder: Path, form: ReleaseForm) -> Landed:
@@ -151,8 +151,6 @@ def _told(folder: Path) -> dict[str, float]:
 
 
 def _numbers(series: pl.Series) -> Floats:
-    if series.dtype.is_numeric():
-        return series.cast(pl.Float64).fill_null(-1.0).to_numpy()
     with suppress(pl.exceptions.InvalidOperationError):
         return series.cast(pl.Float64).fill_null(-1.0).to_numpy()
     texts = series.cast(pl.String).fill_null("").to_list()
@@ -183,8 +181,3 @@ def _stacked(outputs: Sequence[Landed], shape: tuple[int, ...] | None = None) ->
         cells = one.cells[:rows, :columns]
         stack[place, : cells.shape[0], : cells.shape[1]] = cells
     return stack
-
-
-def _alike(before: Sequence[Landed], after: Sequence[Landed]) -> list[Floats]:
-    both = _stacked([*before, *after])
-    return [both[: len(before)], both[len(before) :]]

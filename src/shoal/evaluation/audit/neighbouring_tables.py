@@ -159,21 +159,17 @@ def searched(
     for attempt in range(tries):
         progress("searching for a neighbour", attempt, tries)
         row = int(rng.integers(table.height))
-        changed = table
+        changed, what = table, "changed"
         if adds(planned):
-            pair = NeighbouringTables(
-                "one record of the table left out, by search", table, _without(table, row), row
-            )
-            score = apartness(planned, pair)
-            if best is None or score > best[0]:
-                best = score, pair
-            continue
-        for name in protected(planned):
-            cell = _other_cell(planned.policy.schema[name], table[name], rng)
-            changed = changed.with_columns(_with_cell(changed[name], row, cell))
-        if changed.equals(table, null_equal=True):
-            continue
-        pair = NeighbouringTables("one record of the table changed, by search", table, changed, row)
+            changed, what = _without(table, row), "left out"
+        else:
+            for name in protected(planned):
+                cell = _other_cell(planned.policy.schema[name], table[name], rng)
+                changed = changed.with_columns(_with_cell(changed[name], row, cell))
+            if changed.equals(table, null_equal=True):
+                continue
+        name = f"one record of the table {what}, by search"
+        pair = NeighbouringTables(name, table, changed, row)
         score = apartness(planned, pair)
         if best is None or score > best[0]:
             best = score, pair
@@ -387,15 +383,3 @@ def _with_cell(series: pl.Series, row: int, cell: Any) -> pl.Series:
     cells = series.to_list()
     cells[row] = str(cell) if series.dtype == pl.String and cell is not None else cell
     return pl.Series(series.name, cells, dtype=series.dtype)
-
-
-__all__ = [
-    "NeighbouringTables",
-    "adds",
-    "apartness",
-    "built_in",
-    "exact_answers",
-    "given",
-    "searched",
-    "table_of",
-]

@@ -158,12 +158,9 @@ _NUMBER = {
 
 
 def numeric(text: str, marks: Sequence[str], *, whole: bool) -> Cell:
-    """Read a cell of a numeric column.
+    """Read a cell of a numeric column, without spaces around it, by decimal marks in their order.
 
-    Args:
-        text: without spaces around it.
-        marks: decimal marks to try, in this order.
-        whole: the column holds whole numbers, so that 29 reaches up to 30.
+    In a column of whole numbers 29 reaches up to 30.
     """
     text = text.replace("\u2212", "-")  # the minus sign of typesetters
     nothing = absent(text)
@@ -254,7 +251,8 @@ def moment(text: str, form: str | None) -> Span | None:
     try:
         if match := re.fullmatch(r"(\d{4})(?:-(\d\d))?", text):
             year, month = int(match[1]), int(match[2] or 1)
-            return _day(year, month), _day_after(year, int(match[2] or 12))
+            last = int(match[2] or 12)
+            return _day(year, month), _day(year, last, monthrange(year, last)[1]) + 1
         if not re.match(r"\d{4}-\d\d-\d\d", text):
             return None
         time = datetime.fromisoformat(text)
@@ -265,11 +263,6 @@ def moment(text: str, form: str | None) -> Span | None:
 
 def _day(year: int, month: int, day: int = 1) -> float:
     return float((date(year, month, day) - date(1970, 1, 1)).days)
-
-
-def _day_after(year: int, month: int) -> float:
-    """The first day after a month."""
-    return _day(year, month, monthrange(year, month)[1]) + 1
 
 
 def _covered(time: datetime, *, instant: bool) -> Span:

@@ -1,16 +1,16 @@
-"""One released column as places on the axis of its original."""
+"""Released columns: which column of the policy each is, and its places on the original's axis."""
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core import Column, Kind, Schema
+from shoal.core import Column, Kind, Policy, Role, Schema
 from shoal.core._arrays import Floats
-from shoal.errors import InputError
+from shoal.errors import InputError, did_you_mean, quotable, unlike
 from shoal.io import validate
 from shoal.io.decomposition_table import level_order
 from shoal.io.external.cells import Categories, Cell, Form, dated, numeric
@@ -22,6 +22,11 @@ HIDDEN = (Form.STAR, Form.MISSING, Form.UNKNOWN)
 
 Ends = Callable[[pl.Series], Floats]
 """Reads texts as places at once, NaN where a text is no single value."""
+
+MOST_NAMES = 8
+"""How many names a sentence lists."""
+BY_ROW = ("lower", "upper", "suppressed", "exact", "missing", "gap")
+"""What a release has for each of its cells."""
 
 _BRACKETS = r"^([\[(\]])([^,;\[\](){}]+)[,;]([^,;\[\](){}]+)([\])\[])$"
 _COMMA = r"\d,\d"
@@ -78,11 +83,7 @@ class ReleasedColumn:
 def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -> ColumnAxis:
     """Lay out the axis of an original column.
 
-    Args:
-        table: the original.
-        name: the column.
-        text: the same column as it came, for its decimal mark.
-        decimal: the mark that the policy states.
+    `text` is the same column as it came, for its decimal mark, which the policy may state.
     """
     column = table.schema[name]
     if column.kind in CATEGORICAL:
@@ -106,7 +107,10 @@ def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -
         ]
     low, high = (min(ends), max(ends)) if ends else (0.0, 0.0)
     domain = (float(np.ceil(low) if whole else low), _after(float(high), unit))
-    comma = decimal == "," or (text.dtype == pl.String and decimal is None and _uses_comma(text))
+    comma = decimal == ","
+    if text.dtype == pl.String and decimal is None:
+        points = text.str.contains(".", literal=True).any()
+        comma = bool(text.str.contains(_COMMA).any()) and not points
     return ColumnAxis(column, (), places, domain, column.bounds is not None, unit, comma)
 
 
@@ -117,10 +121,6 @@ def places_of(table: Table, name: str) -> Floats:
     levels = table.levels(name)
     order = level_order(table.schema[name], levels)
     return np.append(np.argsort(order), len(levels)).astype(np.float64)[table.codes(name)]
-
-
-def _uses_comma(text: pl.Series) -> bool:
-    return bool(text.str.contains(_COMMA).any()) and not text.str.contains(".", literal=True).any()
 
 
 def _after(value: float, unit: float) -> float:
@@ -178,9 +178,9 @@ def _date_column(series: pl.Series, scale: ColumnAxis) -> ReleasedColumn:
     if series.dtype == pl.Date and days:
         return _values(series.to_physical().cast(pl.Float64), series.is_null(), scale)
     if isinstance(series.dtype, pl.Datetime):
-        if series.dtype.time_zone:
-            series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        at = series.cast(pl.Datetime("us")).to_physical().cast(pl.Float64) / 86_400e6
+        at = (
+            validate.naive(series).cast(pl.Datetime("us")).to_physical().cast(pl.Float64) / 86_400e6
+        )
         return _values(at, series.is_null(), scale)
     text = _trimmed(series)
     form = scale.column.date_format
@@ -235,20 +235,12 @@ def _mixed(
         return rest
     at = done.to_numpy()
     plain = _values(values.filter(done), values.filter(done).is_null(), scale)
-    lower, upper, suppressed, exact, missing, gap = (
-        _patched(getattr(rest, name), at, getattr(plain, name))
-        for name in ("lower", "upper", "suppressed", "exact", "missing", "gap")
-    )
+    for name in BY_ROW:
+        getattr(rest, name)[at] = getattr(plain, name)
     counts = rest.counts + plain.counts
     counts[Form.STAR] -= int(at.sum())  # the stand-ins above
     notes = {key: rest.notes[key] + plain.notes[key] for key in rest.notes}
-    return ReleasedColumn(lower, upper, suppressed, exact, missing, gap, counts, notes)
-
-
-def _patched(whole: NDArray[Any], at: NDArray[np.bool_], part: NDArray[Any]) -> NDArray[Any]:
-    whole = whole.copy()
-    whole[at] = part
-    return whole
+    return replace(rest, counts=counts, notes=notes)
 
 
 def _texts(
@@ -270,8 +262,7 @@ def _texts(
 def brackets(texts: pl.Series, ends: Ends, *, whole: bool) -> tuple[list[float], list[float]]:
     """Read all intervals between brackets at once, as `cells.interval` reads them one by one.
 
-    Returns:
-        The two ends of each, NaN where a text is something else.
+    Returned are the two ends of each, NaN where a text is something else.
     """
     parts = texts.str.extract_groups(_BRACKETS).struct.unnest()
     low, high = (ends(parts.to_series(at).str.strip_chars()) for at in (1, 2))
@@ -345,9 +336,6 @@ def typed_alike(
     A place means the same in both tables only if they share the list. Where the policy declares
     none, it has the categories of the original in their order, and then those that only the
     control has, in theirs: the control never moves a category of the original.
-
-    Raises:
-        InputError: a table does not fit the policy, or the control lacks a column.
     """
     table = validate.validate(original.select(schema.names), schema, decimal=decimal)
     if control is None:
@@ -366,7 +354,7 @@ def typed_alike(
             tuple(dict.fromkeys((*table.levels(column.name), *others.levels(column.name))))
         )
         for column in schema.columns
-        if column.kind in {Kind.ORDINAL, Kind.NOMINAL}
+        if column.kind in CATEGORICAL
     }
     return _recast(table, shared), _recast(others, shared)
 
@@ -374,3 +362,118 @@ def typed_alike(
 def _recast(table: Table, shared: dict[str, pl.Enum]) -> Table:
     columns = [pl.col(name).cast(pl.String).cast(levels) for name, levels in shared.items()]
     return Table(table.frame.with_columns(columns), table.schema, table.dtypes)
+
+
+@dataclass(frozen=True)
+class Names:
+    """The columns that two tables share, and what was found on the way.
+
+    Attributes:
+        source: the name in the release of each policy column that it holds, identifiers too.
+        shared: policy columns that both tables hold and that can be scored.
+        findings: sentences about all other columns.
+    """
+
+    source: Mapping[str, str]
+    shared: tuple[str, ...]
+    findings: tuple[str, ...]
+
+
+def match(
+    original: pl.DataFrame, released: pl.DataFrame, policy: Policy, rename: Mapping[str, str]
+) -> Names:
+    """Match columns by name: stated, then equal, then equal but for case and separators.
+
+    Refused are a `rename` of a column that is not there, and two tables that share none.
+    """
+    schema = policy.schema
+    source = _stated(released, schema.names, rename)
+    free = [name for name in released.columns if name not in source.values()]
+    source |= {name: name for name in schema.names if name in free and name not in source}
+    guessed = _guessed(
+        [name for name in schema.names if name not in source],
+        [name for name in free if name not in source.values()],
+    )
+    source |= guessed
+    findings = [f"'{found}' was read as '{name}'." for name, found in guessed.items()]
+    present = [name for name in schema.with_role(Role.IDENTIFIER) if name in source]
+    findings += [
+        f"The release holds the identifier '{name}': it names people. Drop it." for name in present
+    ]
+    common = [name for name in schema.released if name in source]
+    lacking = [name for name in common if name not in original.columns]
+    plain = [n for n in common if n in original.columns and schema[n].kind is None]
+    shared = tuple(n for n in common if n in original.columns and schema[n].kind is not None)
+    if not shared:
+        raise InputError(_nothing(original, released, schema.released))
+    gone = [n for n in schema.released if n not in source and n in original.columns]
+    extra = [name for name in released.columns if name not in source.values()]
+    findings += _listed(gone, "The release lacks {}, which the original has: nothing about {} is "
+                        "measured.", "it", "them")  # fmt: skip
+    findings += _listed(lacking, "The original lacks {}, which the policy names: {} not measured.",
+                        "it is", "they are")  # fmt: skip
+    findings += _listed(plain, "{} {} no kind in the policy and {} not measured.", "has", "have",
+                        "is", "are")  # fmt: skip
+    if unlike("The release", source, schema.released) or not all(map(quotable, extra)):
+        # Names may be cells of a file without a header.
+        extra = [f"column {1 + released.columns.index(name)}" for name in extra]
+    findings += _listed(extra, "The release holds {}, which the policy does not name: {} ignored. "
+                        "If a column was renamed, say so.", "it is", "they are")  # fmt: skip
+    return Names(source, shared, tuple(findings))
+
+
+def _stated(
+    released: pl.DataFrame, known: tuple[str, ...], rename: Mapping[str, str]
+) -> dict[str, str]:
+    for found, name in rename.items():
+        if found not in released.columns:
+            quoted = not unlike("The release", released.columns, known)
+            guess = did_you_mean(found, released.columns) if quoted else ""
+            raise InputError(f"rename: the release has no column '{found}'.{guess}")
+        if name not in known:
+            guess = did_you_mean(name, known)
+            raise InputError(f"rename: the policy names no column '{name}'.{guess}")
+    source = {name: found for found, name in rename.items()}
+    if len(source) < len(rename):
+        raise InputError("rename: expected each column of the policy once, found one twice.")
+    return source
+
+
+def _guessed(wanted: list[str], free: list[str]) -> dict[str, str]:
+    """Names that are alike but for case, spaces, points and underscores, where only one is."""
+    alike: dict[str, list[str]] = {}
+    for name in free:
+        alike.setdefault(_folded(name), []).append(name)
+    folded = [_folded(name) for name in wanted]
+    return {
+        name: alike[key][0]
+        for name, key in zip(wanted, folded, strict=True)
+        if key and len(alike.get(key, ())) == 1 and folded.count(key) == 1
+    }
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\s_.\-]+", "", name).casefold()
+
+
+def _nothing(original: pl.DataFrame, released: pl.DataFrame, wanted: tuple[str, ...]) -> str:
+    """Say that no column can be measured; names that are not known may be cells."""
+    return (
+        unlike("The original", original.columns, wanted)
+        or f"The release has no column that can be measured: expected some of {_names(wanted)}, "
+        f"found {released.width} others. If columns were renamed, say which became which; if the "
+        "file lacks a header, add one."
+    )
+
+
+def _listed(names: list[str], form: str, *verbs: str) -> list[str]:
+    if not names:
+        return []
+    several = len(names) > 1
+    return [form.format(_names(names), *verbs[several::2])]
+
+
+def _names(names: list[str] | tuple[str, ...]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:MOST_NAMES])
+    more = len(names) - MOST_NAMES
+    return f"{shown} and {more} more" if more > 0 else shown or "none"

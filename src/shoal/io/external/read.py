@@ -16,11 +16,16 @@ from numpy.typing import NDArray
 from shoal.core import Kind, Policy, Schema, SpatialDecomposition
 from shoal.errors import InputError
 from shoal.io import decomposition_table, validate
-from shoal.io.external import names, sentences
-from shoal.io.external.columns import CATEGORICAL, places_of, read_column, scale_of, typed_alike
+from shoal.io.external import columns, sentences
+from shoal.io.external.columns import (
+    BY_ROW,
+    CATEGORICAL,
+    places_of,
+    read_column,
+    scale_of,
+    typed_alike,
+)
 from shoal.io.table import Table
-
-__all__ = ["ExternalRelease", "read_external_release"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +89,7 @@ class ExternalRelease:
         if self.control is not None and self.control.frame.schema != self.original.frame.schema:
             self._refuse_two_domains(self.control)
         shape = (len(self.lower), axes)
-        for name in ("lower", "upper", "suppressed", "exact", "missing", "gap"):
+        for name in BY_ROW:
             if getattr(self, name).shape != shape:
                 raise InputError(f"{name} must have one row a released row, one column an axis.")
         if self.places.shape != (len(self.original), axes) or self.domains.shape != (axes, 2):
@@ -134,7 +139,7 @@ def read_external_release(
     decimal = policy.reading.decimal
     if decomposition_table.is_tree(released, policy.schema):
         return _read_tree(original, released, policy, decimal, control)
-    matched = names.match(original, released, policy, rename or {})
+    matched = columns.match(original, released, policy, rename or {})
     schema = Schema(tuple(c for c in policy.schema.columns if c.name in matched.shared))
     table, others = typed_alike(original, control, schema, decimal=decimal)
     released, aligned, keyed = _in_order(original, released, policy, matched, aligned)
@@ -143,7 +148,10 @@ def read_external_release(
         read_column(released[matched.source[scale.column.name]], scale, decimal=decimal)
         for scale in scales
     ]
-    suppressed = np.column_stack([axis.suppressed for axis in axes])
+    cells: dict[str, Any] = {
+        name: np.column_stack([getattr(axis, name) for axis in axes]) for name in BY_ROW
+    }
+    suppressed = cells["suppressed"]
     strange, record = sentences.other_people(schema, scales, axes)
     scored = [sentences.how_scored(s.column.name, s, a) for s, a in zip(scales, axes, strict=True)]
     return ExternalRelease(
@@ -151,12 +159,7 @@ def read_external_release(
         original=table,
         columns=schema.names,
         places=np.column_stack([scale.places for scale in scales]),
-        lower=np.column_stack([axis.lower for axis in axes]),
-        upper=np.column_stack([axis.upper for axis in axes]),
-        suppressed=suppressed,
-        exact=np.column_stack([axis.exact for axis in axes]),
-        missing=np.column_stack([axis.missing for axis in axes]),
-        gap=np.column_stack([axis.gap for axis in axes]),
+        **cells,
         domains=np.array([scale.domain for scale in scales]),
         discrete=tuple(scale.discrete for scale in scales),
         aligned=aligned,
@@ -198,7 +201,7 @@ def _in_order(
     original: pl.DataFrame,
     released: pl.DataFrame,
     policy: Policy,
-    matched: names.Names,
+    matched: columns.Names,
     aligned: bool | None,  # noqa: FBT001 (as it was stated)
 ) -> tuple[pl.DataFrame, bool | None, list[str]]:
     """Find out whether rows correspond, and bring them in order where a row key tells.

@@ -132,12 +132,7 @@ def learn_numbers(
 
 
 def guess_codes(model: Boosting, targets: Floats) -> Guesses:
-    """The most probable code of each target and its probability; ties to the smallest code.
-
-    Args:
-        model: from `learn_codes`.
-        targets: people by axes; NaN where the attacker does not know.
-    """
+    """The most probable code of each target and its probability; ties to the smallest code."""
     places = np.asarray(targets, dtype=np.float64)
     if model.model is None:
         return Guesses(np.full(len(places), int(model.only)), np.ones(len(places)))
@@ -173,17 +168,9 @@ def code_attack(
     top: float = 0.01,
     confidence: float = 0.95,
 ) -> EmpiricalPrivacy:
-    """The measures of `bayes.empirical_privacy` for the boosted attacker.
+    """The measures of `naive_bayes.empirical_privacy` for the boosted attacker, from `learn_codes`.
 
-    Args:
-        model: from `learn_codes`.
-        targets: people in the table, by axes.
-        truth: their codes, -1 where unknown.
-        rng: draws people beyond `most`.
-        control: people not in the table, and their codes.
-        most: people of either sort who are attacked, at most.
-        top: share of the people for the most confident guesses.
-        confidence: of all intervals.
+    Codes are -1 where unknown. At most `most` people of either sort are attacked; `rng` draws them.
     """
 
     def attacked(places: Floats, codes: Ints) -> tuple[Guesses, Ints]:

@@ -29,18 +29,9 @@ def inference(
     missing values are equal. The baseline guesses the secret of a released record drawn blindly.
     Cost O(attacks n d).
 
-    Args:
-        lower: released boxes by the axes that the attacker knows.
-        upper: the other ends.
-        secret: the released secret of each box: a code or a number, NaN where suppressed.
-        people: the original records, on the same axes.
-        truth: their secrets.
-        discrete: which axes are categories.
-        rng: draws targets and ties.
-        tolerance: relative error up to which a number is guessed; None for codes.
-        control: people not in the table, and their secrets.
-        attacks: people attacked, at most.
-        confidence: of all intervals.
+    Axes are those that the attacker knows. `secret` is the released one of each box, a code or a
+    number, NaN where suppressed; `truth` has those of the people, and `control` its own beside its
+    people. For the other arguments see `shoal.metrics.attacks`.
     """
     boxes = boxes_of(lower, upper, discrete)
     x = people_on(people, boxes)
@@ -60,9 +51,8 @@ def inference(
 
     known = None
     if control is not None:
-        known = guessed(
-            people_on(control[0], boxes), np.asarray(control[1], dtype=np.float64), blindly=False
-        )
+        others = np.asarray(control[1], dtype=np.float64)
+        known = guessed(people_on(control[0], boxes), others, blindly=False)
     secrets = np.asarray(truth, dtype=np.float64)
     return attack(
         guessed(x, secrets, blindly=False),

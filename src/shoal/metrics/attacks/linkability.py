@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.core._arrays import Bools, Floats, Ints
+from shoal.core._arrays import Floats
 from shoal.errors import InputError
 from shoal.metrics.attacks.result import Attack, attack
 from shoal.metrics.boxes import boxes_of, check_attacks, drawn, log_choose, nearest, people_on
@@ -32,18 +32,8 @@ def linkability(
     The baseline picks k records of n blindly for either part, which meet with probability
     1 - C(n - k, k) / C(n, k). Cost O(attacks n d).
 
-    Args:
-        lower: released boxes by axes.
-        upper: the other ends.
-        people: the original records.
-        discrete: which axes are categories.
-        first: axes of the one table.
-        second: axes of the other; they must not overlap.
-        rng: draws targets and ties.
-        neighbours: released records that count as near.
-        control: people not in the table.
-        attacks: people attacked, at most.
-        confidence: of all intervals.
+    `first` and `second` are the axes of the two tables, and share none; `neighbours` released
+    records count as near. For the other arguments see `shoal.metrics.attacks`.
     """
     boxes = boxes_of(lower, upper, discrete)
     x = people_on(people, boxes)
@@ -58,7 +48,8 @@ def linkability(
     def linked(rows: Floats) -> tuple[int, int]:
         targets = rows[drawn(len(rows), attacks, rng)]
         near = [nearest(boxes, targets, axes, k=k, rng=rng, people=rows) for axes in (one, two)]
-        return int(_meet(*near).sum()), len(targets)
+        met = (near[0][:, :, None] == near[1][:, None, :]).any(axis=(1, 2))
+        return int(met.sum()), len(targets)
 
     main = linked(x)
     n = len(boxes.lower)
@@ -69,8 +60,3 @@ def linkability(
         note="The baseline picks released records blindly.",
         confidence=confidence,
     )
-
-
-def _meet(one: Ints, two: Ints) -> Bools:
-    met: Bools = (one[:, :, None] == two[:, None, :]).any(axis=(1, 2))
-    return met

@@ -256,11 +256,7 @@ def nearest(released: Floats, targets: Floats) -> tuple[Ints, Floats]:
 def _scores(targets: Floats, own: Ints, points: Floats, sizes: Ints) -> Floats:
     """1 / (released records at the least distance) where one's own is among them, else 0.
 
-    Args:
-        targets: people.
-        own: for each, which distinct released record is theirs.
-        points: distinct released records.
-        sizes: how many released records are equal to each.
+    `own` says which of the distinct released records is a target's; `sizes`, how many are equal.
     """
     mine = np.sqrt(((targets - points[own]) ** 2).sum(axis=1))
     scores = np.zeros(len(targets))

@@ -65,19 +65,8 @@ def singling_out(
     How many predicates single out depends on the number of people. If fewer or more are handed in
     as control, its rate is carried over to the number of people in the table: exactly where there
     are more, by the average over all subsets; by the model of Cohen and Nissim where there are
-    fewer, as in anonymeter. The interval does not cover the model's error.
-
-    Args:
-        lower: released boxes by axes.
-        upper: the other ends.
-        people: the original records, people by axes.
-        discrete: which axes are categories.
-        rng: draws predicates.
-        attributes: axes in a predicate.
-        control: people not in the table.
-        attacks: predicates wanted.
-        attempts: predicates tried at most.
-        confidence: of all intervals.
+    fewer, as in anonymeter. The interval does not cover the model's error. At most `attempts`
+    predicates are tried; for the other arguments see `shoal.metrics.attacks`.
     """
     boxes = boxes_of(lower, upper, discrete)
     x = people_on(people, boxes)
@@ -214,12 +203,8 @@ def _joined(parts: list[Predicates], attributes: int) -> Predicates:
     none = np.zeros((0, attributes))
     empty = Predicates(none.astype(np.int64), none, none, none.astype(bool))
     every = [empty, *parts]
-    return Predicates(
-        np.vstack([p.axes for p in every]),
-        np.vstack([p.low for p in every]),
-        np.vstack([p.high for p in every]),
-        np.vstack([p.negated for p in every]),
-    )
+    names = ("axes", "low", "high", "negated")
+    return Predicates(*(np.vstack([getattr(one, name) for one in every]) for name in names))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,10 @@ and back, `common` has the rail, `home` the way in and the work under way.
 
 from fastapi import APIRouter
 
-from shoal.studio.pages import compare, data, home, protect, release, rendering, roles
+from shoal.studio.pages import compare, data, home, protect, release, roles
 
 router = APIRouter(include_in_schema=False)
 for part in (home, data, roles, protect, compare, release):
     router.include_router(part.router)
-rendering.prepare()
 
 __all__ = ["router"]

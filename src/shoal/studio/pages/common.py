@@ -15,11 +15,10 @@ from shoal.errors import ShoalError
 from shoal.pipeline import planning, protect_table
 from shoal.pipeline.planning import Plan
 from shoal.studio import invalid_input, method_cards, policy_document, release_binding
-from shoal.studio.context import Studio
+from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import JobKind, JobState, JobStatus
-from shoal.studio.pages import rendering
+from shoal.studio.pages import editing, rendering
 from shoal.studio.profile import DataProfile
-from shoal.studio.workspace import Workspace
 
 SCREENS = {
     "data": "Data",
@@ -38,8 +37,8 @@ GONE = (
 class Here:
     """One workspace as a page sees it; each fact is looked up at most once."""
 
-    studio: Studio
-    workspace: Workspace
+    studio: TheStudio
+    workspace: Current
 
     @property
     def base(self) -> str:
@@ -61,10 +60,7 @@ class Here:
         """The policy with its audience, or none before there is one."""
         if not self.workspace.policy:
             return None
-        folder = self.studio.store.files(self.workspace.id)
-        return replace(
-            policy_document.judged(self.workspace.policy, folder=folder), audience=self.audience
-        )
+        return replace(self.studio.judged(self.workspace), audience=self.audience)
 
     @cached_property
     def audience(self) -> Audience:
@@ -116,6 +112,18 @@ class Here:
         """Columns whose role nobody has confirmed yet."""
         names = self.document.get("columns", {})
         return tuple(name for name in names if name not in self.workspace.confirmed)
+
+    def put_table(self, table: str, stated: Mapping[str, Any], **options: Any) -> None:
+        """Write a table into the policy's text and leave its other lines as they are."""
+        text = editing.with_table(self.workspace.policy, table, stated)
+        self.studio.put_policy(self.workspace, text, **options)
+
+    def drafted(
+        self, where: str, given: Mapping[str, str], error: str, wrong: tuple[str, ...] = ()
+    ) -> "Here":
+        """Keep what was typed in a form and cannot be used; the workspace with it."""
+        now = self.studio.keep_draft(self.workspace, where, given, error, wrong)
+        return Here(self.studio, now)
 
     def job(self, *kinds: JobKind) -> JobStatus | None:
         """The latest job of these kinds."""
@@ -228,3 +236,4 @@ async def form_of(request: Request) -> dict[str, str]:
 
 
 Form = Annotated[Mapping[str, str], Depends(form_of)]
+Present = Annotated[Here, Depends()]

@@ -18,8 +18,8 @@ from shoal.pipeline import booking
 from shoal.studio import invalid_input, policy_document, uploads
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import JobKind, JobState
-from shoal.studio.pages import editing, rendering
-from shoal.studio.pages.common import Form, Here, back_to, screen
+from shoal.studio.pages import rendering
+from shoal.studio.pages.common import Form, Here, Present, back_to, screen
 from shoal.studio.pages.home import job_values
 
 router = APIRouter(include_in_schema=False)
@@ -40,16 +40,14 @@ DETAILS = (
 
 
 @router.get("/w/{id}/compare")
-def show(studio: TheStudio, workspace: Current) -> Response:
+def show(here: Present) -> Response:
     """Show what looking costs, then what was found."""
-    here = Here(studio, workspace)
     return back_to(here, "data") if here.policy is None else _show(here, here.policy)
 
 
 @router.post("/w/{id}/compare/run")
-def run(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def run(here: Present, form: Form) -> Response:
     """Start a comparison, or a private selection, in a job."""
-    here = Here(studio, workspace)
     if here.policy is None:
         return back_to(here, "data")
     try:
@@ -58,10 +56,10 @@ def run(studio: TheStudio, workspace: Current, form: Form) -> Response:
         candidates = _grid(form)
         if form.get("look") == "private":
             epsilon = form.get("epsilon", "").strip()
-            studio.start_select(workspace, epsilon=epsilon, candidates=candidates)
+            here.studio.start_select(here.workspace, epsilon=epsilon, candidates=candidates)
         else:
-            studio.start_compare(
-                workspace,
+            here.studio.start_compare(
+                here.workspace,
                 on_others=form.get("look") == "others",
                 candidates=candidates,
                 **_details(form),
@@ -72,10 +70,9 @@ def run(studio: TheStudio, workspace: Current, form: Form) -> Response:
 
 
 @router.get("/w/{id}/compare/candidates/{place}")
-def candidate(studio: TheStudio, workspace: Current, place: int) -> Response:
+def candidate(here: Present, place: int) -> Response:
     """One candidate: what it loses, promises, and what was measured."""
-    here = Here(studio, workspace)
-    found = studio.compared(workspace)
+    found = here.studio.compared(here.workspace)
     if found is None or not 0 <= place < len(found["candidates"]):
         raise InputError("The comparison has no such candidate; load the page again.")
     values = {"base": here.base, "candidate": _candidate(here, found, place)}
@@ -83,14 +80,15 @@ def candidate(studio: TheStudio, workspace: Current, place: int) -> Response:
 
 
 @router.post("/w/{id}/compare/choose")
-def choose(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def choose(here: Present, form: Form) -> Response:
     """Take a candidate as the policy's method, and lead to its settings."""
-    here, label = Here(studio, workspace), form.get("label", "")
+    label = form.get("label", "")
     private = here.job(JobKind.SELECT)
     if private is not None and private.result and visible(private.result["chosen"]) == label:
-        _take(here, private.result["protect"], private.result["chosen"])
+        protect, label = private.result["protect"], private.result["chosen"]
     else:
-        _take(here, studio.candidate(workspace, label), label)
+        protect = here.studio.candidate(here.workspace, label)
+    here.put_table("protect", protect, settles=[invalid_input.PARAMETERS], chosen=label)
     return back_to(here, "protect")
 
 
@@ -103,12 +101,6 @@ def report(studio: TheStudio, workspace: Current) -> Response:
     return FileResponse(
         folder / "report.html", media_type="text/html", filename="comparison-confidential.html"
     )
-
-
-def _take(here: Here, protect: Mapping[str, Any], label: str) -> None:
-    """Write `[protect]` into the policy's text and leave its other lines as they are."""
-    text = editing.with_table(here.workspace.policy, "protect", protect)
-    here.studio.put_policy(here.workspace, text, settles=[invalid_input.PARAMETERS], chosen=label)
 
 
 def _show(

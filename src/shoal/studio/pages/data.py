@@ -6,9 +6,8 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 
 from shoal.studio import policy_document, uploads
-from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import JobKind
-from shoal.studio.pages.common import GONE, Here, back_to, screen
+from shoal.studio.pages.common import GONE, Present, back_to, screen
 from shoal.studio.pages.home import job_values
 from shoal.studio.workspace import Workspace
 
@@ -16,33 +15,32 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/w/{id}/data")
-def show(studio: TheStudio, workspace: Current) -> Response:
+def show(here: Present) -> Response:
     """Show the table at first sight, or ask for one."""
-    here = Here(studio, workspace)
-    job = here.job(JobKind.PROFILE)
-    gone = workspace.data is not None and studio.path(workspace, workspace.data) is None
+    job, file = here.job(JobKind.PROFILE), here.workspace.data
+    gone = file is not None and here.studio.path(here.workspace, file) is None
     looking = job is not None and not job.final
     failed = job is not None and job.final and here.profile is None and not gone
     return screen(
         here,
         "data",
         seen=None if looking else here.profile,
-        file=workspace.data,
+        file=file,
         gone=GONE if gone else "",
         error=job.error if failed and job is not None else "",
         suffixes=uploads.SUFFIXES,
-        limit=studio.settings.upload_limit,
-        upload=f"/api/workspaces/{workspace.id}/data",
+        limit=here.studio.settings.upload_limit,
+        upload=f"/api/workspaces/{here.workspace.id}/data",
         **job_values(job if looking else None),
     )
 
 
 @router.post("/w/{id}/sample")
-def sample(studio: TheStudio, workspace: Current) -> Response:
+def sample(here: Present) -> Response:
     """Take the shipped sample. Its policy was written by hand, so that no role is a guess."""
-    studio.put_sample(workspace)
-    studio.store.note(workspace.id, _all_confirmed)
-    return back_to(Here(studio, workspace), "data")
+    here.studio.put_sample(here.workspace)
+    here.studio.store.note(here.workspace.id, _all_confirmed)
+    return back_to(here, "data")
 
 
 def _all_confirmed(now: Workspace) -> Workspace:

@@ -91,14 +91,7 @@ def _path(found: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def with_key(text: str, table: str, key: str, value: Any) -> str:
-    """Set a key of a table, or with None remove it; the table is added where there is none.
-
-    Args:
-        text: the policy.
-        table: such as `columns` or `context`.
-        key: within it.
-        value: plain TOML values.
-    """
+    """Set a key of a table, or with None remove it; the table is added where there is none."""
     lines = text.split("\n")
     found = statements(text)
     own = [s for s in found if _sets(s, table, key)]
@@ -147,20 +140,14 @@ def with_line(text: str, key: str, *, value: Any) -> str:
 
 def with_table(text: str, table: str, values: Mapping[str, Any]) -> str:
     """Give a table these keys and no others; equal ones keep their lines."""
-    known = [key for key in keys(text, table) if key not in values]
-    for key in known:
-        text = with_key(text, table, key, None)
+    for key in tomllib.loads(text).get(table, {}):
+        if key not in values:
+            text = with_key(text, table, key, None)
     now = tomllib.loads(text, parse_float=Decimal).get(table, {})
     for key, value in values.items():
         if value is not None and not _same(now.get(key), value):
             text = with_key(text, table, key, value)
     return text
-
-
-def keys(text: str, table: str) -> list[str]:
-    """The keys that a table of the text sets."""
-    content = tomllib.loads(text).get(table, {})
-    return list(content) if isinstance(content, Mapping) else []
 
 
 def line_of(text: str, sentence: str) -> int | None:

@@ -32,6 +32,7 @@ UNASKED = ("max_contributions", "exact_contributions", "keep_missing")
 """Column keys that no field shows; a card leaves them as the text states them."""
 _SUITS = {
     "step": {"numeric"},
+    "sampling_weight": {"numeric"},
     "transform": {"numeric"},
     "date_format": {"date"},
     "bottom_code": {"numeric", "date", "ordinal"},
@@ -42,12 +43,7 @@ _SUITS = {
 
 
 def parameters(method: Method[Any], stated: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What a page asks for a method: its parameters, and the release form.
-
-    Args:
-        method: whose pydantic model says what there is.
-        stated: `[protect]` as it stands.
-    """
+    """What a page asks for a method, beside what `[protect]` states: parameters, release form."""
     schema = method.parameters.model_json_schema(mode="validation")
     found = [
         _parameter(name, schema, name in schema.get("required", ()), stated.get(name))
@@ -71,7 +67,8 @@ def parameters(method: Method[Any], stated: Mapping[str, Any]) -> list[dict[str,
 
 def _parameter(name: str, schema: Mapping[str, Any], required: Any, value: Any) -> dict[str, Any]:
     stated = schema["properties"][name]
-    kind = _type(stated, schema)
+    meant = _resolved(stated, schema)
+    kind = meant.get("type", "string")
     default = stated.get("default")
     shown = "none" if default is None else str(default).lower() if kind == "boolean" else default
     return {
@@ -80,7 +77,9 @@ def _parameter(name: str, schema: Mapping[str, Any], required: Any, value: Any) 
         "required": bool(required),
         "default": "" if required else f"{shown}, unless stated",
         "value": as_text(value),
-        "choices": ["true", "false"] if kind == "boolean" else _choices(stated, schema),
+        "choices": ["true", "false"]
+        if kind == "boolean"
+        else [str(one) for one in meant.get("enum", ())],
         "number": kind in {"integer", "number"},
     }
 
@@ -93,7 +92,8 @@ def read_parameters(method: Method[Any], given: Mapping[str, str]) -> dict[str, 
         text = given.get(name, "").strip()
         if text:
             stated = schema["properties"].get(name)
-            found[name] = text if stated is None else as_value(text, _type(stated, schema))
+            kind = _resolved(stated or {}, schema).get("type", "string")
+            found[name] = as_value(text, kind)
     return found
 
 
@@ -122,23 +122,14 @@ def read_requirements(given: Mapping[str, str]) -> dict[str, Any]:
     return {key: as_value(text, "array") for key, text in found.items() if text}
 
 
-def _type(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """The JSON type of a property, its null aside."""
+def _resolved(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a property is, its null aside."""
     if "$ref" in stated:
         stated = schema["$defs"][stated["$ref"].rpartition("/")[2]]
     for one in stated.get("anyOf", ()):
         if one.get("type") != "null":
-            return _type(one, schema)
-    return str(stated.get("type", "string"))
-
-
-def _choices(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
-    if "$ref" in stated:
-        stated = schema["$defs"][stated["$ref"].rpartition("/")[2]]
-    for one in stated.get("anyOf", ()):
-        if one.get("type") != "null":
-            return _choices(one, schema)
-    return [str(one) for one in stated.get("enum", ())]
+            return _resolved(one, schema)
+    return stated
 
 
 def as_text(value: Any) -> str:
@@ -197,27 +188,13 @@ def as_limit(text: str, kind: str) -> Any:
 def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Fields of a column that few need: flags, coding, and what is missing."""
     models = ColumnSpec.model_fields
-    fields = [
-        {
-            "key": key,
-            "words": models[key].description,
-            "flag": False,
-            "value": _one_line(key, stated.get(key)),
-        }
-        for key in MORE
+    texts = {key: _one_line(key, stated.get(key)) for key in MORE}
+    ticks = {key: bool(stated.get(key)) for key in ("public", *FLAGS)}
+    return [
+        {"key": key, "words": models[key].description, "flag": key in ticks, "value": value}
+        for key, value in {**texts, **ticks}.items()
         if kind in _SUITS.get(key, {kind})
     ]
-    flags = [
-        {
-            "key": key,
-            "words": models[key].description,
-            "flag": True,
-            "value": bool(stated.get(key)),
-        }
-        for key in ("public", *FLAGS)
-        if key != "sampling_weight" or kind == "numeric"
-    ]
-    return [*fields, *flags]
 
 
 def _one_line(key: str, value: Any) -> str:
@@ -230,12 +207,7 @@ def _one_line(key: str, value: Any) -> str:
 
 
 def read_column(given: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a column that a form states.
-
-    Args:
-        given: the form.
-        before: the column as it stood: what the form does not ask for is kept.
-    """
+    """The keys of a column that a form states; of those before, what it does not ask for stays."""
     role, kind = given.get("role", ""), given.get("kind", "")
     found: dict[str, Any] = {"role": role}
     if role == "identifier":

@@ -7,10 +7,10 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from shoal.studio import policy_document
-from shoal.studio.context import Current, TheSession, TheStudio
+from shoal.studio.context import TheSession, TheStudio
 from shoal.studio.jobs import JobKind, JobStatus
 from shoal.studio.pages import rendering
-from shoal.studio.pages.common import Form, Here, back_to
+from shoal.studio.pages.common import Form, Present, back_to
 from shoal.studio.workspace import Workspace
 
 router = APIRouter(include_in_schema=False)
@@ -48,35 +48,34 @@ def new(studio: TheStudio, session: TheSession) -> Response:
 
 
 @router.post("/w/{id}/undo")
-def undo(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def undo(here: Present, form: Form) -> Response:
     """Take the last change back."""
-    studio.store.undo(workspace.id)
-    return back_to(Here(studio, workspace), form.get("back", ""))
+    here.studio.store.undo(here.workspace.id)
+    return back_to(here, form.get("back", ""))
 
 
 @router.post("/w/{id}/redo")
-def redo(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def redo(here: Present, form: Form) -> Response:
     """Do again what was taken back."""
-    studio.store.redo(workspace.id)
-    return back_to(Here(studio, workspace), form.get("back", ""))
+    here.studio.store.redo(here.workspace.id)
+    return back_to(here, form.get("back", ""))
 
 
 @router.get("/w/{id}/jobs/{job}/panel")
-def panel(studio: TheStudio, workspace: Current, job: str) -> Response:
+def panel(here: Present, job: str) -> Response:
     """How a job stands; once it has ended, the page is asked to load itself again."""
-    here = Here(studio, workspace)
-    status = studio.jobs.status(job)
+    status = here.studio.jobs.status(job)
     if status.final:
         return Response(status_code=204, headers={"HX-Refresh": "true"})
     return HTMLResponse(rendering.page("job.html", base=here.base, **job_values(status)))
 
 
 @router.post("/w/{id}/jobs/{job}/cancel")
-def cancel(studio: TheStudio, workspace: Current, job: str, form: Form) -> Response:
+def cancel(here: Present, job: str, form: Form) -> Response:
     """End a job; nothing is left of it."""
-    if studio.jobs.status(job).workspace == workspace.id:
-        studio.jobs.cancel(job)
-    return back_to(Here(studio, workspace), form.get("back", ""))
+    if here.studio.jobs.status(job).workspace == here.workspace.id:
+        here.studio.jobs.cancel(job)
+    return back_to(here, form.get("back", ""))
 
 
 def job_values(status: JobStatus | None) -> Mapping[str, Any]:

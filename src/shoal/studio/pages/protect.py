@@ -1,6 +1,6 @@
 """Screen 3: which method, with which settings, and what it promises for this policy."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from fastapi import APIRouter
@@ -14,10 +14,9 @@ from shoal.pipeline import audiences, planning
 from shoal.pipeline.planning import Offer
 from shoal.report import phrases
 from shoal.studio import invalid_input, policy_document
-from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import JobKind
 from shoal.studio.pages import editing, fields
-from shoal.studio.pages.common import Form, Here, back_to, screen
+from shoal.studio.pages.common import Form, Here, Present, back_to, screen
 from shoal.studio.pages.home import job_values
 from shoal.studio.workspace import Draft
 
@@ -30,39 +29,34 @@ CHANGED = (
 
 
 @router.get("/w/{id}/protect")
-def show(studio: TheStudio, workspace: Current) -> Response:
+def show(here: Present) -> Response:
     """Show audiences, the chosen method and every other one."""
-    here = Here(studio, workspace)
     return back_to(here, "data") if here.policy is None else _show(here, here.policy)
 
 
 @router.post("/w/{id}/protect/audience")
-def audience(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def audience(here: Present, form: Form) -> Response:
     """Say who will get the table."""
-    here = Here(studio, workspace)
     stated = {"audience": audiences.named(form.get("audience", "")).value}
-    text = editing.with_table(workspace.policy, "release", stated)
-    return _put(here, lambda: studio.put_policy(workspace, text))
+    return _put(here, "release", stated)
 
 
 @router.post("/w/{id}/protect/method")
-def method(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def method(here: Present, form: Form) -> Response:
     """Choose a method, with the settings that its card shows."""
-    here = Here(studio, workspace)
     wanted = find(form.get("method", ""))
     if here.policy is not None:
         offer = next(one for one in planning.offers(here.policy) if one.method is wanted)
         stated = {"method": wanted.name, **offer.parameters}
         if offer.release_form is not None:
             stated["release_form"] = offer.release_form.value
-        return _put(here, lambda: _protect(here, stated))
+        return _put(here, "protect", stated, settles=[invalid_input.PARAMETERS])
     return back_to(here, "data")
 
 
 @router.post("/w/{id}/protect/parameters")
-def parameters(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def parameters(here: Present, form: Form) -> Response:
     """Take the settings of the chosen method."""
-    here = Here(studio, workspace)
     if here.policy is None:
         return back_to(here, "data")
     before = here.document["protect"]
@@ -74,52 +68,44 @@ def parameters(studio: TheStudio, workspace: Current, form: Form) -> Response:
     try:
         # The shape of the file says little about parameters; the plan without data says the rest.
         tried = policy_document.judged(
-            editing.with_table(workspace.policy, "protect", stated),
-            folder=studio.store.files(workspace.id),
+            editing.with_table(here.workspace.policy, "protect", stated),
+            folder=here.studio.store.files(here.workspace.id),
         )
         planning.check_parameters(tried)
-        _protect(here, stated)
+        here.put_table("protect", stated, settles=[invalid_input.PARAMETERS])
     except ShoalError as error:
         return _refused(here, invalid_input.PARAMETERS, given, str(error), table="protect")
     return back_to(here, "protect")
 
 
 @router.post("/w/{id}/protect/require")
-def require(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def require(here: Present, form: Form) -> Response:
     """Take what must be promised."""
-    here = Here(studio, workspace)
     if here.policy is None:
         return back_to(here, "data")
     stated = fields.read_requirements(form)
     try:
-        text = editing.with_table(workspace.policy, "require", stated)
-        studio.put_policy(workspace, text, settles=[invalid_input.REQUIRE])
+        here.put_table("require", stated, settles=[invalid_input.REQUIRE])
     except InputError as error:
         return _refused(here, invalid_input.REQUIRE, form, str(error), table="require")
     return back_to(here, "protect")
 
 
 @router.post("/w/{id}/protect/run")
-def run(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def run(here: Present, form: Form) -> Response:
     """Make a release, in a job."""
-    here = Here(studio, workspace)
     if here.blocked:
         raise InputError(here.blocked)
     if here.policy is not None and form.get("policy", here.policy.digest) != here.policy.digest:
         raise InputError(CHANGED)
-    studio.start_protect(workspace, evaluate=False if form.get("unmeasured") else None)
+    here.studio.start_protect(here.workspace, evaluate=False if form.get("unmeasured") else None)
     return back_to(here, form.get("back", "release"))
 
 
-def _protect(here: Here, stated: Mapping[str, Any]) -> None:
-    text = editing.with_table(here.workspace.policy, "protect", stated)
-    here.studio.put_policy(here.workspace, text, settles=[invalid_input.PARAMETERS])
-
-
-def _put(here: Here, change: Callable[[], object]) -> Response:
+def _put(here: Here, table: str, stated: Mapping[str, Any], **options: Any) -> Response:
     """Make a change of a choice, or say why not; a page that is swapped in has to say it itself."""
     try:
-        change()
+        here.put_table(table, stated, **options)
     except InputError as error:
         if here.policy is None:
             raise
@@ -132,8 +118,7 @@ def _refused(
 ) -> Response:
     """Keep what was typed, and show it with what does not fit."""
     wrong = invalid_input.wrong_fields(error, given, table=table)
-    after = Here(here.studio, here.studio.keep_draft(here.workspace, where, given, error, wrong))
-    return show(after.studio, after.workspace)
+    return show(here.drafted(where, given, error, wrong))
 
 
 def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
@@ -195,14 +180,9 @@ def chosen(here: Here, policy: Policy) -> dict[str, Any]:
         "cost": spent,
         "blocked": here.blocked,
         "digest": policy.digest,
-        "job": None,
+        **job_values(here.job(JobKind.PROTECT)),
         "back": "protect",
-        **_under_way(here),
     }
-
-
-def _under_way(here: Here) -> Mapping[str, Any]:
-    return {**job_values(here.job(JobKind.PROTECT)), "back": "protect"}
 
 
 def _offer(one: Offer, policy: Policy) -> dict[str, Any]:

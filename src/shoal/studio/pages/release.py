@@ -1,9 +1,10 @@
 """Screen 5: the checklist, the release with its downloads, and the history."""
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from shoal.core import Status
@@ -14,13 +15,13 @@ from shoal.io.folders import INTERNAL_SUFFIX
 from shoal.pipeline import booking
 from shoal.pipeline.verify_folder import verify
 from shoal.policy.spec import ContextSpec
-from shoal.report import phrases
+from shoal.report import html, phrases
 from shoal.studio import invalid_input
 from shoal.studio.context import Current, Studio, TheStudio
 from shoal.studio.history import HistoryEntry
 from shoal.studio.jobs import JobKind, JobState
-from shoal.studio.pages import editing, rendering
-from shoal.studio.pages.common import Form, Here, back_to, screen
+from shoal.studio.pages import rendering
+from shoal.studio.pages.common import Form, Here, Present, back_to, screen
 from shoal.studio.pages.home import job_values
 from shoal.studio.private_files import read_json
 
@@ -46,67 +47,65 @@ NO_BUDGET = (
 
 
 @router.get("/w/{id}/release")
-def show(studio: TheStudio, workspace: Current) -> Response:
+def show(here: Present) -> Response:
     """Show the checklist, and the release if there is one."""
-    here = Here(studio, workspace)
     return back_to(here, "data") if here.policy is None else _show(here)
 
 
 @router.post("/w/{id}/release/context")
-def context(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def context(here: Present, form: Form) -> Response:
     """Take the words for the officer."""
-    here = Here(studio, workspace)
     stated = {key: text for key in CONTEXT if (text := form.get(key, "").strip())}
-    studio.put_policy(workspace, editing.with_table(workspace.policy, "context", stated))
+    here.put_table("context", stated)
     return back_to(here, "release")
 
 
 @router.post("/w/{id}/release/budget")
-def budget(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def budget(here: Present, form: Form) -> Response:
     """Name the population, and grant it a budget if it has none."""
-    here = Here(studio, workspace)
     source, epsilon = form.get("source", "").strip(), form.get("epsilon", "").strip()
-    known = {visible(one["source"]): one["source"] for one in _accounts(studio)}
+    known = {visible(one["source"]): one["source"] for one in _accounts(here.studio)}
     source = known.get(source, source)  # as the page shows it
     try:
         if source and epsilon:
-            booking.open_budget(studio.settings.budget, source, epsilon)
+            booking.open_budget(here.studio.settings.budget, source, epsilon)
         elif source and source not in known.values():
             raise InputError(f"'{source}' has no budget yet. Say how much may be spent in all.")  # noqa: TRY301
     except InputError as error:
         given = {"source": source, "epsilon": epsilon}
-        now = studio.keep_draft(workspace, invalid_input.BUDGET, given, str(error))
-        return _show(Here(studio, now))
-    studio.store.change(workspace.id, settles=[invalid_input.BUDGET], source=source)
+        return _show(here.drafted(invalid_input.BUDGET, given, str(error)))
+    here.studio.store.change(here.workspace.id, settles=[invalid_input.BUDGET], source=source)
     return back_to(here, "release")
 
 
 @router.post("/w/{id}/release/file-format")
-def file_format(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def file_format(here: Present, form: Form) -> Response:
     """Choose the format of the released file."""
     wanted = form.get("file_format", "")
     if wanted not in FORMATS:
         raise InputError("Expected one of the formats of the page.")
-    studio.store.change(workspace.id, file_format=wanted)
-    return back_to(Here(studio, workspace), "release")
+    here.studio.store.change(here.workspace.id, file_format=wanted)
+    return back_to(here, "release")
 
 
-@router.get("/w/{id}/releases/{release}/policy.toml")
-def its_policy(studio: TheStudio, workspace: Current, release: str) -> Response:
-    """The policy of a release, as it was when it was made."""
-    studio.released(release)
+def made_here(studio: TheStudio, workspace: Current, release: str) -> Path:
+    """Dependency: the public folder of a release of this workspace."""
+    folder = studio.released(release)
     if studio.jobs.status(release).workspace != workspace.id:
         raise InputError("No such release in this workspace.")
+    return folder
+
+
+@router.get("/w/{id}/releases/{release}/policy.toml", dependencies=[Depends(made_here)])
+def its_policy(studio: TheStudio, release: str) -> Response:
+    """The policy of a release, as it was when it was made."""
     path = studio.jobs.folder(release) / "policy.toml"
     return FileResponse(path, media_type="text/plain; charset=utf-8", filename="policy.toml")
 
 
 @router.get("/w/{id}/releases/{release}/verification")
-def verification(studio: TheStudio, workspace: Current, release: str) -> Response:
+def verification(folder: Annotated[Path, Depends(made_here)]) -> Response:
     """Verify the public folder of a release, as whoever gets it can."""
-    folder = studio.released(release)
-    if studio.jobs.status(release).workspace != workspace.id:
-        raise InputError("No such release in this workspace.")
     return HTMLResponse(rendering.page("verification.html", found=verify(folder)))
 
 
@@ -193,7 +192,7 @@ def _checks(released: Mapping[str, Any] | None) -> tuple[str, list[str]]:
         return "done", ["No promise of this release can be tested on a table."]
     texts = [
         f"{phrases.title(one['guarantee'])}: {'holds' if one['holds'] else 'fails'}, achieved "
-        f"{rendering.figure(one['achieved'])}."
+        f"{html.figure(one['achieved'])}."
         for one in found
     ]
     return "done" if all(one["holds"] for one in found) else "stop", texts
@@ -232,21 +231,16 @@ def _released(here: Here) -> dict[str, Any] | None:
     found = job.result or {} if job.state is JobState.DONE else {}
     address = f"/api/releases/{entry.id}"
     return {
-        "rows": manifest["rows"],
-        "method": manifest["method"],
+        **{key: manifest[key] for key in ("rows", "method", "claims", "checks")},
+        **{key: getattr(bound, key) for key in ("again", "current", "changed")},
         "when": rendering.moment(entry.ended),
         "zip": f"{address}/public.zip",
         "public": f"{address}/report.html",
         "internal": f"{address}/internal.html",
         "policy": f"{here.base}/releases/{entry.id}/policy.toml",
         "verification": f"{here.base}/releases/{entry.id}/verification",
-        "claims": manifest["claims"],
-        "checks": manifest["checks"],
         "notes": found.get("notes", manifest["notes"]),
-        "again": bound.again,
         "digest": bound.policy_digest,
-        "current": bound.current,
-        "changed": bound.changed,
         "unmeasured": figures.get("unmeasured"),
     }
 
@@ -255,14 +249,9 @@ def _line(studio: Studio, one: HistoryEntry) -> dict[str, Any]:
     folder = studio.jobs.release(one.id)
     kept = one.state == "released" and folder.is_dir()
     return {
+        **vars(one),
         "when": rendering.moment(one.begun),
-        "label": one.label,
-        "method": one.method,
-        "state": one.state,
-        "sentence": one.sentence,
-        "source": one.source,
         "epsilon": _epsilon(one),
-        "privacy_losses": one.privacy_losses,
         "zip": f"/api/releases/{one.id}/public.zip" if kept else "",
     }
 

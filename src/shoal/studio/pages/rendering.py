@@ -1,13 +1,18 @@
-"""From a template and values to a page. Every text is escaped; JSON islands cannot be left."""
+"""From a template and values to a page. Every text is escaped; JSON islands cannot be left.
+
+No inline script, style or style attribute works under the content security policy: JSON goes into
+`<script type="application/json">{{ value | island }}</script>` and is read by a file under /static.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any
 
+from jinja2 import Environment
 from markupsafe import Markup
 
-from shoal.report import phrases
-from shoal.studio.context import environment
+from shoal.report import html, phrases
 
 LONGEST_NAME = 80
 """Characters of a name that a page shows; the rest of it is in the policy."""
@@ -15,7 +20,7 @@ LONGEST_NAME = 80
 
 def page(template: str, **values: Any) -> str:
     """Render a template of the studio."""
-    return environment().get_template(template).render(**values)
+    return _environment().get_template(template).render(**values)
 
 
 def fragments(*parts: tuple[str, Mapping[str, Any]]) -> str:
@@ -29,21 +34,19 @@ def fragments(*parts: tuple[str, Mapping[str, Any]]) -> str:
     return "\n".join(texts)
 
 
-def prepare() -> None:
-    """Teach the templates our words and filters; once, when the pages are loaded."""
-    made = environment()
+@cache
+def _environment() -> Environment:
+    """The templates, with our words and filters."""
+    made = html.environment("shoal.studio")
     made.filters |= {
         "clipped": clipped,
         "duration": duration,
-        "figure": figure,
         "full": full,
-        "meaning_of": phrases.meaning,
         "moment": moment,
         "sentence": sentence,
         "share": share,
         "size": size,
         "span": span,
-        "title_of": phrases.title,
     }
     made.globals |= {
         "static": lambda name: f"/static/{name}",
@@ -57,6 +60,7 @@ def prepare() -> None:
         "rail": None,
         "base": "",
     }
+    return made
 
 
 def moment(text: str) -> str:
@@ -132,13 +136,6 @@ def full(text: str) -> str:
     ('by construction.', 'It holds.')
     """
     return text if text.endswith(".") else f"{text}."
-
-
-def figure(value: Any) -> str:
-    """Write a number for people: whole with separators, else to four digits."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return phrases.number(value) if isinstance(value, float) else str(value)
 
 
 def span(one: Mapping[str, float]) -> Markup:

@@ -14,7 +14,7 @@ from shoal.policy.spec import FLAGS
 from shoal.studio import invalid_input, policy_document
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.pages import editing, fields, rendering
-from shoal.studio.pages.common import Form, Here, back_to, screen
+from shoal.studio.pages.common import Form, Here, Present, back_to, screen
 from shoal.studio.profile import ColumnProfile
 
 router = APIRouter(include_in_schema=False)
@@ -27,9 +27,8 @@ LONGEST_LIST = 200
 
 
 @router.get("/w/{id}/roles")
-def show(studio: TheStudio, workspace: Current) -> Response:
+def show(here: Present) -> Response:
     """Show every column with its role, and the policy beside them."""
-    here = Here(studio, workspace)
     if here.policy is None:
         return back_to(here, "data")
     return screen(
@@ -51,21 +50,20 @@ def download(workspace: Current) -> Response:
 
 
 @router.post("/w/{id}/roles/column")
-def change(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def change(here: Present, form: Form) -> Response:
     """Take what a column's card states."""
-    return _changed(Here(studio, workspace), form, confirm=False)
+    return _changed(here, form, confirm=False)
 
 
 @router.post("/w/{id}/roles/confirm")
-def confirm(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def confirm(here: Present, form: Form) -> Response:
     """Take what a column's card states, note that somebody stands for it, and open the next."""
-    return _changed(Here(studio, workspace), form, confirm=True)
+    return _changed(here, form, confirm=True)
 
 
 @router.post("/w/{id}/roles/copy")
-def copy(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def copy(here: Present, form: Form) -> Response:
     """Copy the values that occur as categories, marked as observed."""
-    here = Here(studio, workspace)
     name = _name(here, form)
     seen = _seen(here).get(name)
     stated = policy_document.column_of(here.document, name)
@@ -88,21 +86,17 @@ def whose_rows(studio: TheStudio, workspace: Current, form: Form) -> Response:
 
 
 @router.post("/w/{id}/roles/policy")
-def typed(studio: TheStudio, workspace: Current, form: Form) -> Response:
+def typed(here: Present, form: Form) -> Response:
     """Take the policy as it was typed; where it cannot be used, say why and change no field."""
-    here = Here(studio, workspace)
     text = form.get("toml", "").replace("\r\n", "\n")
     try:
-        after = studio.put_policy(workspace, text, settles=[invalid_input.TEXT])
+        after = here.studio.put_policy(here.workspace, text, settles=[invalid_input.TEXT])
     except InputError as error:
-        here = Here(
-            studio,
-            studio.keep_draft(workspace, invalid_input.TEXT, {"toml": text}, str(error), ("toml",)),
-        )
+        here = here.drafted(invalid_input.TEXT, {"toml": text}, str(error), ("toml",))
         parts = [("policy_error.html", {"policy_error": _policy_error(here)}), *_beside(here)]
         headers = {"HX-Reswap": "none", **_marked("toml", "policy-error", ["toml"])}
         return HTMLResponse(rendering.fragments(("", {}), *parts), headers=headers)
-    here = Here(studio, after)
+    here = Here(here.studio, after)
     answer = rendering.fragments(
         ("columns.html", {"base": here.base, "columns": _columns(here)}),
         ("policy_error.html", {"policy_error": None}),
@@ -177,12 +171,7 @@ def _wrong(
     wrong = invalid_input.wrong_fields(sentence, known, table=invalid_input.column(name))
     if sentence == ONE_LIMIT:
         wrong = ("bounds",)
-    after = Here(
-        here.studio,
-        here.studio.keep_draft(
-            here.workspace, invalid_input.column(name), form, _own_words(sentence), wrong
-        ),
-    )
+    after = here.drafted(invalid_input.column(name), form, _own_words(sentence), wrong)
     headers = {"HX-Reswap": "none"}
     parts = [("rail.html", {"rail": after.rail("roles"), "base": after.base})]
     if not quiet:
@@ -275,7 +264,7 @@ def _card(here: Here, name: str, *, opened: bool) -> dict[str, Any]:
         "kind": kind,
         "open": opened or draft is not None,
         "confirmed": name in here.workspace.confirmed,
-        "reason": "" if seen is None else _reason(seen),
+        "reason": f"First guess: {seen.role}, because {seen.reason}." if seen else "",
         "facts": "" if seen is None else _facts(seen, here.profile.rows if here.profile else 0),
         "asks": role != Role.IDENTIFIER,
         "needs_kind": role in {Role.QUASI_IDENTIFIER, Role.CONFIDENTIAL},
@@ -296,10 +285,6 @@ def _card(here: Here, name: str, *, opened: bool) -> dict[str, Any]:
 def _flags(stated: Mapping[str, Any]) -> list[dict[str, Any]]:
     wanted = {"privacy_unit", "household", "stratum"}
     return [one for one in fields.column_more("", stated) if one["key"] in wanted]
-
-
-def _reason(seen: ColumnProfile) -> str:
-    return f"First guess: {seen.role}, because {seen.reason}."
 
 
 def _facts(seen: ColumnProfile, rows: int) -> str:

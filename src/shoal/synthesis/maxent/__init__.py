@@ -6,7 +6,7 @@
 2. Measure every one-way marginal: categories one by one, a number, or an ordinal of more than 256
    codes, over the leaves of a private tree of its own (`measure.measure_one_way`). A column that
    stands alone takes all of epsilon, and rows are drawn from what is believed of its counts. From
-   the noisy counts, codes are put into at most G groups a column (`one_way`, `binning`).
+   the noisy counts, codes are put into at most G groups a column (`one_way`).
 3. If it can be had for little, measure one number: how much of two-way marginals such groups lose
    (`coarseness`). Where it exceeds 0.25, columns nearly determine each other: then a tree over all
    columns is grown with what is left of epsilon, and rows are drawn from its leaves (`mass_tree`).
@@ -65,7 +65,7 @@ marginals cost (rest - t) + q t / (10 q) + 9 q t / (10 q) = rest. Together that 
 column that stands alone has one_way_share = 1, and nothing is left.)
 
 Post-processing. The plan sees n, epsilon, and the kinds and sizes of public domains. All else
-(`binning`, `posterior`, `fit`, `generate`, the facts) sees noisy answers, their scales, n and fresh
+(`one_way`, `posterior`, `fit`, `generate`, the facts) sees noisy answers, their scales, n and fresh
 randomness. QED
 
 Corollary. For add-remove neighbours n is not public. It is measured first (D = 1), and `maxent` is

@@ -30,12 +30,8 @@ def minimise(
 
     Steps are shortened, by the parabola through what is known, until the function decreases by
     1e-4 of what its slope promises. It ends where no slope exceeds 1e-7, where a step gains less
-    than 1e-10 of the value, or after so many iterations.
-
-    Args:
-        function: its value and gradient; smooth and convex.
-        start: where to begin.
-        iterations: at most.
+    than 1e-10 of the value, or after so many iterations. The function, smooth and convex, gives its
+    value and gradient.
     """
     point = start.copy()
     value, gradient = function(point)

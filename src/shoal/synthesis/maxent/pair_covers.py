@@ -52,7 +52,7 @@ class Cover:
 
 
 def cover(sizes: Sequence[int]) -> Cover:
-    """Cover all pairs of columns by blocks, with little noise for their tables.
+    """Cover all pairs of columns, of these sizes as far as public, with little noise for tables.
 
     It begins with a block for each pair. A move adds a column to a block, which takes over all
     pairs inside it; a block without pairs disappears. The move that lowers the cost most is
@@ -60,9 +60,6 @@ def cover(sizes: Sequence[int]) -> Cover:
 
     With m columns, a move looks at O(m^3) blocks. It takes some 20 ms for twelve columns and
     a quarter of a second for twenty.
-
-    Args:
-        sizes: codes or groups of each column, as far as they are public; two columns at least.
 
     >>> cover([2, 2, 2, 2]).blocks
     ((0, 1, 2, 3),)
@@ -95,7 +92,11 @@ def _greedy(roots: Sequence[float]) -> tuple[list[tuple[int, ...]], list[float]]
                 if amounts[k] and j not in block:
                     wider = tuple(sorted((*block, j)))
                     own = volumes[k] * roots[j] * _inside(wider, roots)
-                    change = _change(own, _taken(wider, roots, owner, volumes), amounts)
+                    # By how much the root of the cost changes, where others lose what is taken.
+                    change = sqrt(own) - sum(
+                        sqrt(amounts[other]) - sqrt(_rest(amounts[other], lost))
+                        for other, lost in _taken(wider, roots, owner, volumes).items()
+                    )
                     if change < best:
                         best, move = change, (k, j, wider)
         if move is None:
@@ -107,12 +108,6 @@ def _greedy(roots: Sequence[float]) -> tuple[list[tuple[int, ...]], list[float]]
         volumes[k] *= roots[j]
         amounts[k] = volumes[k] * _inside(blocks[k], roots)
         owner |= dict.fromkeys(combinations(blocks[k], 2), k)
-
-
-def _change(own: float, taken: dict[int, float], amounts: Sequence[float]) -> float:
-    """By how much the root of the cost changes if a block has A = own and others lose this."""
-    losses = (sqrt(amounts[k]) - sqrt(_rest(amounts[k], lost)) for k, lost in taken.items())
-    return sqrt(own) - sum(losses)
 
 
 def _taken(

@@ -62,11 +62,6 @@ def expected(counts: NDArray[Any], total: float, scale: float) -> Floats:
     the means have it. A count's law is summed over steps around y_i and near zero. Noisy counts
     are whole numbers, and are rounded to 1/32 of s, so that few of them are distinct.
 
-    Args:
-        counts: at least one.
-        total: positive.
-        scale: of the noise, positive.
-
     Cost: O(d log d), and some thousand numbers for each distinct count.
 
     >>> expected(np.array([60, -20]), 40, 1.0).round(1)
@@ -220,12 +215,9 @@ def taus(tables: Sequence[Target], priors: Sequence[Floats], *, least: float) ->
     Where departures are no larger than noise, tau is the largest: then the fit leaves two columns
     independent. By chance a table of noise may depart a little more than most do, and is then
     believed a little. No table at all departs so far that the sum of r^2 / q exceeds the smaller
-    number of groups less one, so that no tau is below the cells over that.
+    number of groups less one, so that no tau is below the cells over that, nor below `least`.
 
-    Args:
-        tables: of two columns, over groups.
-        priors: shares of each column's groups.
-        least: no tau is smaller.
+    Priors are the shares of each column's groups.
     """
     shown = [_departure(table, priors) for table in tables]
     common = _rising(lambda tau: sum(one.surplus(tau) for one in shown))
