@@ -247,7 +247,8 @@ microaggregation”, EDBT (2019). Figures 2, 4, 5 and 6, on {about}, mean of {re
 
 {tally} A sentence about both tables is one sentence; so is one whose curves were drawn with
 values clamped and not clamped, or with ε for the table and for each column: those are cases and
-readings of it. Thresholds are ours where the paper has none; they were fixed before the runs.
+readings of it. Thresholds are ours where the paper has none; they were fixed before the runs,
+but for the readings that [the index](index.md#how-far-to-trust-the-verdicts) names.
 
 {table}
 

@@ -166,7 +166,8 @@ another run differs by chance. [Where to get the tables](data.md).
 ## The paper's sentences
 
 {common.tally(found)} All are tested on {study.name}. Thresholds are ours where the paper has words
-such as “almost”; they were fixed before the runs.
+such as “almost”; they were fixed before the runs,
+but for the readings that [the index](index.md#how-far-to-trust-the-verdicts) names.
 
 {common.sentence_table(found)}
 
