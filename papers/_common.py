@@ -178,6 +178,7 @@ class Runs:
             sae_sd=spread[1],
             il1s=mean[2],
             il1s_sd=spread[2],
+            share=float(mean[3:].sum()),
             least_share=float(mean[3:].min()),
             least_error=float(spread[3:][mean[3:].argmin()] / math.sqrt(len(F))),
             least_column=list(self.study.bounds)[int(mean[3:].argmin())],
@@ -195,6 +196,7 @@ class Loss:
     """Mean losses over runs, and their standard deviations.
 
     Attributes:
+        share: SSE / SST, summed over columns, a mean over runs.
         least_share: SSE / SST of the column that kept most, a mean over runs.
         least_error: its standard error.
     """
@@ -205,6 +207,7 @@ class Loss:
     sae_sd: float
     il1s: float
     il1s_sd: float
+    share: float
     least_share: float
     least_error: float
     least_column: str

@@ -35,7 +35,7 @@ from shoal.core import Audience, Kind, Neighbours, ReleaseForm, Role, Status, Tr
 from shoal.evaluation.comparison import grid
 from shoal.hazmat.fakes import RecordingNoise
 from shoal.methods import REGISTRY
-from shoal.methods._shared.noisy_microaggregation import Origin, Split
+from shoal.methods._shared.noisy_microaggregation import NominalOrder, Origin, Split
 from shoal.methods._shared.recode import Aggregate
 from shoal.methods.insensitive import RecordOrder
 from shoal.methods.mdav_laplace import GroupingAlgorithm, GroupingScale
@@ -334,6 +334,7 @@ def test_every_policy_key_is_documented(model):
         (GroupingAlgorithm, "methods.md"),
         (GroupingScale, "methods.md"),
         (RecordOrder, "methods.md"),
+        (NominalOrder, "methods.md"),
         (DeltaReading, "methods.md"),
         (Status, "manifest.md"),
     ],

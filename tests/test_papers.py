@@ -19,9 +19,9 @@ ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "papers"
 VERDICT = re.compile(r"holds|does not hold|cannot be tested|holds for .+ only")
 PLOTS = {
-    "sanchez2014": ["sse"],
+    "sanchez2014": ["sse", "nominal"],
     "soriacomas2017": ["sse", "sae", "adaptive", "categories"],
-    "iftikhar2019": ["fig4", "fig5", "fig5-free"],
+    "iftikhar2019": ["fig2", "fig4", "fig5"],
     "domingoferrer2015": ["fig34", "loss", "formula", "open"],
     "domingoferrer2015-pram": ["pairs", "local", "qi"],
 }
@@ -30,8 +30,8 @@ POINTS = {
     "sanchez2014": 3 * 3 + 3 + 3,
     # ks x (2 plain + 3 noisy x 2 epsilons), and INS at eight values of k and three epsilons
     "soriacomas2017": 3 * (2 + 6) + 3 * (3 + 5),
-    # ks x (MDAV, 3 orders), then 8 epsilons and 4 without clamping, each plain, and 2 a k
-    "iftikhar2019": 3 * 4 + (8 + 4) * (1 + 2 * 3),
+    # ks x (MDAV, 4 orders), then 8 epsilons clamped and not clamped, each plain, and 2 a k
+    "iftikhar2019": 3 * 5 + (8 + 8) * (1 + 2 * 3),
     # two confidential columns x ks x (6 values of t, 3 of them with two buckets too, and MDAV)
     "domingoferrer2015": 2 * 3 * (6 + 3 + 1),
     # cases x ks x (6 methods x 6 values of t, and k-anonymity alone)

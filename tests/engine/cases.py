@@ -60,6 +60,8 @@ def policy(method, **changes):
         "level": {**quasi, "kind": "ordinal", "categories": list(LEVELS)},
         "score": {"role": "confidential", **number, "bounds": [0, 100]},
     }
+    if hierarchy := changes.pop("hierarchy", None):
+        columns["region"] = {**quasi, "kind": "nominal", "hierarchy": hierarchy}
     if REGISTRY[method].noisy:
         columns["score"]["missing_as"] = 50
     if method == "public-laplace":

@@ -86,6 +86,16 @@ def test_exact_methods_on_blocks_equal_one_machine_however_rows_are_cut(
     assert same(one, many)
 
 
+def test_nominals_by_marginality_on_blocks_equal_one_machine(tmp_path):
+    tree = tmp_path / "region.csv"
+    tree.write_text("north,n,cold,all\nsouth,warm,all\nöst,n,cold,all\nwest,warm,all\n", "utf-8")
+    changes = {"hierarchy": str(tree), "nominal_order": "marginality"}
+
+    one, many = both("ir-laplace", cases.people(50), np.random.default_rng(2), 17, [20], **changes)
+
+    assert same(one, many)
+
+
 @given(st.integers(1, 200), st.integers(1, 9), st.integers(0, 2**32))
 @settings(max_examples=40)
 def test_lengths_of_ordered_blocks_follow_from_the_number_of_rows_alone(rows, count, seed):

@@ -64,8 +64,8 @@ def test_blocks_by_what_is_no_protected_category_stop_at_planning(blocks):
         shoal.plan(policy(method="mdav", blocks=blocks))
 
 
-@pytest.mark.parametrize("order", ["reference", "lexicographic", "hilbert"])
-def test_insensitive_takes_three_orders_and_needs_public_scales(order):
+@pytest.mark.parametrize("order", ["reference", "lexicographic", "hilbert", "corners"])
+def test_insensitive_takes_four_orders_and_needs_public_scales(order):
     assert shoal.protect(table(60), policy(method="insensitive", order=order)).checks[0].holds
 
     bare = policy(method="insensitive", order=order)
@@ -105,3 +105,13 @@ def test_changing_one_record_changes_no_other_row_of_the_public_matrix():
     )
 
     assert np.flatnonzero((one != other).any(axis=1)).tolist() == [7]
+
+
+@pytest.mark.parametrize("method", ["insensitive", "insensitive-laplace"])
+def test_an_order_for_each_group_is_refused_where_rows_lie_in_blocks(method):
+    epsilon = {"epsilon": 1} if method.endswith("laplace") else {}
+    rules = policy(method=method, order="corners", **epsilon)
+
+    assert shoal.plan(rules)
+    with pytest.raises(InputError, match="order: expected reference, lexicographic or hilbert on"):
+        shoal.plan(rules, distributed=True)

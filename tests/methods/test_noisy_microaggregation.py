@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.core import DifferentialPrivacy, Status
+from shoal.core import Column, DifferentialPrivacy, Hierarchy, Kind, Role, Schema, Status
 from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
-from shoal.io import clamp
+from shoal.io import clamp, validate
 from shoal.mechanism.fixed_point import FixedPointGrid
 from shoal.mechanism.microaggregate_noise import isotonic
 from shoal.methods import (
@@ -24,6 +24,7 @@ from shoal.methods import (
     noise_on_groups,
 )
 from shoal.methods._shared.epsilon_claims import fixed_blocks
+from shoal.methods._shared.noisy_microaggregation import NominalOrder, protected_axis
 from shoal.partition import grouping_cost, individual_ranking, insensitive, mdav, noise_aware
 
 STEPS = FixedPointGrid(0, 1).steps
@@ -356,7 +357,7 @@ def test_block_sums_by_rank_move_by_at_most_the_change_of_one_value(values, k, d
 
 
 @given(st.integers(4, 40), st.integers(2, 4), st.integers(0, 9999),
-       st.sampled_from(["reference", "lexicographic", "hilbert"]))  # fmt: skip
+       st.sampled_from(["reference", "lexicographic", "hilbert", "corners"]))  # fmt: skip
 def test_sums_of_insensitive_groups_move_by_at_most_a_width_each(n, k, seed, order):
     rng = np.random.default_rng(seed)
     X = rng.random((n, 2)).round(1)
@@ -691,3 +692,66 @@ def test_a_column_of_one_declared_category_is_released_as_that(name, form, kind)
         assert (
             shoal.protect(frame, rules, noise=SeededNoise(seed)).data["a"].to_list() == ["x"] * 40
         )
+
+
+TREE = "far,x,y,all\nnear,p,all\nalone,all\nmid,p,all\n"
+"""Marginality: far 5 + 4 + 5 = 14; near, alone and mid 10 each, in the order of the file."""
+CENTRAL_FIRST = ["near", "alone", "mid", "far"]
+
+
+def ranked_policy(tmp_path, order, **protect):
+    (tmp_path / "tree.csv").write_text(TREE, "utf-8")
+    rules = policy("ir-laplace", ("c",), k=2, release_form="row-aligned", **protect)
+    quasi = {"role": "quasi-identifier", "kind": "nominal"}
+    rules["columns"]["c"] = {**quasi, "hierarchy": str(tmp_path / "tree.csv")}
+    rules["protect"]["nominal_order"] = order
+    return rules
+
+
+@pytest.mark.parametrize(
+    ("order", "places"),
+    [("declared", ["far", "near", "alone", "mid"]), ("marginality", CENTRAL_FIRST)],
+)
+def test_ir_laplace_ranks_a_nominal_in_a_public_order(tmp_path, order, places):
+    cells = ["far", "mid", "far", "near", "alone", "far", "mid", "far", "far"]
+    rules = ranked_policy(tmp_path, order)
+
+    done = shoal.protect(pl.DataFrame({"c": cells}), rules, noise=RecordingNoise())
+
+    ranks = np.array([places.index(cell) for cell in cells])
+    groups = individual_ranking(np.sort(ranks), 2).labels
+    means = np.bincount(groups, np.sort(ranks)) / np.bincount(groups)
+    exact = sorted(places[int(np.rint(means[g]))] for g in groups)
+    assert sorted(done.data["c"].to_list()) == exact
+
+
+@given(st.lists(st.sampled_from(CENTRAL_FIRST), min_size=4, max_size=30), st.data())
+def test_block_sums_of_public_places_move_by_at_most_the_number_of_categories_less_one(cells, data):
+    """Lemma 1 for a nominal: the order sees no record, so that one place changes and no other."""
+    tree = Hierarchy(tuple(tuple(line.split(",")) for line in TREE.split()))
+    schema = Schema((Column("c", Role.QUASI_IDENTIFIER, Kind.NOMINAL, hierarchy=tree),))
+    changed = [*cells]
+    changed[data.draw(st.integers(0, len(cells) - 1))] = data.draw(st.sampled_from(CENTRAL_FIRST))
+
+    def units(cells):
+        table = validate.validate(pl.DataFrame({"c": cells}), schema)
+        return protected_axis(table, "c", ranked=NominalOrder.MARGINALITY).units
+
+    one, other = units(cells), units(changed)
+
+    assert (one == np.rint([STEPS * CENTRAL_FIRST.index(cell) / 3 for cell in cells])).all()
+    assert np.count_nonzero(one != other) <= 1
+    for k in (2, 3):
+        moved = block_sums(one, k) - block_sums(other, k)
+        assert np.abs(moved).sum() <= STEPS
+
+
+def test_the_order_by_marginality_is_proved_as_a_list_and_its_basis_names_the_hierarchy(tmp_path):
+    rules = ranked_policy(tmp_path, "marginality")
+    assert shoal.plan(rules).claims[0].status is Status.REFUTED
+
+    rules["protect"]["release_form"] = "column-shuffled"
+    (claim,) = shoal.plan(rules).claims
+
+    assert claim.status is Status.PROVED
+    assert claim.basis.endswith("the places of categories follow from the hierarchy alone")

@@ -1,4 +1,4 @@
-from itertools import pairwise
+from itertools import cycle, islice, pairwise, product
 
 import numpy as np
 import pytest
@@ -10,7 +10,8 @@ from shoal.errors import InputError
 from shoal.partition import insensitive, insensitivity
 from shoal.partition.insensitive import _hilbert_words
 
-ORDERS = ["reference", "lexicographic", "hilbert"]
+SORTED = ["reference", "lexicographic", "hilbert"]
+ORDERS = [*SORTED, "corners"]
 
 boxes = st.tuples(st.integers(2, 60), st.integers(1, 4)).flatmap(
     lambda shape: st.one_of(
@@ -65,6 +66,37 @@ def test_reference_and_lexicographic_orders_follow_their_definition(X, k):
         assert [labels[i] for i in by_hand] == sorted(labels)
 
 
+def farthest_first(d):
+    """All corners, the next one farthest from the last, in ties from the one before, and so on."""
+    left = list(product((0, 1), repeat=d))
+    used = [left.pop(0)]
+    while left:
+        near = left
+        for corner in reversed(used):
+            far = [sum(a != b for a, b in zip(corner, other, strict=True)) for other in near]
+            near = [other for other, away in zip(near, far, strict=True) if away == max(far)]
+        left.remove(near[0])
+        used.append(near[0])
+    return used
+
+
+@settings(max_examples=100, deadline=None)
+@given(boxes, st.integers(2, 5))
+def test_corners_take_the_nearest_of_those_left_one_corner_after_the_other(X, k):
+    k = min(k, len(X))
+    left, groups = set(range(len(X))), []
+    for corner in islice(cycle(farthest_first(X.shape[1])), len(X) // k - 1):
+        squares = [sum((a - b) ** 2 for a, b in zip(x, corner, strict=True)) for x in X]
+        near = sorted(left, key=lambda i, squares=squares: (squares[i], i))
+        groups.append(sorted(near[:k]))
+        left -= set(near[:k])
+    groups.append(sorted(left))
+
+    labels = insensitive(X, k, order="corners").labels
+
+    assert [np.flatnonzero(labels == g).tolist() for g in range(len(groups))] == groups
+
+
 @pytest.mark.parametrize(("bits", "d"), [(6, 1), (4, 2), (3, 3), (2, 4)])
 def test_the_hilbert_curve_visits_all_cells_by_steps_of_one(bits, d):
     steps = np.abs(np.diff(curve(bits, d), axis=0)).sum(axis=1)
@@ -96,7 +128,7 @@ def test_many_columns_need_more_than_one_word():
 def test_one_column_is_ordered_by_value_in_all_orders():
     x = np.random.default_rng(14).random((40, 1))
 
-    one, two, three = (insensitive(x, 4, order=order) for order in ORDERS)
+    one, two, three = (insensitive(x, 4, order=order) for order in SORTED)
 
     assert all(a == b for a, b in pairwise([one, two, three]))
 

@@ -1,6 +1,6 @@
-"""Insensitive microaggregation: consecutive groups of k along a public total order.
+"""Insensitive microaggregation: groups of k along a public total order, or one order a group.
 
-Claim: k-anonymity of the protected columns together, proved (see `grouping`). The order sees each
+Claim: k-anonymity of the protected columns together, proved (see `grouping`). An order sees each
 record by itself and public quantities only, so that bounds or categories must be stated for
 every protected column.
 """
@@ -8,7 +8,7 @@ every protected column.
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, cast
 
 from numpy.typing import NDArray
 from pydantic import Field
@@ -21,7 +21,7 @@ from shoal.methods._shared import microaggregation
 from shoal.methods._shared.microaggregation import MicroaggregationParameters
 from shoal.methods.method import DistributedRun, Masked, Setting, Tools
 from shoal.partition import insensitive
-from shoal.partition.insensitive import order_keys
+from shoal.partition.insensitive import Sorted, order_keys
 from shoal.policy.spec import choice
 
 SOURCE = (
@@ -37,6 +37,7 @@ class RecordOrder(StrEnum):
     REFERENCE = "reference"
     LEXICOGRAPHIC = "lexicographic"
     HILBERT = "hilbert"
+    CORNERS = "corners"
 
 
 class InsensitiveParameters(MicroaggregationParameters):
@@ -44,7 +45,7 @@ class InsensitiveParameters(MicroaggregationParameters):
 
     order: Annotated[RecordOrder, choice(RecordOrder)] = Field(
         RecordOrder.REFERENCE,
-        description="The total order: reference (distance to a corner), lexicographic or hilbert.",
+        description="reference (distance to a corner), lexicographic, hilbert, or corners in turn.",
     )
 
 
@@ -64,6 +65,20 @@ def public_scale_stated(setting: Setting[InsensitiveParameters]) -> None:
             )
 
 
+def sorted_once(setting: Setting[Any]) -> None:
+    """Refuse, where the records lie in blocks, the order that is another for each group."""
+    if setting.parameters.order is RecordOrder.CORNERS:
+        raise InputError(
+            "[protect], order: expected reference, lexicographic or hilbert on Spark, because "
+            "corners sorts the records anew for every group, found corners."
+        )
+
+
+def _refused_in_blocks(setting: Setting[InsensitiveParameters]) -> None:
+    microaggregation.no_medoid(setting)
+    sorted_once(setting)
+
+
 def _run(table: Table, setting: Setting[InsensitiveParameters], tools: Tools) -> Masked:
     tools.progress("grouping records", 0, 1)
     parameters = setting.parameters
@@ -76,16 +91,15 @@ def _distributed(
     rows: DistributedRows, setting: Setting[InsensitiveParameters], tools: Tools
 ) -> Distributed:
     tools.progress("grouping records", 0, 1)
-    keys = partial(_keys, names=setting.columns, order=setting.parameters.order.value)
+    order = cast("Sorted", setting.parameters.order.value)
+    keys = partial(_keys, names=setting.columns, order=order)
     (groups,) = rows.runs([RunOrder(keys, setting.columns)], setting.parameters.k)
     return Distributed(
         (microaggregation.distributed_recoded(groups, setting.columns, setting.parameters),)
     )
 
 
-def _keys(
-    table: Table, names: Sequence[str], order: Literal["reference", "lexicographic", "hilbert"]
-) -> Sequence[NDArray[Any]]:
+def _keys(table: Table, names: Sequence[str], order: Sorted) -> Sequence[NDArray[Any]]:
     return order_keys(table.unit_matrix(names), order)
 
 
@@ -96,5 +110,5 @@ METHOD = microaggregation.joint_method(
     source=SOURCE,
     parameters=InsensitiveParameters,
     refuse=public_scale_stated,
-    distributed=DistributedRun(_distributed, microaggregation.no_medoid),
+    distributed=DistributedRun(_distributed, _refused_in_blocks),
 )

@@ -16,7 +16,7 @@ the order. `counterexample` has a pair.
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from shoal.methods._shared.noisy_microaggregation import (
     ScaledParameters,
     Split,
 )
-from shoal.methods.insensitive import SOURCE, RecordOrder
+from shoal.methods.insensitive import SOURCE, RecordOrder, sorted_once
 from shoal.methods.method import (
     DistributedRun,
     Masked,
@@ -45,7 +45,7 @@ from shoal.methods.method import (
     Tools,
 )
 from shoal.partition import insensitive
-from shoal.partition.insensitive import order_keys
+from shoal.partition.insensitive import Sorted, order_keys
 from shoal.policy.spec import choice
 
 BASIS = (
@@ -59,7 +59,7 @@ class InsensitiveLaplaceParameters(ScaledParameters):
 
     order: Annotated[RecordOrder, choice(RecordOrder)] = Field(
         RecordOrder.REFERENCE,
-        description="The total order: reference (distance to a corner), lexicographic or hilbert.",
+        description="reference (distance to a corner), lexicographic, hilbert, or corners in turn.",
     )
 
 
@@ -136,22 +136,26 @@ def _distributed(
     rows: DistributedRows, setting: Setting[InsensitiveLaplaceParameters], tools: Tools
 ) -> Distributed:
     given = noisy_microaggregation.distributed_columns(rows, setting)
-    keys = partial(_keys, names=setting.columns, order=setting.parameters.order.value)
+    order = cast("Sorted", setting.parameters.order.value)
+    keys = partial(_keys, names=setting.columns, order=order)
     (groups,) = rows.runs([RunOrder(keys, setting.columns)], setting.parameters.k)
     parts = _bought(setting, given, groups, len(groups.sizes))
     changes, privacy_losses = noisy_microaggregation.distributed_perturbed(tools, parts)
     return Distributed(changes, privacy_losses=privacy_losses, canonical=groups)
 
 
-def _keys(
-    table: Table, names: Sequence[str], order: Literal["reference", "lexicographic", "hilbert"]
-) -> Sequence[NDArray[Any]]:
+def _keys(table: Table, names: Sequence[str], order: Sorted) -> Sequence[NDArray[Any]]:
     X = noisy_microaggregation.matrix(
         [noisy_microaggregation.protected_axis(table, name) for name in names],
         Origin.PUBLIC,
         codes={},
     )
     return order_keys(X, order)
+
+
+def _refused_in_blocks(setting: Setting[InsensitiveLaplaceParameters]) -> None:
+    noisy_microaggregation.public_only(setting)
+    sorted_once(setting)
 
 
 METHOD = noisy_microaggregation.noisy_method(
@@ -164,5 +168,5 @@ METHOD = noisy_microaggregation.noisy_method(
     forms=ReleaseForms(
         (ReleaseForm.CANONICAL, ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED)
     ),
-    distributed=DistributedRun(_distributed, noisy_microaggregation.public_only),
+    distributed=DistributedRun(_distributed, _refused_in_blocks),
 )

@@ -3,7 +3,7 @@
 What is proved. Lemma 1 of the paper: the sorted block means of a column move by at most width / k
 in all when one record changes (`mechanism.perturb` has the proof for sums). So each column's
 list of noisy block means costs its epsilon_j, and the lists together, with nothing that says
-which row has which block, cost epsilon: release form `marginals`. The same with one column,
+which row has which block, cost epsilon: release form `column-shuffled`. The same with one column,
 whose shuffled rows are such a list.
 
 What is refuted. Lemma 4 of the paper says that the table costs as much as its columns together:
@@ -11,10 +11,22 @@ m epsilon for epsilon a column, which is our epsilon for the release. The table 
 records share a block of each column, and that is not noisy. `counterexample`: row-aligned, two
 records are equal in one table and not in its neighbour; shuffled, with two columns or more, the
 number of distinct rows is 2 in one table and 4 in its neighbour.
+
+Nominals. The paper leaves categories for later. Here a nominal column of c categories becomes the
+column of their places, 0 to c - 1, in a public order: the declared one, or that of semantic
+marginality, m(a) = sum of the path lengths d(a, b) over all categories b of the hierarchy, from the
+most central category to the most marginal one, ties as declared. Proof that Lemma 1 applies. The
+order is a function of the hierarchy, which the policy states, so that both tables have the same
+one, and the place of a record is a function of its own cell. Changing one record changes one place,
+by at most c - 1; the column of places is a column of numbers of width c - 1. Rounding a noisy mean
+place and looking up its category are post-processing. The published marginality counts how
+often each category occurs in the table. Then one record can reorder the categories, every place
+moves, and nothing is proved: so counts are not used.
 """
 
 from fractions import Fraction
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +37,14 @@ from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.methods._distributed.rows import Distributed, DistributedRows, RunOrder
 from shoal.methods._shared import epsilon_claims, noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import NoisyGroupParameters, Split
+from shoal.methods._shared.noisy_microaggregation import (
+    NoisyGroupParameters,
+    NominalOrder,
+    Split,
+)
 from shoal.methods.method import DistributedRun, Masked, Pair, Promises, Setting, Tools
 from shoal.partition import individual_ranking
+from shoal.policy.spec import choice
 
 SOURCE = (
     "Sánchez, Domingo-Ferrer and Martínez, Improving the utility of differential privacy via "
@@ -35,7 +52,7 @@ SOURCE = (
 )
 TABLE_BASIS = (
     "counterexample: the release shows which records share a block, without noise; {event}. "
-    "Lemma 1, on the block means themselves, holds: release them as marginals"
+    "Lemma 1, on the block means themselves, holds: release them column-shuffled"
 )
 
 
@@ -45,6 +62,10 @@ class IndividualRankingLaplaceParameters(NoisyGroupParameters):
     isotonic: bool = Field(
         default=False,
         description="Make the noisy block means non-decreasing again: free, and not in the paper.",
+    )
+    nominal_order: Annotated[NominalOrder, choice(NominalOrder)] = Field(
+        NominalOrder.DECLARED,
+        description="How nominals are sorted: as declared, or by marginality in their hierarchy.",
     )
 
 
@@ -68,6 +89,8 @@ def _claims(setting: Setting[IndividualRankingLaplaceParameters]) -> tuple[Claim
         setting, ranked=True
     ):
         basis = epsilon_claims.LIST_BASIS
+        if setting.parameters.nominal_order is NominalOrder.MARGINALITY:
+            basis = f"{basis}; the places of categories follow from the hierarchy alone"
         return (epsilon_claims.privacy_claim(setting, Status.PROVED, basis=basis, source=SOURCE),)
     basis = TABLE_BASIS.format(event=counterexample(2).event)
     return (
@@ -81,7 +104,7 @@ def _run(
     table: Table, setting: Setting[IndividualRankingLaplaceParameters], tools: Tools
 ) -> Masked:
     parameters = setting.parameters
-    given = noisy_microaggregation.protected_axes(table, setting, ranked=True)
+    given = noisy_microaggregation.protected_axes(table, setting, ranked=parameters.nominal_order)
     prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
     parts = [
         (axis, individual_ranking(axis.places, parameters.k), Purchase(axis.name, price))
@@ -96,9 +119,12 @@ def _distributed(
     rows: DistributedRows, setting: Setting[IndividualRankingLaplaceParameters], tools: Tools
 ) -> Distributed:
     parameters = setting.parameters
-    given = noisy_microaggregation.distributed_columns(rows, setting, ranked=True)
+    given = noisy_microaggregation.distributed_columns(
+        rows, setting, ranked=parameters.nominal_order
+    )
     prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), Split.EQUAL)
-    orders = [RunOrder(partial(_unit_key, name=axis.name), (axis.name,)) for axis in given]
+    key = partial(_unit_key, ranked=parameters.nominal_order)
+    orders = [RunOrder(partial(key, name=axis.name), (axis.name,)) for axis in given]
     found = rows.runs(orders, parameters.k)
     parts = [
         (axis, groups, Purchase(axis.name, price))
@@ -110,8 +136,8 @@ def _distributed(
     return Distributed(changes, privacy_losses=privacy_losses)
 
 
-def _unit_key(table: Table, name: str) -> tuple[NDArray[np.int64]]:
-    return (noisy_microaggregation.units_of(table, name, ranked=True),)
+def _unit_key(table: Table, name: str, ranked: NominalOrder) -> tuple[NDArray[np.int64]]:
+    return (noisy_microaggregation.units_of(table, name, ranked=ranked),)
 
 
 METHOD = noisy_microaggregation.noisy_method(

@@ -20,7 +20,11 @@ from shoal.core import Claim, ReleaseForm
 from shoal.io.table import Table
 from shoal.mechanism.microaggregate_noise import Purchase
 from shoal.methods._shared import epsilon_claims, noisy_microaggregation
-from shoal.methods._shared.noisy_microaggregation import NoisyGroupParameters, Split
+from shoal.methods._shared.noisy_microaggregation import (
+    NoisyGroupParameters,
+    NominalOrder,
+    Split,
+)
 from shoal.methods.ir_laplace import TABLE_BASIS
 from shoal.methods.ir_laplace import counterexample as off_the_diagonal
 from shoal.methods.mdav_laplace import CONDITIONAL_BASIS, SOURCE, two_readings
@@ -72,7 +76,7 @@ def _claims(setting: Setting[IrMdavLaplaceParameters]) -> tuple[Claim, ...]:
 
 def _run(table: Table, setting: Setting[IrMdavLaplaceParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
-    given = noisy_microaggregation.protected_axes(table, setting, ranked=True)
+    given = noisy_microaggregation.protected_axes(table, setting, ranked=NominalOrder.DECLARED)
     prices = noisy_microaggregation.budgets(given, Fraction(parameters.epsilon), parameters.split)
     parts = [
         (axis, mdav(axis.places[:, None], parameters.k), Purchase(axis.name, price))

@@ -370,7 +370,7 @@ def ranks(table: Table, name: str, *, counts: Ints | None = None) -> Floats:
         if table.schema[name].hierarchy:
             if counts is None:
                 counts = np.bincount(codes[codes >= 0], minlength=len(places) - 1)
-            order = marginality_order(path_lengths(top_down(leaf_edges(table, name))), counts)
+            order = central_first(table, name, counts)
             places[order] = np.arange(order.size)
         return places[codes].astype(np.float64)  # a missing cell has code -1: the last place
     values = table.numbers(name)
@@ -379,6 +379,11 @@ def ranks(table: Table, name: str, *, counts: Ints | None = None) -> Floats:
         return values
     last = np.nextafter(np.nanmax(values, initial=0.0), np.inf)
     return np.where(gone, last, values)
+
+
+def central_first(table: Table, name: str, counts: Ints | None = None) -> Ints:
+    """Categories by semantic marginality; by the hierarchy alone, unless counts are given."""
+    return marginality_order(path_lengths(top_down(leaf_edges(table, name))), counts)
 
 
 def top_down(edges: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 Columns become whole numbers on public grids, groups form, each group's sum gets one draw that its
 records share, and the noisy mean, clamped to the grid, is released. Ordinals are grids of their
 ranks, dates of days. A nominal's category is chosen privately for a small total path length to
-the group's members; where groups are blocks by rank, it is the noisy rank in its declared order.
+the group's members; where groups are blocks by rank, it is the noisy rank in a public order.
 
 `epsilon` is the whole release's. It is split over the columns, in equal parts or in proportion to
 their widths; the accounting has an entry for each.
@@ -41,7 +41,7 @@ from shoal.mechanism.microaggregate_noise import (
     noisy_means,
 )
 from shoal.methods._distributed.rows import CountableRows, DistributedGroups, ReplacedColumns
-from shoal.methods._shared.microaggregation import top_down
+from shoal.methods._shared.microaggregation import central_first, top_down
 from shoal.methods.method import (
     DistributedRun,
     Example,
@@ -75,6 +75,13 @@ class Split(StrEnum):
 
     EQUAL = "equal"
     PROPORTIONAL = "proportional"
+
+
+class NominalOrder(StrEnum):
+    """A public order of a nominal column's categories."""
+
+    DECLARED = "declared"
+    MARGINALITY = "marginality"
 
 
 class EpsilonParameters(Parameters):
@@ -119,6 +126,7 @@ class ProtectedColumn:
         distances: between categories, for a nominal that is not ranked.
         embedding: places of such categories in a public box, squared distance in proportion
             to path length and 1 at most.
+        order: category at each place of the grid, where a nominal is not ranked as declared.
     """
 
     name: str
@@ -128,6 +136,7 @@ class ProtectedColumn:
     width: Fraction
     distances: Ints | None = None
     embedding: Floats | None = None
+    order: Ints | None = None
 
     @property
     def places(self) -> Floats:
@@ -246,35 +255,39 @@ def no_public_columns(setting: Setting[NoisyParameters]) -> None:
 
 
 def protected_axes(
-    table: Table, setting: Setting[NoisyParameters], *, ranked: bool = False
+    table: Table, setting: Setting[NoisyParameters], *, ranked: NominalOrder | None = None
 ) -> tuple[ProtectedColumn, ...]:
     """Put the protected columns on their grids.
 
     Args:
         table: with all cells in their public domains.
         setting: says where bounds come from.
-        ranked: give nominals a grid of ranks as well, in their declared order.
+        ranked: give nominals a grid of ranks as well, in this order.
     """
     return tuple(protected_axis(table, name, setting.parameters.bounds, ranked=ranked)
                  for name in setting.columns)  # fmt: skip
 
 
 def protected_axis(
-    table: Table, name: str, origin: Origin = Origin.PUBLIC, *, ranked: bool = False
+    table: Table, name: str, origin: Origin = Origin.PUBLIC, *, ranked: NominalOrder | None = None
 ) -> ProtectedColumn:
     """Put one column on its grid."""
     kind = cast("Kind", table.schema[name].kind)
     if kind in {Kind.ORDINAL, Kind.NOMINAL}:
         last = max(len(table.levels(name)) - 1, 1)
         grid, codes = FixedPointGrid(0, last), table.codes(name)
-        distances = None
-        embedding = None
-        if kind is Kind.NOMINAL and not ranked:
+        distances = embedding = order = None
+        if kind is Kind.NOMINAL and ranked is NominalOrder.MARGINALITY:
+            order = central_first(table, name)
+            codes = np.argsort(order)[codes]
+        elif kind is Kind.NOMINAL and ranked is None:
             edges = leaf_edges(table, name)
             distances = path_lengths(top_down(edges)).astype(np.int64)
             embedding = _embedded(edges) / np.sqrt(max(int(distances.max()), 1))
         encoded = grid.encode(codes.astype(np.float64))
-        return ProtectedColumn(name, kind, grid, encoded, Fraction(last), distances, embedding)
+        return ProtectedColumn(
+            name, kind, grid, encoded, Fraction(last), distances, embedding, order
+        )
     values = table.numbers(name)
     if origin is Origin.FROM_DATA:
         # As the papers: [0, 1.5 max]; a negative value extends it downwards alike.
@@ -373,13 +386,13 @@ def perturbed(
 
 
 def distributed_columns(
-    rows: CountableRows, setting: Setting[NoisyParameters], *, ranked: bool = False
+    rows: CountableRows, setting: Setting[NoisyParameters], *, ranked: NominalOrder | None = None
 ) -> tuple[ProtectedColumn, ...]:
     """The grids of the protected columns, without their records."""
     return protected_axes(rows.template.take(np.zeros(0, dtype=np.int64)), setting, ranked=ranked)
 
 
-def units_of(table: Table, name: str, *, ranked: bool = False) -> Ints:
+def units_of(table: Table, name: str, *, ranked: NominalOrder) -> Ints:
     """A column of a block in the units of its public grid."""
     return protected_axis(table, name, ranked=ranked).units
 
@@ -405,7 +418,8 @@ def distributed_perturbed(
             put = partial(_put_codes, name=one.name)
             changes.append(groups.answered([one.name], chosen, put))
         else:
-            sums = groups.sums(partial(_units, name=one.name))[:, 0]
+            ranked = NominalOrder.DECLARED if one.order is None else NominalOrder.MARGINALITY
+            sums = groups.sums(partial(units_of, name=one.name, ranked=ranked))[:, 0]
             means, privacy_loss = means_of_sums(
                 sums, groups.sizes, steps=one.grid.steps, purchase=purchase, noise=tools.noise
             )
@@ -414,10 +428,6 @@ def distributed_perturbed(
             changes.append(groups.answered([one.name], means, partial(_put_units, one=one)))
         privacy_losses.append(privacy_loss)
     return tuple(changes), tuple(privacy_losses)
-
-
-def _units(table: Table, name: str) -> Ints:
-    return protected_axis(table, name, ranked=True).units
 
 
 def _present(table: Table, name: str, count: int) -> Ints:
@@ -450,7 +460,8 @@ def _released(table: Table, axis: ProtectedColumn, units: Floats) -> Table:
     if axis.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         # The grid of a single category is as wide as that of two.
         last = len(table.levels(axis.name)) - 1
-        return table.with_codes(axis.name, np.rint(values).clip(0, last).astype(np.int64))
+        codes = np.rint(values).clip(0, last).astype(np.int64)
+        return table.with_codes(axis.name, codes if axis.order is None else axis.order[codes])
     return table.with_numbers(axis.name, values)
 
 
