@@ -275,7 +275,8 @@ def _refuse(setting: Setting[MdavLaplaceParameters]) -> None:
 def _run(table: Table, setting: Setting[MdavLaplaceParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
     alone = parameters.partition is GroupingAlgorithm.OPTIMAL_UNIVARIATE
-    given = noisy_microaggregation.protected_axes(table, setting, ranked=alone)
+    ranked = noisy_microaggregation.NominalOrder.DECLARED if alone else None
+    given = noisy_microaggregation.protected_axes(table, setting, ranked=ranked)
     sets = parameters.groups or [list(setting.columns)]
     parts: list[tuple[ProtectedColumn, Partition, Purchase]] = []
     for number, names in enumerate(sets):
