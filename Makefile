@@ -95,7 +95,7 @@ bench: setup-dev
 	$(BIN)/python bench/studio.py
 
 # With the reference tables (SHOAL_DATA or ../shared/data), else on the shipped sample.
-papers: setup
+papers: setup-dev
 	$(BIN)/python papers/sanchez2014.py
 	$(BIN)/python papers/soriacomas2017.py
 	$(BIN)/python papers/iftikhar2019.py

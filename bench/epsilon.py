@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from shoal.hazmat.noise import OpenDPNoise
-from shoal.pipeline import publishing
+from shoal.pipeline import protect_file
 from shoal.pipeline.options import OutputOptions
 
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
@@ -66,7 +66,7 @@ def main() -> None:
 
                 noise = Timed()
                 start = time.process_time()
-                publishing.protect(
+                protect_file.protect(
                     data,
                     rules,
                     home / "out",

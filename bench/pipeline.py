@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from shoal import sample
-from shoal.pipeline import publishing
+from shoal.pipeline import protect_file
 from shoal.pipeline.options import OutputOptions
 
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
@@ -53,7 +53,7 @@ def main() -> None:
         home = Path(folder)
         data, rules = home / "people.csv", policy(home / "policy.toml")
         sample.people(20_000, 1).select(COLUMNS).write_csv(data)
-        publishing.protect(data, rules, home / "warm")  # compiles
+        protect_file.protect(data, rules, home / "warm")  # compiles
         sample.people(ROWS, 1).select(COLUMNS).write_csv(data)
         yardstick = cpu(lambda: pl.read_csv(data).write_csv(home / "copy.csv"))
         print(
@@ -70,7 +70,7 @@ def main() -> None:
                 state.update(stage=stage, since=now)
 
             def run(form: str = form, watch: Any = watch) -> None:
-                publishing.protect(
+                protect_file.protect(
                     data,
                     rules,
                     home / "out",

@@ -21,7 +21,7 @@ import polars as pl
 from _stages import Stages
 
 from shoal import load_policy
-from shoal.pipeline import publishing
+from shoal.pipeline import protect_file
 from shoal.pipeline.options import OutputOptions
 
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
@@ -67,7 +67,9 @@ def release(method: str, data: Path, out: Path) -> None:
         {"version": 1, "columns": COLUMNS, "protect": {"method": method, "epsilon": 1}}
     )
     stages, start = Stages(), time.process_time()
-    done = publishing.protect(data, policy, out, output=OutputOptions(force=True), progress=stages)
+    done = protect_file.protect(
+        data, policy, out, output=OutputOptions(force=True), progress=stages
+    )
     stages("end", 0, 1)
     total = time.process_time() - start
     answers = done.release.extras["measurements"].height

@@ -20,7 +20,7 @@ from _stages import Stages
 from shoal.hazmat.fakes import SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.mechanism.spatial_trees import Design, MeasuredTree, SpatialAxis, grow, known_total
-from shoal.pipeline import publishing
+from shoal.pipeline import protect_file
 from shoal.pipeline.options import OutputOptions
 
 ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
@@ -103,7 +103,7 @@ def million() -> None:
                 frame.write_parquet(data)
                 noise, stages = Timed(), Stages()
                 start = time.process_time()
-                publishing.protect(
+                protect_file.protect(
                     data,
                     home / "policy.toml",
                     home / "out",

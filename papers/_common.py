@@ -15,12 +15,12 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from _plots import Axes, Curve, write
 from numpy.typing import NDArray
 
 import shoal
@@ -403,19 +403,7 @@ def _short(claims: Sequence[str]) -> list[str]:
     return [claim if len(claim) < 160 else claim[:157] + "..." for claim in claims]
 
 
-# Charts. One file holds panels with a legend in common.
-
-COLOURS = {
-    "blue": "#0072b2",
-    "red": "#d55e00",
-    "green": "#009e73",
-    "purple": "#aa4499",
-    "orange": "#e69f00",
-    "grey": "#777777",
-    "black": "#222222",
-}
-_WIDTH, _HEIGHT = 420, 330
-_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 14, 34, 46
+# Charts against k, whose other axis is logarithmic.
 
 
 @dataclass(frozen=True)
@@ -446,105 +434,17 @@ def level(label: str, value: float, ks: Sequence[int], colour: str, dash: str) -
 
 def write_chart(path: Path, title: str, panels: Sequence[Panel]) -> None:
     """Write panels side by side, two in a row, with one legend below; y axes are logarithmic."""
-    across = min(2, len(panels))
-    wide = _WIDTH if across > 1 else 700
-    down = -(-len(panels) // across)
-    names = list({line.label: line for panel in panels for line in panel.lines}.values())
-    fit = across * wide // 230
-    height = down * _HEIGHT + 20 * (-(-len(names) // fit)) + 16
-    box = f'viewBox="0 0 {across * wide} {height}" font-family="sans-serif" font-size="12"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img">',
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{across * wide}" height="{height}" fill="#ffffff"/>',
+    axes = [
+        Axes(
+            panel.title,
+            [
+                Curve(line.label, line.points, line.colour, "circle" * line.mark, line.dash)
+                for line in panel.lines
+            ],
+            panel.x_label,
+            panel.y_label,
+            y_log=True,
+        )
+        for panel in panels
     ]
-    for number, panel in enumerate(panels):
-        row, column = divmod(number, across)
-        parts.append(f'<g transform="translate({column * wide},{row * _HEIGHT})">')
-        parts += _panel(panel, wide)
-        parts.append("</g>")
-    for number, line in enumerate(names):
-        row, column = divmod(number, fit)
-        x, y = 20 + column * (across * wide - 20) // fit, down * _HEIGHT + 14 + 20 * row
-        parts.append(_stroke([(x, y), (x + 34, y)], line))
-        parts.append(f'<text x="{x + 42}" y="{y + 4}">{escape(line.label)}</text>')
-    parts.append("</svg>")
-    path.write_text("\n".join(parts) + "\n", encoding="utf-8")
-
-
-def _panel(panel: Panel, wide: int) -> list[str]:
-    points = [point for line in panel.lines for point in line.points if point[1] > 0]
-    xs, ys = [x for x, _ in points], [math.log10(y) for _, y in points]
-    x_low, x_high = min(xs), max(xs)
-    y_low, y_high = _rounded(min(ys), max(ys))
-    across, up = wide - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
-
-    def place(x: float, y: float) -> tuple[float, float]:
-        right = (x - x_low) / ((x_high - x_low) or 1.0)
-        top = (math.log10(y) - y_low) / (y_high - y_low)
-        return round(_LEFT + across * right, 1), round(_TOP + up * (1 - top), 1)
-
-    base = _TOP + up
-    parts = [f'<text x="{_LEFT}" y="20" font-weight="bold">{escape(panel.title)}</text>']
-    for value in _ticks(y_low, y_high):
-        _, y = place(xs[0], value)
-        parts.append(_rule(_LEFT, y, _LEFT + across, y))
-        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{_tick(value)}</text>')
-    for value in _steps(x_low, x_high):
-        x, _ = place(value, 10**y_low)
-        parts.append(_rule(x, base, x, base + 5))
-        parts.append(f'<text x="{x}" y="{base + 18}" text-anchor="middle">{value:g}</text>')
-    parts.append(f'<rect x="{_LEFT}" y="{_TOP}" width="{across}" height="{up}" fill="none" '
-                 'stroke="#444444"/>')  # fmt: skip
-    middle = _LEFT + across / 2
-    parts.append(f'<text x="{middle}" y="{base + 36}" text-anchor="middle">'
-                 f"{escape(panel.x_label)}</text>")  # fmt: skip
-    parts.append(f'<text transform="translate(14,{_TOP + up / 2}) rotate(-90)" '
-                 f'text-anchor="middle">{escape(panel.y_label)}</text>')  # fmt: skip
-    for line in panel.lines:
-        placed = [place(x, y) for x, y in line.points if y > 0]
-        parts.append(_stroke(placed, line))
-        if line.mark:
-            parts += [f'<circle cx="{x}" cy="{y}" r="2.2" fill="{COLOURS[line.colour]}"/>'
-                      for x, y in placed]  # fmt: skip
-    return parts
-
-
-def _stroke(points: Sequence[tuple[float, float]], line: Line) -> str:
-    path = " ".join(f"{x},{y}" for x, y in points)
-    dash = f' stroke-dasharray="{line.dash}"' if line.dash else ""
-    return (
-        f'<polyline points="{path}" fill="none" stroke="{COLOURS[line.colour]}" '
-        f'stroke-width="1.8"{dash}/>'
-    )
-
-
-def _rule(x1: float, y1: float, x2: float, y2: float) -> str:
-    return f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="#dddddd"/>'
-
-
-def _rounded(low: float, high: float) -> tuple[float, float]:
-    """A little room above and below."""
-    room = max(0.04 * (high - low), 0.02)
-    return low - room, high + room
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Powers of ten; below two decades also their twofold and fivefold."""
-    factors = (1,) if high - low > 2.5 else (1, 2, 5) if high - low > 0.5 else (1, 1.5, 2, 3, 5, 7)
-    values = [f * 10.0**e for e in range(math.floor(low), math.ceil(high) + 1) for f in factors]
-    return [value for value in values if low <= math.log10(value) <= high]
-
-
-def _tick(value: float) -> str:
-    exponent = math.floor(math.log10(value) + 1e-9)
-    if -3 <= exponent <= 3:
-        return f"{value:g}"
-    return f"{round(value / 10.0**exponent, 3):g}e{exponent}"
-
-
-def _steps(low: float, high: float) -> list[float]:
-    """The smallest k, then every twentieth; whole numbers where the range is short."""
-    if high - low < 20:
-        return [float(mark) for mark in range(math.ceil(low), int(high) + 1)]
-    return [low, *(float(mark) for mark in range(0, int(high) + 1, 20) if mark > low + 4)]
+    write(path, title, axes, across=min(2, len(panels)))

@@ -47,8 +47,8 @@ SLOW = frozenset(
     metrics/test_naive_bayes.py metrics/test_propensity.py metrics/test_record_linkage.py
     metrics/test_uniqueness.py mutants package partition/test_bucketization.py
     partition/test_kernels.py partition/test_mondrian_tree.py partition/test_univariate.py
-    pipeline/test_booking.py pipeline/test_epsilon_release.py pipeline/test_publishing.py
-    pipeline/test_verifying.py policy/test_draft.py privacy_models/test_privacy_models.py
+    pipeline/test_booking.py pipeline/test_epsilon_release.py pipeline/test_protect_file.py
+    pipeline/test_verify_folder.py policy/test_draft.py privacy_models/test_privacy_models.py
     report/test_degenerate.py report/test_evidence.py report/test_pages.py sample
     studio/test_api.py studio/test_compare_page.py studio/test_downloads.py
     studio/test_history.py studio/test_invalid_input.py studio/test_jobs.py

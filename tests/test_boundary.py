@@ -19,7 +19,7 @@ from shoal.core import Confidential, ReleaseForm
 from shoal.core.exits import for_folder, for_method
 from shoal.errors import InputError, InternalError
 from shoal.io import folders
-from shoal.pipeline import finishing, protecting, publishing
+from shoal.pipeline import confidential_folder, protect_file, protect_table
 from shoal.pipeline.options import EvaluationOptions, OutputOptions, ReadingOptions
 from shoal.studio import worker
 from shoal.studio.jobs import JobKind
@@ -38,7 +38,7 @@ def replay(monkeypatch):
         return noise
 
     # The command and the page offer no other way in.
-    monkeypatch.setattr(protecting, "OpenDPNoise", built)
+    monkeypatch.setattr(protect_table, "OpenDPNoise", built)
     return noise
 
 
@@ -169,7 +169,7 @@ def test_rows_that_look_like_another_delimiter_do_not_change_how_others_are_read
         rows = ["1,a"] * (21 - odd) + ["1,a;b;c;d;e;f;g;h"] * odd
         (tmp_path / "people.csv").write_text("\n".join([f"age,{name}", *rows, ""]))
         try:
-            done = publishing.protect(
+            done = protect_file.protect(
                 tmp_path / "people.csv",
                 tmp_path / "policy.toml",
                 tmp_path / "out",
@@ -195,7 +195,7 @@ def test_a_byte_that_is_no_text_makes_its_own_cell_unknown_and_nobody_elses(tmp_
     seen = []
     for raw in (good, good.replace(b"person 23", b"person \xff\x81")):
         (tmp_path / "people.csv").write_bytes(raw)
-        done = publishing.protect(
+        done = protect_file.protect(
             tmp_path / "people.csv",
             tmp_path / "policy.toml",
             tmp_path / "out",
@@ -217,7 +217,7 @@ def test_noise_from_outside_carries_no_claim_of_privacy_whatever_it_says(people,
     rules = policy | {"protect": {"method": "laplace", "epsilon": 1}}
     rules["columns"]["region"] |= {"categories": ["north", "south"]}
     rules["columns"]["income"] |= {"bounds": [0, 100]}
-    for noise in (Nothing(1), protecting.OpenDPNoise()):
+    for noise in (Nothing(1), protect_table.OpenDPNoise()):
         assert not shoal.protect(people, rules, noise=noise).claims
     assert shoal.protect(people, rules).claims
 
@@ -227,11 +227,11 @@ def test_the_noise_writes_the_account_and_a_method_that_says_otherwise_is_stoppe
 ):
     """A method that draws at a hundredth of the scale that it states, as often as it states."""
 
-    class Weak(protecting.OpenDPNoise):
+    class Weak(protect_table.OpenDPNoise):
         def discrete_laplace(self, values, *, scale):
             return super().discrete_laplace(values, scale=scale / 100)
 
-    monkeypatch.setattr(protecting, "OpenDPNoise", Weak)
+    monkeypatch.setattr(protect_table, "OpenDPNoise", Weak)
     rules = policy | {"protect": {"method": "laplace", "epsilon": 1}}
     rules["columns"]["region"] |= {"categories": ["north", "south"]}
     rules["columns"]["income"] |= {"bounds": [0, 100]}
@@ -274,14 +274,14 @@ def test_a_failure_of_the_confidential_step_leaves_the_release_and_can_be_repeat
 
     with monkeypatch.context() as patch:
         patch.setattr("shoal.report.html.internal_report", broken)
-        done = publishing.protect(data, rules, out, evaluation=EvaluationOptions(evaluate=False))
+        done = protect_file.protect(data, rules, out, evaluation=EvaluationOptions(evaluate=False))
     page = (done.internal / "report.html").read_text()
     assert "could not be made" in page
     assert "canary" not in page
     assert shoal.verify(out).holds
     before = leaving.published(out)[0]
 
-    finishing.report(out, data, rules, evaluation=EvaluationOptions(evaluate=False))
+    confidential_folder.report(out, data, rules, evaluation=EvaluationOptions(evaluate=False))
 
     assert "Internal report on a release" in (done.internal / "report.html").read_text()
     assert leaving.published(out)[0] == before

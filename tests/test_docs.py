@@ -39,7 +39,7 @@ from shoal.methods._shared.noisy_microaggregation import Origin, Split
 from shoal.methods._shared.recode import Aggregate
 from shoal.methods.insensitive import RecordOrder
 from shoal.methods.stable_laplace import DeltaReading
-from shoal.pipeline import publishing
+from shoal.pipeline import protect_file
 from shoal.policy import spec
 
 ROOT = Path(__file__).parents[1]
@@ -411,7 +411,7 @@ def test_every_field_of_an_epsilon_release_is_documented(tmp_path):
     (tmp_path / "policy.toml").write_text(EPSILON, encoding="utf-8")
     text = (DOCS / "manifest.md").read_text("utf-8")
 
-    done = publishing.protect(tmp_path / "data.csv", tmp_path / "policy.toml", tmp_path / "out")
+    done = protect_file.protect(tmp_path / "data.csv", tmp_path / "policy.toml", tmp_path / "out")
 
     manifest = json.loads((done.folder / "manifest.json").read_text("utf-8"))
     figures = json.loads((done.internal / "figures.json").read_text("utf-8"))
@@ -428,7 +428,7 @@ def test_every_field_of_manifest_and_figures_is_documented(tmp_path):
     shoal.sample.load().head(200).write_parquet(tmp_path / "people.parquet")
     text = (DOCS / "manifest.md").read_text("utf-8")
 
-    done = publishing.protect(
+    done = protect_file.protect(
         tmp_path / "people.parquet", shoal.sample.folder() / "people.toml", tmp_path / "out"
     )
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from shoal.evaluation.audit.audit import audit
     from shoal.evaluation.comparison.compare import compare
     from shoal.evaluation.evaluate import evaluate
-    from shoal.pipeline.checking import check
+    from shoal.pipeline.check_table import check
     from shoal.pipeline.planning import plan
-    from shoal.pipeline.protecting import protect
-    from shoal.pipeline.verifying import verify
+    from shoal.pipeline.protect_table import protect
+    from shoal.pipeline.verify_folder import verify
     from shoal.policy.load import load as load_policy
     from shoal.report import write_report
 
@@ -29,13 +29,13 @@ _HOME = {
     "InternalError": ("shoal.errors", "InternalError"),
     "ShoalError": ("shoal.errors", "ShoalError"),
     "audit": ("shoal.evaluation.audit.audit", "audit"),
-    "check": ("shoal.pipeline.checking", "check"),
+    "check": ("shoal.pipeline.check_table", "check"),
     "compare": ("shoal.evaluation.comparison.compare", "compare"),
     "evaluate": ("shoal.evaluation.evaluate", "evaluate"),
     "load_policy": ("shoal.policy.load", "load"),
     "plan": ("shoal.pipeline.planning", "plan"),
-    "protect": ("shoal.pipeline.protecting", "protect"),
-    "verify": ("shoal.pipeline.verifying", "verify"),
+    "protect": ("shoal.pipeline.protect_table", "protect"),
+    "verify": ("shoal.pipeline.verify_folder", "verify"),
     "write_report": ("shoal.report", "write_report"),
 }
 _ROOMS = {"core", "io", "methods", "metrics", "partition", "privacy_models", "sample"}

@@ -8,7 +8,7 @@ from shoal import sample
 from shoal.core import Progress, silent
 from shoal.io import folders
 from shoal.io.files import read
-from shoal.pipeline import checking, publishing
+from shoal.pipeline import check_table, protect_file
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.report import terminal
 
@@ -38,14 +38,14 @@ def run(out: Path, *, say: Callable[[str], None], progress: Progress = silent) -
     say(f"A table of 10,000 invented people is in {data}, and its policy in {policy}.")
     say(f"In {out / 'others.csv'} are {OTHERS:,} other people of the same country.")
     say(f"\n$ shoal protect {data} --policy {policy} --out {folder} --control {out / 'others.csv'}")
-    published = publishing.protect(
+    published = protect_file.protect(
         data, policy, folder, output=OutputOptions(force=True), progress=progress,
         evaluation=EvaluationOptions(control=out / "others.csv"),
     )  # fmt: skip
     say(terminal.release_text(published.release, published.notes))
     say(f"To publish: {published.folder}  Confidential: {published.internal}")
     say(f"\n$ shoal check {folder / 'release.parquet'} --policy {policy}")
-    say(terminal.checks_text(checking.check(read(folder / "release.parquet").frame, policy)))
+    say(terminal.checks_text(check_table.check(read(folder / "release.parquet").frame, policy)))
     if published.measured is not None:
         say("\nFrom the officer's report:")
         for name in STORY:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shoal.errors import InputError
-from shoal.pipeline import publishing
+from shoal.pipeline import protect_file
 
 MOMENTS = int(os.environ.get("SHOAL_INTERRUPTS", "6"))
 """How many moments of a run are interrupted; more on a quiet evening."""
@@ -204,5 +204,5 @@ def test_a_path_that_is_no_text_is_refused_by_the_library(folder, place):
     before = sorted(folder.iterdir())
 
     with pytest.raises(InputError, match=r"Expected a path in UTF-8, found '.*caf\\xe9'"):
-        publishing.protect(*paths)
+        protect_file.protect(*paths)
     assert sorted(folder.iterdir()) == before

@@ -15,7 +15,7 @@ from shoal.errors import InputError
 from shoal.hazmat.fakes import SeededNoise
 from shoal.io import validate
 from shoal.methods import Tools
-from shoal.pipeline import protecting
+from shoal.pipeline import protect_table
 from shoal.pipeline.planning import plan
 
 pytestmark = [
@@ -65,7 +65,7 @@ def policy(method: str, *, require: dict | None = None, **parameters) -> dict:
 def ran(spark, frame: pl.DataFrame, stated: dict, partitions: int):
     """Run on Spark; the released rows as a frame, and the run."""
     data = spark.createDataFrame(frame.to_arrow()).repartition(partitions)
-    done = protecting.run(plan(stated, distributed=True), engine.source(data))
+    done = protect_table.run(plan(stated, distributed=True), engine.source(data))
     return pl.from_arrow(done.release.data.toArrow()), done
 
 
@@ -81,7 +81,7 @@ def test_mondrian_gives_rows_checks_and_figures_of_one_machine(spark):
         "t_closeness": [{"column": "ill", "t": 0.35, "distance": "equal"}],
     }
     stated = policy("mondrian", require=require)
-    local = protecting.run(plan(stated), protecting.io.from_native(frame))
+    local = protect_table.run(plan(stated), protect_table.io.from_native(frame))
 
     shuffled = frame.sample(fraction=1, shuffle=True, seed=4)
     released, there = ran(spark, shuffled, stated, 7)

@@ -7,7 +7,7 @@ from tests import leaving
 import shoal
 from shoal.core import ReleaseForm
 from shoal.methods import REGISTRY
-from shoal.pipeline import protecting
+from shoal.pipeline import protect_table
 
 FORMS = dict(reversed(leaving.PROVED))
 DISTRIBUTED = [
@@ -36,7 +36,7 @@ def test_what_spark_returns_is_the_same_for_neighbours(name, form, spark, monkey
         noise.begin()
         return noise
 
-    monkeypatch.setattr(protecting, "OpenDPNoise", built)
+    monkeypatch.setattr(protect_table, "OpenDPNoise", built)
     rules, changeable = leaving.policy(name, form)
     rules["columns"]["batch"] = "identifier" if name != "public-laplace" else {
         "role": "other", "kind": "nominal", "categories": ["0", "1"], "public": True

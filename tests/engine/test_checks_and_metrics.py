@@ -19,7 +19,7 @@ from shoal.core import (
     TCloseness,
 )
 from shoal.core.exits import for_method
-from shoal.engine import local, losses
+from shoal.engine import local
 from shoal.engine.spark import checks_and_metrics
 from shoal.engine.spark import outcome as outcomes
 from shoal.engine.spark.source import ordered
@@ -29,7 +29,7 @@ from shoal.methods import Tools
 from shoal.metrics import information_loss
 from shoal.metrics.boxes import WeightedBoxes
 from shoal.metrics.distributions import box_total_variations
-from shoal.pipeline.checking import check_frame
+from shoal.pipeline.check_table import check_frame
 from shoal.pipeline.planning import plan
 
 KEYS = ("größe", "income", "age", "region")
@@ -113,7 +113,7 @@ def test_figures_of_blocks_are_those_of_one_machine(method, parameters):
     form = ReleaseForm.LINKED_SHUFFLED
 
     one = for_method(one.evidence)
-    mine = losses.losses_of(
+    mine = local.losses_of(
         one.original, one.protected, own.setting.columns, form=form, raw=one.raw.frame
     )
     theirs = checks_and_metrics.compare(

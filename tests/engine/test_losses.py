@@ -14,7 +14,7 @@ from tests.opening import figures
 
 import shoal
 from shoal import io, sample
-from shoal.pipeline import protecting
+from shoal.pipeline import protect_table
 from shoal.pipeline.planning import plan
 from shoal.policy.load import load
 from shoal.report import evidence, html
@@ -80,7 +80,7 @@ def stated(frame, method, *, age=None, declare=False, keys=KEYS, **protect):
 def run(policy, frame, control=None, *, which=()):
     """A release, its confidential figures, and some measures of it."""
     planned = plan(load(policy))
-    done = protecting.run(planned, io.from_native(frame))
+    done = protect_table.run(planned, io.from_native(frame))
     found = None
     if which:
         found = shoal.evaluate(frame, done.release, policy, control=control, which=which)
@@ -108,7 +108,7 @@ def test_who_was_alone_is_counted_in_the_table_as_it_came(people, method, age, p
     policy = stated(frame, method, age=age, declare=method == "laplace", **protect)
 
     planned, raw = plan(load(policy)), io.from_native(frame)
-    done = protecting.run(planned, raw)
+    done = protect_table.run(planned, raw)
     found, why = evidence.measured(
         planned, raw, done.release, wanted=True, control=None, progress=lambda *_: None
     )

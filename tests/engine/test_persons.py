@@ -14,7 +14,7 @@ from tests.engine import cases, memory
 
 import shoal
 from shoal.core import Persons
-from shoal.engine.spark import persons
+from shoal.engine.spark import reading
 from shoal.engine.spark.blocks import SEQ, UNIT
 from shoal.errors import InputError
 from shoal.hazmat.fakes import SeededNoise
@@ -67,7 +67,7 @@ def test_the_rows_that_stay_are_those_of_one_machine_however_rows_are_cut(
     rng = np.random.default_rng(seed)
     typed = in_blocks(table, frame["id"], rng, [cut for cut in cuts if cut < frame.height])
 
-    found = persons.limited(typed, stated, key=key)
+    found = reading.limited(typed, stated, key=key)
 
     kept = validate.at_most(table, frame["id"], stated, key=key)
     left = pl.concat(found.blocks.frames()).sort(SEQ)
@@ -91,7 +91,7 @@ def test_what_is_wrong_with_persons_is_counted_over_all_blocks(stated, unit):
     with pytest.raises(InputError) as here:
         validate.at_most(table, unit, stated, key=1)
     with pytest.raises(InputError) as there:
-        persons.limited(typed, stated, key=1)
+        reading.limited(typed, stated, key=1)
 
     assert str(there.value) == str(here.value)
 
@@ -153,11 +153,11 @@ def test_a_person_with_several_rows_is_noticed_over_all_blocks():
     table, unit = adopted(cases.people(5)), pl.Series("id", list("abcda"))
     rng = np.random.default_rng(0)
 
-    single = persons.single(
+    single = reading.single(
         in_blocks(table, pl.Series("id", list("abcde")), rng, [1, 3]), Persons("id", 4)
     )
     with pytest.raises(InputError, match=r"found 1 more row than persons\. On Spark groups are"):
-        persons.single(in_blocks(table, unit, rng, [1, 3]), Persons("id", 4))
+        reading.single(in_blocks(table, unit, rng, [1, 3]), Persons("id", 4))
 
     assert single.rows == 5
     assert all(UNIT not in frame.columns for frame in single.blocks.frames())

@@ -35,7 +35,7 @@ from shoal.engine.spark import files, session
 from shoal.errors import InputError
 from shoal.hazmat.fakes import RecordingNoise
 from shoal.methods import insensitive_laplace
-from shoal.pipeline import publishing
+from shoal.pipeline import protect_file
 from shoal.pipeline.options import EngineOptions, EvaluationOptions, OutputOptions
 from shoal.pipeline.planning import NO_PERSON, with_rows
 from shoal.policy.load import load
@@ -233,8 +233,8 @@ def test_files_go_in_as_parquet_or_csv_and_come_out_as_a_folder_of_parquet(spark
     frame.write_csv(tmp_path / "people.csv", separator=";")
     policy = load(cases.policy("insensitive"))
 
-    done = publishing.protect(tmp_path / "people", policy, tmp_path / "out", engine=SPARK)
-    text = publishing.protect(tmp_path / "people.csv", policy, tmp_path / "text", engine=SPARK)
+    done = protect_file.protect(tmp_path / "people", policy, tmp_path / "out", engine=SPARK)
+    text = protect_file.protect(tmp_path / "people.csv", policy, tmp_path / "text", engine=SPARK)
 
     expected = shoal.protect(frame, policy).data
     parts = sorted((tmp_path / "out" / "release.parquet").iterdir())
@@ -260,7 +260,7 @@ def test_every_file_of_drawn_rows_says_that_no_row_is_a_person(spark, tmp_path):
     cases.people(60).write_parquet(tmp_path / "people.parquet")
     policy = load(cases.policy("maxent"))
 
-    publishing.protect(tmp_path / "people.parquet", policy, tmp_path / "out", engine=SPARK)
+    protect_file.protect(tmp_path / "people.parquet", policy, tmp_path / "out", engine=SPARK)
 
     parts = sorted((tmp_path / "out" / "release.parquet").iterdir())
     assert parts
@@ -324,7 +324,7 @@ def test_what_does_not_go_with_an_engine_is_refused_before_anything_is_read(
     tmp_path, options, said
 ):
     with pytest.raises(InputError, match=said):
-        publishing.protect(
+        protect_file.protect(
             tmp_path / "none", load(cases.policy("insensitive")), tmp_path / "o", **options
         )
 
@@ -371,13 +371,13 @@ from pathlib import Path
 from shoal.io import folders
 from shoal.methods import REGISTRY
 from shoal.pipeline.planning import with_rows
-from shoal.pipeline import publishing
+from shoal.pipeline import protect_file
 from shoal.pipeline.options import EngineOptions
 from shoal.policy import load
 from tests.engine.conftest import QUICK
 here = Path(sys.argv[1])
 folders.commit = lambda *places: time.sleep(600)
-publishing.protect(here / "people.parquet", load(eval(sys.argv[2])), here / "out",
+protect_file.protect(here / "people.parquet", load(eval(sys.argv[2])), here / "out",
                    engine=EngineOptions("spark", QUICK))
 """
 

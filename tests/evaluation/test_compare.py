@@ -16,7 +16,7 @@ import shoal
 from shoal.budget import budget_file
 from shoal.errors import ClaimViolationError, InputError
 from shoal.evaluation.comparison import running
-from shoal.pipeline import evaluating_files
+from shoal.pipeline import evaluate_files
 from shoal.policy.load import load
 from shoal.report import html
 
@@ -324,7 +324,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path):
     (tmp_path / "out" / "thesis.doc").touch()
 
     with pytest.raises(InputError, match="holds other things"):
-        evaluating_files.compare(
+        evaluate_files.compare(
             tmp_path / "people.parquet", tmp_path / "policy.toml", tmp_path / "out", tell=print
         )
 

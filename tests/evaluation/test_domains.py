@@ -12,7 +12,7 @@ from shoal.errors import InputError
 from shoal.evaluation.arrays import AlignedArrays
 from shoal.evaluation.comparison import running
 from shoal.io.external import read
-from shoal.pipeline import protecting
+from shoal.pipeline import protect_table
 from shoal.pipeline.planning import plan
 from shoal.policy.load import load
 from shoal.report import evidence
@@ -122,7 +122,7 @@ def test_the_officer_sees_no_difference_where_there_is_none():
     control = io.from_native(pl.concat([people(400, 2), STRANGER]))
 
     found, why = evidence.measured(
-        planned, raw, protecting.run(planned, raw).release, wanted=True, control=control,
+        planned, raw, protect_table.run(planned, raw).release, wanted=True, control=control,
         progress=lambda *_: None,
     )  # fmt: skip
 

@@ -41,14 +41,14 @@ from shoal.errors import InputError
 from shoal.evaluation import evaluate
 from shoal.evaluation.comparison import compare
 from shoal.methods import REGISTRY
-from shoal.pipeline import protecting, publishing
+from shoal.pipeline import protect_file, protect_table
 from shoal.report import evidence
 
 LOADED = (
     opendp.measurements,
     compare,
-    publishing,
-    protecting,
+    protect_file,
+    protect_table,
     evaluate,
     evidence,
     *REGISTRY.values(),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal.core import Distance, TCloseness
 from shoal.errors import ClaimViolationError, InputError
-from shoal.pipeline.checking import check_frame
+from shoal.pipeline.check_table import check_frame
 from shoal.policy.load import load
 
 TREE = "flu,light,any\ncold,light,any\ncancer,heavy,any\nstroke,heavy,any\n"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal import io
 from shoal.errors import ClaimViolationError, InputError
-from shoal.pipeline import publishing
+from shoal.pipeline import protect_file
 from shoal.pipeline.options import OutputOptions
 
 TREE = "lyon,south,all\nnice,south,all\nlille,north,all\nparis,north,all\n"
@@ -299,7 +299,7 @@ def test_a_tree_goes_through_files_and_is_checked_there(tmp_path):
     rules = shoal.load_policy(boxed({"l-diversity": {"l": 2, "column": "ill"}}, output="tree"))
 
     for form in ("csv", "parquet"):
-        done = publishing.protect(
+        done = protect_file.protect(
             tmp_path / "people.csv", rules, tmp_path / form, output=OutputOptions(file_format=form)
         )
         read = io.read(tmp_path / form / f"release.{form}").frame
@@ -307,7 +307,7 @@ def test_a_tree_goes_through_files_and_is_checked_there(tmp_path):
         assert read.select(pl.col("^ill=.*$").cast(pl.Int64)).to_numpy().sum() == 300
     pytest.importorskip("pyreadstat")
     with pytest.raises(InputError, match="Boxes have columns that SPSS"):
-        publishing.protect(
+        protect_file.protect(
             tmp_path / "people.csv",
             rules,
             tmp_path / "sav",

@@ -22,7 +22,7 @@ from shoal.hazmat.noise import OpenDPNoise
 from shoal.methods._shared.merge_rare import merged
 from shoal.methods._shared.spatial_encoding import spatial_encoding
 from shoal.methods._shared.synthesis import domain_of
-from shoal.pipeline import publishing
+from shoal.pipeline import protect_file
 from shoal.pipeline.options import OutputOptions
 from shoal.synthesis.copula import kendall
 
@@ -453,7 +453,7 @@ def test_measurements_are_published_with_their_digest_and_can_be_replaced(tmp_pa
 
     for force in (False, True):
         loaded = shoal.load_policy(policy("auto"))
-        published = publishing.protect(data, loaded, out, output=OutputOptions(force=force))
+        published = protect_file.protect(data, loaded, out, output=OutputOptions(force=force))
 
     assert not rules.exists()
     manifest = json.loads((out / "manifest.json").read_text("utf-8"))
@@ -470,7 +470,7 @@ def test_the_folder_says_that_no_row_is_a_person_and_what_rows_are_no_good_for(t
     data, out = tmp_path / "people.parquet", tmp_path / "out"
     people(60).write_parquet(data)
 
-    publishing.protect(
+    protect_file.protect(
         data, shoal.load_policy(policy("maxent")), out, output=OutputOptions(file_format=form)
     )
 

@@ -16,7 +16,7 @@ from shoal.cli.commands import app
 from shoal.core import Audience, Claim, KAnonymity, ReleaseForm, Status
 from shoal.errors import InputError, ShoalError
 from shoal.hazmat.fakes import SeededNoise
-from shoal.pipeline import audiences, planning, protecting
+from shoal.pipeline import audiences, planning, protect_table
 
 COLUMNS = {
     "age": {"role": "quasi-identifier", "kind": "numeric", "bounds": [0, 110]},
@@ -140,16 +140,16 @@ def test_what_a_look_stops_is_foreseen_without_a_table_in_the_words_of_the_run(t
     budget_file.init(path, "people", Fraction(5))
     budget = {"file": str(path), "source": "people"}
     policy = stated(LAPLACE, budget=budget, **more)
-    before = protecting.foreseen(policy)
+    before = protect_table.foreseen(policy)
     budget_file.record_inspection(
         path, "people", budget_file.Inspection.TABLE, policy=policy.digest, note=""
     )
 
     with pytest.raises(ShoalError) as foreseen:
-        protecting.foreseen(policy)
+        protect_table.foreseen(policy)
     with pytest.raises(ShoalError) as met:
         shoal.protect(people(), policy)
-    after = protecting.foreseen(stated(LAPLACE, budget=budget))
+    after = protect_table.foreseen(stated(LAPLACE, budget=budget))
 
     assert (type(foreseen.value), str(foreseen.value)) == (type(met.value), str(met.value))
     assert {one.status for one in before.claims} == {Status.PROVED}

@@ -14,7 +14,7 @@ from shoal.budget import budget_file
 from shoal.cli.commands import app
 from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
-from shoal.pipeline import booking, publishing
+from shoal.pipeline import booking, protect_file
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.report import terminal
 
@@ -61,7 +61,7 @@ def desk(tmp_path, people):
             self.state(protect, **stated)
             self.number += 1
             out = tmp_path / f"out-{self.number}"
-            return publishing.protect(
+            return protect_file.protect(
                 self.data,
                 self.policy,
                 out,
@@ -336,14 +336,14 @@ def test_to_audit_with_a_table_is_an_inspection_and_without_one_is_none(desk):
 def test_where_no_ledger_is_named_a_method_with_noise_says_that_nothing_is_recorded(desk):
     bare = desk.state().read_text().partition("[budget]")[0]
     desk.policy.write_text(bare)
-    done = publishing.protect(
+    done = protect_file.protect(
         desk.data,
         desk.policy,
         desk.file.parent / "out",
         evaluation=EvaluationOptions(evaluate=True),
     )
     desk.policy.write_text(bare.replace(LAPLACE, 'method = "mdav"\nk = 3'))
-    groups = publishing.protect(
+    groups = protect_file.protect(
         desk.data,
         desk.policy,
         desk.file.parent / "groups",

@@ -21,7 +21,7 @@ from shoal.errors import ClaimViolationError, InputError, InternalError
 from shoal.hazmat.fakes import RecordingNoise
 from shoal.hazmat.noise import OpenDPNoise
 from shoal.io import folders
-from shoal.pipeline import finishing, protecting, publishing
+from shoal.pipeline import protect_file, protect_table
 from shoal.pipeline.options import EvaluationOptions, OutputOptions, ReadingOptions
 
 POLICY = """
@@ -99,7 +99,7 @@ def test_the_folder_is_a_function_of_the_mechanisms_output_and_public_inputs(des
 
     for table in tables:
         table.write_csv(data)
-        publishing.protect(
+        protect_file.protect(
             data, policy, out, output=OutputOptions(file_format="csv", force=True), noise=Deaf()
         )
         published.append(folder(out))
@@ -130,7 +130,7 @@ release_form = "row-aligned"
         same.with_columns(
             income=pl.Series(income, strict=False), job=pl.Series(job, dtype=pl.String)
         ).write_csv(data)
-        publishing.protect(
+        protect_file.protect(
             data,
             policy,
             tmp_path / "out",
@@ -147,7 +147,7 @@ def test_a_release_is_booked_before_and_settled_after(desk, tmp_path):
     budget_file.init(budget, "people", Fraction(1))
     more = f'[budget]\nfile = "{budget.name}"\nsource = "people"\n'
 
-    publishing.protect(*desk(more=more))
+    protect_file.protect(*desk(more=more))
 
     (account,) = budget_file.show(budget)
     assert account.spent == Fraction(2, 5)
@@ -172,7 +172,7 @@ def test_a_release_without_a_proved_epsilon_makes_the_sum_none(desk, tmp_path):
     budget_file.init(budget, "people", Fraction(1))
     more = f'[budget]\nfile = "{budget.name}"\nsource = "people"\n'
 
-    publishing.protect(*desk("mdav-laplace", "k = 3", more))
+    protect_file.protect(*desk("mdav-laplace", "k = 3", more))
     shown = CliRunner().invoke(app, ["budget", "show", str(budget)])
 
     assert "cumulative epsilon none" in shown.output
@@ -212,14 +212,14 @@ def test_a_run_killed_while_it_draws_counts_as_spent_and_publishes_nothing(desk,
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from shoal.pipeline import protecting, publishing\n"
+        "from shoal.pipeline import protect_file, protect_table\n"
         "from shoal.hazmat.noise import OpenDPNoise\n"
         "class Slow(OpenDPNoise):\n"
         "    def _laplace(self, values, scale):\n"
         "        Path(sys.argv[4]).touch()\n"
         "        time.sleep(60)\n"
-        "protecting.OpenDPNoise = Slow\n"
-        "publishing.protect(*map(Path, sys.argv[1:4]))\n"
+        "protect_table.OpenDPNoise = Slow\n"
+        "protect_file.protect(*map(Path, sys.argv[1:4]))\n"
     )
     started = tmp_path / "started"
     run = subprocess.Popen(
@@ -264,7 +264,7 @@ def test_the_library_books_as_well(people, tmp_path):
 
 def test_counts_of_clamped_cells_reach_the_internal_folder_only(desk):
     data, policy, out = desk()
-    published = publishing.protect(data, policy, out, output=OutputOptions(file_format="csv"))
+    published = protect_file.protect(data, policy, out, output=OutputOptions(file_format="csv"))
 
     figures = json.loads((published.internal / "figures.json").read_text())
     public = "".join(path.read_text() for path in published.folder.iterdir())
@@ -282,7 +282,7 @@ def test_a_mistake_about_the_place_or_the_format_costs_nothing(desk, tmp_path):
 
     for out, form in ((tmp_path / "file" / "x", "csv"), (tmp_path / "out", "xlsx")):
         with pytest.raises(InputError):
-            publishing.protect(data, policy, out, output=OutputOptions(file_format=form))
+            protect_file.protect(data, policy, out, output=OutputOptions(file_format=form))
 
     (account,) = budget_file.show(budget)
     assert account.spent == 0
@@ -297,16 +297,16 @@ def test_an_error_after_the_booking_says_that_it_stays(desk, tmp_path, monkeypat
         def _laplace(self, values, scale):
             raise InternalError(f"No more entropy for {values.size} draws at {scale}.")
 
-    monkeypatch.setattr(protecting, "OpenDPNoise", Broken)
+    monkeypatch.setattr(protect_table, "OpenDPNoise", Broken)
     with pytest.raises(InternalError, match=r"Epsilon 0\.4 counts as spent all the same"):
-        publishing.protect(data, policy, out)
+        protect_file.protect(data, policy, out)
 
 
 def test_a_required_epsilon_is_not_met_by_noise_that_is_not_secure(desk):
     data, policy, out = desk(more="[require]\ndifferential-privacy = 1.0\n")
 
     with pytest.raises(ClaimViolationError, match="no proved claim is left"):
-        publishing.protect(data, policy, out, noise=RecordingNoise())
+        protect_file.protect(data, policy, out, noise=RecordingNoise())
 
     assert not out.exists()
 
@@ -315,7 +315,7 @@ def test_the_officer_reads_what_is_left_of_the_budget(desk, tmp_path):
     budget = tmp_path / "budget.db"
     budget_file.init(budget, "people", Fraction(1))
 
-    published = publishing.protect(
+    published = protect_file.protect(
         *desk(more=f'[budget]\nfile = "{budget.name}"\nsource = "people"\n')
     )
 
@@ -333,7 +333,7 @@ def test_an_epsilon_of_no_ordinary_size_is_refused(desk, epsilon):
     policy.write_text(policy.read_text().replace("epsilon = 0.4", f"epsilon = {epsilon}"))
 
     with pytest.raises(InputError, match="epsilon"):
-        publishing.protect(data, policy, out)
+        protect_file.protect(data, policy, out)
 
 
 def test_no_record_decides_how_the_others_are_read(desk):
@@ -345,13 +345,13 @@ def test_no_record_decides_how_the_others_are_read(desk):
     data.write_bytes("\n".join([header, *rest, ""]).replace("north", "nörth").encode()
                      + b"Ren\xe9" + first[first.index(",") :].encode() + b"\n")  # fmt: skip
 
-    found = publishing.protect(data, policy, out)
+    found = protect_file.protect(data, policy, out)
     assert "Read as utf-8, delimiter ','." in found.notes
     lost = json.loads((found.internal / "figures.json").read_text())["clamped"]["region"]
     assert lost["unknown"] == 1  # one row says north
 
     data.write_bytes(text.replace("north", "nörth").encode("cp1252"))
-    found = publishing.protect(
+    found = protect_file.protect(
         data,
         policy,
         out,
@@ -372,11 +372,11 @@ def test_several_rows_a_person_are_told_to_the_steward_alone(desk):
     )
 
     with pytest.raises(InputError, match=r"11 more rows than persons\. State max_contributions"):
-        publishing.protect(data, policy, out, output=OutputOptions(file_format="csv"))
+        protect_file.protect(data, policy, out, output=OutputOptions(file_format="csv"))
 
     stated = 'name = { role = "identifier", privacy_unit = true, max_contributions = 3 }'
     policy.write_text(text.replace('name = "identifier"', stated).replace("laplace", "privtree"))
-    published = publishing.protect(data, policy, out, output=OutputOptions(file_format="csv"))
+    published = protect_file.protect(data, policy, out, output=OutputOptions(file_format="csv"))
     assert not any("9 rows" in note for note in published.notes)
     assert "9 rows were left out" in (published.internal / "report.html").read_text()
     public = "".join(
@@ -398,13 +398,13 @@ def test_a_release_that_is_paid_for_and_cannot_be_put_in_place_is_kept_and_finis
     with monkeypatch.context() as patch:
         patch.setattr(folders, "commit", full)
         with pytest.raises(InputError, match=r"Epsilon 0\.4 counts as spent\. .* is kept, for you"):
-            publishing.protect(data, policy, out)
+            protect_file.protect(data, policy, out)
     kept = tmp_path / "out.unfinished"
     drawn = (kept / "public" / "release.parquet").read_bytes()
     assert kept.stat().st_mode & 0o777 == 0o700
     assert not out.exists()
     with pytest.raises(InputError, match="paid for and not finished"):
-        publishing.protect(data, policy, out)
+        protect_file.protect(data, policy, out)
 
     done = CliRunner().invoke(app, ["finish", str(out)])
 
@@ -428,12 +428,12 @@ def test_what_was_kept_and_changed_is_not_put_in_place(desk, tmp_path, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(folders, "commit", full)
         with pytest.raises(InputError, match="is kept, for you alone"):
-            publishing.protect(data, policy, out)
+            protect_file.protect(data, policy, out)
     table = tmp_path / "out.unfinished" / "public" / "release.parquet"
     table.write_bytes(table.read_bytes()[:-1] + b"x")
 
     with pytest.raises(InputError, match="is damaged"):
-        finishing.finish(out)
+        protect_file.finish(out)
     assert not out.exists()
 
 
@@ -447,7 +447,7 @@ def test_a_comparison_that_cannot_be_shown_is_refused_before_anything_is_booked(
     (tmp_path / "found.json").write_text(text)
 
     with pytest.raises(InputError, match="--comparison: expected what"):
-        publishing.protect(
+        protect_file.protect(
             data, policy, out, evaluation=EvaluationOptions(comparison=tmp_path / "found.json")
         )
 
@@ -465,7 +465,7 @@ def test_a_disk_without_room_is_noticed_before_anything_is_booked(desk, tmp_path
 
     monkeypatch.setattr(os, "posix_fallocate", full)
     with pytest.raises(InputError, match="no space left on device"):
-        publishing.protect(data, policy, out)
+        protect_file.protect(data, policy, out)
 
     (account,) = budget_file.show(budget)
     assert not account.entries

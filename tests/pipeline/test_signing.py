@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from shoal import policy
 from shoal.cli.commands import app
-from shoal.pipeline import publishing
+from shoal.pipeline import protect_file
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
 
 PEOPLE = pl.DataFrame({"age": [31, 32, 45, 47], "income": [1, 2, 3, 4]})
@@ -27,7 +27,7 @@ POLICY = {
 def make(folder, *, force=False):
     data = folder.with_name("people.parquet")
     PEOPLE.write_parquet(data)
-    return publishing.protect(
+    return protect_file.protect(
         data,
         policy.load(POLICY),
         folder,

@@ -22,7 +22,7 @@ from shoal import sample
 from shoal.core.serialise import plain
 from shoal.hazmat.fakes import SeededNoise
 from shoal.methods import REGISTRY
-from shoal.pipeline import booking, planning, publishing
+from shoal.pipeline import booking, planning, protect_file
 from shoal.pipeline.manifest import read as read_manifest
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.policy import json_schema as policy_schema
@@ -164,7 +164,7 @@ def run(case: dict[str, Any], renames: Renames, folder: Path) -> dict[str, Any]:
         noise = None if case["seed"] is None else SeededNoise(case["seed"])
         if case.get("file"):
             frame.write_csv("people.csv", separator=";")
-            done = publishing.protect(
+            done = protect_file.protect(
                 Path("people.csv"),
                 shoal.load_policy(policy),
                 Path("out"),

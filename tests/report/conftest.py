@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from shoal.pipeline import publishing
+from shoal.pipeline import protect_file
 from shoal.pipeline.options import EvaluationOptions
 from shoal.policy.load import load
 
@@ -54,7 +54,7 @@ def hostile(tmp_path_factory):
     hostile_people(150, 1).write_csv(folder / "<i>data.csv")
     hostile_people(100, 2).write_csv(folder / "others.csv")
 
-    done = publishing.protect(
+    done = protect_file.protect(
         folder / "<i>data.csv",
         load(POLICY),
         folder / "out",

@@ -15,7 +15,7 @@ from shoal.errors import InputError
 from shoal.evaluation import evaluate
 from shoal.metrics.attacks.result import DIFFERENCE
 from shoal.metrics.information_loss import of_spread
-from shoal.pipeline import protecting
+from shoal.pipeline import protect_table
 from shoal.pipeline.planning import plan
 from shoal.policy.load import load
 from shoal.report import evidence, html
@@ -112,7 +112,7 @@ def test_the_officers_page_is_written_for_degenerate_tables(table, method):
     policy["columns"]["ill"]["categories"] = ["a", "b"]
     planned, raw = plan(load(policy)), io.from_native(table)
     try:
-        done = protecting.run(planned, raw)
+        done = protect_table.run(planned, raw)
     except InputError:
         return
 

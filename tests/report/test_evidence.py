@@ -7,7 +7,7 @@ import pytest
 
 from shoal import io
 from shoal.errors import InputError
-from shoal.pipeline import protecting, publishing
+from shoal.pipeline import protect_file, protect_table
 from shoal.pipeline.options import EvaluationOptions
 from shoal.pipeline.planning import plan
 from shoal.policy.load import load
@@ -27,7 +27,7 @@ def figures(done):
 def test_a_release_is_measured_and_its_inputs_are_named_by_digest(files):
     data = files[0]
 
-    done = publishing.protect(*files)
+    done = protect_file.protect(*files)
 
     found = figures(done)
     assert found["measured"]["figures"]
@@ -44,7 +44,7 @@ def test_a_release_is_measured_and_its_inputs_are_named_by_digest(files):
 
 def test_many_rows_are_measured_only_on_request(people, policy):
     planned, raw = plan(policy), io.from_native(people)
-    made = protecting.run(planned, raw).release
+    made = protect_table.run(planned, raw).release
     many = io.from_native(pl.DataFrame({"x": range(evidence.MEASURED + 1)}))
 
     found, why = evidence.measured(
@@ -65,11 +65,11 @@ def test_a_control_is_checked_before_anything_is_run(files, tmp_path):
     pl.DataFrame({"age": [1]}).write_csv(tmp_path / "others.csv")
 
     with pytest.raises(InputError, match="no 'region'"):
-        publishing.protect(
+        protect_file.protect(
             data, policy, out, evaluation=EvaluationOptions(control=tmp_path / "others.csv")
         )
     with pytest.raises(InputError, match="without --no-evaluate"):
-        publishing.protect(
+        protect_file.protect(
             data,
             policy,
             out,
@@ -81,7 +81,7 @@ def test_a_control_is_checked_before_anything_is_run(files, tmp_path):
 
 def test_a_release_is_not_lost_where_it_cannot_be_measured(people, policy):
     planned, raw = plan(policy), io.from_native(people)
-    made = protecting.run(planned, raw).release
+    made = protect_table.run(planned, raw).release
     strange = io.from_native(people.with_columns(age=pl.lit(999)))
 
     class Broken:
@@ -117,7 +117,7 @@ def test_an_epsilon_release_is_measured_as_it_was_clamped(tmp_path):
         }
     )
 
-    done = publishing.protect(tmp_path / "data.csv", policy, tmp_path / "out")
+    done = protect_file.protect(tmp_path / "data.csv", policy, tmp_path / "out")
 
     assert done.measured is not None, done.notes
 
@@ -169,7 +169,7 @@ def test_a_comparison_is_shown_to_the_officer_alone(files, tmp_path):
              "candidates": [row], "baselines": []}  # fmt: skip
     (tmp_path / "found.json").write_text(json.dumps(facts))
 
-    done = publishing.protect(
+    done = protect_file.protect(
         *files, evaluation=EvaluationOptions(comparison=tmp_path / "found.json")
     )
 
@@ -185,8 +185,12 @@ def test_a_file_that_is_no_comparison_stops_the_run(files, tmp_path, text):
     (tmp_path / "found.json").write_text(text)
 
     with pytest.raises(InputError, match="shoal compare --json"):
-        publishing.protect(*files, evaluation=EvaluationOptions(comparison=tmp_path / "found.json"))
+        protect_file.protect(
+            *files, evaluation=EvaluationOptions(comparison=tmp_path / "found.json")
+        )
     with pytest.raises(InputError, match=r"Cannot read the comparison 'none\.json'"):
-        publishing.protect(*files, evaluation=EvaluationOptions(comparison=tmp_path / "none.json"))
+        protect_file.protect(
+            *files, evaluation=EvaluationOptions(comparison=tmp_path / "none.json")
+        )
 
     assert not files[2].exists()

@@ -9,8 +9,8 @@ import shoal
 from shoal import io
 from shoal.core.exits import for_method
 from shoal.methods import REGISTRY
-from shoal.pipeline import protecting as release_
-from shoal.pipeline import publishing
+from shoal.pipeline import protect_file
+from shoal.pipeline import protect_table as release_
 from shoal.pipeline.options import EvaluationOptions
 from shoal.pipeline.planning import plan
 from shoal.policy.load import load
@@ -119,7 +119,7 @@ def test_the_internal_report_answers_what_an_officer_asks(hostile):
 def test_a_report_without_a_control_says_so_in_plain_words(people, policy, tmp_path):
     people.write_csv(tmp_path / "people.csv")
 
-    done = publishing.protect(tmp_path / "people.csv", load(policy), tmp_path / "out")
+    done = protect_file.protect(tmp_path / "people.csv", load(policy), tmp_path / "out")
 
     page = (done.internal / "report.html").read_text()
     assert "No people outside the table were handed in" in page
@@ -131,7 +131,7 @@ def test_a_report_that_was_not_measured_says_so(people, policy, tmp_path):
     people.write_csv(tmp_path / "people.csv")
     stated = load(policy)
 
-    done = publishing.protect(
+    done = protect_file.protect(
         tmp_path / "people.csv",
         stated,
         tmp_path / "out",

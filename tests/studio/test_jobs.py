@@ -14,7 +14,7 @@ import pytest
 
 from shoal.budget import budget_file
 from shoal.errors import InputError
-from shoal.pipeline import checking, publishing
+from shoal.pipeline import check_table, protect_file
 from shoal.pipeline.options import BudgetOptions, EvaluationOptions, OutputOptions
 from shoal.report.phrases import STATUS_WORDS
 from shoal.studio.jobs import KILLED, JobKind, Jobs
@@ -73,8 +73,10 @@ def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspac
     folder = tmp_path / f"release-{job}"
     (tmp_path / "people.csv").write_bytes(tools.people())
     (tmp_path / "policy.toml").write_text(tools.policy)
-    checks = checking.check(pl.read_parquet(folder / "release.parquet"), tmp_path / "policy.toml")
-    publishing.protect(
+    checks = check_table.check(
+        pl.read_parquet(folder / "release.parquet"), tmp_path / "policy.toml"
+    )
+    protect_file.protect(
         tmp_path / "people.csv",
         tmp_path / "policy.toml",
         tmp_path / "other",
@@ -282,7 +284,7 @@ def test_after_a_look_the_screen_says_before_the_job_that_an_epsilon_is_not_for_
     (tmp_path / "people.csv").write_bytes(tools.people())
     (tmp_path / "policy.toml").write_text(EPSILON)
     with pytest.raises(InputError) as caught:  # What a job does.
-        publishing.protect(
+        protect_file.protect(
             tmp_path / "people.csv",
             tmp_path / "policy.toml",
             tmp_path / "out",

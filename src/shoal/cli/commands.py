@@ -141,11 +141,11 @@ def protect(
     """Protect a table as its policy says; write the release, its manifest and reports."""
     with _door():
         from shoal.partition import compile_notice
-        from shoal.pipeline import options, publishing
+        from shoal.pipeline import options, protect_file
         from shoal.report import terminal
 
         with _progress() as progress, compile_notice(_tell):
-            published = publishing.protect(
+            published = protect_file.protect(
                 data,
                 policy,
                 out,
@@ -179,10 +179,10 @@ def report(
     with _door():
         from shoal.io import folders
         from shoal.partition import compile_notice
-        from shoal.pipeline import finishing, options
+        from shoal.pipeline import confidential_folder, options
 
         with _progress() as progress, compile_notice(_tell):
-            finishing.report(
+            confidential_folder.report(
                 release,
                 data,
                 policy,
@@ -203,9 +203,9 @@ def finish(
 ) -> None:
     """Put a release in place that is paid for, and could not be written then."""
     with _door():
-        from shoal.pipeline import finishing
+        from shoal.pipeline import protect_file
 
-        folder = finishing.finish(out, kept=kept, force=force)
+        folder = protect_file.finish(out, kept=kept, force=force)
         _say(f"To publish: {folder}  To make its confidential report: shoal report {folder} "
                    "DATA --policy POLICY")  # fmt: skip
 
@@ -221,11 +221,11 @@ def check(
     """Recompute what a policy requires on any released table, whoever made it."""
     with _door():
         from shoal import io
-        from shoal.pipeline import checking
+        from shoal.pipeline import check_table
         from shoal.report import terminal
 
         raw = io.read(released, delimiter=delimiter, encoding=encoding)
-        checks = checking.check(raw.frame, policy)
+        checks = check_table.check(raw.frame, policy)
         _say(terminal.checks_json(checks) if as_json else terminal.checks_text(checks))
         if not all(check.holds for check in checks):
             raise typer.Exit(3)
@@ -244,7 +244,7 @@ def verify(
     with _door():
         import json
 
-        from shoal.pipeline.verifying import verify as verify_folder
+        from shoal.pipeline.verify_folder import verify as verify_folder
 
         found = verify_folder(folder, key=key)
         _say(json.dumps(found.facts(), indent=2) if as_json else str(found))
@@ -261,9 +261,9 @@ def sign(
 ) -> None:
     """Verify a release, and sign its manifest, which covers every file of it."""
     with _door():
-        from shoal.pipeline import verifying
+        from shoal.pipeline import verify_folder
 
-        verifying.sign(folder, key, passphrase=passphrase, force=force)
+        verify_folder.sign(folder, key, passphrase=passphrase, force=force)
         _say(f"Signed {folder}. Others verify it with: shoal verify {folder} --key KEY.pub")
 
 
@@ -296,10 +296,10 @@ def evaluate(
     """Measure what a release keeps and what it tells, whoever made it."""
     with _door():
         from shoal.partition import compile_notice
-        from shoal.pipeline import evaluating_files, options
+        from shoal.pipeline import evaluate_files, options
 
         with _progress() as progress, compile_notice(_tell):
-            found = evaluating_files.evaluate(
+            found = evaluate_files.evaluate(
                 original,
                 released,
                 policy,
@@ -363,7 +363,7 @@ def compare(
     with _door():
         from shoal.errors import InputError
         from shoal.partition import compile_notice
-        from shoal.pipeline import evaluating_files, options
+        from shoal.pipeline import evaluate_files, options
 
         where: dict[str, Any] = {
             "candidates": grid,
@@ -375,14 +375,14 @@ def compare(
             if on_sample is not None:
                 raise InputError("Expected --on-sample or --private-epsilon, found both.")
             with _progress() as progress, compile_notice(_tell):
-                chosen = evaluating_files.select(
+                chosen = evaluate_files.select(
                     data, policy, out, epsilon=private_epsilon, progress=progress, **where
                 )
             _say(str(chosen))
             return
         try:
             with _progress() as progress, compile_notice(_tell):
-                found = evaluating_files.compare(
+                found = evaluate_files.compare(
                     data,
                     policy,
                     out,

@@ -44,7 +44,7 @@ def keys_new(
 ) -> None:
     """Make a private key, readable by you alone, and its public key FILE.pub; replace nothing."""
     with _door():
-        from shoal.pipeline.verifying import signing
+        from shoal.pipeline.verify_folder import signing
 
         public = signing().new_keys(file, passphrase=passphrase)
         _say(f"Private key: {file}  To give away: {public}")

@@ -2,7 +2,7 @@
 
 Three kinds of truth have three types. A `Claim` is promised by a method, a `Check` was
 computed on the released table, an `Estimate` was measured and has an interval. Only
-`shoal.pipeline.protecting` attaches claims to a release.
+`shoal.pipeline.protect_table` attaches claims to a release.
 """
 
 from shoal.core.claims import (

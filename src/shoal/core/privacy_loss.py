@@ -59,7 +59,7 @@ class Noise(Protocol):
     """The randomness that carries privacy, as algorithms see it.
 
     Values are whole numbers: a mechanism first puts its answers on a public grid. Only the noise
-    that `shoal.pipeline.protecting` builds for a run supports a claim of differential privacy.
+    that `shoal.pipeline.protect_table` builds for a run supports a claim of differential privacy.
     """
 
     def discrete_laplace(self, values: NDArray[np.int64], *, scale: Fraction) -> NDArray[np.int64]:

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from shoal.core import Estimate, Policy, Progress, Role
 from shoal.core._arrays import Floats
-from shoal.engine import losses
+from shoal.engine import local
 from shoal.errors import InputError
 from shoal.evaluation.arrays import AlignedArrays
-from shoal.evaluation.results import Better, Figure, Part
-from shoal.evaluation.skipping import take
+from shoal.evaluation.results import Better, Figure, Part, take
 from shoal.metrics import uniqueness
 from shoal.metrics.attacks import naive_bayes, record_linkage
 from shoal.metrics.attacks.inference import inference
@@ -275,7 +274,7 @@ def _uniques(task: AttackTask) -> Iterator[Figure]:
     task.rows()
     sides, known = task.sides, task.known
     names, rows = [sides.names[axis] for axis in known], task.came.height
-    before = losses.alone(task.came, sides.schema, names) or 0
+    before = local.alone(task.came, sides.schema, names) or 0
     # Both ends of a cell go together; a suppressed cell matches any.
     released = np.column_stack([_classes(sides, axis) for axis in known])
     hidden = sides.suppressed[:, known]

@@ -1,16 +1,18 @@
 """What a measurement gives: figures with their intervals, and how each table was read."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from html import escape
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import polars as pl
 
-from shoal.core import Estimate
+from shoal.core import Estimate, Progress
+from shoal.errors import InputError
 
 CONFIDENTIAL = "CONFIDENTIAL: computed from the original table; not for publication"
 
@@ -278,3 +280,41 @@ def _layout(title: str, bars: int) -> dict[str, Any]:
         "margin": {"t": 10, "r": 10},
         "height": 120 + 28 * bars,
     }
+
+
+T = TypeVar("T")
+
+
+def take(
+    measures: Mapping[str, Callable[[T], Iterator[Figure]]],
+    task: Callable[[np.random.Generator], T],
+    *,
+    which: Collection[str],
+    rng: np.random.Generator,
+    progress: Progress,
+) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
+    """Figures of the named measures, and why others could not be taken.
+
+    Each has draws of its own, so that it does not depend on which others are taken. No figure is
+    infinite: where these tables give no number, it has none, and says why.
+
+    Args:
+        measures: all there are, by name.
+        task: what a measure is handed, with its own generator.
+        which: names of those to take.
+        rng: from which the generators are drawn.
+        progress: called with the measure's name.
+    """
+    figures: list[Figure] = []
+    skipped: list[str] = []
+    for number, (own, (name, measure)) in enumerate(
+        zip(rng.spawn(len(measures)), measures.items(), strict=True)
+    ):
+        if name not in which:
+            continue
+        progress(name, number, len(measures))
+        try:
+            figures += [figure.settled() for figure in measure(task(own))]
+        except InputError as reason:
+            skipped.append(f"{name}: {reason}")
+    return tuple(figures), tuple(skipped)

@@ -17,8 +17,7 @@ from shoal.core._arrays import Floats
 from shoal.errors import InputError
 from shoal.evaluation import analyses
 from shoal.evaluation.arrays import AlignedArrays
-from shoal.evaluation.results import Better, Figure, Part
-from shoal.evaluation.skipping import take
+from shoal.evaluation.results import Better, Figure, Part, take
 from shoal.io import text_files
 from shoal.metrics import count_queries, distributions, generalisation, information_loss, moments
 

@@ -24,8 +24,8 @@ from shoal.core import Claim, Distance, Partition, Role, TCloseness, shown
 from shoal.errors import InputError
 from shoal.io.table import Table
 from shoal.methods._shared import microaggregation
-from shoal.methods._shared.encoding import encoding_of
 from shoal.methods._shared.microaggregation import MicroaggregationParameters
+from shoal.methods._shared.partition_encoding import encoding_of
 from shoal.methods._shared.recode import name_buckets
 from shoal.methods.method import Example, Masked, Method, Promises, Setting, Tools
 from shoal.partition import Requirement, bucketization, joint_buckets

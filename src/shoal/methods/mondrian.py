@@ -53,8 +53,8 @@ from shoal.io.table import Table
 from shoal.methods._distributed import blockwise, mondrian
 from shoal.methods._distributed.rows import Distributed, DistributedRows
 from shoal.methods._shared import microaggregation, whole_persons
-from shoal.methods._shared.encoding import Values, encoded, levels_of, way
 from shoal.methods._shared.microaggregation import MicroaggregationParameters
+from shoal.methods._shared.partition_encoding import Values, encoded, levels_of, way
 from shoal.methods._shared.recode import Aggregate, generalise
 from shoal.methods.method import (
     DistributedRun,

@@ -1,21 +1,27 @@
-"""Write the confidential folder: what compares a release with its original.
+"""Write the confidential folder, or write it again: what compares a release with its original.
 
 It is written after the release is in place, and may fail without harm to it. In an epsilon
-release whether and how it failed may itself tell of the table, so that the folder says so, and
-nothing else does.
+release whether and how it failed may itself tell of the table, so the folder says so, and nothing
+else does.
 """
 
+import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal import io
-from shoal.core import Confidential, Progress, Release
+from shoal.core import Confidential, Policy, Progress, Release, silent
 from shoal.core.exits import for_folder
-from shoal.errors import withheld
-from shoal.pipeline.planning import Plan
+from shoal.errors import InputError, withheld
+from shoal.io import folders
+from shoal.pipeline import booking, public_folder
+from shoal.pipeline.manifest import read as read_manifest
+from shoal.pipeline.options import EvaluationOptions, ReadingOptions
+from shoal.pipeline.planning import Plan, plan
 from shoal.pipeline.public_folder import dump
+from shoal.policy.load import load
 from shoal.report import evidence, html
 from shoal.report.html import REPORT
 
@@ -128,3 +134,102 @@ def _unreadable(clamped: Mapping[str, Mapping[str, int]], rows: int) -> list[str
         for name, counts in clamped.items()
         if (lost := counts.get("unreadable", 0) + counts.get("unknown", 0)) > rows / 5
     ]
+
+
+def compared(secret: Confidential[Any], place: Path, out: Path, **terms: Any) -> Written:
+    """Compare a release that is in place with its original; say if the disk does not take it."""
+    try:
+        folder = folders.new_folder(place, "internal")
+        written = write(secret, folder, **terms)
+        folders.put(folder, folders.internal_of(out))
+    except OSError as error:
+        reason = (error.strerror or "the disk refuses it").lower()
+        raise InputError(
+            f"Its confidential report could not be written: {reason}. Run `shoal report {out} DATA "
+            "--policy POLICY` to make it; that spends nothing more."
+        ) from None
+    return written
+
+
+def report(
+    out: Path,
+    data: Path,
+    policy: Policy | Path,
+    *,
+    reading: ReadingOptions = ReadingOptions(),
+    evaluation: EvaluationOptions = EvaluationOptions(),
+    progress: Progress = silent,
+) -> Written:
+    """Make the confidential folder of a release again, from its files and the original.
+
+    It spends no epsilon and touches nothing that is public. Rows of the release are matched to
+    nobody: losses row by row are known to the run that made the release, and to no other.
+
+    Args:
+        out: the release.
+        data: the table that it was made of.
+        policy: the policy that it was made by.
+        reading: how the file is written.
+        evaluation: what the report compares.
+        progress: called with the stage and how far it is.
+    """
+    manifest = read_manifest(out).values
+    stated = load(policy)
+    if stated.digest != manifest.get("policy_digest"):
+        raise InputError(f"'{out}' was made by another policy; expected the one of its manifest.")
+    planned = plan(replace(stated, required=(), audience=None))
+    progress("reading the files", 0, 1)
+    marks = reading.marks(stated)
+    raw = io.read(data, **marks, alone=planned.method.noisy)
+    control = None if evaluation.control is None else io.read(evaluation.control, **marks)
+    evidence.check_control(control, planned.policy)
+    table = next((out / name for name in manifest.get("files", {}) if name.startswith("release.")),
+                 None)  # fmt: skip
+    if table is None or not table.is_file():
+        raise InputError(f"'{out}' lacks its table, or has it in parts; expected release.parquet.")
+    made = Release(io.read(table).frame, (), (), (), manifest)
+    if evaluation.evaluate is not False:
+        booking.record_inspection(stated, what="evaluate", note=out.name)
+    with folders.workplace(out) as place:
+        with folders.refusing(folders.internal_of(out)):
+            folders.recover(place, out)
+            public_folder.refuse_place(folders.internal_of(out), force=True)
+            shutil.rmtree(folders.internal_of(out), ignore_errors=True)
+        return compared(
+            Confidential(_Unmatched(raw)),
+            place,
+            out,
+            planned=planned,
+            release=made,
+            manifest=manifest,
+            facts={"budget": None, **evidence.facts(data, policy, out, evaluation)},
+            evaluate=evaluation.evaluate,
+            control=control,
+            progress=progress,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Unmatched:
+    """The original of a release whose rows are matched to nobody."""
+
+    raw: io.Raw
+    dropped: int = 0
+
+    @property
+    def clamped(self) -> Mapping[str, Mapping[str, int]]:
+        """Not known any more."""
+        return {}
+
+    def figures(self, _columns: Any, _form: Any) -> dict[str, Any]:
+        """The number of rows; nothing that compares row by row."""
+        return {
+            "rows": self.raw.frame.height,
+            "unique_on_quasi_identifiers": {
+                "original": None,
+                "rows": self.raw.frame.height,
+                "released": None,
+            },
+            "homogeneous": {},
+            "columns": [],
+        }

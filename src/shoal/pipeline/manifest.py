@@ -1,6 +1,6 @@
 """The shape of `manifest.json`, as pydantic models, and reading one that anybody may have written.
 
-`release` and `publish` write a manifest, `verifying` compares it with all that lies beside it.
+`protect_table` and `protect_file` write a manifest; `verify_folder` compares it with the folder.
 """
 
 import platform

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from shoal.core import Audience
 from shoal.errors import InputError
 from shoal.pipeline import audiences, booking
-from shoal.pipeline.verifying import verify
+from shoal.pipeline.verify_folder import verify
 from shoal.policy.load import shown
 from shoal.studio import downloads, invalid_input, policy_document, release_binding, uploads
 from shoal.studio.context import Current, Studio, TheSession, TheStudio

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from shoal import sample
 from shoal.core import Policy
 from shoal.errors import InputError, visible
-from shoal.pipeline import booking, protecting
+from shoal.pipeline import booking, protect_table
 from shoal.report import evidence, html
 from shoal.studio import (
     invalid_input,
@@ -235,7 +235,7 @@ class Studio:
         self._settled(workspace)
         policy = policy_document.judged(_policy(workspace), folder=self.store.files(workspace.id))
         audience = method_cards.audience_of(workspace.policy)
-        protecting.foreseen(replace(self.booked(workspace, policy), audience=audience))
+        protect_table.foreseen(replace(self.booked(workspace, policy), audience=audience))
         id_ = new_id()
         others = self.path(workspace, workspace.others)
         compared = self.comparison(workspace)

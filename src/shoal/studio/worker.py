@@ -116,10 +116,10 @@ def _profile(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
 
 def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
-    from shoal.pipeline import publishing
+    from shoal.pipeline import protect_file
     from shoal.pipeline.options import EvaluationOptions, OutputOptions
 
-    done = publishing.protect(
+    done = protect_file.protect(
         Path(given["data"]),
         Path(given["policy"]),
         Path(given["out"]),
@@ -137,10 +137,10 @@ def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
 
 def _compare(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
-    from shoal.pipeline import evaluating_files
+    from shoal.pipeline import evaluate_files
 
     costs: list[str] = []
-    evaluating_files.compare(
+    evaluate_files.compare(
         Path(given["data"]),
         Path(given["policy"]),
         Path(given["out"]),
@@ -155,10 +155,10 @@ def _compare(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
 
 def _select(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
-    from shoal.pipeline import evaluating_files
+    from shoal.pipeline import evaluate_files
 
     costs: list[str] = []
-    chosen = evaluating_files.select(
+    chosen = evaluate_files.select(
         Path(given["data"]),
         Path(given["policy"]),
         Path(given["out"]),
@@ -178,9 +178,9 @@ def _select(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
 
 def _measure(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
-    from shoal.pipeline import evaluating_files
+    from shoal.pipeline import evaluate_files
 
-    found = evaluating_files.evaluate(
+    found = evaluate_files.evaluate(
         Path(given["data"]),
         Path(given["released"]),
         Path(given["policy"]),

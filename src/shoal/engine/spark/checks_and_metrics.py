@@ -35,7 +35,7 @@ from shoal.metrics.distributions import (
     marginal_masses,
     quantile_edges,
 )
-from shoal.pipeline.checking import hierarchy_edges, value_codes
+from shoal.pipeline.check_table import hierarchy_edges, value_codes
 from shoal.privacy_models import Counts, verdict
 
 COUNT = "\0count"

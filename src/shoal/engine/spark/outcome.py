@@ -40,7 +40,7 @@ from shoal.errors import InternalError
 from shoal.io import decomposition_table
 from shoal.io.table import Table, as_it_came
 from shoal.methods._distributed.rows import ReplacedColumns
-from shoal.pipeline.checking import check_frame, check_leaves
+from shoal.pipeline.check_table import check_frame, check_leaves
 
 _KEY = "\0key"
 

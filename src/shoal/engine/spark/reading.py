@@ -1,23 +1,38 @@
-"""From the rows of a DataFrame to typed blocks: `intake` and `clamp`, block by block.
+"""From the rows of a DataFrame to typed blocks: `validate` and `clamp`, block by block.
 
-What `intake` decides for a column may hang on all of its cells: text is read as whole numbers if
-all of it is, the levels of a category are those that occur. So a first pass brings evidence to the
+What `validate` decides for a column may hang on all of its cells: text is read as whole numbers if
+all of it is, the categories are those that occur. So a first pass brings evidence to the
 driver, a few cells of each column that tell which way it goes, and every block is read together
 with it: each block decides as the whole column would. The evidence is confidential as the table
 is, and goes where the table goes: to the driver and to the workers, into no log.
+
+Persons with several rows are brought together, and as many rows stay as the policy states. Which
+stay is decided by the rows of that person alone (`shoal.io.validate.at_most`), wherever all of them
+lie: they meet in one block, by a hash of the column that numbers persons.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from shoal.core import Column, Kind, Role, Schema
-from shoal.engine.spark.blocks import SEQ, UNIT, Blocks, BlockStore, Kept, Numbered, Step, speaking
+from shoal.core import Column, Kind, Persons, Role, Schema
+from shoal.engine.spark.blocks import (
+    SEQ,
+    UNIT,
+    Blocks,
+    BlockStore,
+    Kept,
+    Numbered,
+    Step,
+    cut_by,
+    speaking,
+)
 from shoal.engine.spark.rows import Layout
 from shoal.errors import InputError
 from shoal.io import clamp, validate
@@ -311,3 +326,57 @@ def _clamped(notes: Sequence[tuple[int, pl.DataFrame]]) -> dict[str, dict[str, i
         sorts = counts.setdefault(name, {})
         sorts[sort] = sorts.get(sort, 0) + cells
     return counts
+
+
+_COUNTS = -1
+
+
+def single(typed: Typed, persons: Persons) -> Typed:
+    """Refuse persons with several rows: in blocks groups are made of rows, and not of persons."""
+    move = (
+        "On Spark groups are counted in rows: bring the table to one row per person, or protect it "
+        "on one machine, where persons are counted."
+    )
+    return limited(typed, Persons(persons.column), key=0, move=move)
+
+
+def limited(typed: Typed, persons: Persons, *, key: int, move: str = validate.STATE_MOST) -> Typed:
+    """Leave out what persons have beyond the rows that the policy states, and keep the rest.
+
+    Equal to one machine: rows of a person stand in the order of the file, and cells are hashed
+    under the same key. Cost: one exchange of all records.
+
+    Args:
+        typed: records that say whose they are; afterwards they do not.
+        persons: how many rows each may have.
+        key: random bits.
+        move: the next move where a person has another number of rows than stated.
+
+    Raises:
+        InputError: for a row of nobody, and where the policy states how many rows every person has
+            and some have more or fewer, counted over all blocks.
+    """
+    layout, count = typed.layout, typed.store.block_count(typed.rows)
+
+    def part(_number: int, frame: pl.DataFrame) -> Numbered:
+        place = (frame.select(UNIT).hash_rows() % count).cast(pl.Int64).to_numpy()
+        order = np.argsort(place, kind="stable")
+        return cut_by(frame[order], place[order])
+
+    def choose(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
+        whole = pl.concat(frames).sort(SEQ)
+        unit, bare = whole[UNIT], whole.drop(UNIT)
+        lacking, (wrong, found) = unit.null_count(), validate.uneven(unit, persons)
+        yield _COUNTS, pl.DataFrame({"lacking": [lacking], "wrong": [wrong], "found": [found]})
+        if persons.dropped:
+            bare = bare[validate.first_of_each(layout.table(bare), unit, persons, key=key)]
+        yield number, bare
+
+    made = typed.blocks.map(part).gather(count, choose).keep()
+    counts = pl.concat([frame for note, frame in made.notes if note == _COUNTS]).sum()
+    lacking, wrong, found = counts.row(0)
+    validate.refuse_nobody(persons, lacking)
+    if not persons.dropped:
+        validate.refuse_uneven(persons, wrong, found, rows=typed.rows, move=move)
+    typed.blocks.drop()
+    return replace(typed, blocks=made)

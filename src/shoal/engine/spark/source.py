@@ -9,7 +9,7 @@ import polars as pl
 from pyspark.sql import DataFrame
 
 from shoal.core import Schema
-from shoal.engine.spark import persons, reading
+from shoal.engine.spark import reading
 from shoal.engine.spark.blocks import RID, SEQ, Numbered, SortOrder, exchange, speaking
 from shoal.engine.spark.outcome import SparkOutcome, protected
 from shoal.engine.spark.rows import RunGroups, SparkRows
@@ -46,8 +46,8 @@ class SparkSource:
         if schema.persons is None:
             return SparkCoerced(typed)
         if clamped is None:
-            return SparkCoerced(persons.single(typed, schema.persons))
-        limited = persons.limited(typed, schema.persons, key=key)
+            return SparkCoerced(reading.single(typed, schema.persons))
+        limited = reading.limited(typed, schema.persons, key=key)
         return SparkCoerced(limited, typed.rows - limited.rows)
 
 

@@ -39,7 +39,7 @@ from shoal.metrics.epsilon_lower_bound import EpsilonLowerBound
 from shoal.metrics.intervals import clopper_pearson
 from shoal.pipeline import booking
 from shoal.pipeline.planning import Plan, plan, with_rows
-from shoal.pipeline.protecting import secure_noise
+from shoal.pipeline.protect_table import secure_noise
 
 VIOLATED = "violated"
 REFUTED = "refuted by a known counterexample"

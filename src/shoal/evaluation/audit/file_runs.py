@@ -20,7 +20,7 @@ import polars as pl
 from shoal.core import Noise, ReleaseForm
 from shoal.core._arrays import Floats
 from shoal.metrics import epsilon_lower_bound
-from shoal.pipeline import public_folder, publishing
+from shoal.pipeline import protect_file, public_folder
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.pipeline.planning import Plan
 
@@ -45,7 +45,7 @@ class Landed:
 
 
 class Releases:
-    """Releases of one table through `publishing.protect`, each in a folder that is then removed."""
+    """Releases of one table through `protect_file.protect`, each in a folder removed after it."""
 
     def __init__(
         self, planned: Plan, table: pl.DataFrame, noise: Noise | None, folder: Path
@@ -67,7 +67,7 @@ class Releases:
     def _once(self) -> Landed:
         out = self._folder / "release"
         keep = self._form is ReleaseForm.ROW_ALIGNED
-        done = publishing.protect(
+        done = protect_file.protect(
             self._data, self._policy, out, output=OutputOptions("csv", keep_order=keep),
             evaluation=EvaluationOptions(evaluate=False), noise=self._noise,
         )  # fmt: skip

@@ -42,7 +42,7 @@ from shoal.evaluation.comparison.grid import Candidate, without_requirements
 from shoal.io import clamp
 from shoal.io.files import Raw
 from shoal.mechanism.random_stopping import PRICE, best_of_runs
-from shoal.pipeline import booking, protecting
+from shoal.pipeline import booking, protect_table
 from shoal.pipeline.planning import Plan, plan, with_rows
 
 QUERIES = 100
@@ -127,7 +127,7 @@ def select(
     columns = [name for name in policy.schema.released if not policy.schema[name].public]
     queries = _queries(policy, columns)
     booked = booking.charge_selection(policy, epsilon, note=note)
-    noise = protecting.secure_noise() if noise is None else noise
+    noise = protect_table.secure_noise() if noise is None else noise
     true = _counts(frame, policy, columns, queries)
     runs = count(1)
 
@@ -230,7 +230,7 @@ def _wrong(
 ) -> int:
     """Release once and add up the errors of the counts; a release that fails has none right."""
     try:
-        released = protecting.run(planned, Raw(frame)).release.data
+        released = protect_table.run(planned, Raw(frame)).release.data
         found = _counts(_whole(released, frame), planned.policy, columns, queries)
     except ShoalError:
         return QUERIES * frame.height

@@ -37,7 +37,7 @@ from shoal.evaluation import evaluate
 from shoal.evaluation.comparison.grid import without_requirements
 from shoal.io import text_files
 from shoal.io.files import Raw
-from shoal.pipeline import protecting
+from shoal.pipeline import protect_table
 from shoal.pipeline.planning import plan
 
 CONTROL_SHARE = 3
@@ -242,12 +242,12 @@ def _measured(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
         return _baseline(inside, outside, job, rng)
     raw, unmet = Raw(inside), None
     try:
-        done = protecting.run(plan(job.policy), raw)
+        done = protect_table.run(plan(job.policy), raw)
     except ClaimViolationError as reason:
         # It is compared all the same, and not recommended.
         unmet = str(reason).removesuffix(" Nothing was written.")
         unmet = unmet.removesuffix(" Nothing was read or written.")
-        done = protecting.run(plan(without_requirements(job.policy)), raw)
+        done = protect_table.run(plan(without_requirements(job.policy)), raw)
     found = evaluate.evaluate(
         inside,
         done.release,

@@ -17,8 +17,7 @@ from shoal.core import Kind, Policy, Schema, SpatialDecomposition
 from shoal.errors import InputError
 from shoal.io import decomposition_table, validate
 from shoal.io.external import names, sentences
-from shoal.io.external.columns import CATEGORICAL, places_of, read_column, scale_of
-from shoal.io.external.domains import typed_alike
+from shoal.io.external.columns import CATEGORICAL, places_of, read_column, scale_of, typed_alike
 from shoal.io.table import Table
 
 __all__ = ["ExternalRelease", "read_external_release"]

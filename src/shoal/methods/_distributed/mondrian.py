@@ -27,7 +27,7 @@ from shoal.io.table import Table
 from shoal.methods._distributed import blockwise
 from shoal.methods._distributed.cuts import Cut, around, border_cuts, merged, middle_place
 from shoal.methods._distributed.rows import Distributed, DistributedRows
-from shoal.methods._shared.encoding import (
+from shoal.methods._shared.partition_encoding import (
     Encoding,
     Values,
     encoding,

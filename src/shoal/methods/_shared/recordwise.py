@@ -49,8 +49,8 @@ from shoal.core import (
 from shoal.errors import InputError
 from shoal.io.table import Table
 from shoal.methods._shared import epsilon_claims, noisy_microaggregation
-from shoal.methods._shared.encoding import encoded
 from shoal.methods._shared.microaggregation import MicroaggregationParameters, of_persons, one_row
+from shoal.methods._shared.partition_encoding import encoded
 from shoal.methods._shared.recode import recode
 from shoal.methods.method import MethodInput, Setting, Tools
 from shoal.partition import mdav, mondrian

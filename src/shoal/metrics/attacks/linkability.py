@@ -7,15 +7,8 @@ from numpy.typing import ArrayLike
 
 from shoal.core._arrays import Bools, Floats, Ints
 from shoal.errors import InputError
-from shoal.metrics.attacks.release_boxes import (
-    boxes_of,
-    check_attacks,
-    drawn,
-    log_choose,
-    nearest,
-    people_on,
-)
 from shoal.metrics.attacks.result import Attack, attack
+from shoal.metrics.boxes import boxes_of, check_attacks, drawn, log_choose, nearest, people_on
 
 
 def linkability(

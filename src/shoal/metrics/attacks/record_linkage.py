@@ -27,8 +27,8 @@ from shoal.core import Estimate
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError
 from shoal.metrics.attacks.result import Attack, attack
-from shoal.metrics.distinct_rows import distinct_rows
 from shoal.metrics.intervals import median, wilson
+from shoal.metrics.uniqueness import distinct_rows
 
 TREE_AXES = 10
 """Up to so many axes a tree finds neighbours faster than trying all records."""

@@ -7,16 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.core._arrays import Bools, Floats, Ints
 from shoal.errors import InputError
-from shoal.metrics.attacks.release_boxes import (
-    ReleaseBoxes,
-    boxes_of,
-    check_attacks,
-    log_choose,
-    people_on,
-)
 from shoal.metrics.attacks.result import Attack, attack
-from shoal.metrics.distinct_rows import distinct_rows
+from shoal.metrics.boxes import ReleaseBoxes, boxes_of, check_attacks, log_choose, people_on
 from shoal.metrics.kernels.attacks import count_people
+from shoal.metrics.uniqueness import distinct_rows
 
 _BATCH = 20_000
 

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 
 from shoal.core import Audience, Claim, Policy
 from shoal.errors import ShoalError
-from shoal.pipeline import planning, protecting
+from shoal.pipeline import planning, protect_table
 from shoal.pipeline.planning import Plan
 from shoal.studio import invalid_input, method_cards, policy_document, release_binding
 from shoal.studio.context import Studio
@@ -87,7 +87,7 @@ class Here:
         if self.policy is None or self.planned[0] is None:
             return self.planned
         try:
-            return protecting.foreseen(self.studio.booked(self.workspace, self.policy)), ""
+            return protect_table.foreseen(self.studio.booked(self.workspace, self.policy)), ""
         except ShoalError as error:
             return None, str(error)
 

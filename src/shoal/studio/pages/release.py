@@ -12,7 +12,7 @@ from shoal.errors import InputError, visible
 from shoal.io.files import FORMATS
 from shoal.io.folders import INTERNAL_SUFFIX
 from shoal.pipeline import booking
-from shoal.pipeline.verifying import verify
+from shoal.pipeline.verify_folder import verify
 from shoal.policy.spec import ContextSpec
 from shoal.report import phrases
 from shoal.studio import invalid_input

@@ -11,7 +11,7 @@ import pytest
 from shoal import io
 from shoal.errors import InputError
 from shoal.io import folders
-from shoal.pipeline import evaluating_files, publishing
+from shoal.pipeline import evaluate_files, protect_file
 from shoal.pipeline.options import OutputOptions, ReadingOptions
 
 POLICY = """
@@ -41,7 +41,7 @@ def listing(folder):
 
 
 def test_two_folders_are_written_and_nothing_else(files, tmp_path):
-    published = publishing.protect(*files)
+    published = protect_file.protect(*files)
 
     assert listing(published.folder) == ["manifest.json", "release.parquet", "report.html"]
     assert listing(published.internal) == ["figures.json", "report.html"]
@@ -52,7 +52,7 @@ def test_two_folders_are_written_and_nothing_else(files, tmp_path):
 
 @pytest.mark.parametrize("form", ["parquet", "csv", "sav", "dta"])
 def test_the_manifest_has_the_digest_of_the_release(files, form):
-    published = publishing.protect(*files, output=OutputOptions(file_format=form))
+    published = protect_file.protect(*files, output=OutputOptions(file_format=form))
 
     manifest = json.loads((published.folder / "manifest.json").read_text())
 
@@ -62,7 +62,7 @@ def test_the_manifest_has_the_digest_of_the_release(files, form):
 
 
 def test_what_compares_with_the_original_stays_out_of_the_public_folder(files):
-    published = publishing.protect(*files, output=OutputOptions(file_format="csv"))
+    published = protect_file.protect(*files, output=OutputOptions(file_format="csv"))
 
     public = "".join(path.read_text() for path in published.folder.iterdir())
     internal = (published.internal / "report.html").read_text()
@@ -78,14 +78,14 @@ def test_what_compares_with_the_original_stays_out_of_the_public_folder(files):
 
 
 def test_an_existing_release_is_replaced_only_by_force(files):
-    published = publishing.protect(*files)
+    published = protect_file.protect(*files)
     first = (published.folder / "manifest.json").read_bytes()
 
     with pytest.raises(InputError, match="--force"):
-        publishing.protect(*files)
+        protect_file.protect(*files)
     assert (published.folder / "manifest.json").read_bytes() == first
 
-    publishing.protect(*files, output=OutputOptions(file_format="csv", force=True))
+    protect_file.protect(*files, output=OutputOptions(file_format="csv", force=True))
     assert listing(published.folder) == ["manifest.json", "release.csv", "report.html"]
 
 
@@ -95,7 +95,7 @@ def test_force_never_replaces_a_folder_that_is_no_release(files):
     (out / "thesis.txt").write_text("years of work")
 
     with pytest.raises(InputError, match="is not a Shoal release"):
-        publishing.protect(*files, output=OutputOptions(force=True))
+        protect_file.protect(*files, output=OutputOptions(force=True))
 
     assert listing(out) == ["thesis.txt"]
 
@@ -105,7 +105,7 @@ def test_a_plan_that_cannot_be_kept_stops_before_the_data_is_read(files):
     files[1].write_text(POLICY.replace("k = 3", "k = 3\n[require]\nk-anonymity = 4"))
 
     with pytest.raises(Exception, match="4-anonymity") as stopped:
-        publishing.protect(*files)
+        protect_file.protect(*files)
 
     assert stopped.type.__name__ == "ClaimViolationError"
 
@@ -116,7 +116,7 @@ def test_a_full_disk_leaves_nothing_behind(files, tmp_path):
         "import resource, signal, sys\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "from shoal.cli.commands import app\n"
-        "from shoal.pipeline import publishing\n"
+        "from shoal.pipeline import protect_file\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "sys.argv[0] = 'shoal'\n"
         "app()\n"
@@ -142,7 +142,7 @@ def test_csv_cells_that_a_spreadsheet_would_run_are_guarded_unless_told(files, w
     frame = pl.read_csv(data).with_columns(region=pl.lit("=1+1"))
     frame.write_csv(data)
 
-    published = publishing.protect(
+    published = protect_file.protect(
         data, policy, out, output=OutputOptions(file_format="csv", guard_formulas=wanted)
     )
 
@@ -160,8 +160,8 @@ def test_csv_cells_that_a_spreadsheet_would_run_are_guarded_unless_told(files, w
 
 def test_the_note_on_formulas_does_not_tell_whether_there_were_any(files):
     data, policy, out = files
-    plain = publishing.protect(data, policy, out, output=OutputOptions(file_format="csv"))
-    parquet = publishing.protect(data, policy, out.with_name("other"))
+    plain = protect_file.protect(data, policy, out, output=OutputOptions(file_format="csv"))
+    parquet = protect_file.protect(data, policy, out.with_name("other"))
 
     assert io.GUARDED in plain.notes
     assert io.GUARDED not in parquet.notes
@@ -171,7 +171,7 @@ def test_homogeneous_groups_are_told_to_the_officer_alone(files):
     data, policy, out = files
     pl.read_csv(data).with_columns(income=pl.lit(7)).write_csv(data)
 
-    published = publishing.protect(data, policy, out)
+    published = protect_file.protect(data, policy, out)
 
     figures = json.loads((published.internal / "figures.json").read_text())
     assert figures["homogeneous"]["income"]["rows"] == 12
@@ -186,26 +186,26 @@ def test_force_spares_a_folder_that_only_looks_like_a_release(files):
     (out / "thesis.txt").write_text("years of work")
 
     with pytest.raises(InputError, match="is not a Shoal release"):
-        publishing.protect(*files, output=OutputOptions(force=True))
+        protect_file.protect(*files, output=OutputOptions(force=True))
 
     assert listing(out) == ["manifest.json", "thesis.txt"]
 
 
 def test_a_release_is_never_written_inside_another(files):
-    published = publishing.protect(*files)
+    published = protect_file.protect(*files)
 
     with pytest.raises(InputError, match="lies inside the release"):
-        publishing.protect(files[0], files[1], published.folder / "sub")
+        protect_file.protect(files[0], files[1], published.folder / "sub")
 
     assert listing(published.folder) == ["manifest.json", "release.parquet", "report.html"]
 
 
 def test_two_runs_do_not_write_one_release(files):
     with folders.workplace(files[2]), pytest.raises(InputError, match="Another run is writing"):
-        publishing.protect(*files)
+        protect_file.protect(*files)
 
     assert not files[2].exists()
-    publishing.protect(*files)
+    protect_file.protect(*files)
 
 
 def test_no_canary_of_the_original_reaches_the_public_folder(tmp_path):
@@ -230,7 +230,7 @@ def test_no_canary_of_the_original_reaches_the_public_folder(tmp_path):
         "[context]\npurpose = 'canary-purpose'\n"
     )
 
-    done = publishing.protect(
+    done = protect_file.protect(
         tmp_path / "canary-file.csv",
         tmp_path / "policy.toml",
         tmp_path / "out",
@@ -255,11 +255,11 @@ def test_files_are_measured_as_the_policy_says_they_are_written(tmp_path, people
     page = tmp_path / "evaluation.html"
     files = tmp_path / "people.csv", tmp_path / "people.csv", tmp_path / "policy.toml"
 
-    found = evaluating_files.evaluate(*files, out=page, only="utility")
+    found = evaluate_files.evaluate(*files, out=page, only="utility")
 
     assert found.figures
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
     with pytest.raises(InputError, match="exists already"):
-        evaluating_files.evaluate(*files, out=page, only="utility")
+        evaluate_files.evaluate(*files, out=page, only="utility")
     with pytest.raises(InputError):
-        evaluating_files.evaluate(*files, reading=ReadingOptions(delimiter=";"), only="utility")
+        evaluate_files.evaluate(*files, reading=ReadingOptions(delimiter=";"), only="utility")

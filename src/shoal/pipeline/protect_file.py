@@ -1,6 +1,9 @@
 """Protect a file: the public folder first, then what compares it with the original."""
 
-from collections.abc import Mapping
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -10,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 from shoal import engine as engines
 from shoal import io
 from shoal.core import Noise, Policy, Progress, Release, ReleaseForm, silent
-from shoal.errors import InputError
+from shoal.core.serialise import parsed
+from shoal.errors import InputError, ShoalError
 from shoal.io import folders, text_files
 from shoal.io.folders import UNFINISHED
-from shoal.pipeline import booking, protecting, public_folder
-from shoal.pipeline.finishing import compared, in_place, keeping
+from shoal.io.text_files import read_bytes
+from shoal.pipeline import booking, protect_table, public_folder
+from shoal.pipeline.confidential_folder import compared
+from shoal.pipeline.manifest import read as read_manifest
 from shoal.pipeline.options import (
     ENGINES,
     BudgetOptions,
@@ -100,7 +106,7 @@ def protect(
     with folders.workplace(out) as place:
         recovered = _ready(place, out, force=output.force)
         folders.reserve(place, 2 * data.stat().st_size + _ROOM)
-        done = protecting.run(planned, table, progress=progress, noise=noise, note=out.name)
+        done = protect_table.run(planned, table, progress=progress, noise=noise, note=out.name)
         progress("writing", 0, 1)
         with keeping(done, out, output, distributed=engine.distributed):
             folders.give_back(place)
@@ -110,7 +116,7 @@ def protect(
             folders.commit(place, out)
         costs: tuple[str, ...] = ()
         with in_place(done, out):
-            protecting.settle(done)
+            protect_table.settle(done)
             if evaluation.evaluate is not False:
                 costs = booking.record_inspection(planned.policy, what="protect", note=out.name)
             written = compared(
@@ -204,3 +210,91 @@ def _opened(data: Path, marks: Mapping[str, Any], engine: EngineOptions) -> engi
     from shoal.engine.spark import files  # noqa: PLC0415 (optional)
 
     return files.read(data, **marks, settings=engine.settings)
+
+
+@contextmanager
+def in_place(done: protect_table.Run, out: Path) -> Iterator[None]:
+    """Say in every error after a release was put in place that it is there, and what it cost."""
+    try:
+        yield
+    except ShoalError as error:
+        raise type(error)(f"The release is complete in '{out}'. {_spent(done)}{error}") from None
+
+
+def _spent(done: protect_table.Run) -> str:
+    epsilon = (done.account or {}).get("epsilon")
+    return f"Epsilon {epsilon} counts as spent. " if epsilon else ""
+
+
+@contextmanager
+def keeping(
+    done: protect_table.Run, out: Path, output: OutputOptions, *, distributed: bool
+) -> Iterator[None]:
+    """Keep a release that is paid for where its place cannot be written, and say where it is."""
+    try:
+        yield
+    except (OSError, InputError) as error:
+        reason = str(error) if isinstance(error, InputError) else (error.strerror or "").lower()
+        first = f"Cannot write '{out}': {reason.rstrip('.')}. {_spent(done)}"
+        if not done.release.privacy_losses:  # it can be made again for nothing
+            raise InputError(f"{first}Nothing was written.") from None
+        for folder in (out.parent, Path(tempfile.gettempdir())):
+            kept = folder / (out.name + UNFINISHED)
+            try:
+                _keep(done, kept, output, distributed=distributed)
+            except (OSError, ShoalError):
+                shutil.rmtree(kept, ignore_errors=True)
+                continue
+            raise InputError(
+                f"{first}The release itself is kept, for you alone, in '{kept}'. Make room, and "
+                f"run `shoal finish {out} --kept {kept}`: that spends nothing more."
+            ) from None
+        raise InputError(f"{first}No other disk had room for the release: it is lost.") from None
+
+
+def _keep(done: protect_table.Run, kept: Path, output: OutputOptions, *, distributed: bool) -> None:
+    kept.mkdir(mode=0o700)
+    new = kept / "public"
+    new.mkdir()
+    public_folder.write(done.release, new, output, distributed=distributed)
+    file, entry = done.booking or (None, None)
+    public_folder.dump(
+        kept / "booking.json", {"file": None if file is None else str(file), "id": entry}
+    )
+
+
+def finish(out: Path, *, kept: Path | None = None, force: bool = False) -> Path:
+    """Put a release in place that was drawn and paid for, and whose disk was full then.
+
+    Args:
+        out: the folder to write.
+        kept: where the release is kept; by default beside it.
+        force: replace an existing release.
+
+    Returns:
+        The folder.
+    """
+    kept = out.with_name(out.name + UNFINISHED) if kept is None else kept
+    manifest = read_manifest(kept / "public").values
+    try:
+        booked = parsed(read_bytes(kept / "booking.json", "booking.json"))
+        file, entry = booked["file"], booked["id"]
+        whole = all(
+            folders.digest(kept / "public" / name) == fact["sha256"]
+            for name, fact in manifest["files"].items()
+        )
+    except (OSError, InputError, ValueError, LookupError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        raise InputError(f"'{kept}' is damaged: it is not what an unfinished run kept there.")
+    with folders.workplace(out) as place:
+        with folders.refusing(out):
+            folders.recover(place, out)
+            for folder in (out, folders.internal_of(out)):
+                public_folder.refuse_place(folder, force=force)
+            shutil.copytree(kept / "public", place / "new")
+            folders.commit(place, out)
+        if file is not None:
+            protect_table.settle_entry(Path(file), entry)
+        shutil.rmtree(kept, ignore_errors=True)
+    return out

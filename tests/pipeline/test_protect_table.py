@@ -15,8 +15,8 @@ from shoal import io
 from shoal.core import KAnonymity, ReleaseForm, Schema
 from shoal.errors import ClaimViolationError, InputError, InternalError
 from shoal.methods import Masked
-from shoal.pipeline import protecting
-from shoal.pipeline.checking import check_frame
+from shoal.pipeline import protect_table
+from shoal.pipeline.check_table import check_frame
 
 
 def test_a_release_holds_data_claims_checks_and_never_the_original(people, policy):
@@ -120,11 +120,11 @@ def test_too_small_a_k_or_too_few_columns_stop_at_planning(policy, change, sente
 
 
 def test_a_method_that_breaks_its_promise_is_stopped_as_our_bug(people, policy):
-    planned = protecting.plan(policy)
+    planned = protect_table.plan(policy)
     lazy = replace(planned.method, run=lambda table, _setting, _tools: Masked(table))
 
     with pytest.raises(InternalError, match="does not hold"):
-        protecting.run(replace(planned, method=lazy), io.from_native(people))
+        protect_table.run(replace(planned, method=lazy), io.from_native(people))
 
 
 def test_one_row_per_person_is_checked_where_a_column_numbers_the_persons(people, policy):
@@ -210,7 +210,7 @@ def test_labels_come_along_for_released_columns_only(people, policy):
     raw = io.Raw(people, labels={"columns": {"name": "Name", "age": "Age in years"},
                                  "values": {"region": {"north": "North"}}})  # fmt: skip
 
-    done = protecting.run(protecting.plan(policy), raw).release
+    done = protect_table.run(protect_table.plan(policy), raw).release
 
     assert done.labels == {
         "columns": {"age": "Age in years"},
@@ -261,7 +261,7 @@ def test_beside_noise_only_declared_values_have_labels(people):
     labels = {"columns": {"region": "Region"},
               "values": {"region": {"north": "North", "isle": "The isle"}}}  # fmt: skip
 
-    done = protecting.run(protecting.plan(EPSILON), io.Raw(people, labels=labels)).release
+    done = protect_table.run(protect_table.plan(EPSILON), io.Raw(people, labels=labels)).release
 
     assert done.labels == {
         "columns": {"region": "Region"}, "values": {"region": {"north": "North"}},
@@ -269,14 +269,14 @@ def test_beside_noise_only_declared_values_have_labels(people):
 
 
 def test_a_method_that_forgets_an_entry_is_stopped_as_our_bug(people):
-    planned = protecting.plan(EPSILON)
+    planned = protect_table.plan(EPSILON)
 
     def forgetful(table, setting, tools):
         done = planned.method.run(table, setting, tools)
         return replace(done, privacy_losses=done.privacy_losses[1:])
 
     with pytest.raises(InternalError, match="derives epsilon"):
-        protecting.run(
+        protect_table.run(
             replace(planned, method=replace(planned.method, run=forgetful)), io.from_native(people)
         )
 
@@ -291,7 +291,7 @@ def test_which_rows_of_a_person_stay_cannot_be_foreseen():
         },
         "protect": {"method": "privtree", "epsilon": 1},
     }
-    planned, seen = protecting.plan(stated), set()
+    planned, seen = protect_table.plan(stated), set()
 
     def watched(table, setting, tools):
         seen.add(table.frame["x"].item())
@@ -299,6 +299,8 @@ def test_which_rows_of_a_person_stay_cannot_be_foreseen():
 
     watching = replace(planned, method=replace(planned.method, run=watched))
     for _ in range(12):
-        protecting.run(watching, io.from_native(pl.DataFrame({"person": [1] * 40, "x": range(40)})))
+        protect_table.run(
+            watching, io.from_native(pl.DataFrame({"person": [1] * 40, "x": range(40)}))
+        )
 
     assert len(seen) > 1

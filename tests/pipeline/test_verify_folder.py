@@ -23,9 +23,9 @@ from shoal.errors import InputError
 from shoal.hazmat.fakes import SeededNoise
 from shoal.io.files import FORMATS, write
 from shoal.methods import REGISTRY
-from shoal.pipeline import finishing, public_folder, publishing
+from shoal.pipeline import confidential_folder, protect_file, public_folder
 from shoal.pipeline.options import EvaluationOptions, OutputOptions
-from shoal.pipeline.verifying import PartStatus, verify
+from shoal.pipeline.verify_folder import PartStatus, verify
 
 N = 30
 
@@ -62,7 +62,7 @@ def released(desk, out, name, *, form=None, more=None, **options):
     protect = {} if form is None else contract.formed(form)
     stated = contract.policy(name, desk / "tree.csv", **protect) | (more or {})
     given = {"output": OutputOptions(force=True), "evaluation": EvaluationOptions(False)} | options
-    return publishing.protect(desk / "people.parquet", policy.load(stated), out, **given).folder
+    return protect_file.protect(desk / "people.parquet", policy.load(stated), out, **given).folder
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
@@ -76,7 +76,7 @@ def test_an_untouched_release_verifies_for_every_method_form_format_and_noise(de
 
     for case in cases:
         file, noise = case.get("file", "parquet"), case.get("noise")
-        folder = publishing.protect(
+        folder = protect_file.protect(
             desk / "people.parquet",
             policy.load(contract.policy(name, desk / "tree.csv", **contract.formed(case["form"]))),
             tmp_path / "out",
@@ -121,7 +121,7 @@ def test_required_diversity_and_closeness_are_recomputed(desk, tmp_path, file, o
         stated["protect"]["count"] = "secret"
     data, out = desk / "people.parquet", tmp_path / "out"
 
-    publishing.protect(
+    protect_file.protect(
         data,
         policy.load(stated),
         out,
@@ -140,7 +140,7 @@ def test_categories_that_were_only_observed_need_not_be_published(desk, tmp_path
     stated = contract.policy("mdav", desk / "tree.csv", changed={"secret": column}) | REQUIRED
     stated["columns"]["secret"]["observed"] = True
 
-    publishing.protect(
+    protect_file.protect(
         desk / "people.parquet",
         policy.load(stated),
         tmp_path / "out",
@@ -167,7 +167,7 @@ def test_dates_fractions_coding_and_an_audience_of_the_command_line_come_back(de
 
     data, out = desk / "people.parquet", tmp_path / "out"
 
-    publishing.protect(
+    protect_file.protect(
         data,
         policy.load(stated),
         out,
@@ -191,7 +191,7 @@ def test_a_release_with_disarmed_formulas_verifies(tmp_path):
         "protect": {"method": "mdav", "k": 2},
     }
 
-    publishing.protect(
+    protect_file.protect(
         tmp_path / "d.csv",
         policy.load(stated),
         tmp_path / "out",
@@ -216,7 +216,7 @@ def test_labels_beside_a_csv_release_are_covered_by_the_manifest(tmp_path):
     }
     out = tmp_path / "out"
 
-    publishing.protect(
+    protect_file.protect(
         tmp_path / "d.sav",
         policy.load(stated),
         out,
@@ -446,7 +446,7 @@ def test_force_and_comparison_refuse_a_damaged_or_nested_file(desk, grouped, tmp
     (tmp_path / "comparison.json").write_bytes(content)
 
     with pytest.raises(InputError, match="is not a Shoal release"):
-        finishing.report(folder, desk / "people.parquet", policy.load(SMALL))
+        confidential_folder.report(folder, desk / "people.parquet", policy.load(SMALL))
     if content != b'{"shoal_version": "1"}':  # as far as names go, that is one of ours
         with pytest.raises(InputError):
             released(desk, folder, "mdav")

@@ -79,7 +79,7 @@ def encoding(table: Table, name: str, *, largest: float, gone: bool) -> Encoding
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """The confidential values of a table, numbered as `checking.value_codes` does.
+    """The confidential values of a table, numbered as `check_table.value_codes` does.
 
     Attributes:
         present: of each column the numbers that occur; none where it has levels.

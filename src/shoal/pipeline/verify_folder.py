@@ -40,7 +40,7 @@ from shoal.core import (
 from shoal.core.serialise import plain
 from shoal.errors import ClaimViolationError, InputError, ShoalError
 from shoal.io import decomposition_table, folders
-from shoal.pipeline import checking, manifest, planning, protecting
+from shoal.pipeline import check_table, manifest, planning, protect_table
 from shoal.pipeline.manifest import MANIFEST, PUBLIC_VERSIONS, SIGNATURE, Manifest, Recorded
 from shoal.pipeline.planning import Plan
 from shoal.report import html
@@ -347,7 +347,7 @@ def _settled(opened: _Folder) -> VerifiedPart:
         if list(stated) != list(columns):
             faults.append("columns: the table has them in another order.")
     if opened.planned is not None:
-        derived = {**protecting.settled(opened.planned)}
+        derived = {**protect_table.settled(opened.planned)}
         for name, value in derived.items():
             faults += _differences(opened.recorded.values[name], _as_read(value), name)
         notes = list(opened.planned.notes)
@@ -366,7 +366,7 @@ def _claims(opened: _Folder) -> VerifiedPart:
     if len(stated) != len(derived):
         faults.append(f"claims: {len(stated)} recorded, {len(derived)} derived from the policy.")
     for number, (one, claim) in enumerate(zip(stated, derived, strict=False)):
-        forms = [_as_read(plain(form)) for form in protecting.published_forms(claim)]
+        forms = [_as_read(plain(form)) for form in protect_table.published_forms(claim)]
         if one not in forms:
             nearest = min(forms, key=lambda form: len(list(_differences(one, form, ""))))
             faults += _differences(one, nearest, f"claims.{number}")
@@ -381,7 +381,7 @@ def _checks(opened: _Folder) -> VerifiedPart:
         fault = "they cannot be recomputed without the table and a policy that can be planned."
         return _part("checks", [fault], "")
     stated = opened.recorded.values["checks"]
-    wanted = protecting.testable(opened.planned, opened.claims)
+    wanted = protect_table.testable(opened.planned, opened.claims)
     faults, left = [], []
     if len(stated) != len(wanted):
         faults.append(f"checks: {len(stated)} recorded, {len(wanted)} derived from the policy.")
@@ -419,10 +419,10 @@ def _not_shown(opened: _Folder, guarantee: Testable, stated: Mapping[str, Any]) 
 def _recomputed(frame: pl.DataFrame, guarantee: Testable, planned: Plan) -> Check:
     schema = planned.policy.schema
     if planned.setting.release_form is ReleaseForm.TREE:
-        return checking.check_leaves(
+        return check_table.check_leaves(
             decomposition_table.from_frame(frame, schema), guarantee, schema
         )
-    return checking.check_frame(frame, guarantee, schema)
+    return check_table.check_frame(frame, guarantee, schema)
 
 
 def _without_order(one: Any, other: Any) -> tuple[Any, Any]:
@@ -454,7 +454,7 @@ def _accounting(opened: _Folder) -> VerifiedPart:
         for entry in entries:
             drawn[entry.mechanism, entry.scale] += entry.draws
     if not faults:
-        faults += protecting.accounting_faults(entries, _priced(opened), drawn)
+        faults += protect_table.accounting_faults(entries, _priced(opened), drawn)
     if not fields.privacy_losses:
         return _part("accounting", faults, "nothing was spent.")
     adds = "1 entry adds" if len(entries) == 1 else f"{len(entries)} entries add"
