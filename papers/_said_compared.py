@@ -475,7 +475,7 @@ def _persons(tables: Sequence[Evidence]) -> list[Sentence]:
         Sentence(
             "“different classifiers achieve similar levels of empirical privacy, varying only by "
             "low single digit percentages”",
-            "on five releases of each table, accuracies are within five points of naive Bayes",
+            "on three releases of each table, accuracies are within five points of naive Bayes",
             {name: gap <= 0.05 for name, gap in farthest.items()},
             "farthest: " + "; ".join(f"{n}: {100 * gap:.1f} points" for n, gap in farthest.items()),
         ),

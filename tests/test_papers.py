@@ -167,8 +167,8 @@ def test_every_figure_of_cormode2013_has_its_releases(trees):
     numbers = {n: len(trees.figure(study, n, runs=2)) for n in range(1, 7)}
 
     # Heights stop at 12, since 27 occupations and 2^14 boxes are more than 300,000 counts.
-    own = 10 + 2 * 6 * 2 + 6
-    assert numbers == {1: 10, 2: 7, 3: 20, 4: 9 * 4 * 2, 5: own, 6: 12 * (1 + 2 * 2)}
+    own = 5 + 2 * 5 * 2 + 6
+    assert numbers == {1: 10, 2: 7, 3: 20, 4: (9 + 5) * 2 * 2, 5: own, 6: 10 * (1 + 2 * 2)}
     points = trees.figure(study, 6)
     small = [p for p in points if p.model == trees.K and p.percent in {10, 100}]
     made = list(trees.made(study, small))
