@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,7 @@ class EvaluationChoices:
         secret: the confidential column that attacks guess.
         regression: a linear model of one's own.
         queries: a file with COUNT queries of one's own.
+        smoothing: records of which nothing is known that naive Bayes adds to each value.
     """
 
     rules: tuple[str, ...] = ()
@@ -78,6 +80,7 @@ class EvaluationChoices:
     secret: str | None = None
     regression: str | None = None
     queries: Path | None = None
+    smoothing: Decimal = Decimal(1)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,10 @@ DETAILS = (
     ("rows", "Rows", compare.MOST_ROWS, "Of a larger table a random sample is compared."),
     ("seed", "Seed", 0, "Of who is held out and which queries are asked; not of the noise."),
 )
+AXES = {
+    compare.Axes.ADVANTAGE.value: "the worst attack, and counts over three columns",
+    compare.Axes.ALPHA_BETA.value: "naive Bayes, and counts over all columns (alpha and beta)",
+}
 
 
 @router.get("/w/{id}/compare")
@@ -88,7 +92,7 @@ def choose(studio: TheStudio, workspace: Current, form: Form) -> Response:
     here, label = Here(studio, workspace), form.get("label", "")
     private = here.job(JobKind.SELECT)
     if private is not None and private.result and visible(private.result["chosen"]) == label:
-        _take(here, private.result["protect"], private.result["chosen"])
+        _take(here, {"protect": private.result["protect"]}, private.result["chosen"])
     else:
         _take(here, studio.candidate(workspace, label), label)
     return back_to(here, "protect")
@@ -105,9 +109,11 @@ def report(studio: TheStudio, workspace: Current) -> Response:
     )
 
 
-def _take(here: Here, protect: Mapping[str, Any], label: str) -> None:
-    """Write `[protect]` into the policy's text and leave its other lines as they are."""
-    text = editing.with_table(here.workspace.policy, "protect", protect)
+def _take(here: Here, tables: Mapping[str, Mapping[str, Any]], label: str) -> None:
+    """Write a candidate's tables into the policy's text and leave its other lines as they are."""
+    text = here.workspace.policy
+    for name, values in tables.items():
+        text = editing.with_table(text, name, values)
     here.studio.put_policy(here.workspace, text, settles=[invalid_input.PARAMETERS], chosen=label)
 
 
@@ -139,6 +145,8 @@ def _show(
             {"key": key, "title": title, "value": given.get(key, str(value)), "words": words}
             for key, title, value, words in DETAILS
         ],
+        axes=AXES,
+        axes_chosen=given.get("axes", compare.Axes.ADVANTAGE.value),
         error=error,
         others=others,
         suffixes=uploads.SUFFIXES,
@@ -202,7 +210,7 @@ def _details(form: Mapping[str, str]) -> dict[str, Any]:
             raise InputError(
                 f"{title}: expected a number such as {value}, found '{text}'."
             ) from None
-    return found
+    return {**found, "axes": form.get("axes") or compare.Axes.ADVANTAGE.value}
 
 
 def _found(here: Here) -> dict[str, Any] | None:
@@ -260,7 +268,7 @@ def _candidate(here: Here, facts: Mapping[str, Any], place: int) -> dict[str, An
         **row,
         "place": place,
         "chosen": row["label"] == here.workspace.chosen,
-        "sentence": compare.in_words(row),
+        "sentence": compare.in_words(row, facts["settings"].get("axes", compare.Axes.ADVANTAGE)),
         "worst": [
             {
                 **one,
