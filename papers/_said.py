@@ -384,6 +384,13 @@ def _epsilon(tables: Sequence[Evidence]) -> list[Sentence]:
             "mean error between 80% and 120%",
             {case: 0.8 <= m.error <= 1.2 for case, (_, m) in least.items()},
             "; ".join(f"{case}: {pc(m.error)} ± {pc(m.error_se)}" for case, (_, m) in least.items())
+            + "; "
+            + "; ".join(
+                f"{tree} ({one.study.name}): {pc(one.at(tree, 0.01).error)}"
+                for one in tables
+                for tree in PLAIN
+                if tree not in one.trees
+            )
             + "; one box for all: "
             + ", ".join(f"{pc(one.curve(L)[-1].error)} ({one.study.name})" for one in tables),
         ),

@@ -69,7 +69,7 @@ def _converge(tables: Sequence[Evidence]) -> Sentence:
         if model != L
     }
     return Sentence(
-        "“all anonymization models converge at the top-left corner (except l-diversity, for which "
+        "“all [...] models converge at the top-left corner (except l-diversity, for which "
         "l is at least 2), where privacy is sacrificed for high utility”",
         "the release of least error has an error below 10% and an accuracy within two points of "
         "that at k = 2",
@@ -94,7 +94,7 @@ def _inevitable(tables: Sequence[Evidence]) -> Sentence:
         numbers.append(f"{one.study.name}: {len(low)} releases, least {pc(least)} of {pc(best)}")
     return Sentence(
         "“if low relative query error is needed, a large privacy compromise seems inevitable "
-        "regardless of the anonymization model”",
+        "regardless of the [...] model”",
         "every release with an error below 10% has at least four fifths of the accuracy at k = 2",
         outcome,
         "; ".join(numbers),
@@ -287,7 +287,7 @@ def _no_winner(tables: Sequence[Evidence]) -> Sentence:
         for one in tables
     }
     return Sentence(
-        "“no anonymization model is able to win hands down across the whole range”",
+        "“no [...] model is able to win hands down across the whole range”",
         "no model has the least accuracy at errors of 5, 10, 20, 40, 60 and 75%, read off between "
         "marks",
         {name: len(set(found.values())) > 1 for name, found in winners.items()},
@@ -476,8 +476,9 @@ def _persons(tables: Sequence[Evidence]) -> list[Sentence]:
             "“different classifiers achieve similar levels of empirical privacy, varying only by "
             "low single digit percentages”",
             "on three releases of each table, accuracies are within five points of naive Bayes",
-            {name: gap <= 0.05 for name, gap in farthest.items()},
-            "farthest: " + "; ".join(f"{n}: {100 * gap:.1f} points" for n, gap in farthest.items()),
+            {name: abs(gap) <= 0.05 for name, gap in farthest.items()},
+            "farthest: "
+            + "; ".join(f"{n}: {100 * gap:+.1f} points" for n, gap in farthest.items()),
         ),
         Sentence(
             "“across all methods sensitive information of some individuals can often be inferred "
