@@ -73,3 +73,33 @@ def test_a_candidate_that_is_chosen_brings_what_it_requires():
     assert written[0].startswith("# mine")
     assert 'method = "mondrian"' in written[0]
     assert "l-diversity" in written[0].partition("[require]")[2]
+
+
+def test_models_of_a_paper_are_compared_in_the_studio(client, workspace, tools):
+    """The list states what candidates require, and the axes are those that were chosen."""
+    policy = tools.policy.replace(
+        'income = { role = "confidential", kind = "numeric", bounds = [0, 1000000] }',
+        'income = "identifier"',
+    ).replace('sex = { role = "quasi-identifier"', 'sex = { role = "confidential"')
+    tools.with_people(client, workspace, policy=policy)
+    page = f"/w/{workspace}/compare"
+    wanted = [{"l-diversity": {"l": least, "column": "sex"}} for least in (2, 3)]
+    asked = {
+        "kind": "compare",
+        "candidates": [{"method": "mondrian", "k": 5, "require": wanted}],
+        "repeats": 1,
+        "axes": "alpha-beta",
+    }
+
+    before = client.get(page).text
+    job = client.post(f"/api/workspaces/{workspace}/jobs", json=asked).json()
+    assert tools.ended(client, job["id"])["state"] == "done"
+    found = client.get(f"/api/workspaces/{workspace}/comparison").json()
+
+    assert '<select id="c-axes" name="axes">' in before
+    assert found["settings"]["axes"] == "alpha-beta"
+    kept, failed = found["candidates"]
+    assert kept["require"] == {"l-diversity": {"l": 2, "column": "sex"}}
+    assert kept["attack"] == "breach increase: sex"
+    assert "No grouping meets" in failed["failed"]
+    assert "l=2" in client.get(page).text

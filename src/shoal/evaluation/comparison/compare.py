@@ -97,7 +97,7 @@ def compare(
     any_claim: bool = False,
     rows: int = MOST_ROWS,
     seed: int = 0,
-    axes: str = Axes.ADVANTAGE,
+    axes: str = "advantage",
     note: str = "",
     tell: Callable[[str], None] = _quiet,
     progress: Progress = silent,
