@@ -29,7 +29,7 @@ COVERED = [
     (
         "trees of boxes with histograms",
         '`output = "tree"`',
-        "`mondrian`, `dp-kdtree`, `dp-quadtree`, `privtree`",
+        "`mondrian`, `dp-kdtree`, `dp-quadtree`",
     ),
     (
         "k-anonymity by Mondrian",
@@ -38,7 +38,7 @@ COVERED = [
     ),
     (
         "l-diversity",
-        "`[require] l-diversity`, five kinds",
+        "`[require] l-diversity`, four kinds",
         "Figure 2",
     ),
     (
@@ -95,6 +95,21 @@ COVERED = [
         "Census, 100,000 tuples of IPUMS USA",
         "the ACS excerpt of NIST, or your own extract by `SHOAL_IPUMS`",
         "[data](data.md)",
+    ),
+    (
+        "size of the data set, 10% to 100%",
+        "the same",
+        "Figure 6",
+    ),
+    (
+        "models judged by their distance to the origin",
+        "on the frontier, tied with it, or beaten, by intervals",
+        "`shoal compare`, [how](../compare.md#the-axes)",
+    ),
+    (
+        "other recipients, other models: a third party, a trusted department",
+        "`[release] audience` says which claims do for whom",
+        "[policy](../policy.md)",
     ),
 ]
 """In the paper, in Shoal, where."""
