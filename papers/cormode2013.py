@@ -111,7 +111,7 @@ def main() -> None:
         out / f"{TABLE}-classifiers.csv", ["table", "release", "classifier", "accuracy"], guesses
     )
     common.write_sentences(out / f"{TABLE}-sentences.csv", found)
-    (out / f"{TABLE}.md").write_text(page(tables, found, asked.runs), encoding="utf-8")
+    (out / f"{TABLE}.md").write_text(page(tables, evidence, found, asked.runs), encoding="utf-8")
 
 
 def measured(study: Study, runs: int, cache: Path | None) -> Measured:
@@ -250,12 +250,16 @@ def write_six(path: Path, tables: Sequence[Measured]) -> None:
 # The page.
 
 
-def page(tables: Sequence[Measured], found: Sequence[common.Sentence], runs: int) -> str:
+def page(
+    tables: Sequence[Measured],
+    evidence: Sequence[Evidence],
+    found: Sequence[common.Sentence],
+    runs: int,
+) -> str:
     """Explain the figures, and list the sentences and the releases."""
     first, second = (table.study for table in tables)
     note = f", on {first.name}" if first.shipped else ""
-    evidence = _evidence(tables[0])
-    shares = ", ".join(f"{axes}: {100 * s:.1f}%" for axes, s in evidence.selectivity.items())
+    shares = ", ".join(f"{axes}: {100 * s:.1f}%" for axes, s in evidence[0].selectivity.items())
     rows = [_row(table.study, mark) for table in tables for mark in table.marks]
     header = ["table", "figure", "model", "parameter", "boxes", "error", "error, second workload"]
     listed = common.grid_table([*header, "accuracy", "increase"], rows)
@@ -299,7 +303,7 @@ table from which occupations can be learnt is what utility is. The metrics are
 **The workload.** The paper's has a median selectivity of “about 13%” on Adult and 8% on its
 census. Half ranges of so many columns, rounded up and drawn for each query, ask on {first.name} for
 (median): {shares}. Half rounded *down* of the columns with more than two values asks for
-{_many(tables)}.
+{_many(evidence)}.
 So the paper's figure on Adult is met if queries restrict the quasi-identifiers with more than two
 values, and that on the census if they restrict every column with more than two. A second workload
 is asked in this way; every mark has its error too, and sentences that fail are tried with it.
@@ -368,7 +372,8 @@ sentence: what holds only under a reading is weaker evidence than what holds at 
 
 Accuracy in percent on one release of each model. All learn from the same boxes. Kernels other than
 the even one put all of a box into its middle, or spread it over twice its width.
-`smoothing` is a key of `[evaluate]`, too.
+`smoothing` is a key of `[evaluate]`, too. [The same as a table for
+programs]({TABLE}-classifiers.csv).
 
 {_classifiers(tables)}
 
@@ -383,7 +388,7 @@ the even one put all of a box into its middle, or spread it over twice its width
 
 “When building the tree, nodes having EMD (compared to root) larger than the threshold t will not
 be split further.” So a node beyond t may come to be, and it stays.
-{_beyond(evidence)}It is the parameter
+{_beyond(evidence[0])}It is the parameter
 `halt_beyond` of [`mondrian`](../methods.md#mondrian), and no claim comes with it; t-closeness that
 a policy requires is another thing, and kept by every box.
 
@@ -423,15 +428,12 @@ def _instead(study: Study) -> str:
     )
 
 
-def _many(tables: Sequence[Measured]) -> str:
-    parts = []
-    for table in tables:
-        many = _evidence(table).many
-        parts.append(
-            f"{100 * many[False]:.1f}% on {table.study.name} among the quasi-identifiers and "
-            f"{100 * many[True]:.1f}% with the confidential column"
-        )
-    return "; ".join(parts)
+def _many(evidence: Sequence[Evidence]) -> str:
+    return "; ".join(
+        f"{100 * one.many[False]:.1f}% on {one.study.name} among the quasi-identifiers and "
+        f"{100 * one.many[True]:.1f}% with the confidential column"
+        for one in evidence
+    )
 
 
 def _listed() -> str:
