@@ -102,6 +102,7 @@ papers: setup-dev
 	$(BIN)/python papers/cormode2013.py
 	$(BIN)/python papers/domingoferrer2015_pram.py
 	$(BIN)/python papers/domingoferrer2015.py
+	$(BIN)/python papers/tallies.py
 
 docs: setup-dev
 	$(BIN)/mkdocs build --strict

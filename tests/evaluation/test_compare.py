@@ -15,6 +15,7 @@ import pytest
 import shoal
 from shoal.budget import budget_file
 from shoal.errors import ClaimViolationError, InputError
+from shoal.evaluation.comparison import compare as comparison
 from shoal.evaluation.comparison import running
 from shoal.pipeline import evaluate_files
 from shoal.policy.load import load
@@ -84,6 +85,41 @@ def test_every_candidate_is_listed_and_those_that_fail_say_why(found):
     assert "public" in rows["public-laplace epsilon=1 k=5"].failed
     assert all(rows[label].point is not None for label in list(rows)[:3])
     assert "failed: Cannot form one group" in str(found)
+
+
+def test_models_of_a_paper_vary_by_what_candidates_require_on_the_axes_of_the_paper():
+    """Figure 5 of cormode2013 for a table of one's own: k, l, t and epsilon on alpha and beta."""
+    secret = {"column": "ill"}
+    grid = {
+        "candidate": [
+            {"method": "mondrian", "k": 3, "output": "tree", "count": "ill"},
+            {"method": "mondrian", "k": 3,
+             "require": [{"l-diversity": {**secret, "l": least}} for least in (2, 50)]},
+            {"method": "mondrian", "k": 3, "require": {"t-closeness": {**secret, "t": 0.2}}},
+            {"method": "dp-quadtree", "epsilon": 1, "count": "ill", "output": "tree"},
+        ]
+    }  # fmt: skip
+
+    found = shoal.compare(people(), stated(), candidates=grid, repeats=1, axes="alpha-beta")
+
+    tree, diverse, impossible, close, private = found.rows
+    assert "l=50" in impossible.label
+    assert impossible.point is None
+    assert "No grouping meets distinct 50-diversity" in impossible.failed
+    for row in (tree, diverse, close, private):
+        figures = {key[1:3]: value for key, value in row.figures.items()}
+        assert row.point.risk.value == pytest.approx(figures["breach increase", "ill"].value)
+        alpha = next(v for (name, _), v in figures.items() if name == "COUNT queries")
+        assert row.point.error.value == pytest.approx(alpha.value)
+    assert tree.require == {}
+    assert close.require == {"t-closeness": {"column": "ill", "t": 0.2}}
+    assert "l-diversity" in {check["guarantee"]["name"] for check in diverse.checks}
+    facts = found.facts()
+    assert "beta" in facts["axes"]["risk"]
+    assert found.plots()["frontier"]["layout"]["xaxis"]["title"]["text"].endswith("accuracy")
+    assert "times as often" in comparison.in_words(facts["candidates"][0], "alpha-beta")
+    with pytest.raises(InputError, match="axes: expected advantage or alpha-beta, found 'x'"):
+        shoal.compare(people(), stated(), candidates=grid, axes="x")
 
 
 def test_a_second_run_reads_what_the_first_has_kept(folder, found, monkeypatch):

@@ -114,6 +114,28 @@ def test_a_confidential_number_is_guessed_by_boosting_too(original, control):
     assert any(line.startswith("naive Bayes: 'tax' has no categories") for line in followed.skipped)
 
 
+def test_naive_bayes_is_smoothed_as_the_policy_says(original, control):
+    """The paper's attacker, ours, and one who adds a thousand unknown records to each value."""
+    asked = {"control": control, "only": "risk"}
+    plain, default, flat = (
+        one(
+            shoal.evaluate(original, original, {**policy(), "evaluate": more}, **asked),
+            "naive Bayes",
+        )
+        for more in ({"smoothing": 0}, {}, {"smoothing": 1000})
+    )
+
+    same = one(
+        shoal.evaluate(original, original, {**policy(), "evaluate": {"smoothing": 1}}, **asked),
+        "naive Bayes",
+    )
+    assert default.value == same.value
+    assert plain.point >= flat.point
+    assert plain.value != flat.value
+    with pytest.raises(InputError, match="smoothing"):
+        shoal.evaluate(original, original, {**policy(), "evaluate": {"smoothing": -1}})
+
+
 def test_a_faithful_copy_loses_nothing(original):
     found = shoal.evaluate(original, original, policy(), only="utility", aligned=True)
 

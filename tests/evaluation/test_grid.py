@@ -62,9 +62,35 @@ def test_a_candidate_replaces_protect_and_drops_the_budget_file(policy):
     assert Candidate("mdav", {"k": 3}).applied(stated).digest == stated.digest
 
 
+def test_a_candidate_may_state_what_it_requires(policy):
+    stated = policies.load({**policy, "require": {"k-anonymity": 2}})
+    wanted = [{"k-anonymity": k, "differential-privacy": 1} for k in (4, 8)]
+    found = grid.of({"candidate": [{"method": "mdav", "k": 3, "require": wanted}]})
+
+    applied = [one.applied(stated) for one in found]
+
+    assert [one.label for one in found] == [
+        f"mdav k=3 k-anonymity={k} differential-privacy=1" for k in (4, 8)
+    ]
+    assert [one.document["require"] for one in applied] == wanted
+    assert [[g.name for g in one.required] for one in applied] == [
+        ["k-anonymity", "differential-privacy"]
+    ] * 2
+    assert [one.required[0].k for one in applied] == [4, 8]
+    assert len({one.digest for one in applied}) == 2
+    beside = Candidate("mdav", {"k": 3}, require={"differential-privacy": 1}).applied(stated)
+    assert [one.required[0].k for one in (beside, Candidate("mdav", {"k": 3}).applied(stated))] == [
+        2,
+        2,
+    ]
+    with pytest.raises(InputError, match="k-anonymity"):
+        Candidate("mdav", {"k": 3}, require={"k-anonymity": "many"}).applied(stated)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ('[[candidate]]\nmethod = "mdav"\nrequire = 3', "expected require as"),
         ("k = 3", "expected a list of"),
         ("[[candidate]]\nk = 3", "candidate 1: expected a method by its name"),
         ('[[candidate]]\nmethod = "mdaw"', "Did you mean 'mdav'"),

@@ -18,7 +18,7 @@ from shoal.mechanism.spatial_trees import (
     noisy_total,
     prices,
 )
-from shoal.mechanism.tree_consistency import least_squares
+from shoal.mechanism.tree_consistency import Fit, least_squares
 
 TAXONOMY = SpatialAxis(6, np.array([0, 2, 1, 0, 1]))
 """Two branches of 2 and 4 leaves; the second has branches of 1, 2 and 1."""
@@ -90,7 +90,8 @@ def test_every_cell_lies_in_one_box_and_counts_are_those_of_the_boxes(space, des
     assert np.array_equal(level.counts, expected)
     for above, below in zip(tree.levels, tree.levels[1:], strict=False):
         assert np.array_equal(np.bincount(below.parents, below.counts), above.counts)
-    assert tree.estimates().sum() == pytest.approx(len(cells))
+    total, counts = tree.estimates()
+    assert total == pytest.approx(counts.sum()) == pytest.approx(len(cells))
 
 
 @given(spaces(), designs(), st.integers(0, 99))
@@ -104,7 +105,11 @@ def test_privacy_losses_add_up_to_epsilon_for_both_relations_and_count_every_dra
     for neighbours, times in ((Neighbours.ADD_REMOVE, 1), (Neighbours.CHANGE_ONE, 2)):
         accounting.verify(tree.privacy_losses, times * design.epsilon, neighbours=neighbours,
                       drawn=noise.drawn)  # fmt: skip
-    assert (tree.estimates() >= 0).all()
+    plain, straight, default = (tree.estimates(fit)[1] for fit in Fit)
+    assert np.array_equal(plain.ravel(), tree.levels[-1].counts)
+    assert straight.ravel() == pytest.approx(least_squares(tree.levels)[-1])
+    assert (default >= 0).all()
+    assert np.array_equal(default, tree.estimates()[1])
 
 
 class Deaf(RecordingNoise):
@@ -139,7 +144,7 @@ def test_a_record_more_moves_one_count_of_a_level_and_the_scores_of_one_cut_by_o
     other = grow(fewer, axes, values=less, bins=bins, design=design, noise=without, root=root)
 
     assert np.array_equal(one.lower, other.lower)
-    assert np.array_equal(one.estimates(), other.estimates())
+    assert np.array_equal(one.estimates()[1], other.estimates()[1])
     assert one.privacy_losses == other.privacy_losses
     moved = Counter()
     for (mechanism, x, scale), (_, y, same) in zip(with_it.asked, without.asked, strict=True):

@@ -184,6 +184,49 @@ def test_with_real_noise_the_claim_is_proved_and_the_ledger_agrees(method, neigh
     assert {entry.neighbours for entry in release.privacy_losses} == {Neighbours.ADD_REMOVE}
 
 
+@given(frame=tables(), seed=st.integers(0, 99), **cases)
+@settings(max_examples=30)
+def test_the_plain_tree_cuts_every_box_and_releases_what_was_drawn(
+    frame, seed, method, neighbours, height
+):
+    """All counts are whole, some negative; fitted ones cost the same, and rows can be drawn."""
+    rules = policy(method, neighbours=neighbours.value, height=height or 3, fit="none")
+    rules["protect"] |= {"epsilon": Decimal("0.1"), "stop_below": 0}
+    noise = SeededNoise(seed)
+
+    rows = shoal.protect(frame, rules, noise=noise)
+    rules["protect"]["output"] = "tree"
+    plain = shoal.protect(frame, rules, noise=SeededNoise(seed))
+    rules["protect"]["fit"] = "least-squares"
+    straight = shoal.protect(frame, rules, noise=SeededNoise(seed))
+
+    schema = shoal.load_policy(rules).schema
+    boxes, fitted = (decomposition_table.from_frame(r.data, schema) for r in (plain, straight))
+    assert len(boxes) == 2 ** (height or 3) == len(fitted)
+    assert (boxes.counts == boxes.counts.round()).all()
+    assert plain.privacy_losses == straight.privacy_losses == rows.privacy_losses
+    accounting.verify(
+        rows.privacy_losses, Fraction(1, 10), neighbours=neighbours, drawn=noise.drawn
+    )
+    if neighbours is Neighbours.CHANGE_ONE:
+        assert rows.data.height == frame.height
+        assert fitted.counts.sum() == pytest.approx(frame.height)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_small_boxes_are_left_whole_as_far_as_stop_below_says(method):
+    """A single box has 40 people: it is cut on at 1 deviation, and stops at 1,000."""
+    frame = pl.DataFrame({c: ["1"] * 40 for c in COLUMNS})
+    found = []
+    for below in (0, 1, 1000):
+        rules = policy(method, output="tree", height=8, stop_below=below, epsilon=5)
+        found.append(shoal.protect(frame, rules, noise=SeededNoise(1)).data.height)
+
+    assert found[0] == 2**8 > found[1] > found[2]
+    with pytest.raises(InputError, match="stop_below"):
+        shoal.plan(policy(method, stop_below=-1))
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_forgotten_level_is_found_by_the_budget(method):
     noise = RecordingNoise()

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from shoal.studio.context import Studio
 from shoal.studio.pages import compare
 
 
@@ -42,3 +43,63 @@ def test_what_cannot_be_told_apart_is_marked_and_not_recommended(recommended, ti
     assert [(row["label"], row["recommended"], row["open"]) for row in found["rows"]] == marked
     names = [trace["name"] for trace in found["plot"]["data"]]
     assert names == ["frontier", *([ring] if ring else [])]
+
+
+def test_axes_are_handed_on_from_the_form():
+    assert compare._details({})["axes"] == "advantage"
+    assert compare._details({"axes": "alpha-beta"})["axes"] == "alpha-beta"
+    assert list(compare.AXES) == ["advantage", "alpha-beta"]
+
+
+def test_a_candidate_that_is_chosen_brings_what_it_requires():
+    row = {
+        **candidate("mondrian k=2 l-diversity={l=3,column=job}", 0.1, 0.1),
+        "method": "mondrian",
+        "parameters": {"k": 2},
+        "require": {"l-diversity": {"l": 3, "column": "job"}},
+    }
+    text = '# mine\nversion = 1\n[protect]\nmethod = "mdav"\nk = 5\n[require]\nk-anonymity = 2\n'
+    workspace = SimpleNamespace(policy=text)
+    written = []
+    studio = SimpleNamespace(
+        compared=lambda _workspace: {"candidates": [row]},
+        put_policy=lambda _workspace, text, **_: written.append(text),
+    )
+
+    tables = Studio.candidate(studio, workspace, row["label"])
+    compare._take(SimpleNamespace(studio=studio, workspace=workspace), tables, row["label"])
+
+    assert tables["require"] == {"k-anonymity": 2, "l-diversity": {"l": 3, "column": "job"}}
+    assert written[0].startswith("# mine")
+    assert 'method = "mondrian"' in written[0]
+    assert "l-diversity" in written[0].partition("[require]")[2]
+
+
+def test_models_of_a_paper_are_compared_in_the_studio(client, workspace, tools):
+    """The list states what candidates require, and the axes are those that were chosen."""
+    policy = tools.policy.replace(
+        'income = { role = "confidential", kind = "numeric", bounds = [0, 1000000] }',
+        'income = "identifier"',
+    ).replace('sex = { role = "quasi-identifier"', 'sex = { role = "confidential"')
+    tools.with_people(client, workspace, policy=policy)
+    page = f"/w/{workspace}/compare"
+    wanted = [{"l-diversity": {"l": least, "column": "sex"}} for least in (2, 3)]
+    asked = {
+        "kind": "compare",
+        "candidates": [{"method": "mondrian", "k": 5, "require": wanted}],
+        "repeats": 1,
+        "axes": "alpha-beta",
+    }
+
+    before = client.get(page).text
+    job = client.post(f"/api/workspaces/{workspace}/jobs", json=asked).json()
+    assert tools.ended(client, job["id"])["state"] == "done"
+    found = client.get(f"/api/workspaces/{workspace}/comparison").json()
+
+    assert '<select id="c-axes" name="axes">' in before
+    assert found["settings"]["axes"] == "alpha-beta"
+    kept, failed = found["candidates"]
+    assert kept["require"] == {"l-diversity": {"l": 2, "column": "sex"}}
+    assert kept["attack"] == "breach increase: sex"
+    assert "No grouping meets" in failed["failed"]
+    assert "l=2" in client.get(page).text

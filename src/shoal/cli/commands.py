@@ -344,6 +344,14 @@ def compare(
         int, typer.Option(help="Of a larger table, a random sample of so many rows is compared.")
     ] = 20_000,
     seed: Annotated[int, typer.Option(help="Of who is held out, and of the queries.")] = 0,
+    axes: Annotated[
+        str,
+        typer.Option(
+            metavar="advantage|alpha-beta",
+            help="Place candidates by the worst attack, or by naive Bayes and counts over all "
+            "columns.",
+        ),
+    ] = "advantage",
     as_json: AsJson = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -385,6 +393,7 @@ def compare(
                 any_claim=any_claim,
                 rows=rows,
                 seed=seed,
+                axes=axes,
             )
     except KeyboardInterrupt:
         tell(f"interrupted; what is done is kept in {out}. Run the same command to go on.")

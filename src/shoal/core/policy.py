@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,7 @@ class EvaluationChoices:
     secret: str | None = None
     regression: str | None = None
     queries: Path | None = None
+    smoothing: Decimal = Decimal(1)
 
 
 @dataclass(frozen=True)

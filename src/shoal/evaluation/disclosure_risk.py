@@ -55,12 +55,14 @@ class AttackTask:
     Attributes:
         secret: the axis that attacks try to guess.
         came: the original as it came, before any step of the policy.
+        smoothing: of naive Bayes.
     """
 
     sides: AlignedArrays
     secret: int | None
     rng: np.random.Generator
     came: pl.DataFrame
+    smoothing: float = 1.0
 
     @property
     def known(self) -> list[int]:
@@ -99,7 +101,7 @@ def evaluate_risk(
     secret = _secret(sides, policy)
     found, skipped = take(
         ATTACKS_BY_NAME,
-        lambda own: AttackTask(sides, secret, own, came),
+        lambda own: AttackTask(sides, secret, own, came, float(policy.evaluate.smoothing)),
         which=which,
         rng=rng,
         progress=lambda name, done, all_: progress(f"measuring risk: {name}", done, all_),
@@ -131,6 +133,7 @@ def _naive_bayes(task: AttackTask) -> Iterator[Figure]:
         domains=np.column_stack([sides.lows, sides.highs])[known],
         values=int(sides.highs[axis]),
         weights=sides.released.weights,
+        smoothing=task.smoothing,
     )
     control, outside = None, sides.outside(known, axis)
     if outside is not None:

@@ -10,6 +10,7 @@ again on the next level.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from math import exp, expm1
 
 import numpy as np
@@ -18,6 +19,18 @@ from shoal.core._arrays import Floats, Ints
 
 _NEVER = -1e300  # Lower than any count; unlike infinity, it can be added up.
 _FAINT = 1e-200  # A smaller sum is brought to 1 first: the scale to the total would overflow.
+
+
+class Fit(StrEnum):
+    """What is made of noisy counts.
+
+    `none`: nothing, each is released as it was drawn. `least-squares`: parents are the sums of
+    their children. `non-negative`: and no number is below zero.
+    """
+
+    NONE = "none"
+    LEAST_SQUARES = "least-squares"
+    NON_NEGATIVE = "non-negative"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +55,14 @@ def laplace_variance(scale: float) -> float:
     199.83
     """
     return 2 * exp(-1 / scale) / expm1(-1 / scale) ** 2
+
+
+def fitted(levels: Sequence[Level], fit: Fit) -> list[Floats]:
+    """The numbers of each level, the root's first."""
+    if fit is Fit.NONE:
+        return [level.counts.astype(np.float64) for level in levels]
+    numbers = least_squares(levels)
+    return numbers if fit is Fit.LEAST_SQUARES else non_negative(numbers, levels)
 
 
 def least_squares(levels: Sequence[Level]) -> list[Floats]:
@@ -84,12 +105,12 @@ def least_squares(levels: Sequence[Level]) -> list[Floats]:
         estimate = level.counts + share * (total - level.counts)
         spread = loose * share
         passed.append((estimate, spread))
-    fitted = [passed.pop()[0]]
+    found = [passed.pop()[0]]
     for level in levels[1:]:
         (estimate, spread), (total, loose) = passed.pop(), sums.pop()
-        gap = (fitted[-1] - total) / loose
-        fitted.append(estimate + spread * gap[level.parents])
-    return fitted
+        gap = (found[-1] - total) / loose
+        found.append(estimate + spread * gap[level.parents])
+    return found
 
 
 def _sums(parents: Ints, numbers: Floats) -> Floats:

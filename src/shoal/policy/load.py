@@ -188,6 +188,14 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
     )
 
 
+def requirements(stated: Mapping[str, Any], schema: Schema, *, where: str) -> tuple[Guarantee, ...]:
+    """What a `[require]` asks for that stands by itself."""
+    try:
+        return tuple(_required(RequireSpec.model_validate(exact(stated)), schema))
+    except ValidationError as error:
+        raise InputError(sentence(error, where)) from None
+
+
 def _required(require: RequireSpec, schema: Schema) -> Iterator[Guarantee]:
     keys = schema.with_role(Role.QUASI_IDENTIFIER)
     if require.k_anonymity:

@@ -445,6 +445,9 @@ class EvaluateSpec(_Spec):
         None, description='Your own linear model, e.g. "income ~ age + hours".'
     )
     queries: str | None = Field(None, description="TOML file with COUNT queries of your own.")
+    smoothing: Annotated[Number, Field(ge=0, le=1000)] = Field(
+        Decimal(1), description="Unknown records that naive Bayes adds to each value; 0 for none."
+    )
 
 
 class PolicySpec(_Spec):

@@ -171,6 +171,7 @@ class CompareIn(_Model):
     any_claim: bool = False
     rows: int = Field(20_000, ge=30, le=10_000_000)
     seed: int = Field(0, ge=0, le=1_000_000)
+    axes: Literal["advantage", "alpha-beta"] = "advantage"
 
 
 class SelectIn(_Model):

@@ -255,8 +255,8 @@ class Studio:
         Args:
             workspace: with data and a policy.
             on_others: look at the others instead, which costs nothing.
-            options: repeats, max_risk, any_claim, rows, seed: of `shoal.compare`; candidates: a
-                grid as a mapping.
+            options: repeats, max_risk, any_claim, rows, seed, axes: of `shoal.compare`;
+                candidates: a grid as a mapping.
         """
         id_ = new_id()
         self._settled(workspace)
@@ -334,7 +334,7 @@ class Studio:
         return None if folder is None else read_json(folder / "comparison.json")
 
     def candidate(self, workspace: Workspace, label: str) -> dict[str, Any]:
-        """A candidate of the comparison, as `[protect]` would state it."""
+        """A candidate of the comparison, as `[protect]` and `[require]` would state it."""
         facts = self.compared(workspace)
         rows = [] if facts is None else facts["candidates"]
         row = next((one for one in rows if label in {one["label"], visible(one["label"])}), None)
@@ -349,12 +349,13 @@ class Studio:
             protect["release_form"] = form
         if stated.get("method") == row["method"] and stated.get("columns"):
             protect["columns"] = stated["columns"]
-        return protect
+        kept = policy_document.parsed(policy_of(workspace)).get("require", {})
+        own = row.get("require")
+        return {"protect": protect, **({"require": {**kept, **own}} if own else {})}
 
     def choose(self, workspace: Workspace, label: str) -> Workspace:
         """Take a candidate of the comparison as the policy's method."""
-        protect = self.candidate(workspace, label)
-        text = policy_document.with_fields(policy_of(workspace), {"protect": protect})
+        text = policy_document.with_fields(policy_of(workspace), self.candidate(workspace, label))
         return self.put_policy(workspace, text, settles=[invalid_input.PARAMETERS], chosen=label)
 
     def again(self, workspace: Workspace) -> dict[str, str]:

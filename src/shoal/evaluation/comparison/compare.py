@@ -28,6 +28,7 @@ from shoal.evaluation.comparison.grid import Candidate
 from shoal.evaluation.comparison.private_selection import Selection
 from shoal.evaluation.comparison.results import (
     NO_PLACE,
+    Axes,
     Comparison,
     Row,
     frontier_plot,
@@ -41,6 +42,7 @@ from shoal.pipeline.planning import plan
 
 __all__ = [
     "NO_PLACE",
+    "Axes",
     "Candidate",
     "Comparison",
     "Point",
@@ -95,6 +97,7 @@ def compare(
     any_claim: bool = False,
     rows: int = MOST_ROWS,
     seed: int = 0,
+    axes: str = "advantage",
     note: str = "",
     tell: Callable[[str], None] = _quiet,
     progress: Progress = silent,
@@ -123,6 +126,8 @@ def compare(
             together.
         rows: of a larger table, a random sample of so many is compared.
         seed: of who is held out and which queries are asked; not of the noise.
+        axes: `advantage`, or `alpha-beta` as in cormode2013: the increase of naive Bayes over the
+            most frequent value, and the error of counts over all columns.
         note: public words for the budget file.
         tell: called before the run with what looking costs, in sentences.
         progress: called with the time left and how much is done.
@@ -131,6 +136,7 @@ def compare(
         InputError: the table, the policy or the grid cannot be used as they are.
     """
     policy = policies.load(policy)
+    axes = Axes.of(axes)
     listed = _listed(candidates, policy)
     text_files.check_options(repeats=repeats, jobs=jobs, max_risk=max_risk, rows=rows, seed=seed)
     frame = io.from_native(data if on_sample is None else on_sample).frame
@@ -160,6 +166,7 @@ def compare(
         "max_risk": max_risk,
         "any_claim": any_claim,
         "seed": seed,
+        "axes": axes.value,
         "looked_at": "table" if on_sample is None else "sample",
         "confidence": frontier.CONFIDENCE,
         "most_repeats": MORE * repeats,
@@ -168,42 +175,47 @@ def compare(
         _prepare(folder)
 
     def releases(
-        wanted: Sequence[tuple[Policy, float | None]], numbers: range, told: Progress
+        wanted: Sequence[tuple[Policy, float | None, bool]], numbers: range, told: Progress
     ) -> list[list[dict[str, Any]]]:
         jobs_ = [
-            running.Job.of(stated, digest, share=share, repeat=repeat, seed=seed)
-            for stated, share in wanted
+            running.Job.of(stated, digest, share=share, repeat=repeat, seed=seed, strict=strict)
+            for stated, share, strict in wanted
             for repeat in numbers
         ]
         done = running.run(frame, jobs_, folder=folder, processes=jobs, progress=told)
         return [done[at : at + len(numbers)] for at in range(0, len(done), len(numbers))]
 
     able = [place for place, reason in enumerate(refused) if reason is None]
-    wanted = [(listed[place].applied(policy), None) for place in able]
+    wanted = [_wanted(listed[place], policy) for place in able]
     shares = (1.0, *SHARES)
     unbooked = replace(policy, budget=None)
-    done = releases([*wanted, *((unbooked, share) for share in shares)], range(repeats), progress)
+    raw = [(unbooked, share, False) for share in shares]
+    done = releases([*wanted, *raw], range(repeats), progress)
     batches = dict(zip(able, done, strict=False))
     baselines = [
-        _row(_share(share), None, batch, keys)
+        _row(_share(share), None, batch, keys, axes)
         for share, batch in zip(shares, done[len(able) :], strict=True)
     ]
 
     def compared() -> Comparison:
         rows = [
-            _row(one.label, one, batches.get(place, [{"failed": refused[place]}]), keys)
+            _row(one.label, one, batches.get(place, [{"failed": refused[place]}]), keys, axes)
             for place, one in enumerate(listed)
         ]
         return _compared(rows, baselines, costs, settings)
 
     found = compared()
     if found.choice.open:
-        again = [(listed[place].applied(policy), None) for place in found.choice.open]
+        again = [_wanted(listed[place], policy) for place in found.choice.open]
         more = releases(again, range(repeats, MORE * repeats), _again(progress))
         for place, batch in zip(found.choice.open, more, strict=True):
             batches[place] = [*batches[place], *batch]
         found = compared()
     return found
+
+
+def _wanted(candidate: Candidate, policy: Policy) -> tuple[Policy, None, bool]:
+    return candidate.applied(policy), None, candidate.require is not None
 
 
 def _again(progress: Progress) -> Progress:
@@ -292,20 +304,23 @@ def _row(
     candidate: Candidate | None,
     repeats: Sequence[Mapping[str, Any]],
     keys: frozenset[str],
+    axes: Axes,
 ) -> Row:
     """Put the repeats of one candidate together."""
     method = "baseline" if candidate is None else candidate.method
     parameters = {} if candidate is None else plain(candidate.parameters)
+    require = {} if candidate is None else plain(candidate.require or {})
     failed = next((one["failed"] for one in repeats if "failed" in one), None)
     if failed is not None:
-        return Row(label, method, parameters, failed=failed)
+        return Row(label, method, parameters, require=require, failed=failed)
     figures = _by_figure(repeats)
     claims = tuple(repeats[0]["claims"])
-    risk, attack, error = _axes(repeats)
+    risk, attack, error = _axes(repeats, axes)
     return Row(
         label=label,
         method=method,
         parameters=parameters,
+        require=require,
         point=None if risk is None or error is None else Point(risk, error),
         attack=attack,
         proved=any(_proves(claim, keys) for claim in claims),
@@ -350,26 +365,32 @@ def _by_figure(
 
 
 def _axes(
-    repeats: Sequence[Mapping[str, Any]],
+    repeats: Sequence[Mapping[str, Any]], axes: Axes
 ) -> tuple[Estimate | None, str | None, Estimate | None]:
+    told: tuple[str, ...] = AXIS
+    ends, workload = ("residual", "residual_low", "residual_high"), -1
+    if axes is Axes.ALPHA_BETA:
+        told, ends, workload = ("breach increase",), ("value", "low", "high"), 0
     gains: dict[str, list[Estimate]] = {}
     errors: dict[str, list[Estimate]] = {}
     for one in repeats:
         for figure in one["figures"]:
-            ends = ("residual", "residual_low", "residual_high")
-            if figure["metric"] in AXIS and (gain := _estimate(figure, *ends)) is not None:
+            if figure["metric"] in told and (gain := _estimate(figure, *ends)) is not None:
                 name = f"{figure['metric']}: {figure['subject']}"
                 gains.setdefault(name, []).append(gain)
             counted = _estimate(figure, "value", "low", "high")
             if figure["metric"] == "COUNT queries" and counted is not None:
                 errors.setdefault(figure["subject"], []).append(counted)
-    # The workload over three columns comes last, and is the one that speaks of most tables.
+    # The workload over three columns comes last, and is the one that speaks of most tables; that
+    # over all columns, which comes first, is the paper's.
     error = None
     if errors:
-        error = _from_zero(frontier.combined(list(errors.values())[-1], frontier.EACH_LOOK))
+        error = _from_zero(frontier.combined(list(errors.values())[workload], frontier.EACH_LOOK))
     if not gains:
         return None, None, error
     attack, risk = frontier.worst(gains, frontier.EACH_LOOK)
+    if axes is Axes.ALPHA_BETA:  # An attacker may do worse than the most frequent value.
+        return replace(risk, confidence=frontier.CONFIDENCE), attack, error
     return _from_zero(risk, 1.0), attack, error
 
 

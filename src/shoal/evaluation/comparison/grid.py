@@ -10,6 +10,7 @@ from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
+from shoal import policy as policies
 from shoal.core import Policy, ReleaseForm
 from shoal.core.serialise import plain
 from shoal.errors import InputError
@@ -25,17 +26,23 @@ NOISY_GROUP = 25
 """Group size of the methods that add noise to groups; larger ones need less of it."""
 MOST_CANDIDATES = 1_000
 """Of one grid: each is released and measured several times."""
-_OWN_KEYS = ("method", "columns", "release_form")
+_OWN_KEYS = ("method", "columns", "release_form", "require")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method with its parameters, as `[protect]` would state them."""
+    """A method with its parameters, as `[protect]` would state them.
+
+    Attributes:
+        require: what `[require]` would state; it comes beside the policy's, or in place of it
+            where both name a promise. A release that does not keep it is none.
+    """
 
     method: str
     parameters: Mapping[str, Any]
     columns: tuple[str, ...] | None = None
     release_form: ReleaseForm | None = None
+    require: Mapping[str, Any] | None = None
 
     @property
     def label(self) -> str:
@@ -49,6 +56,7 @@ class Candidate:
             stated.append(f"columns={'+'.join(self.columns)}")
         if self.release_form is not None:
             stated.append(f"form={self.release_form.value}")
+        stated += [f"{name}={_written(value)}" for name, value in (self.require or {}).items()]
         return " ".join([self.method, *stated])
 
     def applied(self, policy: Policy) -> Policy:
@@ -61,7 +69,11 @@ class Candidate:
             stated["columns"] = list(self.columns)
         if self.release_form is not None:
             stated["release_form"] = self.release_form.value
+        own = policies.requirements(self.require or {}, policy.schema, where=self.label)
+        named = {guarantee.name for guarantee in own}
         document = {**policy.document, "protect": plain({**stated, **self.parameters})}
+        if self.require:
+            document["require"] = {**policy.document.get("require", {}), **plain(self.require)}
         text = json.dumps(document, sort_keys=True, ensure_ascii=False)
         return replace(
             policy,
@@ -69,6 +81,7 @@ class Candidate:
             parameters=dict(self.parameters),
             columns=self.columns,
             release_form=self.release_form,
+            required=(*(one for one in policy.required if one.name not in named), *own),
             budget=None,
             audience=None,
             document=document,
@@ -111,7 +124,8 @@ def _ladder(method: Method[Any], policy: Policy) -> Iterator[dict[str, Any]]:
 def read(path: Path) -> tuple[Candidate, ...]:
     """Read a grid from a TOML file.
 
-    Each `[[candidate]]` states what `[protect]` would state. A list is a list of alternatives,
+    Each `[[candidate]]` states what `[protect]` would state, and under `require` what `[require]`
+    would. A list is a list of alternatives,
     always, and alternatives are combined; a parameter that is itself a list stands in one.
 
     Raises:
@@ -149,8 +163,8 @@ def of(content: Mapping[str, Any], *, where: str = "grid") -> tuple[Candidate, .
 
 def _is_odd(value: Any) -> bool:
     """Whether a number is NaN or infinite; two NaN are never the same candidate."""
-    if isinstance(value, list):
-        return any(map(_is_odd, value))
+    if isinstance(value, list | Mapping):
+        return any(map(_is_odd, value.values() if isinstance(value, Mapping) else value))
     return isinstance(value, Decimal | float) and not isfinite(value)
 
 
@@ -161,6 +175,9 @@ def _candidate(stated: dict[str, Any], where: str, number: int) -> Candidate:
             f"{where}, candidate {number}: a list is a list of alternatives; write columns as "
             '[["age", "sex"]].'
         )
+    require = stated.get("require")
+    if require is not None and not isinstance(require, Mapping):
+        raise InputError(f"{where}, candidate {number}: expected require as [require] states it.")
     if form is not None and form not in set(ReleaseForm):
         raise InputError(f"{where}, candidate {number}: no release form '{form}'.")
     return Candidate(
@@ -168,6 +185,7 @@ def _candidate(stated: dict[str, Any], where: str, number: int) -> Candidate:
         {name: value for name, value in stated.items() if name not in _OWN_KEYS},
         None if columns is None else tuple(columns),
         None if form is None else ReleaseForm(form),
+        require or None,
     )
 
 
@@ -176,6 +194,8 @@ def _written(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, list):
         return "[" + ",".join(map(_written, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{name}={_written(one)}" for name, one in value.items()) + "}"
     return str(value)
 
 

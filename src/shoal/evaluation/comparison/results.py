@@ -2,20 +2,52 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from html import escape
 from typing import Any
 
 import polars as pl
 
 from shoal.core import Estimate
+from shoal.errors import InputError
 from shoal.evaluation.comparison.frontier import Point, Recommendation, Standing
 from shoal.evaluation.results import CONFIDENTIAL
+
+
+class Axes(StrEnum):
+    """What candidates are placed by.
+
+    `advantage`: what the worst attack gains over people who are not in the table, and counts over
+    three columns. `alpha-beta`: the measures of cormode2013.
+    """
+
+    ADVANTAGE = "advantage"
+    ALPHA_BETA = "alpha-beta"
+
+    @classmethod
+    def of(cls, text: str) -> "Axes":
+        """The axes of a name."""
+        if text not in set(cls):
+            raise InputError(f"axes: expected {' or '.join(cls)}, found '{text}'.")
+        return cls(text)
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What each axis says, in a sentence."""
+        if self is Axes.ALPHA_BETA:
+            return {"risk": BETA, "error": ERROR.replace("columns", "columns, all of them")}
+        return {"risk": RISK, "error": ERROR}
+
 
 RISK = (
     "Risk: of what an attacker could still gain over people who are not in the table, the share "
     "that the worst attack does gain (naive Bayes, linkability, inference of each confidential "
     "column)."
+)
+BETA = (
+    "Risk: by how much naive Bayes, learnt from the release, guesses the confidential value of the "
+    "people in the table more often than their most frequent value would (beta)."
 )
 ERROR = (
     "Error: half of the counts over half-ranges of the columns are off by less than this, "
@@ -34,6 +66,7 @@ class Row:
     Attributes:
         label: method and parameters in one line.
         parameters: as `[protect]` would state them; plain values.
+        require: as `[require]` would state it; plain values.
         point: risk and error; none where the candidate failed or cannot be placed.
         attack: which attack the risk is of.
         standing: on the frontier, tied with it, or beaten; none for baselines and failures.
@@ -51,6 +84,7 @@ class Row:
     label: str
     method: str
     parameters: Mapping[str, Any]
+    require: Mapping[str, Any] = field(default_factory=dict)
     point: Point | None = None
     attack: str | None = None
     standing: Standing | None = None
@@ -71,6 +105,7 @@ class Row:
             "label": self.label,
             "method": self.method,
             "parameters": dict(self.parameters),
+            "require": dict(self.require),
             "risk": None if point is None else _ends(point.risk),
             "error": None if point is None else _ends(point.error),
             "attack": self.attack,
@@ -120,7 +155,7 @@ class Comparison:
             "ties": [self.rows[place].label for place in self.choice.ties],
             "costs": list(self.costs),
             "settings": dict(self.settings),
-            "axes": {"risk": RISK, "error": ERROR},
+            "axes": Axes.of(self.settings["axes"]).words,
             "candidates": [row.facts() for row in self.rows],
             "baselines": [row.facts() for row in self.baselines],
         }
@@ -246,8 +281,10 @@ def frontier_plot(facts: Mapping[str, Any]) -> dict[str, Any]:
         ring = _dots("recommended" if best else "cannot be told apart", best[:1] or open_)
         ring["marker"] = {"color": "#c0392b", "symbol": "circle-open", "size": 18}
         data.append(ring)
+    alpha_beta = facts["settings"].get("axes") == Axes.ALPHA_BETA
+    risk = "increase in prediction accuracy" if alpha_beta else "advantage of the worst attack"
     layout = {
-        "xaxis": {"title": {"text": "risk: advantage of the worst attack"}, "zeroline": True},
+        "xaxis": {"title": {"text": f"risk: {risk}"}, "zeroline": True},
         "yaxis": {"title": {"text": "median relative error of counts"}, "zeroline": True},
         "legend": {"orientation": "h", "y": -0.2},
         "hovermode": "closest",
@@ -257,13 +294,16 @@ def frontier_plot(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {"data": data, "layout": layout}
 
 
-def in_words(row: Mapping[str, Any]) -> str:
+def in_words(row: Mapping[str, Any], axes: str = Axes.ADVANTAGE) -> str:
     """A candidate's place on the two axes, in a sentence; from what `Row.facts` writes."""
     if row["risk"] is None or row["error"] is None:
         return row["failed"] or NO_PLACE
+    risk = row["risk"]["value"]
+    told = f"The worst attack, {row['attack']}, gains {risk:.1%} of what could still be gained"
+    if axes == Axes.ALPHA_BETA:
+        told = f"Naive Bayes is right {1 + risk:.2f} times as often as the most frequent value"
     return (
-        f"The worst attack, {row['attack']}, gains {row['risk']['value']:.1%} of what could still "
-        f"be gained; half of the counts are off by more than {row['error']['value']:.1%}, "
+        f"{told}; half of the counts are off by more than {row['error']['value']:.1%}, "
         f"{row['like']}."
     )
 

@@ -68,6 +68,7 @@ class Job:
         share: of a baseline, the share of the rows that are published as they are.
         repeat: its number, which says who is held out and which queries are asked.
         key: digest of all that the result depends on; the name of its file.
+        strict: a release that does not keep what is required is none.
     """
 
     policy: Policy
@@ -75,16 +76,28 @@ class Job:
     repeat: int
     seed: int
     key: str
+    strict: bool = False
 
     @classmethod
-    def of(cls, policy: Policy, data: str, *, share: float | None, repeat: int, seed: int) -> "Job":
+    def of(
+        cls,
+        policy: Policy,
+        data: str,
+        *,
+        share: float | None,
+        repeat: int,
+        seed: int,
+        strict: bool = False,
+    ) -> "Job":
         """A job on the data of a digest."""
         depends = [
             data, policy.digest, plain(policy.required), plain(policy.evaluate), share, repeat,
             seed, version("shoal"), ATTACKS, METRICS,
         ]  # fmt: skip
+        if strict:
+            depends.append("strict")
         text = json.dumps(depends, sort_keys=True, default=str)
-        return cls(policy, share, repeat, seed, hashlib.sha256(text.encode()).hexdigest())
+        return cls(policy, share, repeat, seed, hashlib.sha256(text.encode()).hexdigest(), strict)
 
 
 def data_digest(frame: pl.DataFrame) -> str:
@@ -247,6 +260,8 @@ def _measured(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
         # It is compared all the same, and not recommended.
         unmet = str(reason).removesuffix(" Nothing was written.")
         unmet = unmet.removesuffix(" Nothing was read or written.")
+        if job.strict:
+            raise InputError(unmet) from None
         done = protect_table.run(plan(without_requirements(job.policy)), raw)
     found = evaluate.evaluate(
         inside,

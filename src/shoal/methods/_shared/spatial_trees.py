@@ -17,13 +17,18 @@ for, and no more than let boxes times bins stay within 300,000, so that noise ta
 some three cuts more than log2(n e / 10): boxes with few people are not cut to the end, and on
 Adult more height had lower errors at every epsilon from 0.1 to 10.
 
-Rows (`output = "rows"`): the counts of boxes and values, none negative, are rounded to whole
+Counts (`fit`): by default they are made consistent and none is negative. `"none"` with `stop_below
+= 0` is the plain tree of the paper: every box is cut to the end, and what is released of its last
+level is what was drawn, negative or not. It is there to be compared with.
+
+Rows (`output = "rows"`): the counts of boxes and values, negative ones as 0, are rounded to whole
 numbers that add up to n, or to the noisy number, by systematic sampling; each row is then uniform
 over the cells of its box. All that is post-processing.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
@@ -49,7 +54,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
 from shoal.mechanism.spatial_trees import Design, Records, grow, known_total, noisy_total
-from shoal.mechanism.tree_consistency import Level, whole
+from shoal.mechanism.tree_consistency import Fit, Level, whole
 from shoal.methods._distributed.rows import CountableRows, Distributed, HeldTable
 from shoal.methods._shared import contributions, epsilon_claims, noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import EpsilonParameters
@@ -65,7 +70,7 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
-from shoal.policy.spec import MOST, choice
+from shoal.policy.spec import MOST, Number, choice
 
 MOST_COUNTS = 300_000
 """Largest number of boxes times bins on the last level."""
@@ -97,6 +102,15 @@ class SpatialTreeParameters(EpsilonParameters):
     )
     bins: Annotated[int, Field(ge=2, le=1000)] = Field(
         16, description="Into how many bins a counted number or date is cut."
+    )
+    fit: Annotated[Fit, choice(Fit)] = Field(
+        Fit.NON_NEGATIVE,
+        description="What is made of noisy counts; none leaves them as they were drawn.",
+    )
+    stop_below: Annotated[Number, Field(ge=0, le=1000)] = Field(
+        Decimal(1),
+        description="Boxes whose noisy count is below so many standard deviations of the next "
+        "one are not cut again; 0 to cut all.",
     )
 
 
@@ -245,29 +259,31 @@ def _run(
     stride: int,
     structure: Fraction,
 ) -> Distributed:
-    schema, counted = setting.schema, counted_column(setting)
+    schema, counted, parameters = setting.schema, counted_column(setting), setting.parameters
     histogram = _Histogram.of(setting)
     space = [spatial_encoding(schema[name]) for name in setting.columns if name != counted]
     bins = len(histogram.edges) - 1
     root, left, spent = _root(len(rows), setting, tools)
-    height = setting.parameters.height or public_height(int(root.counts[0]), left, bins, space)
+    height = parameters.height or public_height(int(root.counts[0]), left, bins, space)
     tree = grow(
         rows.walk(partial(_records, space=space, histogram=histogram)),
         [axis.axis for axis in space],
         bins=bins,
         histogram=histogram.places is not None,
         root=root,
-        design=Design(left, height, min(stride, height), structure),
+        design=Design(
+            left, height, min(stride, height), structure, float(parameters.stop_below) or None
+        ),
         noise=tools.noise,
         progress=tools.progress,
     )
-    counts = tree.estimates()
+    total, counts = tree.estimates(parameters.fit)
     privacy_losses = contributions.restated((*spent, *tree.privacy_losses), setting)
     if setting.release_form is ReleaseForm.TREE:
         boxes = _boxes(space, histogram, (tree.lower, tree.upper), counts)
         return Distributed(data=boxes, privacy_losses=privacy_losses)
-    number = setting.rows or max(1, round(float(counts.sum())))
-    drawn = _drawn(tree.lower, tree.upper, counts, number, tools.rng)
+    number = setting.rows or max(1, round(total))
+    drawn = _drawn(tree.lower, tree.upper, np.maximum(counts, 0.0), number, tools.rng)
     data = _rows(rows.template, space, histogram, drawn, tools.rng)
     return Distributed(data=data, privacy_losses=privacy_losses)
 

@@ -113,9 +113,11 @@ class Here:
         names = self.document.get("columns", {})
         return tuple(name for name in names if name not in self.workspace.confirmed)
 
-    def put_table(self, table: str, stated: Mapping[str, Any], **options: Any) -> None:
-        """Write a table into the policy's text and leave its other lines as they are."""
-        text = editing.with_table(self.workspace.policy, table, stated)
+    def put_tables(self, tables: Mapping[str, Mapping[str, Any]], **options: Any) -> None:
+        """Write tables into the policy's text and leave its other lines as they are."""
+        text = self.workspace.policy
+        for table, stated in tables.items():
+            text = editing.with_table(text, table, stated)
         self.studio.put_policy(self.workspace, text, **options)
 
     def drafted(

@@ -37,6 +37,10 @@ DETAILS = (
     ("rows", "Rows", compare.MOST_ROWS, "Of a larger table a random sample is compared."),
     ("seed", "Seed", 0, "Of who is held out and which queries are asked; not of the noise."),
 )
+AXES = {
+    compare.Axes.ADVANTAGE.value: "the worst attack, and counts over three columns",
+    compare.Axes.ALPHA_BETA.value: "naive Bayes, and counts over all columns (alpha and beta)",
+}
 
 
 @router.get("/w/{id}/compare")
@@ -85,10 +89,11 @@ def choose(here: Present, form: Form) -> Response:
     label = form.get("label", "")
     private = here.job(JobKind.SELECT)
     if private is not None and private.result and visible(private.result["chosen"]) == label:
-        protect, label = private.result["protect"], private.result["chosen"]
+        tables = {"protect": private.result["protect"]}
+        label = private.result["chosen"]
     else:
-        protect = here.studio.candidate(here.workspace, label)
-    here.put_table("protect", protect, settles=[invalid_input.PARAMETERS], chosen=label)
+        tables = here.studio.candidate(here.workspace, label)
+    here.put_tables(tables, settles=[invalid_input.PARAMETERS], chosen=label)
     return back_to(here, "protect")
 
 
@@ -131,6 +136,8 @@ def _show(
             {"key": key, "title": title, "value": given.get(key, str(value)), "words": words}
             for key, title, value, words in DETAILS
         ],
+        axes=AXES,
+        axes_chosen=given.get("axes", compare.Axes.ADVANTAGE.value),
         error=error,
         others=others,
         suffixes=uploads.SUFFIXES,
@@ -194,7 +201,7 @@ def _details(form: Mapping[str, str]) -> dict[str, Any]:
             raise InputError(
                 f"{title}: expected a number such as {value}, found '{text}'."
             ) from None
-    return found
+    return {**found, "axes": form.get("axes") or compare.Axes.ADVANTAGE.value}
 
 
 def _found(here: Here) -> dict[str, Any] | None:
@@ -252,7 +259,7 @@ def _candidate(here: Here, facts: Mapping[str, Any], place: int) -> dict[str, An
         **row,
         "place": place,
         "chosen": row["label"] == here.workspace.chosen,
-        "sentence": compare.in_words(row),
+        "sentence": compare.in_words(row, facts["settings"].get("axes", compare.Axes.ADVANTAGE)),
         "worst": [
             {
                 **one,

@@ -72,7 +72,7 @@ def parameters(here: Present, form: Form) -> Response:
             folder=here.studio.store.files(here.workspace.id),
         )
         planning.check_parameters(tried)
-        here.put_table("protect", stated, settles=[invalid_input.PARAMETERS])
+        here.put_tables({"protect": stated}, settles=[invalid_input.PARAMETERS])
     except ShoalError as error:
         return _refused(here, invalid_input.PARAMETERS, given, str(error), table="protect")
     return back_to(here, "protect")
@@ -85,7 +85,7 @@ def require(here: Present, form: Form) -> Response:
         return back_to(here, "data")
     stated = fields.read_requirements(form)
     try:
-        here.put_table("require", stated, settles=[invalid_input.REQUIRE])
+        here.put_tables({"require": stated}, settles=[invalid_input.REQUIRE])
     except InputError as error:
         return _refused(here, invalid_input.REQUIRE, form, str(error), table="require")
     return back_to(here, "protect")
@@ -105,7 +105,7 @@ def run(here: Present, form: Form) -> Response:
 def _put(here: Here, table: str, stated: Mapping[str, Any], **options: Any) -> Response:
     """Make a change of a choice, or say why not; a page that is swapped in has to say it itself."""
     try:
-        here.put_table(table, stated, **options)
+        here.put_tables({table: stated}, **options)
     except InputError as error:
         if here.policy is None:
             raise

@@ -56,7 +56,7 @@ def show(here: Present) -> Response:
 def context(here: Present, form: Form) -> Response:
     """Take the words for the officer."""
     stated = {key: text for key in CONTEXT if (text := form.get(key, "").strip())}
-    here.put_table("context", stated)
+    here.put_tables({"context": stated})
     return back_to(here, "release")
 
 

@@ -1,0 +1,115 @@
+"""What Cormode et al. (2013) have, and where Shoal has it."""
+
+COVERED = [
+    (
+        "Definition 1, average empirical privacy π",
+        "accuracy of naive Bayes, and 1 less it",
+        "`shoal.metrics.attacks.naive_bayes.empirical_privacy`, `shoal evaluate`",
+    ),
+    (
+        "breach increase β, and its baseline ρ",
+        "“breach increase”, with an interval",
+        "the same; `[evaluate] secret`",
+    ),
+    (
+        "variant: the tuples of highest confidence",
+        "“surest guesses”, the hundredth",
+        "the same; this page",
+    ),
+    (
+        "Definition 2, relative error and α",
+        "median relative error, with an interval",
+        "`shoal.metrics.count_queries`, `shoal evaluate`",
+    ),
+    (
+        "COUNT queries over half of the domain of each attribute",
+        "the same, rounded up; by two other readings here",
+        "`count_queries.half_ranges`; `papers/_attacked.py`",
+    ),
+    (
+        "trees of boxes with histograms",
+        '`output = "tree"`',
+        "`mondrian`, `dp-kdtree`, `dp-quadtree`",
+    ),
+    (
+        "k-anonymity by Mondrian",
+        "`mondrian`, `k`",
+        "[method](../methods.md#mondrian); Figure 1",
+    ),
+    (
+        "l-diversity",
+        "`[require] l-diversity`, four kinds",
+        "Figure 2",
+    ),
+    (
+        "t-closeness: nodes beyond t are not split",
+        "`halt_beyond`, `halt_distance`",
+        "`mondrian`; Figure 3",
+    ),
+    (
+        "differential privacy: kd-trees and quadtrees, present or absent",
+        '`dp-kdtree`, `dp-quadtree`, `neighbours = "add-remove"`',
+        "[methods](../methods.md#dp-kdtree); Figure 4",
+    ),
+    (
+        "noise on the histogram, nothing else",
+        '`fit = "none"`, `stop_below = 0`',
+        "the same; dashed in Figures 4 and 5",
+    ),
+    (
+        "naive Bayes on boxes, uniform kernel, negative counts as 0",
+        "the same; `smoothing = 0`",
+        "`naive_bayes.learn`; `[evaluate] smoothing`",
+    ),
+    (
+        "different kernels",
+        "the middle, twice the width",
+        "`papers/_attacked.py`; the table above",
+    ),
+    (
+        "more sophisticated Bayes classifiers, other classifiers",
+        "gradient boosting, the person's own box",
+        "`shoal.metrics.attacks.boosting`, `shoal evaluate`; the table above",
+    ),
+    (
+        "maximum height of the tree",
+        "`max_height`, `height`",
+        "Figure 6",
+    ),
+    (
+        "eight runs with distinct seeds",
+        "the same, with standard errors",
+        "this page",
+    ),
+    (
+        "one plot of utility and privacy for all models",
+        '`axes = "alpha-beta"` of `compare`',
+        "Figure 5; `shoal compare`, `shoal.compare`, the studio",
+    ),
+    (
+        "Adult, 30,162 tuples",
+        "the same",
+        "[data](data.md)",
+    ),
+    (
+        "Census, 100,000 tuples of IPUMS USA",
+        "the ACS excerpt of NIST, or your own extract by `SHOAL_IPUMS`",
+        "[data](data.md)",
+    ),
+    (
+        "size of the data set, 10% to 100%",
+        "the same",
+        "Figure 6",
+    ),
+    (
+        "models judged by their distance to the origin",
+        "on the frontier, tied with it, or beaten, by intervals",
+        "`shoal compare`, [how](../compare.md#the-axes)",
+    ),
+    (
+        "other recipients, other models: a third party, a trusted department",
+        "`[release] audience` says which claims do for whom",
+        "[policy](../policy.md)",
+    ),
+]
+"""In the paper, in Shoal, where."""
