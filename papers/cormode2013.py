@@ -296,7 +296,7 @@ of the values fit some cuts and not others.
 
 Claims behind the curves differ: the private trees protect every column, `kanon-dp` the
 confidential one given the rest, and k-anonymity nothing of the kind. [Which claim means
-what](../privacy.md).
+what](../explanation/differential-privacy.md).
 
 ## Height and size of the table: Figure 6
 
