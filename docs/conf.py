@@ -42,9 +42,11 @@ copybutton_prompt_text = "$ "
 def _as_restructured(_app, _what, _name, _obj, _options, lines):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Docstrings are written in plain text with `code`; let Sphinx read them as such."""
     parts = re.split(r"(^ *(?:>>>|\.\.\.).*$|`[^`]+`)", "\n".join(lines), flags=re.MULTILINE)
-    parts[::2] = [re.sub(r"([|*])", r"\\\1", part) for part in parts[::2]]
+    parts[::2] = [
+        re.sub(r"([|*])", r"\\\1", re.sub(r"^(?=\w)", r"\\ ", part)) for part in parts[::2]
+    ]
     parts[1::2] = [f"`{' '.join(p.split())}`" if p[0] == "`" else p for p in parts[1::2]]
-    lines[:] = "".join(parts).split("\n")
+    lines[:] = "".join(parts).removeprefix("\\ ").split("\n")
     # A block that is indented deeper, after an empty line, is a formula or a table.
     for number in range(len(lines) - 2, 0, -1):
         before, after = lines[number - 1], lines[number + 1]
