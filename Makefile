@@ -62,7 +62,7 @@ package-test: setup-dev
 fuzz: setup-dev
 	SHOAL_EXAMPLES=fuzz $(BIN)/python -m pytest $(PYTEST_ARGS)
 
-# Attacks on ourselves; docs/attacks.md has the figures. Each ends with 1 if something got through.
+# Attacks on ourselves; docs/research/attacks.md has the figures. Each ends with 1 if something got through.
 # Privacy bugs put into a copy of the source, each of which a test must catch.
 MUTANTS_ARGS ?= --jobs 2
 mutants: setup-dev
@@ -105,7 +105,7 @@ papers: setup-dev
 	$(BIN)/python papers/tallies.py
 
 docs: setup-dev
-	$(BIN)/mkdocs build --strict
+	$(BIN)/sphinx-build -W --keep-going -q -b html -d site/.cache docs site
 
 # For maintainers, after a change of dependencies; needs uv on the path.
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -1,7 +1,8 @@
 """Figures of `tables.py` on file, and the plots and tables that are made of them.
 
 docs/tables/figures.csv has the figures of all cases; `publish` draws docs/tables/*.svg and
-fills in what stands between `<!-- figures: NAME -->` and `<!-- end -->` in docs/tables.md and in
+fills in what stands between `<!-- figures: NAME -->` and `<!-- end -->` in
+docs/research/tables.md and in
 RESULTS.md, so that no figure there was typed.
 """
 
@@ -17,7 +18,7 @@ from _charts import Curve, Panel, chart
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "tables"
 FILE = "figures.csv"
-PAGE = ROOT / "docs" / "tables.md"
+PAGE = ROOT / "docs" / "research" / "tables.md"
 PAGES = (PAGE, ROOT / "bench" / "RESULTS.md")
 
 COUNTS = ("counts", "triples")

@@ -6,7 +6,8 @@
     python bench/ideas.py threes [VARIANT ...]
     python bench/ideas.py adult [SEEDS [COLUMNS ...]]
 
-prints Markdown tables for RESULTS.md and docs/research.md. Ideas were tuned on the generated tables
+prints Markdown tables for RESULTS.md and docs/research/drawn-rows.md. Ideas were tuned on the
+generated tables
 and EIA only; Adult was looked at once, at the end. Noise is seeded: nothing here may be published.
 
 Generated: 6,000 rows of eight sorts, and EIA; three seeds; the mean relative error of 600 ranges of

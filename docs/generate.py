@@ -106,7 +106,8 @@ The reason is shortened; the manifest of a release has it in full, with all assu
 each person has one row is taken as stated (`one_row_per_person = true`): with neither that nor a
 `privacy_unit` column, what is *proved* here of k, l and t is *conditional* on it. A *refuted*
 claim is not promised to anybody: it stands here, and in the manifest, because readers of the
-papers may expect it. [The page on differential privacy](privacy.md) explains the words.
+papers may expect it.
+[The page on differential privacy](../explanation/differential-privacy.md) explains the words.
 
 | method | release form | limits | scale | neighbours | rows | status | claim | reason, in short |
 |---|---|---|---|---|---|---|---|---|
@@ -249,8 +250,11 @@ def _line(case: Case, claim: tuple[str, str, str]) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-PAGES = {"commands.md": commands_page, "claims.md": claims_page}
+PAGES = {
+    "reference/commands.md": commands_page,
+    "reference/claims.md": claims_page,
+}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():
-        Path(__file__).with_name(name).write_text(page(), encoding="utf-8")
+        (Path(__file__).parent / name).write_text(page(), encoding="utf-8")

@@ -186,16 +186,16 @@ def emd_for(t: float) -> Decimal:
     return Decimal(math.floor(1e6 * (t - 1) / (t + 1))) / 1_000_000
 
 
-KANON_DP = "[`kanon-dp`](../methods.md#kanon-dp)"
-BUCKETIZATION = "[`bucketization`](../methods.md#bucketization)"
-MONDRIAN = "[`mondrian`](../methods.md#mondrian)"
-CLOSENESS = "[policy](../policy.md#t-closeness)"
+KANON_DP = "[`kanon-dp`](../reference/methods.md#kanon-dp)"
+BUCKETIZATION = "[`bucketization`](../reference/methods.md#bucketization)"
+MONDRIAN = "[`mondrian`](../reference/methods.md#mondrian)"
+CLOSENESS = "[policy](../reference/policy.md#t-closeness)"
 LATER = "[the page on section 8](domingoferrer2015-pram.md)"
 COVERED = (
     (
         "k-anonymity (2.1)",
         "`[require] k-anonymity`; every method that groups",
-        "[policy](../policy.md#require), [methods](../methods.md)",
+        "[policy](../reference/policy.md#require), [methods](../reference/methods.md)",
     ),
     (
         "t-closeness, Definition 1",
@@ -205,18 +205,18 @@ COVERED = (
     (
         "ε-differential privacy, Definition 2, change of one record",
         "claims with `change-one` neighbours",
-        "[privacy](../privacy.md)",
+        "[privacy](../explanation/differential-privacy.md)",
     ),
     (
         "Stochastic t-closeness, Definition 3",
         "`StochasticTCloseness`, `[require] stochastic-t-closeness`, `stochastic_t`",
-        "[policy](../policy.md#stochastic-t-closeness), `shoal.privacy_models`",
+        "[policy](../reference/policy.md#stochastic-t-closeness), `shoal.privacy_models`",
     ),
     ("The distance of Definition 4", '`distance = "ratio"`', CLOSENESS),
     (
         "Proposition 1, t from k, N and ε",
         "`kanon-dp` takes `epsilon` or `t`; `t_from_epsilon`, `epsilon_for_t`; `shoal closeness`",
-        f"{KANON_DP}, [commands](../commands.md)",
+        f"{KANON_DP}, [commands](../reference/commands.md)",
     ),
     (
         "Approach (i), attributes jointly",

@@ -34,7 +34,7 @@ COVERED = [
     (
         "k-anonymity by Mondrian",
         "`mondrian`, `k`",
-        "[method](../methods.md#mondrian); Figure 1",
+        "[method](../reference/methods.md#mondrian); Figure 1",
     ),
     (
         "l-diversity",
@@ -49,7 +49,7 @@ COVERED = [
     (
         "differential privacy: kd-trees and quadtrees, present or absent",
         '`dp-kdtree`, `dp-quadtree`, `neighbours = "add-remove"`',
-        "[methods](../methods.md#dp-kdtree); Figure 4",
+        "[methods](../reference/methods.md#dp-kdtree); Figure 4",
     ),
     (
         "noise on the histogram, nothing else",
@@ -104,12 +104,12 @@ COVERED = [
     (
         "models judged by their distance to the origin",
         "on the frontier, tied with it, or beaten, by intervals",
-        "`shoal compare`, [how](../compare.md#the-axes)",
+        "`shoal compare`, [how](../how-to/compare.md#the-axes)",
     ),
     (
         "other recipients, other models: a third party, a trusted department",
         "`[release] audience` says which claims do for whom",
-        "[policy](../policy.md)",
+        "[policy](../reference/policy.md)",
     ),
 ]
 """In the paper, in Shoal, where."""

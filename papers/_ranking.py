@@ -18,12 +18,12 @@ COVERAGE = [
     (
         "Definition 1, ε-differential privacy for a changed record",
         "`change-one` neighbours; every claim names them",
-        "[privacy](../privacy.md)",
+        "[privacy](../explanation/differential-privacy.md)",
     ),
     (
         "Individual ranking [6]",
         "`individual-ranking`",
-        "[methods](../methods.md#individual-ranking)",
+        "[methods](../reference/methods.md#individual-ranking)",
     ),
     (
         "Lemma 1, Δ/k for the centroids",
@@ -38,29 +38,29 @@ COVERAGE = [
     (
         "Algorithm 1, one draw for each cluster",
         "`ir-laplace`",
-        "[methods](../methods.md#ir-laplace), `methods/ir_laplace.py`",
+        "[methods](../reference/methods.md#ir-laplace), `methods/ir_laplace.py`",
     ),
     (
         "Lemma 4, mε for the table",
         "proved for lists (`column-shuffled`); refuted for tables, with the pair that shows it",
-        "[claims](../claims.md), `shoal audit`",
+        "[claims](../reference/claims.md), `shoal audit`",
     ),
     (
         "ε, k, m; ε/m for each attribute",
         "`epsilon` (the release's) and `k`; m is the number of protected columns",
-        "[policy](../policy.md)",
+        "[policy](../reference/policy.md)",
     ),
     (
         "Domains [0, 1.5 max], outputs bounded to them",
         "`bounds`, stated or `from-data`; all noisy values are clamped",
-        "[methods](../methods.md#what-the-methods-with-noise-share)",
+        "[methods](../reference/methods.md#what-the-methods-with-noise-share)",
     ),
     (
         "Insensitive microaggregation of [29]",
         "`insensitive-laplace`",
-        "[methods](../methods.md#insensitive-laplace)",
+        "[methods](../reference/methods.md#insensitive-laplace)",
     ),
-    ("Plain Laplace noise", "`laplace`", "[methods](../methods.md#laplace)"),
+    ("Plain Laplace noise", "`laplace`", "[methods](../reference/methods.md#laplace)"),
     ("SSE", "`shoal.metrics.information_loss.sse`", "the figures above"),
     (
         "Adult, AGE and HOURS-PER-WEEK; Fig. 1, 5 runs",

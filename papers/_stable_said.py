@@ -22,12 +22,12 @@ COVERAGE = [
     (
         "Definitions 2.1 to 2.3: neighbours, ε-differential privacy, sensitivity",
         "`change-one` neighbours; every draw's sensitivity and scale in the accounting",
-        "[privacy](../privacy.md), `privacy_losses` of every manifest",
+        "[privacy](../explanation/differential-privacy.md), `privacy_losses` of every manifest",
     ),
     (
         "Insensitive microaggregation [9], I-MDAV",
         '`insensitive`, `insensitive-laplace`, `order = "corners"`',
-        "[methods](../methods.md#insensitive), `partition/insensitive.py`",
+        "[methods](../reference/methods.md#insensitive), `partition/insensitive.py`",
     ),
     (
         "Definition 3.1, stable microaggregation",
@@ -37,17 +37,17 @@ COVERAGE = [
     (
         "Algorithm 1, on a pair of tables",
         "`shoal.partition.stable`",
-        "[researchers](../researchers.md), `partition/stable.py`",
+        "[researchers](../how-to/algorithms.md), `partition/stable.py`",
     ),
     (
         "Framework of Figures 1 and 3: microaggregate, then noise of 2Δ/(kε)",
         "`stable`, `stable-laplace`; `sensitivity` says whether Δ is a column's or the sum",
-        "[methods](../methods.md#stable-laplace)",
+        "[methods](../reference/methods.md#stable-laplace)",
     ),
     (
         "“We propose ... ε-differentially private datasets”",
         "conditional for a pair that Algorithm 1 groups; refuted for single tables, with a pair",
-        "[claims](../claims.md), `shoal audit`",
+        "[claims](../reference/claims.md), `shoal audit`",
     ),
     (
         "Figure 2: one record changes all groups of MDAV",
@@ -65,7 +65,7 @@ COVERAGE = [
         "`papers/iftikhar2019.py`",
     ),
     ("IL1s", "`shoal.metrics.information_loss.il1s`", "Figures 4 to 6"),
-    ("Baselines MDAV and ε-DP", "`mdav`, `laplace`", "[methods](../methods.md#mdav)"),
+    ("Baselines MDAV and ε-DP", "`mdav`, `laplace`", "[methods](../reference/methods.md#mdav)"),
     ("Figures 4, 5 and 6", "drawn again, with both readings of ε and of clamping", "*The figures*"),
 ]
 """In the paper, in Shoal, where. The paper lists no future work."""

@@ -341,12 +341,12 @@ of the values fit some cuts and not others.
 
 Claims behind the curves differ: the private trees protect every column, `kanon-dp` the
 confidential one given the rest, and k-anonymity nothing of the kind. [Which claim means
-what](../privacy.md).
+what](../explanation/differential-privacy.md).
 
 **For a table of your own**: `shoal compare table.csv policy.toml --axes alpha-beta --grid
 grid.toml`, `shoal.compare(..., axes="alpha-beta")`, or the page *Compare* of the studio. A
 candidate states what `[protect]` would, and under `require` what `[require]` would, so l and t
-vary too: [how](../compare.md#the-axes-of-a-paper).
+vary too: [how](../how-to/compare.md#the-axes-of-a-paper).
 
 ## Height and size of the table: Figure 6
 
@@ -389,7 +389,8 @@ programs]({TABLE}-classifiers.csv).
 “When building the tree, nodes having EMD (compared to root) larger than the threshold t will not
 be split further.” So a node beyond t may come to be, and it stays.
 {_beyond(evidence[0])}It is the parameter
-`halt_beyond` of [`mondrian`](../methods.md#mondrian), and no claim comes with it; t-closeness that
+`halt_beyond` of [`mondrian`](../reference/methods.md#mondrian), and no claim comes with it;
+t-closeness that
 a policy requires is another thing, and kept by every box.
 
 ## What the deterministic trees achieve

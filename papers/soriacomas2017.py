@@ -434,7 +434,7 @@ Where a method is not below the floor, the floor decides nothing, and the pairs 
 """
 
 
-OURS = "[methods](../methods.md#mdav-laplace)"
+OURS = "[methods](../reference/methods.md#mdav-laplace)"
 MEDOID = (
     "`aggregate` of `mdav` and others, without noise. With noise, the category of a nominal is the "
     "medoid, chosen privately. A medoid or median of numbers can move by the whole width with one "
@@ -443,10 +443,14 @@ MEDOID = (
 COVERED = [
     ("Definition 1, 2 and Proposition 1: ε-DP, L1-sensitivity, Laplace mechanism",
      "`DifferentialPrivacy`, change-one neighbours; discrete Laplace on exact sums",
-     "[privacy](../privacy.md), `shoal.mechanism.noisy_answers`"),
-    ("Naive noise on every record", "method `laplace`", "[methods](../methods.md#laplace), above"),
+     "[privacy](../explanation/differential-privacy.md), `shoal.mechanism.noisy_answers`"),
+    (
+        "Naive noise on every record",
+        "method `laplace`",
+        "[methods](../reference/methods.md#laplace), above",
+    ),
     ("Proposition 2, Algorithm 1, Figure 1", "`mdav-laplace`; `noise_on_groups` for any groups",
-     f"{OURS}, [researchers](../researchers.md#noise-on-groups-of-your-own)"),
+     f"{OURS}, [researchers](../how-to/algorithms.md#noise-on-groups-of-your-own)"),
     ("One draw for all repetitions of a centroid", "one draw a group and column",
      "`shoal.mechanism.microaggregate_noise`"),
     ("Algorithm 2, Figure 2: sets of attributes with ε_i", "`groups` and `epsilons`", OURS),
@@ -469,7 +473,7 @@ COVERED = [
      "[below](#categories)"),
     ("Future work: other aggregation operators, such as the medoid",
      MEDOID,
-     "[methods](../methods.md#mdav), `chosen_categories`"),
+     "[methods](../reference/methods.md#mdav), `chosen_categories`"),
     ("Future work: variable size without minimum, such as [19]",
      '`adaptive = true`; [19] itself is `partition = "mu-approx"`',
      "[below](#groups-without-a-minimum-size)"),
@@ -509,7 +513,7 @@ the noise follow the data too: the claims are those of `mdav-laplace`, without k
 ## Any microaggregation
 
 `mdav-laplace` with k = {algorithms.k}, mean of {_times(repeats, "release")}, columns scaled by
-their public bounds. [Which claim each can carry, and why](../methods.md#mdav-laplace).
+their public bounds. [Which claim each can carry, and why](../reference/methods.md#mdav-laplace).
 
 {_groupings.algorithm_table(algorithms)}
 

@@ -96,14 +96,14 @@ def desk(tmp_path):
 def test_an_empty_file_is_refused(desk, content):
     desk.write(content)
 
-    desk.refuses("people.csv' is empty; expected a header and one row a person.")
+    desk.refuses("people.csv' is empty; expected a header and one row per person.")
 
 
 @pytest.mark.parametrize("content", [HEADER, HEADER.strip(), HEADER + "\n\n"])
 def test_a_header_without_rows_is_refused(desk, content):
     desk.write(content)
 
-    desk.refuses("The table has a header but no rows; expected one row a person.")
+    desk.refuses("The table has a header but no rows; expected one row per person.")
 
 
 def test_a_parquet_file_without_rows_is_refused(desk):
@@ -259,7 +259,7 @@ def test_numbers_whose_squares_overflow_are_refused(desk):
 def test_text_in_a_numeric_column_is_refused(desk):
     desk.write(HEADER + ROWS + "Wilhelmina 9,Atlantis,north,1\nWilhelmina 10,7731x,north,1\n")
 
-    desk.refuses("Column 'age' has 2 cells that are no numbers; correct them, list them under")
+    desk.refuses("Column 'age' has 2 cells that are not numbers; correct them, list them under")
 
 
 @pytest.mark.parametrize("age", ["7731", "-7731", "110.5"])

@@ -2,7 +2,8 @@
 
 Two tables differ in one record, whose cells fit no domain. Under the same noisy answers
 everything that leaves must be equal: every byte of the public folder, the returned object with its
-types, what is printed, the exit code, and which files there are. `docs/boundary.md` lists it.
+types, what is printed, the exit code, and which files there are. `docs/explanation/boundary.md`
+lists it.
 """
 
 import json

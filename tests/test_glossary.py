@@ -17,7 +17,7 @@ from shoal.evaluation.utility import METRICS
 from shoal.methods import REGISTRY
 from shoal.policy.load import json_schema
 
-PAGE = Path(__file__).parents[1] / "docs" / "glossary.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "glossary.md"
 FIELD = "Words of the field"
 """The only part whose words the code need not have."""
 SCHEMA = json_schema()

@@ -1,6 +1,7 @@
 """The public interface, name by name: `tests/public_api.txt` is what it was when last accepted.
 
-`python tests/test_public_api.py` writes the list anew. docs/releases.md says what a change of it
+`python tests/test_public_api.py` writes the list anew. docs/reference/releases.md says what a
+change of it
 means for a version's number.
 """
 
@@ -126,7 +127,7 @@ def test_the_public_interface_is_the_one_that_was_accepted():
 
     assert not changed, (
         f"\n{changed}\n\nThe public interface has changed. If that is meant, say so in CHANGELOG.md"
-        " (docs/releases.md says what it does to the version), and accept it:"
+        " (docs/reference/releases.md says what it does to the version), and accept it:"
         "\n    .venv/bin/python tests/test_public_api.py"
     )
 

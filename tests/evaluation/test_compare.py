@@ -148,7 +148,7 @@ def test_another_table_policy_or_repeat_is_not_taken_for_the_same():
 
 
 def by_hand(facts, limit):
-    """The rule of docs/compare.md again: labels within the limit, and those that are left."""
+    """The rule of docs/how-to/compare.md again: labels within the limit, and those left."""
     able = [row for row in facts["candidates"]
             if row["risk"] is not None and row["proved"] and row["unmet"] is None]  # fmt: skip
     within = [row for row in able if row["risk"]["high"] <= limit]

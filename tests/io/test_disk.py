@@ -119,7 +119,7 @@ def test_locks_and_flushing_are_asked_for_in_one_place():
 
 
 def test_what_other_systems_lack_is_not_asked_for_at_start():
-    """As on a system without these modules; what was tried elsewhere is in docs/limitations.md."""
+    """As on a system without these modules; see docs/explanation/limitations.md."""
     program = (
         f"import sys; sys.modules.update(dict.fromkeys({UNIX - {'msvcrt'}}))\n"
         "import shoal.__main__, shoal.cli\n"

@@ -303,7 +303,8 @@ def test_unreadable_cells_are_counted_and_score_as_suppressed():
     assert reading.how == (
         (
             "'x': of 5 cells, 1 holds one value; 1 is starred; 1 is missing; 2 cannot be read or "
-            "are no known category. 4 cells count as the whole domain, the range of the original."
+            "are not known categories. 4 cells count as the whole domain, the range of the "
+            "original."
         ),
     )
 
@@ -557,7 +558,9 @@ def test_an_interval_that_can_be_read_in_two_ways_is_not_read():
 
 def documented():
     """Every text of the first table of formats, with the values that the page says it covers."""
-    page = (Path(__file__).parents[2] / "docs" / "external-releases.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "external-releases.md").read_text(
+        "utf-8"
+    )
     table = page.split("| written | covers |")[1].split("\n\n")[0]
     for line in table.splitlines()[2:]:
         written, covers = re.split(r"(?<!\\)\|", line)[1:3]

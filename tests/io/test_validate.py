@@ -102,13 +102,13 @@ def test_numbers_are_read_from_text(cells, numbers):
     [["1,234", "2,345"], ["1.234,5", "2"], ["1,5", "2.5"], ["1 000"], ["0x10"], ["1_0"], ["one"]],
 )
 def test_what_may_be_thousands_or_is_no_number_is_refused(cells):
-    assert "cells that are no numbers" in refusal(cells, kind="numeric")
+    assert "cells that are not numbers" in refusal(cells, kind="numeric")
 
 
 def test_a_stated_decimal_mark_settles_it():
     assert seen(["1,234", "2"], kind="numeric", decimal=",") == [1.234, 2.0]
-    assert "has 1 cells that are no numbers" in refusal(["1,5", "2"], kind="numeric", decimal=".")
-    assert "has 1 cells that are no numbers" in refusal(["1.5", "2"], kind="numeric", decimal=",")
+    assert "has 1 cells that are not numbers" in refusal(["1,5", "2"], kind="numeric", decimal=".")
+    assert "has 1 cells that are not numbers" in refusal(["1.5", "2"], kind="numeric", decimal=",")
 
 
 @pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt16, pl.Int64, pl.UInt64, pl.Int128])

@@ -315,7 +315,7 @@ def test_a_smallest_cell_needs_quasi_identifiers_and_as_many_rows():
 def test_k_anonymity_is_not_to_be_had_from_a_smallest_cell():
     rules = policy("auto", min_cell=5) | {"require": {"k-anonymity": 5}}
 
-    with pytest.raises(ClaimViolationError, match="of drawn rows, which are no persons"):
+    with pytest.raises(ClaimViolationError, match="of drawn rows, which are not persons"):
         shoal.plan(rules)
 
 

@@ -1,4 +1,4 @@
-"""How kernels are compiled: on first use, once a machine, and not in silence.
+"""How kernels are compiled: on first use, once a machine, and not silently.
 
 Numba keeps compiled kernels beside the source or, where that folder is read-only, in the
 user's cache folder (NUMBA_CACHE_DIR overrides both), so that later processes load them. Where no

@@ -85,4 +85,4 @@ def _finite(text: str) -> float:
 
 
 def _none(text: str) -> float:
-    raise ValueError(f"{text[:20]} is no number of JSON.")
+    raise ValueError(f"{text[:20]} is not a JSON number.")

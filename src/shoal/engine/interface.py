@@ -86,7 +86,7 @@ class Adoption:
 
     Attributes:
         schema: every column of the table, and no other.
-        clamped: which of them become values of their public domains, in silence; none: what does
+        clamped: which of them become values of their public domains, silently; none: what does
             not fit is refused.
         decimal: the decimal mark of numbers in text.
         keep_missing: missing cells of clamped columns stay where the policy keeps them.

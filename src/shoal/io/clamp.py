@@ -1,4 +1,4 @@
-"""Bring a frame into public bounds, record by record and in silence: for epsilon releases.
+"""Bring a frame into public bounds, record by record, and silently: for epsilon releases.
 
 A table that is refused until it fits tells something about its records; so does a type or a
 level that is read off the data. Here every protected cell becomes a value of its public domain,
@@ -62,7 +62,7 @@ def clamp(
     """
     check_names(frame, schema)
     if frame.height == 0:
-        raise InputError("The table has a header but no rows; expected one row a person.")
+        raise InputError("The table has a header but no rows; expected one row per person.")
     kept = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
     series, counts = [], {}
     dtypes: dict[str, pl.DataType] = {}

@@ -329,7 +329,7 @@ def _read_csv(path: Path, delimiter: str | None, encoding: str | None, *, alone:
         raw = text.removeprefix("\ufeff").encode()
     raw = raw.lstrip(b"\r\n")
     if not raw.strip():
-        raise InputError(f"'{path}' is empty; expected a header and one row a person.")
+        raise InputError(f"'{path}' is empty; expected a header and one row per person.")
     first = header_line(raw)
     if raw[len(first) : len(first) + 1] == b"\r" and raw[len(first) : len(first) + 2] != b"\r\n":
         raw = raw.replace(b"\r", b"\n")

@@ -42,7 +42,7 @@ def validate(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None)
     """
     check_names(frame, schema)
     if frame.height == 0:
-        raise InputError("The table has a header but no rows; expected one row a person.")
+        raise InputError("The table has a header but no rows; expected one row per person.")
     persons = _persons(frame, schema)
     kept = [name for name in frame.columns if schema[name].role is not Role.IDENTIFIER]
     if not kept:
@@ -246,7 +246,7 @@ def is_plain(dtype: pl.DataType) -> bool:
 
 
 def refuse_odd(series: pl.Series) -> pl.Series:
-    """Refuse columns whose cells are no plain values."""
+    """Refuse columns whose cells are not plain values."""
     if not is_plain(series.dtype):
         raise InputError(
             f"Column '{series.name}' holds {series.dtype.base_type()} values; expected one "
@@ -308,7 +308,7 @@ def _numeric(series: pl.Series, column: Column, decimal: str | None) -> pl.Serie
     _refuse(
         values.null_count() - series.null_count(),
         column,
-        "cells that are no numbers; correct them, list them under 'missing', or state the "
+        "cells that are not numbers; correct them, list them under 'missing', or state the "
         "decimal mark under [reading]",
     )
     if values.dtype == pl.Float64 and not values.is_between(-LARGEST, LARGEST).all():

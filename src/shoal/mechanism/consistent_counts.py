@@ -49,7 +49,7 @@ def shrink(
     as if beside the noisy counts d records had been seen, as q has them. Where noise is small
     that is `project`, nearly; where it is large, projection keeps the luckiest codes and sets the
     others to zero, and this does not: where its scale was three times the mean count,
-    projection was more than twice as far from the truth (docs/research.md).
+    projection was more than twice as far from the truth (docs/research/drawn-rows.md).
 
     Setting the derivative to zero, p + a ln(p / q) = y - t with a = d / W and one t for all, so
     that p = a w((y - t) / a + ln(q / a)) with w the Wright omega function, w + ln w = x. The sum

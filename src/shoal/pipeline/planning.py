@@ -148,7 +148,7 @@ def _refuse_contributions(method: Method[Any], setting: Setting[Any]) -> None:
         ]
         raise InputError(
             f"{where}, and the promise of '{method.name}' is about single rows. Bring the table to "
-            f"one row a person, or use one of {', '.join(able)}."
+            f"one row per person, or use one of {', '.join(able)}."
         )
     if contributions.adds(setting) or not stated.exact:
         raise InputError(
@@ -514,9 +514,9 @@ def _persons_note(setting: Setting[Any]) -> tuple[str, ...]:
 
 
 def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
-    """Say what happens in silence to cells outside their public domains."""
+    """Say what happens silently to cells outside their public domains."""
     columns, scaled = method.clamps(setting), method.input.scaled
-    notes = ["Cells outside their bounds are clamped, record by record and in silence."]
+    notes = ["Cells outside their bounds are clamped, record by record, and silently."]
     for name in columns:
         column = setting.schema[name]
         if method.input.missing and column.keep_missing:

@@ -87,7 +87,7 @@ def protect(
     """Protect a table as its policy says.
 
     Args:
-        data: a pandas, Polars or PyArrow table, or a Spark DataFrame; one row a person.
+        data: a pandas, Polars or PyArrow table, or a Spark DataFrame; one row per person.
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         keep_order: release row i in place of row i. By default rows are shuffled, since
             their order can identify.

@@ -51,7 +51,7 @@ class Guess:
     flag: str = ""
 
 
-UNREADABLE = Guess(Role.IDENTIFIER, Kind.NOMINAL, "its cells are no plain values")
+UNREADABLE = Guess(Role.IDENTIFIER, Kind.NOMINAL, "its cells are not plain values")
 
 
 def draft(raw: Raw, *, source: str) -> str:
@@ -61,7 +61,7 @@ def draft(raw: Raw, *, source: str) -> str:
     """
     frame = raw.frame
     if frame.height == 0:
-        raise InputError("The table has a header but no rows; expected one row a person.")
+        raise InputError("The table has a header but no rows; expected one row per person.")
     lines = [
         f"# Drafted by `shoal init` from {visible(source)}: {frame.height:,} rows.",
         "# Every role and kind below is a guess. Read each line and correct it.",

@@ -44,7 +44,7 @@ QUESTIONS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         ("naive Bayes", "gradient boosting", "inference", "surest guesses", "breach increase"),
     ),
 )  # fmt: skip
-"""The three questions of European guidance (docs/disclosure-risk.md), with the metrics of each."""
+"""The three questions of European guidance, with the metrics of each."""
 
 RATES = ("singling out", "linkability", "record linkage", "best matching", "copies",
          "naive Bayes", "gradient boosting", "inference")  # fmt: skip

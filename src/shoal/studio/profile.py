@@ -129,7 +129,7 @@ def _column(series: pl.Series, labels: Mapping[str, str]) -> ColumnProfile:
     unique = int(present.is_unique().sum()) / max(series.len(), 1) if plain else 0.0
     warnings = []
     if not plain:
-        warnings.append("Its cells are no single values; only the role identifier fits.")
+        warnings.append("Its cells are not single values; only the role identifier fits.")
     if series.len() and series.null_count() > series.len() / 2:
         warnings.append("More than half of its cells are missing.")
     if plain and distinct == 1 and not series.null_count():
@@ -172,7 +172,7 @@ def _warnings(frame: pl.DataFrame, columns: tuple[ColumnProfile, ...]) -> Iterat
     if all(is_plain(series.dtype) for series in frame):
         repeated = frame.height - frame.n_unique()
         if repeated:
-            yield f"{repeated:,} rows repeat another one; expected one row a person."
+            yield f"{repeated:,} rows repeat another one; expected one row per person."
 
 
 def _shown(cell: Any) -> str | None:

@@ -84,7 +84,7 @@ def typed(frame: DataFrame, how: Adoption) -> Typed:
         bring = _with_unit(bring, schema[unit])
     made = raw.map(bring).keep()
     if not len(made):
-        raise InputError("The table has a header but no rows; expected one row a person.")
+        raise InputError("The table has a header but no rows; expected one row per person.")
     _refuse_misfits(made.notes, kept)
     types = _types(made.notes)
     dtypes = {name: validate.leaving(empty.schema[name], schema[name]) for name in kept}
@@ -100,7 +100,7 @@ def _bringing(
     how: Adoption,
     evidence: Mapping[str, pl.Series],
 ) -> Step:
-    """Type the blocks: some columns in silence, the others with notes on what does not fit."""
+    """Type the blocks: some columns silently, the others with notes on what does not fit."""
     decimal, keep = how.decimal, how.keep_missing
 
     def bring(number: int, block: pl.DataFrame) -> Numbered:

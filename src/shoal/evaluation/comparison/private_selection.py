@@ -112,8 +112,8 @@ def select(
     stated = policy.schema.persons
     if stated is not None and (stated.most > 1 or stated.dropped):
         raise InputError(
-            f"Column '{stated.column}': a private selection is priced for one row a person, and a "
-            "person may have several. Choose with --on-sample."
+            f"Column '{stated.column}': a private selection is priced for one row per person, and "
+            "a person may have several. Choose with --on-sample."
         )
     score = epsilon / PRICE * SCORE_SHARE
     each = epsilon / PRICE - score

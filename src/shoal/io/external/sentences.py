@@ -27,8 +27,8 @@ _SCORED = {
     Form.MASK: ("is masked, read as all that fit", "are masked, read as all that fit"),
     Form.STAR: ("is starred", "are starred"),
     Form.MISSING: ("is missing", "are missing"),
-    Form.UNKNOWN: ("cannot be read or is no known category",
-                   "cannot be read or are no known category"),
+    Form.UNKNOWN: ("cannot be read or is not a known category",
+                   "cannot be read or are not known categories"),
 }  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def how_scored(name: str, scale: ColumnAxis, axis: ReleasedColumn) -> str:
         text += f" {cells} as the whole domain, {_whence(scale)}."
     if axis.notes["hull"]:
         sets = _counted(axis.notes["hull"], "set or mask was", "sets or masks were")
-        text += f" {sets} scored with all that lies between, because the values are no neighbours."
+        text += f" {sets} scored with all that lies between, because the values are not neighbours."
     if axis.notes["loose"]:
         cells = _counted(axis.notes["loose"], "cell is a category", "cells are categories")
         text += f" {cells} but for case, spaces or a final '.0'."

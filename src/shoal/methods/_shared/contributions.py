@@ -135,7 +135,7 @@ def refuse_shown(setting: Setting[Any], noisy: Collection[str], method: str) -> 
         f"Column '{schema.flagged('privacy_unit')}', max_contributions: of a person with several "
         "rows one stays, by "
         f"its protected cells, and '{method}' would show which, since it releases {shown}. Bring "
-        "the table to one row a person and drop max_contributions, or use auto."
+        "the table to one row per person and drop max_contributions, or use auto."
     )
 
 

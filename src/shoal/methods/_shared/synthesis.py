@@ -194,7 +194,7 @@ def _not_claimed(setting: Setting[SynthesisParameters]) -> tuple[str, ...]:
         return (NOT_A_PERSON,)
     text = (
         f"k-anonymity: each combination of the quasi-identifiers is there {least} times or more, "
-        "but of drawn rows, which are no persons."
+        "but of drawn rows, which are not persons."
     )
     return (text,)
 

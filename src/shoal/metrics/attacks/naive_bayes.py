@@ -144,7 +144,7 @@ def guess(model: NaiveBayes, targets: Floats) -> Guesses:
 
     Args:
         model: from `learn`.
-        targets: one row a person, one column an axis, NaN where the attacker does not know it. A
+        targets: one row per person, one column an axis, NaN where the attacker does not know it. A
             place outside the domain counts in the nearest cell.
     """
     targets = np.asarray(targets, dtype=np.float64)

@@ -87,7 +87,7 @@ def record_linkage(
     few axes; beyond by trying all, O(m n d): sample then.
 
     Args:
-        original: one row a person.
+        original: one row per person.
         released: rows that correspond, in the same space.
         rng: draws the sample.
         sample: attack so many people, drawn without replacement; None for all.

@@ -13,7 +13,7 @@ fresh randomness. QED
 
 Leaves' counts are drawn towards what independent columns would have, as far as their noise asks
 (`consistent_counts.shrink`). Fitting the drawn rows to the one-way marginals afterwards was no
-better: what the leaves know of a column is as good (docs/research.md).
+better: what the leaves know of a column is as good (docs/research/drawn-rows.md).
 """
 
 from collections.abc import Sequence

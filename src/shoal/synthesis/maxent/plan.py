@@ -1,7 +1,8 @@
 """How epsilon is divided, and which marginals are measured: a function of public quantities alone.
 
 The shares of epsilon and tau were tuned on Adult, five and eight columns (mixed-tables note); what
-noise a marginal may have, and what is done for r < 700, on generated tables (docs/research.md).
+noise a marginal may have, and what is done for r < 700, on generated tables
+(docs/research/drawn-rows.md).
 """
 
 from collections.abc import Sequence
