@@ -167,12 +167,12 @@ def drawn(runs: int = 20_000, names: Sequence[str] = ()) -> None:
 def folders(trials: int = 100) -> None:
     """Each of them once from end to end: everything that lands in the folder to publish."""
     print(f"\nfolders, {trials:,} releases of each table   epsilon at least   event")
-    levels = {"role": "quasi-identifier", "kind": "nominal", "categories": ["0", "1"]}
+    categories = {"role": "quasi-identifier", "kind": "nominal", "categories": ["0", "1"]}
     pair = [pl.DataFrame(dict.fromkeys("ab", ["0"] * 11 + [last])) for last in ("0", "1")]
     for method in ("privtree", "copula", "maxent"):
         policy = {
             "version": 1,
-            "columns": dict.fromkeys("ab", levels),
+            "columns": dict.fromkeys("ab", categories),
             "protect": {"method": method, "epsilon": 1},
         }
         found = shoal.audit(policy, pair=tuple(pair), level="files", trials=trials)

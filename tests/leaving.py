@@ -73,10 +73,10 @@ class Replay(SeededNoise):
         draw = super()._choose_many
         return self._again(("choose", scores.shape, scale), lambda: draw(scores, scale))
 
-    def _respond(self, codes, levels, epsilon):
+    def _respond(self, codes, categories, epsilon):
         draw = super()._respond
-        terms = ("respond", codes.shape, levels, epsilon)
-        return self._again(terms, lambda: draw(codes, levels, epsilon))
+        terms = ("respond", codes.shape, categories, epsilon)
+        return self._again(terms, lambda: draw(codes, categories, epsilon))
 
     def _uniform(self, below, size):
         draw = super()._uniform

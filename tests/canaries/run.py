@@ -116,10 +116,10 @@ def table(case: Case, mark: Marks) -> pl.DataFrame:
 
 def policy(case: Case, mark: Marks) -> dict[str, Any]:
     """What the steward states of them."""
-    levels = {"kind": "nominal", "categories": LEVELS}
+    categories = {"kind": "nominal", "categories": LEVELS}
     public = {"public": True} if case.method == "public-laplace" else {}
-    flat = levels if case.noisy else {"kind": "nominal"}
-    secret = levels if REGISTRY[case.method].noisy else {"kind": "nominal"}
+    flat = categories if case.noisy else {"kind": "nominal"}
+    secret = categories if REGISTRY[case.method].noisy else {"kind": "nominal"}
     role = "other" if public else "quasi-identifier"
     protect = {"method": case.method, **REGISTRY[case.method].example.parameters}
     if REGISTRY[case.method].forms.must_choose:

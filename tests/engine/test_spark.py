@@ -100,9 +100,9 @@ def test_exact_methods_give_the_table_of_one_machine_on_any_partitions(spark, me
 
 
 def test_tables_of_three_columns_are_chosen_on_spark_as_on_one_machine(spark):
-    rng, names, levels = np.random.default_rng(4), list("abcdef"), list("0123456")
-    frame = pl.DataFrame({name: rng.choice(levels, 40) for name in names})
-    column = {"role": "quasi-identifier", "kind": "ordinal", "categories": levels}
+    rng, names, categories = np.random.default_rng(4), list("abcdef"), list("0123456")
+    frame = pl.DataFrame({name: rng.choice(categories, 40) for name in names})
+    column = {"role": "quasi-identifier", "kind": "ordinal", "categories": categories}
     policy = {
         "version": 1,
         "columns": dict.fromkeys(names, column),

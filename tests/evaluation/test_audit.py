@@ -57,9 +57,9 @@ class HalfNoise(OpenDPNoise):
     def _laplace(self, values, scale):
         return super()._laplace(values, scale / 2)
 
-    def _respond(self, codes, levels, epsilon):
+    def _respond(self, codes, categories, epsilon):
         # Not through `_laplace` above: its fault would add to this one.
-        return OpenDPNoise().respond(codes, levels=levels, epsilon=2 * epsilon)
+        return OpenDPNoise().respond(codes, categories=categories, epsilon=2 * epsilon)
 
 
 # What must be shown, at claimed epsilon 1.

@@ -73,15 +73,15 @@ def test_no_category_of_control_or_release_moves_one_of_the_original(mine, their
     sides = AlignedArrays.of(read.read_external_release(original, made, stated, control=control))
 
     axis = sides.names.index("job")
-    levels = sides.levels(axis)
-    assert levels[: len(alone.levels(axis))] == alone.levels(axis)
+    categories = sides.categories(axis)
+    assert categories[: len(alone.categories(axis))] == alone.categories(axis)
     assert np.array_equal(sides.codes(axis), alone.codes(axis))
     outside = sides.outside([axis], axis)[1]
     for rows, codes in ((mine, sides.codes(axis)), (theirs, outside)):
-        assert [levels[code] if code >= 0 else "" for code in codes] == rows
-    known = [text if text in levels else "" for text in released]
+        assert [categories[code] if code >= 0 else "" for code in codes] == rows
+    known = [text if text in categories else "" for text in released]
     told = sides.codes(axis, released=True)
-    assert [levels[code] if code >= 0 else "" for code in told] == known
+    assert [categories[code] if code >= 0 else "" for code in told] == known
 
 
 @settings(max_examples=10)

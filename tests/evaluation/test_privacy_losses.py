@@ -379,7 +379,7 @@ def test_choices_in_rows_and_responses_have_the_loss_of_their_law():
         return noise.select_many(scores, sensitivity=Fraction(2), epsilon=Fraction(1))
 
     def answer(codes, noise):
-        return noise.respond(codes, levels=3, epsilon=Fraction(1))
+        return noise.respond(codes, categories=3, epsilon=Fraction(1))
 
     scores = np.array([[0, 0, 0], [5, 5, 5]])
     moved = np.array([[2, -2, -2], [5, 5, 5]])

@@ -167,46 +167,46 @@ def test_permute_and_flip_costs_twice_the_sensitivity_over_the_scale(scores, dat
     assert np.abs(np.log(here / there)).max() <= float(epsilon) + 1e-9
 
 
-def responses(levels, epsilon):
+def responses(categories, epsilon):
     """Exact probabilities of the truth 0 and of each lie."""
-    truth = np.exp(float(epsilon)) / (np.exp(float(epsilon)) + levels - 1)
-    return [truth, *[(1 - truth) / (levels - 1)] * (levels - 1)]
+    truth = np.exp(float(epsilon)) / (np.exp(float(epsilon)) + categories - 1)
+    return [truth, *[(1 - truth) / (categories - 1)] * (categories - 1)]
 
 
 @pytest.mark.parametrize(
-    ("levels", "epsilon"),
+    ("categories", "epsilon"),
     [(2, Fraction(1, 10)), (2, Fraction(3)), (3, Fraction(1)), (14, Fraction(1, 2)),
      (14, Fraction(4)), (60, Fraction(2))],
 )  # fmt: skip
-def test_responses_follow_the_law_of_randomised_response(levels, epsilon):
+def test_responses_follow_the_law_of_randomised_response(categories, epsilon):
     """A chi-square test over truths and lies of 40,000 answers; false alarms: 1e-7 each."""
-    truths = np.random.default_rng(5).integers(levels, size=40_000)
+    truths = np.random.default_rng(5).integers(categories, size=40_000)
 
-    answers = OpenDPNoise().respond(truths, levels=levels, epsilon=epsilon)
+    answers = OpenDPNoise().respond(truths, categories=categories, epsilon=epsilon)
 
     # Levels that are moved so that the truth is 0 have the same law whatever the truth is.
-    counts = np.bincount((answers - truths) % levels, minlength=levels)
-    assert chi_square(counts, responses(levels, epsilon)) > ALARM
+    counts = np.bincount((answers - truths) % categories, minlength=categories)
+    assert chi_square(counts, responses(categories, epsilon)) > ALARM
 
 
 def test_responses_to_different_truths_have_the_same_law():
     """Each truth by itself, 12,000 answers; false alarms: 4e-7 in all."""
     for truth in range(4):
-        answers = OpenDPNoise().respond(np.full(12_000, truth), levels=4, epsilon=Fraction(1))
+        answers = OpenDPNoise().respond(np.full(12_000, truth), categories=4, epsilon=Fraction(1))
         law = np.roll(responses(4, 1), truth)
         assert chi_square(np.bincount(answers, minlength=4), law) > ALARM
 
 
-@given(levels=st.integers(2, 5000), epsilon=st.fractions(Fraction(1, 1 << 30), 60))
+@given(categories=st.integers(2, 5000), epsilon=st.fractions(Fraction(1, 1 << 30), 60))
 @settings(max_examples=200)
-def test_the_odds_of_a_response_never_cost_more_than_epsilon(levels, epsilon):
+def test_the_odds_of_a_response_never_cost_more_than_epsilon(categories, epsilon):
     """In a hundred digits: truth against a lie, and a lie against the truth."""
-    odds = response_odds(levels, epsilon)
+    odds = response_odds(categories, epsilon)
 
     with localcontext() as context:
         context.prec = 100
         h, eps = (Decimal(x.numerator) / Decimal(x.denominator) for x in (odds, epsilon))
-        truth_over_lie = (levels - 1) * h.exp()
+        truth_over_lie = (categories - 1) * h.exp()
 
         assert truth_over_lie <= eps.exp()
         assert 1 / truth_over_lie <= eps.exp()
@@ -247,7 +247,7 @@ def test_a_response_at_next_to_no_price_is_uniform():
     """40,000 answers; false alarms: 1e-7."""
     epsilon = Fraction(1, 1 << 31)
 
-    answers = OpenDPNoise().respond(np.zeros(40_000, dtype=int), levels=5, epsilon=epsilon)
+    answers = OpenDPNoise().respond(np.zeros(40_000, dtype=int), categories=5, epsilon=epsilon)
 
     assert chi_square(np.bincount(answers, minlength=5), [0.2] * 5) > ALARM
 
@@ -256,37 +256,39 @@ def test_a_response_at_a_high_price_is_the_truth(noise):
     """A lie has probability exp(-40): a false alarm below 1e-13."""
     truths = np.arange(3000).reshape(3, 1000) % 7
 
-    answers = noise.respond(truths, levels=7, epsilon=Fraction(10**6))
+    answers = noise.respond(truths, categories=7, epsilon=Fraction(10**6))
 
     assert np.array_equal(answers, truths)
     assert noise.drawn == {("randomised-response", Fraction(1, 10**6)): 3000}
 
 
 def test_one_level_and_no_record_are_responses_too(noise):
-    assert noise.respond(np.zeros(4, dtype=int), levels=1, epsilon=Fraction(1)).tolist() == [0] * 4
-    assert noise.respond(np.zeros(0, dtype=int), levels=3, epsilon=Fraction(1)).size == 0
+    assert (
+        noise.respond(np.zeros(4, dtype=int), categories=1, epsilon=Fraction(1)).tolist() == [0] * 4
+    )
+    assert noise.respond(np.zeros(0, dtype=int), categories=3, epsilon=Fraction(1)).size == 0
 
 
 @pytest.mark.parametrize(
-    ("codes", "levels", "epsilon", "words"),
+    ("codes", "categories", "epsilon", "words"),
     [
-        ([0, 3], 3, Fraction(1), "none of the 3 levels"),
-        ([-1], 3, Fraction(1), "none of the 3 levels"),
+        ([0, 3], 3, Fraction(1), "none of the 3 categories"),
+        ([-1], 3, Fraction(1), "none of the 3 categories"),
         ([0.5], 3, Fraction(1), "not whole"),
-        ([0], 0, Fraction(1), "1 to 2\\^31 levels"),
+        ([0], 0, Fraction(1), "1 to 2\\^31 categories"),
         ([0], 3, Fraction(0), "epsilon must be a fraction > 0"),
         ([0], 3, 0.5, "epsilon must be a fraction > 0"),
     ],
 )
-def test_what_no_response_can_be_given_for_is_refused(noise, codes, levels, epsilon, words):
+def test_what_no_response_can_be_given_for_is_refused(noise, codes, categories, epsilon, words):
     with pytest.raises(InternalError, match=words):
-        noise.respond(np.array(codes), levels=levels, epsilon=epsilon)
+        noise.respond(np.array(codes), categories=categories, epsilon=epsilon)
 
 
 def test_recording_noise_moves_responses_and_writes_down_the_scale():
     noise = RecordingNoise(added=[1, 0])
 
-    assert noise.respond(np.array([2, 2, 2]), levels=3, epsilon=Fraction(1, 2)).tolist() == [
+    assert noise.respond(np.array([2, 2, 2]), categories=3, epsilon=Fraction(1, 2)).tolist() == [
         0,
         2,
         0,
@@ -297,7 +299,7 @@ def test_recording_noise_moves_responses_and_writes_down_the_scale():
 def test_seeded_responses_repeat_themselves_and_have_the_right_law():
     """Chi-square on 40,000 answers; false alarms cannot come, since the seed is fixed."""
     first, second = (
-        SeededNoise(4).respond(np.zeros(40_000, dtype=int), levels=4, epsilon=Fraction(1))
+        SeededNoise(4).respond(np.zeros(40_000, dtype=int), categories=4, epsilon=Fraction(1))
         for _ in range(2)
     )
 

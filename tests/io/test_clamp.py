@@ -43,11 +43,11 @@ def test_any_text_becomes_a_declared_category_each_cell_by_itself(values):
 
 def test_what_was_clamped_is_counted_and_never_refused():
     _, numbers = adopt(["5", "-3", "99", "word", None, "nan"], NUMBER)
-    _, levels = adopt(["a", "z", None], LEVEL)
+    _, categories = adopt(["a", "z", None], LEVEL)
     _, days = adopt(["2000-01-05", "1999-12-31", "soon"], DAY)
 
     assert numbers["x"] == {"missing": 1, "unreadable": 2, "outside": 2}
-    assert levels["x"] == {"missing": 1, "unknown": 1}
+    assert categories["x"] == {"missing": 1, "unknown": 1}
     assert days["x"] == {"missing": 0, "unreadable": 1, "outside": 1}
 
 

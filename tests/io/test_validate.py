@@ -241,16 +241,16 @@ def test_what_is_no_date_is_refused(values):
 def test_levels_are_those_of_the_policy_in_its_order():
     table = adopt(["b", "a", None], kind="ordinal", categories=["b", "c", "a"])
 
-    assert table.levels("x") == ("b", "c", "a")
+    assert table.categories("x") == ("b", "c", "a")
     assert table.codes("x").tolist() == [0, 2, -1]
 
 
 def test_levels_that_the_policy_does_not_state_are_those_of_the_data():
-    assert adopt(["b", "a", "b"], kind="nominal").levels("x") == ("a", "b")
+    assert adopt(["b", "a", "b"], kind="nominal").categories("x") == ("a", "b")
 
 
 @pytest.mark.parametrize(
-    ("values", "dtype", "levels"),
+    ("values", "dtype", "categories"),
     [
         ([True, False, None], pl.Boolean, ["true", "false"]),
         ([1, 2, None], pl.Int8, [1, 2]),
@@ -263,12 +263,12 @@ def test_levels_that_the_policy_does_not_state_are_those_of_the_data():
         (["a", "b", None], pl.String, ["a", "b"]),
     ],
 )
-def test_categories_come_back_in_their_type(values, dtype, levels):
+def test_categories_come_back_in_their_type(values, dtype, categories):
     series = pl.Series("x", values, dtype=dtype)
 
-    table = adopt(series, kind="nominal", categories=levels)
+    table = adopt(series, kind="nominal", categories=categories)
 
-    assert table.levels("x") == tuple(map(str, levels))
+    assert table.categories("x") == tuple(map(str, categories))
     assert_series_equal(table.publishable()["x"], series)
 
 
@@ -294,10 +294,14 @@ def test_large_numbers_can_be_categories():
 
 
 def test_ordinals_are_coded_at_top_and_bottom():
-    levels = ["none", "some", "more", "all"]
+    categories = ["none", "some", "more", "all"]
 
     assert seen(
-        [*levels, None], kind="ordinal", categories=levels, bottom_code="some", top_code="more"
+        [*categories, None],
+        kind="ordinal",
+        categories=categories,
+        bottom_code="some",
+        top_code="more",
     ) == [
         "some",
         "some",
@@ -306,7 +310,7 @@ def test_ordinals_are_coded_at_top_and_bottom():
         None,
     ]
     assert (
-        seen(levels, kind="ordinal", categories=levels, top_code="some")
+        seen(categories, kind="ordinal", categories=categories, top_code="some")
         == ["none", "some"] + ["some"] * 2
     )
 
@@ -369,9 +373,9 @@ APART, COMPOSED = "caf\u0065\u0301", "caf\u00e9"
 
 
 def test_texts_that_look_the_same_are_one_value():
-    levels = adopt([APART, COMPOSED, "tea"], kind="nominal").levels("x")
+    categories = adopt([APART, COMPOSED, "tea"], kind="nominal").categories("x")
 
-    assert levels == (COMPOSED, "tea")
+    assert categories == (COMPOSED, "tea")
     assert seen([APART, COMPOSED], kind="nominal", categories=["tea", APART]) == [COMPOSED] * 2
     assert released([APART, COMPOSED], kind="nominal", missing=[APART]).null_count() == 2
     assert (

@@ -86,7 +86,7 @@ def test_released_counts_are_the_true_ones_on_average():
     rng, noise = np.random.default_rng(), SeededNoise(int(np.random.default_rng().integers(2**32)))
     Q = posterior(response_matrix(4, float(epsilon)), np.bincount(codes) / 40)
 
-    answers = noise.respond(np.tile(codes, (1000, 1)), levels=4, epsilon=epsilon)
+    answers = noise.respond(np.tile(codes, (1000, 1)), categories=4, epsilon=epsilon)
     drawn = redrawn(answers.ravel(), Q, rng)
 
     assert np.abs(np.bincount(drawn) / 1000 - [25, 10, 4, 1]).max() < 0.6
@@ -98,7 +98,7 @@ def test_released_counts_are_the_true_ones_on_average():
 def test_what_is_spent_is_the_price_that_the_ledger_derives(epsilon):
     answers, privacy_loss = responses(
         np.array([0, 1, 2]),
-        levels=3,
+        categories=3,
         purchase=Purchase("job", epsilon),
         noise=RecordingNoise(added=1),
     )

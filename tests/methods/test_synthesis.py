@@ -261,15 +261,15 @@ def test_few_rows_work_and_are_warned_about(name):
 @pytest.mark.parametrize("name", METHODS)
 def test_more_combinations_than_memory_could_hold_are_no_trouble(name):
     """Ten columns of 2^20 to 10^15 cells each, and a nominal of 3,000 categories."""
-    levels = [f"c{i}" for i in range(3000)]
+    categories = [f"c{i}" for i in range(3000)]
     fine = {**NUMBER, "bounds": [0, 10**6], "step": Decimal("1e-9")}
     columns = {f"x{j}": NUMBER for j in range(9)} | {
         "fine": fine,
-        "many": {"role": "confidential", "kind": "nominal", "categories": levels},
+        "many": {"role": "confidential", "kind": "nominal", "categories": categories},
     }
     rng = np.random.default_rng(1)
     frame = pl.DataFrame(
-        {c: rng.random(300) for c in columns if c != "many"} | {"many": rng.choice(levels, 300)}
+        {c: rng.random(300) for c in columns if c != "many"} | {"many": rng.choice(categories, 300)}
     )
 
     released = shoal.protect(frame, policy(name, columns)).data

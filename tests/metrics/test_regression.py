@@ -28,7 +28,7 @@ def test_features_leave_out_one_category_and_cap_their_number():
 
     kinds = features(X, (False, True), products=True)
 
-    assert kinds.levels[1].tolist() == [8, 9]
+    assert kinds.categories[1].tolist() == [8, 9]
     # Score, two categories, two products, one square.
     assert kinds.apply(X).shape == (4, 6)
     many = np.column_stack([np.arange(400.0), np.arange(400.0) % 60, np.arange(400.0) % 7])

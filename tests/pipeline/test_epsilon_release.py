@@ -49,9 +49,9 @@ class Deaf(RecordingNoise):
         del scale
         return np.zeros(len(scores), dtype=np.int64)
 
-    def _respond(self, codes, levels, epsilon):
+    def _respond(self, codes, categories, epsilon):
         del epsilon
-        return np.arange(codes.size, dtype=np.int64) % levels
+        return np.arange(codes.size, dtype=np.int64) % categories
 
 
 @pytest.fixture

@@ -150,7 +150,7 @@ class Column:
             )
 
     @property
-    def levels(self) -> tuple[str, ...] | None:
+    def all_categories(self) -> tuple[str, ...] | None:
         """The categories that the policy declares, in their order, if it does."""
         return self.hierarchy.leaves if self.hierarchy else self.categories
 

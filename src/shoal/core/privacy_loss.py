@@ -80,9 +80,9 @@ class Noise(Protocol):
         ...
 
     def respond(
-        self, codes: NDArray[np.int64], *, levels: int, epsilon: Fraction
+        self, codes: NDArray[np.int64], *, categories: int, epsilon: Fraction
     ) -> NDArray[np.int64]:
-        """Answer for each code, 0 to levels - 1, by randomised response at the price epsilon."""
+        """Answer for each code below `categories`, by randomised response at the price epsilon."""
         ...
 
     def uniform(self, below: int, *, size: int) -> NDArray[np.int64]:

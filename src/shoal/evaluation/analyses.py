@@ -120,11 +120,11 @@ def _design(sides: AlignedArrays, rows: Floats, axes: Sequence[int]) -> tuple[Fl
             columns.append(rows[:, axis])
             labels.append(name)
             continue
-        levels = sides.levels(axis)
-        if len(levels) > MOST_DUMMIES:
+        categories = sides.categories(axis)
+        if len(categories) > MOST_DUMMIES:
             raise InputError(f"'{name}' has more than {MOST_DUMMIES} categories.")
         gone = np.isnan(rows[:, axis])
-        for code, level in enumerate(levels[1:], start=1):
+        for code, level in enumerate(categories[1:], start=1):
             columns.append(np.where(gone, np.nan, rows[:, axis] == code))
             labels.append(f"{name} = {level}")
     return np.column_stack(columns), labels
@@ -171,7 +171,7 @@ def _columns(
         axis = sides.names.index(name)
         column = rows[:, axis]
         if sides.discrete[axis]:
-            texts = np.array([*sides.levels(axis), None], dtype=object)
+            texts = np.array([*sides.categories(axis), None], dtype=object)
             known = ~np.isnan(column) & (column < len(texts) - 1)
             column = texts[np.where(known, column, -1).astype(np.int64)]
         columns[name] = column

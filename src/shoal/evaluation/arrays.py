@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from shoal.core import Kind, Role, Schema, SpatialDecomposition
 from shoal.core._arrays import Floats, Ints
-from shoal.io.decomposition_table import level_order
+from shoal.io.decomposition_table import category_order
 from shoal.io.external.read import ExternalRelease
 from shoal.io.table import Table
 from shoal.metrics.boxes import WeightedBoxes
@@ -126,11 +126,11 @@ class AlignedArrays:
         """The axes of some columns, as far as the release has them."""
         return [self.names.index(name) for name in columns if name in self.names]
 
-    def levels(self, axis: int) -> tuple[str, ...]:
+    def categories(self, axis: int) -> tuple[str, ...]:
         """Categories of an axis in the order of their places."""
         name = self.names[axis]
-        levels = self.reading.original.levels(name)
-        return tuple(levels[code] for code in level_order(self.schema[name], levels))
+        categories = self.reading.original.categories(name)
+        return tuple(categories[code] for code in category_order(self.schema[name], categories))
 
     def codes(self, axis: int, *, released: bool = False) -> Ints:
         """Category of each row on a discrete axis; -1 where missing or not known exactly."""
@@ -155,14 +155,14 @@ class AlignedArrays:
         return np.where(beyond, np.nan, places), self._coded(self.control[:, axis], axis)
 
     def _coded(self, places: Floats, axis: int) -> Ints:
-        count = len(self.levels(axis))
+        count = len(self.categories(axis))
         return np.where(np.isnan(places) | (places >= count), -1, places).astype(np.int64)
 
 
 def _missing_as_value(reading: ExternalRelease) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Read an empty category as missing, the last place, where the original has such cells."""
     places = np.array([
-        len(reading.original.levels(name)) if codes else -1
+        len(reading.original.categories(name)) if codes else -1
         for name, codes in zip(reading.columns, reading.discrete, strict=True)
     ])  # fmt: skip
     known = np.asarray(reading.discrete) & (reading.domains[:, 1] > places)
@@ -182,8 +182,8 @@ def _value_places(table: Table, tree: SpatialDecomposition) -> Floats:
     name = tree.column or ""
     places = {value: float(place) for place, value in enumerate(tree.values)}
     if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        levels = table.levels(name)
-        known = np.array([places.get(level, np.nan) for level in (*levels, "")])
+        categories = table.categories(name)
+        known = np.array([places.get(level, np.nan) for level in (*categories, "")])
         return known[table.codes(name)]
     texts = table.frame[name].cast(str).fill_null("")
     return np.array([places.get(text, np.nan) for text in texts])

@@ -297,9 +297,9 @@ def _read_queries(path: Path) -> list[dict[str, Any]]:
 def _query_axis(sides: AlignedArrays, axis: int) -> count_queries.QueryColumn:
     if not sides.discrete[axis]:
         return count_queries.QueryColumn(sides.names[axis])
-    levels: tuple[str | None, ...] = sides.levels(axis)
-    missing = (None,) * (int(sides.highs[axis]) - len(levels))
-    return count_queries.QueryColumn(sides.names[axis], (*levels, *missing))
+    categories: tuple[str | None, ...] = sides.categories(axis)
+    missing = (None,) * (int(sides.highs[axis]) - len(categories))
+    return count_queries.QueryColumn(sides.names[axis], (*categories, *missing))
 
 
 def _groups(task: UtilityTask) -> Iterator[Figure]:
@@ -315,7 +315,7 @@ def _groups(task: UtilityTask) -> Iterator[Figure]:
     mine, theirs = sides.codes(axis), sides.codes(axis, released=True)
     aligned = sides.reading.aligned is True
     found = []
-    for code, level in enumerate(sides.levels(axis)):
+    for code, level in enumerate(sides.categories(axis)):
         before = np.flatnonzero(mine == code)
         after = before if aligned else np.flatnonzero(theirs == code)
         if not before.size:

@@ -70,10 +70,10 @@ class RecordingNoise(CheckedNoise):
         return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
     def _respond(
-        self, codes: NDArray[np.int64], levels: int, epsilon: Fraction
+        self, codes: NDArray[np.int64], categories: int, epsilon: Fraction
     ) -> NDArray[np.int64]:
         self.calls.append(Call(RESPONSE, codes.shape, 1 / epsilon))
-        return (codes + np.resize(self._added, codes.size)) % levels
+        return (codes + np.resize(self._added, codes.size)) % categories
 
     def _uniform(self, below: int, size: int) -> NDArray[np.int64]:
         return np.arange(size, dtype=np.int64) % below
@@ -104,12 +104,12 @@ class SeededNoise(CheckedNoise):
         return np.asarray(noisy.argmax(axis=1), dtype=np.int64)
 
     def _respond(
-        self, codes: NDArray[np.int64], levels: int, epsilon: Fraction
+        self, codes: NDArray[np.int64], categories: int, epsilon: Fraction
     ) -> NDArray[np.int64]:
-        if levels == 1:
+        if categories == 1:
             return codes.copy()
-        lie = 1 / (1 + np.exp(min(float(epsilon), 700.0)) / (levels - 1))
-        others = self._rng.integers(levels - 1, size=codes.size)
+        lie = 1 / (1 + np.exp(min(float(epsilon), 700.0)) / (categories - 1))
+        others = self._rng.integers(categories - 1, size=codes.size)
         lies = self._rng.random(codes.size) < lie
         return np.where(lies, others + (others >= codes), codes)
 

@@ -38,7 +38,7 @@ LIMIT = 1 << 62
 _GRAIN = 1 << 40  # Log odds of a response are multiples of 1 / _GRAIN.
 _LEAST_RESPONSE = Fraction(1, 1 << 30)
 _MOST_CERTAIN = 40  # exp(-40) is 4e-18: no release is long enough to see a lie.
-_MOST_LEVELS = 1 << 31
+_MOST_CATEGORIES = 1 << 31
 _CHUNK = 2048  # Draws worth a thread of their own: some 13 ms, against 0.1 ms to start one.
 
 
@@ -143,11 +143,11 @@ class CheckedNoise(ABC):
         return self._choose_many(rows, scale)
 
     def respond(
-        self, codes: NDArray[np.int64], *, levels: int, epsilon: Fraction
+        self, codes: NDArray[np.int64], *, categories: int, epsilon: Fraction
     ) -> NDArray[np.int64]:
         """Answer for each code by randomised response, in the shape that came.
 
-        With L levels, the answer is the truth with probability p and each other level with
+        With L categories, the answer is the truth with probability p and each other level with
         probability (1 - p) / (L - 1). The textbook's p is 1 / (1 + (L - 1) exp(-epsilon)); it
         is irrational, and here the log odds of the truth against all lies together are
 
@@ -160,7 +160,7 @@ class CheckedNoise(ABC):
         most exp(epsilon), because exp(r) >= L - 1. The other way, h > epsilon - r - 2^-40 or h
         = 40, and r < ln(L - 1) + 2^-38, so that P(another) / P(truth) < exp(2^-37 - epsilon):
         below exp(epsilon) from epsilon = 2^-30 on. Below that the answer is uniform over all
-        levels and tells nothing. Where the output is a lie for both codes the ratio is 1.
+        categories and tells nothing. Where the output is a lie for both codes the ratio is 1.
         Hence for any codes c, c' of a record and any output, P(o | c) <= exp(epsilon) P(o | c'):
         each record pays epsilon, and a table in which one record changes pays epsilon too.
 
@@ -183,12 +183,12 @@ class CheckedNoise(ABC):
         References:
             Warner, "Randomized response", JASA 60 (1965). doi:10.1080/01621459.1965.10480775
             Kairouz, Bonawitz, Ramage, "Discrete distribution estimation under local privacy",
-            ICML 2016, for k levels. arXiv:1602.07387
+            ICML 2016, for k categories. arXiv:1602.07387
         """
-        whole = _codes(codes, levels)
+        whole = _codes(codes, categories)
         _positive(epsilon, "epsilon")
         self.drawn[RESPONSE, 1 / Fraction(epsilon)] += whole.size
-        return self._respond(whole.ravel(), levels, Fraction(epsilon)).reshape(whole.shape)
+        return self._respond(whole.ravel(), categories, Fraction(epsilon)).reshape(whole.shape)
 
     def uniform(self, below: int, *, size: int) -> NDArray[np.int64]:
         """Draw numbers evenly from 0 to below - 1; they see no data and are in no accounting.
@@ -218,7 +218,7 @@ class CheckedNoise(ABC):
 
     @abstractmethod
     def _respond(
-        self, codes: NDArray[np.int64], levels: int, epsilon: Fraction
+        self, codes: NDArray[np.int64], categories: int, epsilon: Fraction
     ) -> NDArray[np.int64]:
         """Answer for a checked vector of codes."""
 
@@ -274,14 +274,14 @@ class OpenDPNoise(CheckedNoise):
         return chosen
 
     def _respond(
-        self, codes: NDArray[np.int64], levels: int, epsilon: Fraction
+        self, codes: NDArray[np.int64], categories: int, epsilon: Fraction
     ) -> NDArray[np.int64]:
-        if levels == 1:
+        if categories == 1:
             return codes.copy()
         if epsilon < _LEAST_RESPONSE:
-            return _uniform_below(levels, codes.size)
-        lies = self._lies(response_odds(levels, epsilon), codes.size)
-        others = _uniform_below(levels - 1, codes.size)
+            return _uniform_below(categories, codes.size)
+        lies = self._lies(response_odds(categories, epsilon), codes.size)
+        others = _uniform_below(categories - 1, codes.size)
         return np.where(lies, others + (others >= codes), codes)
 
     def _uniform(self, below: int, size: int) -> NDArray[np.int64]:
@@ -323,13 +323,13 @@ def selection_scale(sensitivity: Fraction, epsilon: Fraction) -> Fraction:
     return 2 * Fraction(sensitivity) / Fraction(epsilon)
 
 
-def response_odds(levels: int, epsilon: Fraction) -> Fraction:
+def response_odds(categories: int, epsilon: Fraction) -> Fraction:
     """Log odds of the truth against all lies together, in randomised response.
 
     >>> response_odds(2, Fraction(1)), round(float(response_odds(3, Fraction(1))), 6)
     (Fraction(1, 1), 0.306853)
     """
-    exact = min(Fraction(epsilon) - _log_above(levels - 1), Fraction(_MOST_CERTAIN))
+    exact = min(Fraction(epsilon) - _log_above(categories - 1), Fraction(_MOST_CERTAIN))
     return Fraction(floor(exact * _GRAIN), _GRAIN)
 
 
@@ -348,13 +348,15 @@ def _log_above(number: int) -> Fraction:
     raise InternalError("A logarithm could not be bounded from above.")
 
 
-def _codes(codes: NDArray[Any], levels: int) -> NDArray[np.int64]:
+def _codes(codes: NDArray[Any], categories: int) -> NDArray[np.int64]:
     """The codes as int64, each a level, or an error that does not show them."""
-    if not 1 <= levels <= _MOST_LEVELS:
-        raise InternalError(f"Expected 1 to 2^31 levels; got {levels}.")
-    whole = _whole(codes, _MOST_LEVELS)
-    if whole.size and (int(whole.min()) < 0 or int(whole.max()) >= levels):
-        raise InternalError(f"A code that is none of the {levels} levels reached the noise.")
+    if not 1 <= categories <= _MOST_CATEGORIES:
+        raise InternalError(f"Expected 1 to 2^31 categories; got {categories}.")
+    whole = _whole(codes, _MOST_CATEGORIES)
+    if whole.size and (int(whole.min()) < 0 or int(whole.max()) >= categories):
+        raise InternalError(
+            f"A code that is none of the {categories} categories reached the noise."
+        )
     return whole
 
 

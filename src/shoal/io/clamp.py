@@ -27,7 +27,7 @@ from shoal.io.table import Table
 from shoal.io.validate import (
     LARGEST,
     check_names,
-    coded_levels,
+    coded_categories,
     composed,
     is_number,
     leaving,
@@ -235,26 +235,26 @@ def _either(first: pl.Series, second: pl.Series) -> pl.Series:
 
 
 def _categories(cells: CellReader, column: Column, *, keep: bool) -> tuple[pl.Series, int]:
-    levels = cast("tuple[str, ...]", column.levels)
+    categories = cast("tuple[str, ...]", column.all_categories)
     came = composed(cells.text)
     if _some(cells.number):
-        came = _either(came, _codes(cells.number, levels))
+        came = _either(came, _codes(cells.number, categories))
     if column.missing:
         came = came.set(cells.missing, None)
     text, gone = came, cells.missing
     if column.recode:
         text = came.replace({old: new or None for old, new in column.recode.items()})
         gone = gone | (text.is_null() & came.is_not_null())
-    values = text.cast(pl.Enum(levels), strict=False)
+    values = text.cast(pl.Enum(categories), strict=False)
     unknown = values.is_null() & ~gone
-    other = column.other or levels[0]
+    other = column.other or categories[0]
     missing = str(column.missing_as) if column.missing_as is not None else other
     values = values.set(unknown, other).set(gone, None if keep else missing)
-    values = coded_levels(values, column)
+    values = coded_categories(values, column)
     return values.alias(column.name), int(unknown.sum())
 
 
-def _codes(numbers: pl.Series, levels: Sequence[str]) -> pl.Series:
+def _codes(numbers: pl.Series, categories: Sequence[str]) -> pl.Series:
     """Write numbers as the categories that they stand for, whole ones without a point.
 
     Beyond 2^53 whole numbers share their float with others, and the float stands for the category
@@ -265,7 +265,7 @@ def _codes(numbers: pl.Series, levels: Sequence[str]) -> pl.Series:
     text = text.set(whole.fill_null(value=False), None).fill_null(
         numbers.set(~whole.fill_null(value=False), None).cast(pl.Int64).cast(pl.String)
     )
-    alike = {str(int(float(level))): level for level in levels if _is_long(level)}
+    alike = {str(int(float(level))): level for level in categories if _is_long(level)}
     return text.replace(alike) if alike else text
 
 
@@ -281,7 +281,7 @@ def _is_long(level: str) -> bool:
 
 def refuse_alike(column: Column) -> None:
     """Refuse categories that are numbers, and the same number as a float."""
-    long = [level for level in column.levels or () if _is_long(level)]
+    long = [level for level in column.all_categories or () if _is_long(level)]
     if len({float(level) for level in long}) < len(long):
         raise InputError(
             f"Column '{column.name}': some of its categories are whole numbers beyond 2^53 that "

@@ -6,8 +6,8 @@ value. What a box holds:
 - numbers: lower <= x < upper. A column of whole numbers has whole ends, so that ages 20 to 29
   are written 20 and 30. An end that is not there is infinite.
 - dates: the same, in days; ends that are no whole days are written as times.
-- categories: from the first to the last one, both included, in the public order of `level_order`.
-  A missing cell is one more category, the last, and written as an empty cell.
+- categories: from the first to the last one, both included, in the public order
+  (`category_order`). A missing cell is one more category, the last, and written as an empty cell.
 
 A missing number has no place in a box: `of_tree` refuses it. It is neither below nor above any
 number, and an end beyond the largest would be read as a number.
@@ -39,10 +39,10 @@ _EXACT = 2.0**53
 _CATEGORIES = frozenset({Kind.ORDINAL, Kind.NOMINAL})
 
 
-def level_order(column: Column, levels: Sequence[str]) -> NDArray[np.int64]:
-    """The public order of a column's levels: that of its hierarchy's branches, or the declared."""
-    if column.hierarchy is None or len(levels) < 2:
-        return np.arange(len(levels))
+def category_order(column: Column, categories: Sequence[str]) -> NDArray[np.int64]:
+    """The public order of a column's categories: of its hierarchy's branches, or the declared."""
+    if column.hierarchy is None or len(categories) < 2:
+        return np.arange(len(categories))
     from shoal.partition import hierarchy_order  # noqa: PLC0415 (loads kernels, for boxes alone)
 
     return hierarchy_order(column.hierarchy.edges())[0]
@@ -61,7 +61,7 @@ def of_tree(
     Args:
         table: the records that were cut, none of them with a missing number in `columns`.
         columns: of the tree, one axis each; categories must be declared.
-        tree: of strict cuts, by places in the order of `level_order`, missing last.
+        tree: of strict cuts, by places in the order of `category_order`, missing last.
         count: the confidential column that is counted; None counts records. If its categories
             are declared, each has a count; otherwise each value that occurs.
 
@@ -152,7 +152,7 @@ def _axis(table: Table, name: str) -> tuple[float, float, float]:
     kind, dtype = table.schema[name].kind, table.frame.schema[name]
     gone = int(table.missing(name).sum())
     if kind in _CATEGORIES:
-        return 0.0, float(len(table.levels(name)) + (gone > 0)), 1.0
+        return 0.0, float(len(table.categories(name)) + (gone > 0)), 1.0
     if gone:
         raise InputError(
             f"Column '{name}' has {gone:,} missing cells, and a missing number has no place in a "
@@ -188,29 +188,29 @@ def _counted(table: Table, name: str | None) -> tuple[NDArray[np.int64], tuple[s
         return np.zeros(len(table), dtype=np.int64), ("",)
     column, series = table.schema[name], table.frame[name]
     text = series.cast(pl.String)
-    if column.levels is not None and not column.observed:
-        levels = list(column.levels)
+    if column.all_categories is not None and not column.observed:
+        categories = list(column.all_categories)
     else:
-        levels = series.drop_nulls().unique().sort().cast(pl.String).to_list()
-    if len(levels) > MOST_VALUES:
+        categories = series.drop_nulls().unique().sort().cast(pl.String).to_list()
+    if len(categories) > MOST_VALUES:
         raise InputError(
-            f"Column '{name}' has {len(levels):,} values, and a tree counts {MOST_VALUES:,} at "
+            f"Column '{name}' has {len(categories):,} values, and a tree counts {MOST_VALUES:,} at "
             "most. Round it, or count another column."
         )
-    codes = text.cast(pl.Enum(levels)).to_physical().cast(pl.Int64)
+    codes = text.cast(pl.Enum(categories)).to_physical().cast(pl.Int64)
     if codes.null_count():
-        if "" in levels:
+        if "" in categories:
             raise InputError(
                 f"Column '{name}' has missing cells and empty texts, which a tree cannot tell "
                 "apart. List the empty text under 'missing'."
             )
-        levels.append("")
-    return codes.fill_null(len(levels) - 1).to_numpy(), tuple(levels)
+        categories.append("")
+    return codes.fill_null(len(categories) - 1).to_numpy(), tuple(categories)
 
 
 def _named(ends: tuple[Floats, Floats], column: Column) -> list[pl.Series]:
-    levels = column.levels or ()
-    named: list[str | None] = [levels[place] for place in level_order(column, levels)]
+    categories = column.all_categories or ()
+    named: list[str | None] = [categories[place] for place in category_order(column, categories)]
     named.append(None)
     lower, upper = (np.ceil(np.clip(end, 0, len(named))).astype(np.int64) for end in ends)
     if not (lower < upper).all():
@@ -274,11 +274,11 @@ def _days(end: pl.Series) -> tuple[pl.Series, float]:
 
 
 def _places(ends: tuple[pl.Series, pl.Series], column: Column) -> tuple[Floats, Floats]:
-    levels = column.levels
-    if levels is None:
+    categories = column.all_categories
+    if categories is None:
         raise InputError(f"Column '{column.name}': expected categories or a hierarchy, found none.")
-    place = {levels[code]: rank for rank, code in enumerate(level_order(column, levels))}
-    place_of: dict[Any, int] = {**place, None: len(levels)}
+    place = {categories[code]: rank for rank, code in enumerate(category_order(column, categories))}
+    place_of: dict[Any, int] = {**place, None: len(categories)}
     try:
         lower, upper = ([place_of[cell] for cell in end.cast(pl.String)] for end in ends)
     except KeyError:

@@ -40,7 +40,7 @@ class Table:
 
     Attributes:
         frame: numbers as integers or floats, dates as dates, ordinal and nominal columns as
-            enumerations in the order of their levels, everything else as it came.
+            enumerations in the order of their categories, everything else as it came.
         schema: the columns of the frame, identifiers left out, in the order of the policy.
         dtypes: the types that the columns came in, so that they can leave in the same.
         persons: whose row each is, as numbers from 0; none where each person has one row.
@@ -54,12 +54,12 @@ class Table:
     def __len__(self) -> int:
         return self.frame.height
 
-    def levels(self, name: str) -> tuple[str, ...]:
+    def categories(self, name: str) -> tuple[str, ...]:
         """Categories of an ordinal or nominal column, in order."""
         return tuple(cast("pl.Enum", self.frame.schema[name]).categories)
 
     def codes(self, name: str) -> NDArray[np.int64]:
-        """An ordinal or nominal column as positions in its levels, -1 where missing."""
+        """An ordinal or nominal column as positions in its categories, -1 where missing."""
         physical = self.frame[name].to_physical().cast(pl.Int64)
         return physical.fill_null(-1).to_numpy()
 
@@ -76,11 +76,11 @@ class Table:
         return self.frame[name].is_null().to_numpy()
 
     def with_codes(self, name: str, codes: NDArray[np.int64]) -> "Table":
-        """Replace an ordinal or nominal column, given positions in its levels."""
+        """Replace an ordinal or nominal column, given positions in its categories."""
         physical = pl.Series(name, codes, dtype=pl.Int64)
         present = physical.set(physical < 0, None)
-        levels = pl.Series(self.levels(name), dtype=self.frame.schema[name])
-        return self._with(levels.gather(present.cast(pl.UInt32)).alias(name))
+        categories = pl.Series(self.categories(name), dtype=self.frame.schema[name])
+        return self._with(categories.gather(present.cast(pl.UInt32)).alias(name))
 
     def with_numbers(
         self, name: str, values: NDArray[np.float64], *, integers: bool = False
@@ -132,7 +132,7 @@ class Table:
         )
 
     def raw(self, name: str) -> NDArray[np.float64]:
-        """A column as floats: numbers, days, or positions in the levels; NaN where missing."""
+        """A column as floats: numbers, days, or positions in the categories; NaN where missing."""
         if self.schema[name].kind not in {Kind.ORDINAL, Kind.NOMINAL}:
             return self.numbers(name)
         codes = self.codes(name).astype(np.float64)
@@ -174,7 +174,7 @@ class Table:
 
     def _unit_axis(self, column: Column) -> NDArray[np.float64]:
         if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-            codes, count = self.codes(column.name), len(self.levels(column.name))
+            codes, count = self.codes(column.name), len(self.categories(column.name))
             return np.where(codes < 0, count, codes) / count
         low, high = self.limits(column.name)
         values = (self.numbers(column.name) - low) / (high - low)
@@ -234,7 +234,7 @@ def leaf_edges(table: Table, name: str, *, missing: bool = False) -> NDArray[np.
     hierarchy = table.schema[name].hierarchy
     if hierarchy:
         return hierarchy.edges(missing=missing)
-    return np.arange(len(table.levels(name)) + missing, dtype=np.int64)[:, None]
+    return np.arange(len(table.categories(name)) + missing, dtype=np.int64)[:, None]
 
 
 def edges_of(table: Table, name: str) -> NDArray[np.int64] | None:

@@ -64,7 +64,7 @@ def leaving(dtype: pl.DataType, column: Column) -> pl.DataType:
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         if dtype.is_temporal() or (dtype == pl.Boolean and column.recode):
             return pl.String()
-        stated = () if column.observed else column.levels or ()
+        stated = () if column.observed else column.all_categories or ()
         if isinstance(dtype, pl.Enum) and not set(stated).issuperset(dtype.categories):
             return pl.Categorical()
     return dtype
@@ -439,27 +439,31 @@ def _categorical(series: pl.Series, column: Column) -> pl.Series:
     text = composed(as_text(series))
     if column.recode:
         text = text.replace({old: new or None for old, new in column.recode.items()})
-    levels = column.levels
-    if levels is None:
-        levels = tuple(sorted(text.drop_nulls().unique().to_list()))
-    values = text.cast(pl.Enum(levels), strict=False)
+    categories = column.all_categories
+    if categories is None:
+        categories = tuple(sorted(text.drop_nulls().unique().to_list()))
+    values = text.cast(pl.Enum(categories), strict=False)
     lacking = "hierarchy lacks" if column.hierarchy else "categories lack"
     _refuse(
         values.null_count() - text.null_count(),
         column,
         f"values that its {lacking}; add them, or list them under 'missing' or 'recode'",
     )
-    return coded_levels(values, column)
+    return coded_categories(values, column)
 
 
-def coded_levels(values: pl.Series, column: Column) -> pl.Series:
+def coded_categories(values: pl.Series, column: Column) -> pl.Series:
     """Code the top and the bottom of an ordinal, as the policy says."""
     if column.top_code is None and column.bottom_code is None:
         return values
-    levels = column.levels or ()
-    order = pl.Series(levels, dtype=pl.Enum(levels))
-    low = levels.index(str(column.bottom_code)) if column.bottom_code is not None else 0
-    high = levels.index(str(column.top_code)) if column.top_code is not None else len(levels) - 1
+    categories = column.all_categories or ()
+    order = pl.Series(categories, dtype=pl.Enum(categories))
+    low = categories.index(str(column.bottom_code)) if column.bottom_code is not None else 0
+    high = (
+        categories.index(str(column.top_code))
+        if column.top_code is not None
+        else len(categories) - 1
+    )
     return order.gather(values.to_physical().cast(pl.Int64).clip(low, high).cast(pl.UInt32)).alias(
         column.name
     )

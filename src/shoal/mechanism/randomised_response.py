@@ -40,17 +40,17 @@ from shoal.mechanism.microaggregate_noise import Purchase
 
 
 def responses(
-    codes: Ints, *, levels: int, purchase: Purchase, noise: Noise
+    codes: Ints, *, categories: int, purchase: Purchase, noise: Noise
 ) -> tuple[Ints, PrivacyLoss]:
     """Answer for every record by randomised response, at the price of the purchase each.
 
     Args:
-        codes: category of each record, 0 to levels - 1.
-        levels: how many categories are declared.
+        codes: category of each record, 0 to categories - 1.
+        categories: how many categories are declared.
         purchase: the price; a record changes its own answer only.
         noise: where draws come from.
     """
-    answers = noise.respond(codes, levels=levels, epsilon=purchase.epsilon)
+    answers = noise.respond(codes, categories=categories, epsilon=purchase.epsilon)
     privacy_loss = PrivacyLoss(
         mechanism=RESPONSE,
         target=purchase.target,
@@ -63,16 +63,16 @@ def responses(
     return answers, privacy_loss
 
 
-def response_matrix(levels: int, epsilon: float) -> Floats:
+def response_matrix(categories: int, epsilon: float) -> Floats:
     """P of randomised response: a row for each truth, a column for each answer.
 
     >>> response_matrix(2, float(np.log(3)))
     array([[0.75, 0.25],
            [0.25, 0.75]])
     """
-    other = 1 / (np.exp(min(epsilon, 700.0)) + levels - 1)
-    P = np.full((levels, levels), other)
-    np.fill_diagonal(P, 1 - (levels - 1) * other)
+    other = 1 / (np.exp(min(epsilon, 700.0)) + categories - 1)
+    P = np.full((categories, categories), other)
+    np.fill_diagonal(P, 1 - (categories - 1) * other)
     return P
 
 

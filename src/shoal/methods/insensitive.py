@@ -58,7 +58,7 @@ def public_scale_stated(setting: Setting[InsensitiveParameters]) -> None:
                 f"Column '{name}': expected bounds, because the order must not be read off the "
                 "data, found none."
             )
-        if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.levels is None:
+        if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.all_categories is None:
             raise InputError(
                 f"Column '{name}': expected categories or a hierarchy, because the order must not "
                 "be read off the data, found none."

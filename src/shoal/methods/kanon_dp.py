@@ -42,7 +42,7 @@ def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> 
         if setting.schema[name].kind is Kind.NOMINAL:
             answers, privacy_loss = responses(
                 table.codes(name),
-                levels=len(table.levels(name)),
+                categories=len(table.categories(name)),
                 purchase=purchase,
                 noise=tools.noise,
             )

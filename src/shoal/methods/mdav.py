@@ -65,7 +65,7 @@ def grouped(
     codes = None
     if by != MEDIAN:
         present = table.codes(by)
-        codes = np.where(present < 0, len(table.levels(by)), present)
+        codes = np.where(present < 0, len(table.categories(by)), present)
     partition = blocks(X, k, method=method, by=codes, progress=tools.progress)
     return microaggregation.masked(table, setting, partition)
 

@@ -218,7 +218,7 @@ def _refuse_unused(parameters: MondrianParameters) -> None:
 def _refuse_unordered(setting: Setting[MondrianParameters], guarantee: TCloseness) -> None:
     """An order must be stated where a distance goes by it, lest a check takes another one."""
     columns = [setting.schema[name] for name in guarantee.columns]
-    flat = any(column.kind is Kind.NOMINAL and column.levels is None for column in columns)
+    flat = any(column.kind is Kind.NOMINAL and column.all_categories is None for column in columns)
     if guarantee.distance is Distance.ORDERED and (flat or len(columns) > 1):
         raise InputError(
             f"Distance 'ordered' of {', '.join(guarantee.columns)}: expected one column with "
@@ -268,7 +268,7 @@ def _refuse_tree(setting: Setting[MondrianParameters]) -> None:
     for column in map(setting.schema.__getitem__, setting.columns):
         if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
             continue
-        if column.levels is None:
+        if column.all_categories is None:
             raise InputError(
                 f"Column '{column.name}': expected categories or a hierarchy, whose order the boxes"
                 " "

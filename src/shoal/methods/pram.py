@@ -89,12 +89,12 @@ def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> 
     privacy_losses = []
     for name in recordwise.confidential(setting.schema):
         tools.progress("drawing categories", 0, 1)
-        codes, levels = table.codes(name), len(table.levels(name))
+        codes, categories = table.codes(name), len(table.categories(name))
         answers, privacy_loss = responses(
-            codes, levels=levels, purchase=Purchase(name, price), noise=tools.noise
+            codes, categories=categories, purchase=Purchase(name, price), noise=tools.noise
         )
-        shares = np.bincount(codes, minlength=levels) / codes.size
-        Q = posterior(response_matrix(levels, float(price)), shares)
+        shares = np.bincount(codes, minlength=categories) / codes.size
+        Q = posterior(response_matrix(categories, float(price)), shares)
         table = table.with_codes(name, redrawn(answers, Q, tools.rng))
         privacy_losses.append(privacy_loss)
     return Masked(recordwise.centred(table, setting, partition), tuple(privacy_losses))

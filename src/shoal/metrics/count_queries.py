@@ -87,12 +87,12 @@ class QueryColumn(NamedTuple):
 
     Attributes:
         name: as the user writes it.
-        levels: the categories in public order, None among them for missing; none for numbers.
+        categories: the categories in public order, None among them for missing; none for numbers.
         step: a number v alone asks for v <= x < v + step.
     """
 
     name: str
-    levels: tuple[str | None, ...] | None = None
+    categories: tuple[str | None, ...] | None = None
     step: float = 1.0
 
 
@@ -309,7 +309,7 @@ def parse(document: Sequence[Mapping[str, Any]], axes: Sequence[QueryColumn]) ->
             if name not in names:
                 raise InputError(f"{where}: no column named '{name}'.{did_you_mean(name, names)}")
         parts = [
-            (_numbers if axis.levels is None else _places)(
+            (_numbers if axis.categories is None else _places)(
                 asked[axis.name], axis, f"{where}, column '{axis.name}'"
             )
             if axis.name in asked
@@ -349,8 +349,8 @@ def _numbers(condition: Any, axis: QueryColumn, where: str) -> list[tuple[float,
 
 
 def _places(condition: Any, axis: QueryColumn, where: str) -> list[tuple[float, float]]:
-    levels = axis.levels or ()
-    place: dict[Any, int] = {level: code for code, level in enumerate(levels)}
+    categories = axis.categories or ()
+    place: dict[Any, int] = {level: code for code, level in enumerate(categories)}
 
     def find(level: Any) -> int:
         if isinstance(level, list | dict) or level not in place:
@@ -361,7 +361,7 @@ def _places(condition: Any, axis: QueryColumn, where: str) -> list[tuple[float, 
     match condition:
         case {**ends} if ends and set(ends) <= {"from", "to"}:
             low = find(ends["from"]) if "from" in ends else 0
-            high = find(ends["to"]) + 1 if "to" in ends else len(levels)
+            high = find(ends["to"]) + 1 if "to" in ends else len(categories)
             if not low < high:
                 raise InputError(f"{where}: expected from before to, found {condition!r}.")
             return [(float(low), float(high))]

@@ -29,7 +29,7 @@ class Features:
         categorical: which columns are codes.
         centres: mean of each column of numbers.
         scales: standard deviation of it, 1 where it has no spread.
-        levels: the codes of each column that have a feature, ascending.
+        categories: the codes of each column that have a feature, ascending.
         gaps: columns of numbers with missing cells, which have a feature for that.
         products: whether features of different columns are multiplied, and numbers squared.
     """
@@ -37,7 +37,7 @@ class Features:
     categorical: tuple[bool, ...]
     centres: Floats
     scales: Floats
-    levels: tuple[Floats, ...]
+    categories: tuple[Floats, ...]
     gaps: tuple[int, ...]
     products: bool
 
@@ -47,7 +47,7 @@ class Features:
         for j, is_code in enumerate(self.categorical):
             column = X[:, j]
             if is_code:
-                parts.append((column[:, None] == self.levels[j]).astype(np.float64))
+                parts.append((column[:, None] == self.categories[j]).astype(np.float64))
                 continue
             scores = (column - self.centres[j]) / self.scales[j]
             gone = np.isnan(scores)
@@ -73,7 +73,7 @@ def features(X: Floats, categorical: ArrayLike, *, products: bool = False) -> Fe
     if X.ndim != 2 or X.shape[1] != len(codes):
         raise InputError("Expected records by columns, and for each column whether it has codes.")
     centres, scales = np.zeros(len(codes)), np.ones(len(codes))
-    levels: list[Floats] = []
+    categories: list[Floats] = []
     gaps: list[int] = []
     for j, is_code in enumerate(codes):
         present = X[~np.isnan(X[:, j]), j]
@@ -88,17 +88,17 @@ def features(X: Floats, categorical: ArrayLike, *, products: bool = False) -> Fe
             scales[j] = (np.ptp(present) > 0 and present.std()) or 1.0
             if len(present) < len(X):
                 gaps.append(j)
-        levels.append(kept)
-    plain = Features(codes, centres, scales, tuple(levels), tuple(gaps), products=False)
+        categories.append(kept)
+    plain = Features(codes, centres, scales, tuple(categories), tuple(gaps), products=False)
     if not products:
         return plain
     widths = [
         len(level) if is_code else 1 + (j in gaps)
-        for j, (is_code, level) in enumerate(zip(codes, levels, strict=True))
+        for j, (is_code, level) in enumerate(zip(codes, categories, strict=True))
     ]
     number = sum(widths) + sum(a * b for a, b in combinations(widths, 2)) + codes.count(False)
     return Features(
-        codes, centres, scales, tuple(levels), tuple(gaps), products=number <= MOST_FEATURES
+        codes, centres, scales, tuple(categories), tuple(gaps), products=number <= MOST_FEATURES
     )
 
 

@@ -224,11 +224,11 @@ def value_codes(frame: pl.DataFrame, columns: Sequence[str], schema: Schema) -> 
     if len(columns) > 1:
         joint = class_labels(frame, columns)
         return joint, int(joint.max(initial=0)) + 1
-    series, levels = frame[columns[0]], schema[columns[0]].levels
+    series, categories = frame[columns[0]], schema[columns[0]].all_categories
     text = series.cast(pl.String)
-    if levels is not None and text.drop_nulls().is_in(levels).all():
-        codes = text.cast(pl.Enum(levels)).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
-        width = len(levels)
+    if categories is not None and text.drop_nulls().is_in(categories).all():
+        codes = text.cast(pl.Enum(categories)).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+        width = len(categories)
     else:
         cells = series if series.dtype.is_numeric() else text
         numbers = cells.cast(pl.Float64, strict=False)

@@ -289,8 +289,8 @@ def suggested(method: Method[Any], policy: Policy) -> dict[str, Any]:
     confidential = policy.schema.with_role(Role.CONFIDENTIAL)
     if method.noisy and "count" in method.parameters.model_fields and len(confidential) > 1:
         # A tree counts one of them; the one that attacks try to guess, as measures choose it.
-        with_levels = [name for name in confidential if policy.schema[name].levels]
-        example["count"] = policy.evaluate.secret or (with_levels or confidential)[0]
+        with_categories = [name for name in confidential if policy.schema[name].all_categories]
+        example["count"] = policy.evaluate.secret or (with_categories or confidential)[0]
     return example
 
 
@@ -522,12 +522,12 @@ def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
         if method.input.missing and column.keep_missing:
             unknown = ""
             if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-                first = column.other or (column.levels or ("",))[0]
+                first = column.other or (column.all_categories or ("",))[0]
                 unknown = f" unknown values count as '{first}',"
             notes.append(f"'{name}':{unknown} missing is a value of its own.")
             continue
         if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-            other = column.other or (column.levels or ("",))[0]
+            other = column.other or (column.all_categories or ("",))[0]
             missing = other if column.missing_as is None else column.missing_as
             notes.append(f"'{name}': unknown values count as '{other}', missing as '{missing}'.")
         else:

@@ -392,6 +392,6 @@ def _released_labels(
     }
     if planned.method.noisy:
         for name, values in kept["values"].items():
-            declared = planned.policy.schema[name].levels or ()
+            declared = planned.policy.schema[name].all_categories or ()
             kept["values"][name] = {v: label for v, label in values.items() if v in declared}
     return kept if any(kept.values()) else {}

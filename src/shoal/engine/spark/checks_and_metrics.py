@@ -366,7 +366,7 @@ def _scale(template: Table, name: str, found: Sequence[float]) -> ColumnAxis:
     high, low, gone, broken = found
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         cells = [-1 if gone else 0]
-        held = template.with_codes(name, np.array(cells)) if template.levels(name) else template
+        held = template.with_codes(name, np.array(cells)) if template.categories(name) else template
         return scale_of(held, name, template.frame[name], decimal=None)
     rows = template.take(np.zeros(3, np.int64))
     ends = np.array([high, -low, np.nan]) if np.isfinite(high) else np.full(3, np.nan)
@@ -404,7 +404,7 @@ def measured(frame: pl.DataFrame, facts: TableFacts) -> BlockLosses:
     discrete = tuple(scale.discrete for scale in facts.scales)
     for j, (axis, scale) in enumerate(zip(axes, facts.scales, strict=True)):
         # An empty category is missing, the last place, where the original has such cells.
-        if scale.discrete and scale.domain[1] > len(scale.levels):
+        if scale.discrete and scale.domain[1] > len(scale.categories):
             lower[axis.missing, j], upper[axis.missing, j] = scale.domain[1] - 1, scale.domain[1]
             hidden[axis.missing, j] = False
     points = WeightedBoxes.points(places, discrete=discrete, domain=(domain[0], domain[1]))

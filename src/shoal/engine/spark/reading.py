@@ -72,9 +72,11 @@ def typed(frame: DataFrame, how: Adoption) -> Typed:
         validate.refuse_odd(empty[name])
     raw = _raw(frame, store.block_rows)
     loud = {name: schema[name] for name in kept if name not in quiet}
-    evidence, levels = _evidence(raw, empty, loud)
+    evidence, categories = _evidence(raw, empty, loud)
     columns = {
-        name: replace(schema[name], categories=levels[name]) if name in levels else schema[name]
+        name: replace(schema[name], categories=categories[name])
+        if name in categories
+        else schema[name]
         for name in kept
     }
     bring = _bringing(columns, quiet, how, evidence)
@@ -192,7 +194,7 @@ def _read(
 def _evidence(
     raw: Blocks, empty: pl.DataFrame, columns: Mapping[str, Column]
 ) -> tuple[dict[str, pl.Series], dict[str, tuple[str, ...]]]:
-    """Cells that say how a column is read, and the levels of those that do not state them."""
+    """Cells that say how a column is read, and the categories of those that do not state them."""
     looks = {
         name: look
         for name, column in columns.items()
@@ -210,23 +212,23 @@ def _evidence(
     parts: dict[int, list[pl.Series]] = {place: [] for place in places.values()}
     for place, found in raw.map(gather).fetch():
         parts[place].append(found.to_series())
-    evidence, levels = {}, {}
+    evidence, categories = {}, {}
     for name, look in looks.items():
         if not parts[places[name]]:
             continue
         cells = pl.concat(parts[places[name]]).alias(name)
         column = columns[name]
-        if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.levels is None:
+        if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.all_categories is None:
             read = validate.typed(cells.unique(maintain_order=True), column, None)
-            levels[name] = tuple(read.cast(pl.String).drop_nulls().unique().sort().to_list())
-        evidence[name] = cells.filter(look(cells)) if name not in levels else _first_odd(cells)
-    return evidence, levels
+            categories[name] = tuple(read.cast(pl.String).drop_nulls().unique().sort().to_list())
+        evidence[name] = cells.filter(look(cells)) if name not in categories else _first_odd(cells)
+    return evidence, categories
 
 
 def _look(dtype: pl.DataType, column: Column) -> Callable[[pl.Series], pl.Series] | None:
     """Which cells of a column say how it is read: a mask over them; none: each reads by itself."""
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        if column.levels is None:
+        if column.all_categories is None:
             return lambda cells: cells.is_first_distinct()
         return _odd if dtype.is_float() else None
     if dtype == pl.String and column.kind is Kind.NUMERIC:

@@ -28,7 +28,7 @@ _CORNERS = 4
 
 @dataclass(frozen=True, eq=False)
 class Arrays(Table):
-    """A table whose columns are arrays: numbers, days or positions in the levels."""
+    """A table whose columns are arrays: numbers, days or positions in the categories."""
 
     columns: Mapping[str, NDArray[Any]]
 
@@ -44,7 +44,7 @@ class Arrays(Table):
         return cls(table.frame, table.schema, table.dtypes, columns)
 
     def codes(self, name: str) -> Ints:
-        """An ordinal or nominal column as positions in its levels."""
+        """An ordinal or nominal column as positions in its categories."""
         return self.columns[name]
 
     def numbers(self, name: str) -> Floats:
@@ -104,10 +104,10 @@ class Ahead:
 
         return self._next(_Pool(scores, (sensitivity, epsilon), draw))
 
-    def respond(self, codes: Ints, *, levels: int, epsilon: Fraction) -> Ints:
+    def respond(self, codes: Ints, *, categories: int, epsilon: Fraction) -> Ints:
         """Answer for each code by randomised response."""
-        draw = partial(self._noise.respond, levels=levels, epsilon=epsilon)
-        return self._next(_Pool(codes, (Fraction(levels), epsilon), draw))
+        draw = partial(self._noise.respond, categories=categories, epsilon=epsilon)
+        return self._next(_Pool(codes, (Fraction(categories), epsilon), draw))
 
     def uniform(self, below: int, *, size: int) -> Ints:
         """Draw numbers evenly, by themselves."""

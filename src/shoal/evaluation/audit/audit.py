@@ -45,7 +45,7 @@ VIOLATED = "violated"
 REFUTED = "refuted by a known counterexample"
 NOTHING_FOUND = "no violation found"
 LEVELS = {"arrays": 20_000, "files": 200}
-"""The levels, and how many runs on each table are enough to see something."""
+"""The categories, and how many runs on each table are enough to see something."""
 _FEW_GROUPS = 5
 _ROWS_SHOWN = 100
 _ROWS_MORE = 20

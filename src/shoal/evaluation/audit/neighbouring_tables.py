@@ -234,8 +234,8 @@ class _Exact:
         self.answers.append((scores.astype(np.float64), sensitivity / epsilon))
         return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
-    def respond(self, codes: Ints, *, levels: int, epsilon: Fraction) -> Ints:
-        del levels
+    def respond(self, codes: Ints, *, categories: int, epsilon: Fraction) -> Ints:
+        del categories
         self.answers.append((codes.astype(np.float64), 1 / epsilon))
         return np.asarray(codes)
 
@@ -256,9 +256,9 @@ class _Deaf(_Exact):
         self._next += values.size
         return (numbers * 7919).reshape(values.shape)
 
-    def respond(self, codes: Ints, *, levels: int, epsilon: Fraction) -> Ints:
+    def respond(self, codes: Ints, *, categories: int, epsilon: Fraction) -> Ints:
         del epsilon
-        return np.arange(codes.size, dtype=np.int64).reshape(codes.shape) % levels
+        return np.arange(codes.size, dtype=np.int64).reshape(codes.shape) % categories
 
 
 def _loss(
@@ -355,8 +355,8 @@ def _frame(planned: Plan, X: Floats) -> pl.DataFrame:
 
 
 def _cell(column: Column, u: float) -> Any:
-    if column.levels is not None:
-        return column.levels[round(u * (len(column.levels) - 1))]
+    if column.all_categories is not None:
+        return column.all_categories[round(u * (len(column.all_categories) - 1))]
     low, high = column.bounds or (Decimal(0), Decimal(1))
     if isinstance(low, date) and isinstance(high, date):
         return low + timedelta(days=round(u * (high - low).days))
@@ -367,14 +367,14 @@ def _public_cells(column: Column, n: int) -> list[Any]:
     """Something for columns that are the same in both tables: all different, where they can be."""
     if column.role is Role.IDENTIFIER or column.kind is None:
         return [f"row {i + 1}" for i in range(n)]
-    if column.kind is Kind.NOMINAL and column.levels is None:
+    if column.kind is Kind.NOMINAL and column.all_categories is None:
         return ["a"] * n
     return [_cell(column, i / max(n - 1, 1)) for i in range(n)]
 
 
 def _other_cell(column: Column, series: pl.Series, rng: np.random.Generator) -> Any:
     sort = rng.integers(3)
-    if sort == 0 or (column.levels is None and column.bounds is None):
+    if sort == 0 or (column.all_categories is None and column.bounds is None):
         return series[int(rng.integers(series.len()))]
     return _cell(column, float(rng.integers(2)) if sort == 1 else float(rng.random()))
 

@@ -85,7 +85,7 @@ class _Answer:
     draw: Draw
     values: Ints
     drawn: Ints
-    levels: int = 0
+    categories: int = 0
 
 
 class _Over(Exception):  # noqa: N818 (no error: the last answer was given back)
@@ -119,15 +119,15 @@ class _Asked:
     def select_many(self, scores: Ints, *, sensitivity: Fraction, epsilon: Fraction) -> Ints:
         return self._answer((SELECTION, 2 * sensitivity / epsilon), scores)
 
-    def respond(self, codes: Ints, *, levels: int, epsilon: Fraction) -> Ints:
-        return self._answer((RESPONSE, 1 / epsilon), codes, levels)
+    def respond(self, codes: Ints, *, categories: int, epsilon: Fraction) -> Ints:
+        return self._answer((RESPONSE, 1 / epsilon), codes, categories)
 
     def uniform(self, below: int, *, size: int) -> Ints:
         """The same in both runs; of two sizes the one begins as the other."""
         self.uniforms += 1
         return np.random.default_rng(self.uniforms).integers(below, size=size)
 
-    def _answer(self, draw: Draw, values: Ints, levels: int = 0) -> Ints:
+    def _answer(self, draw: Draw, values: Ints, categories: int = 0) -> Ints:
         raise NotImplementedError
 
 
@@ -137,17 +137,17 @@ class _Recorder(_Asked):
     laws: Laws
     kept: list[_Answer] = field(default_factory=list)
 
-    def _answer(self, draw: Draw, values: Ints, levels: int = 0) -> Ints:
+    def _answer(self, draw: Draw, values: Ints, categories: int = 0) -> Ints:
         values = np.array(values)
-        drawn = self._drawn(draw[0], values, levels, self.laws.actual(draw[1]))
-        self.kept.append(_Answer(draw, values, drawn, levels))
+        drawn = self._drawn(draw[0], values, categories, self.laws.actual(draw[1]))
+        self.kept.append(_Answer(draw, values, drawn, categories))
         return drawn
 
-    def _drawn(self, mechanism: str, values: Ints, levels: int, scale: Fraction) -> Ints:
+    def _drawn(self, mechanism: str, values: Ints, categories: int, scale: Fraction) -> Ints:
         if mechanism == LAPLACE:
             return values if scale == 0 else self.noise.discrete_laplace(values, scale=scale)
         if mechanism == RESPONSE:
-            return self.noise.respond(values, levels=levels, epsilon=1 / scale)
+            return self.noise.respond(values, categories=categories, epsilon=1 / scale)
         if scale == 0:
             return np.asarray(values.argmax(axis=1), dtype=np.int64)
         one = Fraction(1)
@@ -162,12 +162,12 @@ class _Replay(_Asked):
     losses: dict[Draw, float] = field(default_factory=dict)
     place: int = 0
 
-    def _answer(self, draw: Draw, values: Ints, levels: int = 0) -> Ints:
+    def _answer(self, draw: Draw, values: Ints, categories: int = 0) -> Ints:
         if self.place == len(self.kept):
             raise _Apart
         answer = self.kept[self.place]
-        asked = draw, np.shape(values), levels
-        if asked != (answer.draw, answer.values.shape, answer.levels):
+        asked = draw, np.shape(values), categories
+        if asked != (answer.draw, answer.values.shape, answer.categories):
             raise _Apart
         loss = self._loss(answer, np.asarray(values))
         self.losses[draw] = self.losses.get(draw, 0.0) + loss

@@ -196,8 +196,8 @@ def _queries(policy: Policy, columns: Sequence[str]) -> _Queries:
     lower, upper = np.full(shape, -np.inf), np.full(shape, np.inf)
     for query in range(QUERIES):
         for axis in rng.permutation(len(columns))[:SUBSET]:
-            levels = policy.schema[columns[axis]].levels
-            cells = len(levels) if levels else 64
+            categories = policy.schema[columns[axis]].all_categories
+            cells = len(categories) if categories else 64
             taken = (cells + 1) // 2
             first = int(rng.integers(0, cells - taken + 1))
             # Ends between cells, so that no category lies on one.

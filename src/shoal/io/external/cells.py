@@ -273,13 +273,13 @@ def _covered(time: datetime, *, instant: bool) -> Span:
 
 
 class Categories:
-    """Reads cells of an ordinal or nominal column by its levels and its hierarchy.
+    """Reads cells of an ordinal or nominal column by its categories and its hierarchy.
 
     Args:
         place: of each level in the public order.
         nodes: the places below each inner node of the hierarchy.
         recode: what the policy makes of raw values.
-        ordered: whether two levels may stand for all between them.
+        ordered: whether two categories may stand for all between them.
     """
 
     def __init__(
@@ -362,7 +362,7 @@ class Categories:
         return spans
 
     def _masked(self, text: str) -> Cell | None:
-        """Read a mask such as "130**" as all levels that it fits, by length if any has it."""
+        """Read a mask such as "130**" as all categories that it fits, by length if any has it."""
         if "*" not in text:
             return None
         for star, joint in ((r"\*", "."), (r"\*+", ".*")):

@@ -12,7 +12,7 @@ from shoal.core import Column, Kind, Policy, Role, Schema
 from shoal.core._arrays import Floats
 from shoal.errors import InputError, did_you_mean, quotable, unlike
 from shoal.io import validate
-from shoal.io.decomposition_table import level_order
+from shoal.io.decomposition_table import category_order
 from shoal.io.external.cells import Categories, Cell, Form, dated, numeric
 from shoal.io.table import Table
 
@@ -38,7 +38,7 @@ class ColumnAxis:
     """The axis of a column: what the original and the policy say about its places.
 
     Attributes:
-        places: of the original's cells; NaN for a missing number or day, the number of levels
+        places: of the original's cells; NaN for a missing number or day, the number of categories
             for a missing category.
         domain: lower <= place < upper for every place of the original and of the declaration.
         declared: the policy states the bounds or the categories.
@@ -46,7 +46,7 @@ class ColumnAxis:
     """
 
     column: Column
-    levels: tuple[str, ...]
+    categories: tuple[str, ...]
     places: Floats
     domain: tuple[float, float]
     declared: bool
@@ -87,11 +87,11 @@ def scale_of(table: Table, name: str, text: pl.Series, *, decimal: str | None) -
     """
     column = table.schema[name]
     if column.kind in CATEGORICAL:
-        levels, gone = table.levels(name), bool(table.missing(name).any())
-        domain = (0.0, float(max(len(levels) + gone, 1)))
-        ordered = tuple(levels[code] for code in level_order(column, levels))
+        categories, gone = table.categories(name), bool(table.missing(name).any())
+        domain = (0.0, float(max(len(categories) + gone, 1)))
+        ordered = tuple(categories[code] for code in category_order(column, categories))
         places = places_of(table, name)
-        return ColumnAxis(column, ordered, places, domain, column.levels is not None, 1.0)
+        return ColumnAxis(column, ordered, places, domain, column.all_categories is not None, 1.0)
     places = table.numbers(name)
     present = places[~np.isnan(places)]
     days = table.frame.schema[name] == pl.Date
@@ -118,9 +118,9 @@ def places_of(table: Table, name: str) -> Floats:
     """Places of a table's own cells; a missing category lies after the last one."""
     if table.schema[name].kind not in CATEGORICAL:
         return table.numbers(name)
-    levels = table.levels(name)
-    order = level_order(table.schema[name], levels)
-    return np.append(np.argsort(order), len(levels)).astype(np.float64)[table.codes(name)]
+    categories = table.categories(name)
+    order = category_order(table.schema[name], categories)
+    return np.append(np.argsort(order), len(categories)).astype(np.float64)[table.codes(name)]
 
 
 def _after(value: float, unit: float) -> float:
@@ -200,7 +200,7 @@ def _date_column(series: pl.Series, scale: ColumnAxis) -> ReleasedColumn:
 
 
 def _categories(scale: ColumnAxis) -> Categories:
-    place = {level: at for at, level in enumerate(scale.levels)}
+    place = {level: at for at, level in enumerate(scale.categories)}
     below: dict[str, list[int]] = {}
     for path in scale.column.hierarchy.paths if scale.column.hierarchy else ():
         for node in set(path[1:]) - {path[0]}:
@@ -351,7 +351,7 @@ def typed_alike(
         raise InputError(f"Control: {error}") from None
     shared = {
         column.name: pl.Enum(
-            tuple(dict.fromkeys((*table.levels(column.name), *others.levels(column.name))))
+            tuple(dict.fromkeys((*table.categories(column.name), *others.categories(column.name))))
         )
         for column in schema.columns
         if column.kind in CATEGORICAL
@@ -360,7 +360,7 @@ def typed_alike(
 
 
 def _recast(table: Table, shared: dict[str, pl.Enum]) -> Table:
-    columns = [pl.col(name).cast(pl.String).cast(levels) for name, levels in shared.items()]
+    columns = [pl.col(name).cast(pl.String).cast(categories) for name, categories in shared.items()]
     return Table(table.frame.with_columns(columns), table.schema, table.dtypes)
 
 

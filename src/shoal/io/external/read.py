@@ -35,7 +35,7 @@ class ExternalRelease:
     Original and control share one list of categories for each column, and the release is read
     on it: a reading whose tables disagree does not exist.
 
-    A place is a number, a day since 1970, or a category's place in `leaves.level_order`. A box
+    A place is a number, a day since 1970, or a category's place in `leaves.category_order`. A box
     holds lower <= place < upper; a number or a day that is known exactly has lower == upper.
 
     Attributes:
@@ -43,7 +43,7 @@ class ExternalRelease:
             tree: its axes, and the column that it counts.
         original: these columns of the original, typed.
         columns: one axis each, in the order of the schema. Of a tree: its axes alone.
-        places: original rows x axes; NaN for a missing number, the number of levels for a
+        places: original rows x axes; NaN for a missing number, the number of categories for a
             missing category.
         lower: released rows x axes.
         upper: the other end.
@@ -100,7 +100,9 @@ class ExternalRelease:
     def _refuse_two_domains(self, control: Table) -> None:
         for column in self.schema.columns:
             name = column.name
-            if column.kind in CATEGORICAL and control.levels(name) != self.original.levels(name):
+            if column.kind in CATEGORICAL and control.categories(name) != self.original.categories(
+                name
+            ):
                 raise InputError(f"Original and control must share the categories of '{name}'.")
 
 

@@ -39,7 +39,7 @@ def how_scored(name: str, scale: ColumnAxis, axis: ReleasedColumn) -> str:
     total = _counted(axis.suppressed.size, "cell", "cells")
     text = f"'{name}': of {total}, {'; '.join(said)}."
     hidden = int(axis.suppressed.sum())
-    if scale.discrete and scale.domain[1] > len(scale.levels):
+    if scale.discrete and scale.domain[1] > len(scale.categories):
         gone = int(axis.missing.sum())
         hidden -= gone
         if gone:
@@ -195,7 +195,7 @@ def _far(scale: ColumnAxis, axis: ReleasedColumn) -> bool:
     if not lower.size or not places.size:
         return False
     if scale.discrete:
-        width = len(scale.levels) + 1
+        width = len(scale.categories) + 1
         before = np.bincount(places.astype(np.int64), minlength=width) / places.size
         after = np.bincount(lower.astype(np.int64), minlength=width) / lower.size
         return bool(np.abs(before - after).sum() / 2 > FAR)

@@ -203,11 +203,11 @@ def scales_of(rows: DistributedRows, columns: Sequence[str]) -> tuple[ColumnScal
     order. Cost: two passes.
     """
     template = rows.template
-    levels = [edges_of(template, name) for name in columns]
+    categories = [edges_of(template, name) for name in columns]
     schema = [template.schema[name] for name in columns]
 
     def ends(table: Table, _places: Ints) -> tuple[Floats, list[Ints]]:
-        return _ends(table, columns, schema, levels)
+        return _ends(table, columns, schema, categories)
 
     def join(
         one: tuple[Floats, list[Ints]], other: tuple[Floats, list[Ints]]
@@ -232,7 +232,7 @@ def scales_of(rows: DistributedRows, columns: Sequence[str]) -> tuple[ColumnScal
     sums = rows.fold(add, np.add)
     return tuple(
         _scale(own, counted, m, h, nominal=edges is not None)
-        for own, counted, m, h, edges in zip(sums, counts, middle, half, levels, strict=True)
+        for own, counted, m, h, edges in zip(sums, counts, middle, half, categories, strict=True)
     )
 
 
@@ -240,11 +240,11 @@ def _ends(
     table: Table,
     columns: Sequence[str],
     schema: Sequence[Column],
-    levels: Sequence[Ints | None],
+    categories: Sequence[Ints | None],
 ) -> tuple[Floats, list[Ints]]:
     """Least and largest value of each column, and how many cells have which level or none."""
     limits, counts = np.zeros((2, len(columns))), []
-    for place, (name, column, edges) in enumerate(zip(columns, schema, levels, strict=True)):
+    for place, (name, column, edges) in enumerate(zip(columns, schema, categories, strict=True)):
         raw = transformed(table.raw(name), column)
         gone = np.isnan(raw)
         present = raw[~gone]

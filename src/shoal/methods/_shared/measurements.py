@@ -115,9 +115,9 @@ def _listed(axis: SpatialEncoding, codes: Sequence[int]) -> str:
     """Categories by name; of an ordinal's run the first and the last."""
     if axis.order is None:  # a number that was counted in groups of single codes
         return " | ".join(axis.text(code, code + 1) for code in codes)
-    levels = cast("tuple[str, ...]", axis.column.levels)
+    categories = cast("tuple[str, ...]", axis.column.all_categories)
     names = [
-        levels[int(axis.order[code + axis.first])] if code < axis.present else MISSING
+        categories[int(axis.order[code + axis.first])] if code < axis.present else MISSING
         for code in codes
     ]
     run = axis.present not in codes and len(codes) > 2 and codes[-1] - codes[0] == len(codes) - 1

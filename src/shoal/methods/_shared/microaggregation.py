@@ -311,7 +311,7 @@ def category_counts(rows: DistributedRows, name: str) -> Ints | None:
 
 def _category_counts(table: Table, name: str) -> Ints:
     codes = table.codes(name)
-    return np.bincount(codes[codes >= 0], minlength=len(table.levels(name)))
+    return np.bincount(codes[codes >= 0], minlength=len(table.categories(name)))
 
 
 def _rank_key(table: Table, name: str, counts: Ints | None) -> tuple[Floats]:
@@ -366,7 +366,7 @@ def ranks(table: Table, name: str, *, counts: Ints | None = None) -> Floats:
     kind = table.schema[name].kind
     if kind in {Kind.ORDINAL, Kind.NOMINAL}:
         codes = table.codes(name)
-        places = np.append(np.arange(len(table.levels(name))), len(table.levels(name)))
+        places = np.append(np.arange(len(table.categories(name))), len(table.categories(name)))
         if table.schema[name].hierarchy:
             if counts is None:
                 counts = np.bincount(codes[codes >= 0], minlength=len(places) - 1)

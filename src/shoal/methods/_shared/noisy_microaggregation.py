@@ -228,9 +228,9 @@ def check_domain(column: Column, *, bounded: bool = True) -> None:
             f"Column '{column.name}' has no kind, so that no noise can be added to it. State its "
             "kind, make it an identifier, or declare it with public = true."
         )
-    if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.levels is None:
+    if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.all_categories is None:
         raise InputError(
-            f"Column '{column.name}': expected categories or a hierarchy, because levels read off "
+            f"Column '{column.name}': expected categories or a hierarchy, because those read off "
             "the data are not public, found none."
         )
     if column.kind in {Kind.NUMERIC, Kind.DATE} and column.bounds is None:
@@ -274,7 +274,7 @@ def protected_axis(
     """Put one column on its grid."""
     kind = cast("Kind", table.schema[name].kind)
     if kind in {Kind.ORDINAL, Kind.NOMINAL}:
-        last = max(len(table.levels(name)) - 1, 1)
+        last = max(len(table.categories(name)) - 1, 1)
         grid, codes = FixedPointGrid(0, last), table.codes(name)
         distances = embedding = order = None
         if kind is Kind.NOMINAL and ranked is NominalOrder.MARGINALITY:
@@ -459,7 +459,7 @@ def _released(table: Table, axis: ProtectedColumn, units: Floats) -> Table:
     values = axis.grid.decode(units)
     if axis.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         # The grid of a single category is as wide as that of two.
-        last = len(table.levels(axis.name)) - 1
+        last = len(table.categories(axis.name)) - 1
         codes = np.rint(values).clip(0, last).astype(np.int64)
         return table.with_codes(axis.name, codes if axis.order is None else axis.order[codes])
     return table.with_numbers(axis.name, values)

@@ -59,7 +59,7 @@ def encoding(table: Table, name: str, *, largest: float, gone: bool) -> Encoding
     """Make the ruler of a column.
 
     Args:
-        table: knows the column's levels; its rows are not looked at.
+        table: knows the column's categories; its rows are not looked at.
         name: of the column.
         largest: number in the whole table, or 0 if that is larger.
         gone: whether cells are missing in the whole table.
@@ -67,7 +67,7 @@ def encoding(table: Table, name: str, *, largest: float, gone: bool) -> Encoding
     column = table.schema[name]
     if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
         return Encoding(float(np.nextafter(max(largest, 0.0), np.inf)))
-    count = len(table.levels(name))
+    count = len(table.categories(name))
     if column.hierarchy is None or count < 2:
         return Encoding(float(count), np.arange(count))
     order, heights = hierarchy_order(leaf_edges(table, name))
@@ -82,7 +82,7 @@ class Values:
     """The confidential values of a table, numbered as `check_table.value_codes` does.
 
     Attributes:
-        present: of each column the numbers that occur; none where it has levels.
+        present: of each column the numbers that occur; none where it has categories.
         widths: of each column how many values it has, missing aside.
         combinations: of several columns, which combinations occur, as one number each.
         width: number of codes.
@@ -94,20 +94,20 @@ class Values:
     width: int
 
     @classmethod
-    def of(cls, raws: Sequence[NDArray[np.float64]], levels: Sequence[int | None]) -> "Values":
+    def of(cls, raws: Sequence[NDArray[np.float64]], categories: Sequence[int | None]) -> "Values":
         """Number the values of some columns together.
 
         Args:
             raws: the columns, as `Table.raw` gives them; each combination once will do.
-            levels: of each column how many levels it has, None for numbers.
+            categories: of each column how many categories it has, None for numbers.
         """
         present = tuple(
             np.unique(raw[~np.isnan(raw)]) if count is None else None
-            for raw, count in zip(raws, levels, strict=True)
+            for raw, count in zip(raws, categories, strict=True)
         )
         widths = tuple(
             len(own) if own is not None else int(count or 0)
-            for own, count in zip(present, levels, strict=True)
+            for own, count in zip(present, categories, strict=True)
         )
         if len(raws) == 1:
             return cls(present, widths, None, widths[0] + int(np.isnan(raws[0]).any()))
@@ -132,10 +132,11 @@ class Values:
 
 
 def levels_of(table: Table, columns: Sequence[str]) -> list[int | None]:
-    """How many levels each column has, None for numbers and dates."""
+    """How many categories each column has, None for numbers and dates."""
     coded = {Kind.ORDINAL, Kind.NOMINAL}
     return [
-        len(table.levels(name)) if table.schema[name].kind in coded else None for name in columns
+        len(table.categories(name)) if table.schema[name].kind in coded else None
+        for name in columns
     ]
 
 
@@ -144,7 +145,7 @@ def way(table: Table, guarantee: LDiversity | TCloseness, width: int) -> Ints | 
     if not isinstance(guarantee, TCloseness) or guarantee.distance is not Distance.HIERARCHICAL:
         return None
     name = guarantee.columns[0]
-    return leaf_edges(table, name, missing=width > len(table.levels(name)))
+    return leaf_edges(table, name, missing=width > len(table.categories(name)))
 
 
 def representatives(table: Table, columns: Sequence[str]) -> Ints:

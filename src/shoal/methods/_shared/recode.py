@@ -120,17 +120,17 @@ def name_buckets(table: Table, name: str, partition: Partition) -> Table:
 
 def _named(table: Table, name: str, partition: Partition) -> list[str]:
     """Name each bucket of a nominal by its largest whole branches, or by its categories."""
-    hierarchy, levels = table.schema[name].hierarchy, table.levels(name)
+    hierarchy, categories = table.schema[name].hierarchy, table.categories(name)
     codes = table.codes(name)
     pairs = np.unique(np.column_stack((partition.labels, codes))[codes >= 0], axis=0).tolist()
     held: list[list[str]] = [[] for _ in range(len(partition))]
     for bucket, code in pairs:
-        held[bucket].append(levels[code])
+        held[bucket].append(categories[code])
     if hierarchy is None:
         return ["{" + ", ".join(some) + "}" for some in held]
     below: dict[str, set[str]] = {}
     paths = {path[0]: path for path in hierarchy.paths}
-    for leaf in {levels[code] for _, code in pairs}:
+    for leaf in {categories[code] for _, code in pairs}:
         for node in paths[leaf]:
             below.setdefault(node, set()).add(leaf)
     texts = []
@@ -238,7 +238,7 @@ def central_category(codes: Ints, partition: Partition, edges: Ints | None) -> I
     Cost O(n times depth).
 
     Args:
-        codes: positions in the levels, -1 where missing.
+        codes: positions in the categories, -1 where missing.
         partition: the groups.
         edges: edges between each level and the root, padded with -1.
     """

@@ -31,7 +31,7 @@ import numpy as np
 from shoal.core import Column, Kind
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InternalError
-from shoal.io.decomposition_table import level_order
+from shoal.io.decomposition_table import category_order
 from shoal.io.table import Table
 from shoal.mechanism.fixed_point import FixedPointGrid
 from shoal.mechanism.skewed_grid import SkewedGrid
@@ -52,7 +52,7 @@ class SpatialEncoding:
         first: of the first cell, its day, its multiple of the step, or its rank.
         step: between cells, for numbers with a declared one.
         grid: for numbers without, and for those on a scale of their own.
-        order: for categories, positions of the levels, first place first.
+        order: for categories, positions of the categories, first place first.
         heights: for a hierarchy, the heights of the borders between cells.
         gap: the last cell stands for a missing one.
     """
@@ -139,8 +139,8 @@ class SpatialEncoding:
                 return MISSING
             return f"{self.text(lower, self.present)} or {MISSING}"
         if self.order is not None:
-            levels = cast("tuple[str, ...]", self.column.levels)
-            return levels[int(self.order[lower + self.first])]
+            categories = cast("tuple[str, ...]", self.column.all_categories)
+            return categories[int(self.order[lower + self.first])]
         cells = np.array([lower, min(upper, self.present - 1)])
         start, end = self.values(cells) if self.grid is None else self._on_grid(cells)
         if self.column.kind is Kind.DATE:
@@ -155,7 +155,7 @@ class SpatialEncoding:
 def spatial_encoding(
     column: Column, *, scaled: bool = False, gaps: bool = False
 ) -> SpatialEncoding:
-    """The public axis of a column that has bounds or levels.
+    """The public axis of a column that has bounds or categories.
 
     Args:
         column: what the policy says of it.
@@ -224,12 +224,19 @@ def _number(value: Any) -> Fraction:
 
 
 def _ranks(column: Column) -> SpatialEncoding:
-    levels = cast("tuple[str, ...]", column.levels)
-    order = level_order(column, levels)
-    if column.hierarchy is not None and len(levels) > 1:
+    categories = cast("tuple[str, ...]", column.all_categories)
+    order = category_order(column, categories)
+    if column.hierarchy is not None and len(categories) > 1:
         return SpatialEncoding(
-            column, len(levels), order=order, heights=hierarchy_order(column.hierarchy.edges())[1]
+            column,
+            len(categories),
+            order=order,
+            heights=hierarchy_order(column.hierarchy.edges())[1],
         )
-    first = levels.index(str(column.bottom_code)) if column.bottom_code is not None else 0
-    last = levels.index(str(column.top_code)) if column.top_code is not None else len(levels) - 1
+    first = categories.index(str(column.bottom_code)) if column.bottom_code is not None else 0
+    last = (
+        categories.index(str(column.top_code))
+        if column.top_code is not None
+        else len(categories) - 1
+    )
     return SpatialEncoding(column, last - first + 1, first, order=order)

@@ -64,7 +64,7 @@ def refuse(setting: Setting[Any], name: str) -> None:
             f"[protect], strata: expected a column with public = true, found '{name}', which is "
             "protected. Sizes of strata are published as they are."
         )
-    if column.kind not in {Kind.ORDINAL, Kind.NOMINAL} or column.levels is None:
+    if column.kind not in {Kind.ORDINAL, Kind.NOMINAL} or column.all_categories is None:
         raise InputError(
             f"[protect], strata: expected a column with categories or a hierarchy, found '{name}'."
         )
@@ -88,8 +88,8 @@ def divided(table: Table, setting: Setting[Any], name: str) -> list[Stratum]:
             f"Column '{name}' makes the strata; {lacking:,} rows lack it. Leave them out, or state "
             "a category for them."
         )
-    levels = cast("tuple[str, ...]", setting.schema[name].levels)
-    found = [Stratum(level, c, np.flatnonzero(codes == c)) for c, level in enumerate(levels)]
+    categories = cast("tuple[str, ...]", setting.schema[name].all_categories)
+    found = [Stratum(level, c, np.flatnonzero(codes == c)) for c, level in enumerate(categories)]
     if contributions.rows_are_public(setting):
         found = [stratum for stratum in found if stratum.members.size]
     return found
@@ -119,9 +119,9 @@ def assumes(name: str | None) -> tuple[str, ...]:
 
 def notes(schema: Schema, name: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
     """Say which strata have no rows, and in which a record is much of every count."""
-    levels = cast("tuple[str, ...]", schema[name].levels)
+    categories = cast("tuple[str, ...]", schema[name].all_categories)
     told = [f"Each stratum of {name} was learnt by itself, with the whole of epsilon."]
-    empty = [level for level in levels if level not in sizes]
+    empty = [level for level in categories if level not in sizes]
     tiny = [level for level, size in sizes.items() if size < TINY]
     if empty:
         told.append(f"Strata without rows: {', '.join(empty)}.")
