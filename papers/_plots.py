@@ -143,7 +143,11 @@ def _round_numbers(low: float, high: float) -> list[float]:
         found = [f * 10.0**e for e in decades for f in factors if low <= f * 10.0**e <= high]
         if len(found) >= 4:
             break
-    return found[:: -(-len(found) // 9)]
+    spread, apart = math.log(high / low), []
+    for mark in found:  # at least a twelfth of the axis between two
+        if not apart or 12 * math.log(mark / apart[-1]) >= spread:
+            apart.append(mark)
+    return apart
 
 
 def _shown(value: float) -> str:
