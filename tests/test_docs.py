@@ -156,6 +156,10 @@ class Reader:
         """Commands for a cluster, which nobody runs here."""
         assert shlex.split(block.text), place
 
+    def _r(self, block, place, _):
+        """Programs for R, which nobody runs here; their pages say so."""
+        assert "was not run" in self.page.read_text("utf-8"), place
+
     def _toml(self, block, place, _):
         content = tomllib.loads(block.text, parse_float=Decimal)
         if "candidate" in content:
