@@ -156,7 +156,7 @@ class Reader:
         """Commands for a cluster, which nobody runs here."""
         assert shlex.split(block.text), place
 
-    def _r(self, block, place, _):
+    def _r(self, _block, place, _printed):
         """Programs for R, which nobody runs here; their pages say so."""
         assert "was not run" in self.page.read_text("utf-8"), place
 
