@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.mechanism.noisy_answers import table_counts
-from shoal.synthesis.maxent.binning import neighbours
+from shoal.synthesis.maxent.one_way import neighbours
 
 DATA = Path(os.environ.get("SHOAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 EPSILONS = ("0.1", "1", "10")

@@ -243,7 +243,7 @@ def floor(eps: float, n: int) -> float:
     alike and has every column to protect. Proof, in short: exchanging two rows changes two
     records, so that no test tells the two tables apart better than 2 epsilon allows; row i's
     value is then confused with row j's, for every pair, and the squared differences of all
-    pairs add up to SST. Ours, unreviewed.
+    pairs add up to n SST. Ours, unreviewed.
 
     >>> round(floor(1, 30162), 3)
     0.21

@@ -40,8 +40,8 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
 
     Cells are compared as they are released: intervals, ancestors and stars are values. Where
     the policy requires nothing, the k of its quasi-identifiers is reported against k = 2. If
-    the table holds the policy's `unit` column, persons are counted, and rows otherwise, which a
-    remark then says. Texts that differ in how accents are composed are equal. A table
+    the table holds the policy's `privacy_unit` column, persons are counted, and rows otherwise,
+    which a remark then says. Texts that differ in how accents are composed are equal. A table
     of boxes with counts, a release of the form `tree`, is known by its columns: each box is a
     class.
 
