@@ -109,7 +109,7 @@ def test_measuring_for_the_officer_changes_nothing_that_leaves(tmp_path):
     rules, changeable = leaving.policy("laplace", leaving.REGISTRY["laplace"].forms.offered[0])
     (tmp_path / "policy.toml").write_text(toml(rules))
     seen = []
-    for number in (None, 1):
+    for number in (None, None, 1):
         cells = leaving.people() if number is None else leaving.neighbour(number, changeable)
         cells |= {"age": [0] * leaving.ROWS} if number is None else {}
         leaving.as_csv(cells, tmp_path / "people.csv")
@@ -119,8 +119,9 @@ def test_measuring_for_the_officer_changes_nothing_that_leaves(tmp_path):
         ])  # fmt: skip
         seen.append((done.exit_code, done.output, leaving.published(tmp_path / "out")))
 
-    assert seen[0] == seen[1]
-    assert seen[0][0] == 0
+    _, first, second = seen  # before them, kernels may be compiled, which the terminal is told
+    assert first == second
+    assert first[0] == 0
 
 
 @pytest.mark.usefixtures("replay")
@@ -132,8 +133,8 @@ def test_what_the_studio_tells_is_the_same_for_neighbours(tmp_path):
         cells = leaving.people() if number is None else leaving.neighbour(number, changeable)
         leaving.as_csv(cells, tmp_path / "people.csv")
         given = {
-            "data": str(tmp_path / "people.csv"), "policy": str(tmp_path / "policy.toml"),
-            "out": str(tmp_path / f"out{number}" / "release"), "file_format": "parquet",
+            "data": tmp_path / "people.csv", "policy": tmp_path / "policy.toml",
+            "out": tmp_path / f"out{number}" / "release", "file_format": "parquet",
             "audience": None, "evaluate": False, "control": None, "comparison": None,
             "budget": None, "source": None,
         }  # fmt: skip

@@ -355,7 +355,9 @@ def test_groups_of_any_size_lose_no_more_than_those_of_each_k_in_soriacomas2017(
 def test_no_program_reaches_past_the_public_interface():
     for program in (ROOT / "papers").glob("*.py"):
         text = program.read_text("utf-8")
-        assert not re.search(r"\bopendp\b|shoal\.hazmat|import .*\b_kernels", text), program.name
+        assert not re.search(r"\bopendp\b|shoal\.hazmat(?!\.fakes)|import .*\b_kernels", text), (
+            program.name
+        )
 
 
 @pytest.mark.parametrize(

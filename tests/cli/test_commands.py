@@ -68,8 +68,8 @@ def test_closeness_converts_t_and_epsilon_and_rounds_against_the_asker():
         ((), "one of them; found neither"),
         (("--t", 2, "--epsilon", 1), "found both"),
         (("--t", 2, "--k", 5, "--rows", 7), "One class is the whole table: t = 1"),
-        (("--t", 0.5), "t must be a number from 1"),
-        (("--epsilon", -1), "epsilon must be a number from 0"),
+        (("--t", 0.5), "Expected t from 1 to 1,000,000, found 0.5"),
+        (("--epsilon", -1), "Expected epsilon from 1e-06 to 700, found -1.0"),
     ],
 )
 def test_closeness_refuses_what_has_no_answer(asked, sentence):

@@ -212,6 +212,11 @@ def options(folder):
         ("audit", "--trials"): ("audit", *stated),
         ("audit", "--confidence"): ("audit", *stated),
         ("studio", "--port"): ("studio", "--no-browser", "--data", folder / "home"),
+        ("closeness", "--t"): ("closeness",),
+        ("closeness", "--epsilon"): ("closeness",),
+        ("closeness", "--k"): ("closeness", "--t=3"),
+        ("closeness", "--rows"): ("closeness", "--t=3"),
+        ("closeness", "--columns"): ("closeness", "--t=3"),
         ("init", "--epsilon"): ("budget", "init", folder / "b.db", "--source", "s"),
     }
 

@@ -18,7 +18,7 @@ from shoal.mechanism.spatial_trees import (
     noisy_total,
     prices,
 )
-from shoal.mechanism.tree_consistency import Fit, least_squares
+from shoal.mechanism.tree_consistency import CountFit, least_squares
 
 TAXONOMY = SpatialAxis(6, np.array([0, 2, 1, 0, 1]))
 """Two branches of 2 and 4 leaves; the second has branches of 1, 2 and 1."""
@@ -105,7 +105,7 @@ def test_privacy_losses_add_up_to_epsilon_for_both_relations_and_count_every_dra
     for neighbours, times in ((Neighbours.ADD_REMOVE, 1), (Neighbours.CHANGE_ONE, 2)):
         accounting.verify(tree.privacy_losses, times * design.epsilon, neighbours=neighbours,
                       drawn=noise.drawn)  # fmt: skip
-    plain, straight, default = (tree.estimates(fit)[1] for fit in Fit)
+    plain, straight, default = (tree.estimates(fit)[1] for fit in CountFit)
     assert np.array_equal(plain.ravel(), tree.levels[-1].counts)
     assert straight.ravel() == pytest.approx(least_squares(tree.levels)[-1])
     assert (default >= 0).all()

@@ -6,6 +6,7 @@ import pytest
 
 from shoal.studio.context import Studio
 from shoal.studio.pages import compare
+from shoal.studio.pages.common import Here
 
 
 def candidate(label, risk, error):
@@ -67,7 +68,7 @@ def test_a_candidate_that_is_chosen_brings_what_it_requires():
     )
 
     tables = Studio.candidate(studio, workspace, row["label"])
-    compare._take(SimpleNamespace(studio=studio, workspace=workspace), tables, row["label"])
+    Here.put_tables(SimpleNamespace(studio=studio, workspace=workspace), tables)
 
     assert tables["require"] == {"k-anonymity": 2, "l-diversity": {"l": 3, "column": "job"}}
     assert written[0].startswith("# mine")

@@ -24,12 +24,16 @@ MOST_BYTES = 64 << 20
 """Text files that people write are smaller than this."""
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 10**9), Fraction(10**9)
 RANGES: Mapping[str, tuple[float, float]] = {
+    "columns": (1, 10_000),
     "confidence": (1e-6, 1 - 1e-12),
+    "epsilon": (1e-6, 700),
     "jobs": (1, 1_000),
+    "k": (1, 1_000_000_000),
     "max_risk": (0, 1),
     "repeats": (1, 1_000),
     "rows": (1, 1_000_000_000),
     "seed": (0, 2**32 - 1),
+    "t": (1, 1_000_000),
     "trials": (1, 10_000_000),
 }
 """What the numbers of the command line, and of the functions behind it, may be."""

@@ -71,7 +71,7 @@ from shoal.core import SELECTION, Neighbours, Noise, PrivacyLoss, Progress, sile
 from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.noisy_answers import noisy_answers
 from shoal.mechanism.records import HeldWalk, Walk
-from shoal.mechanism.tree_consistency import Fit, Level, fitted, laplace_variance
+from shoal.mechanism.tree_consistency import CountFit, Level, fitted, laplace_variance
 
 MOST_POSITIONS = 64
 """Largest number of positions among which a median is chosen."""
@@ -157,7 +157,7 @@ class MeasuredTree:
     levels: tuple[Level, ...]
     privacy_losses: tuple[PrivacyLoss, ...]
 
-    def estimates(self, fit: Fit = Fit.NON_NEGATIVE) -> tuple[float, Floats]:
+    def estimates(self, fit: CountFit = CountFit.NON_NEGATIVE) -> tuple[float, Floats]:
         """The number of records, and counts of the boxes by confidential value."""
         numbers = fitted(self.levels, fit)
         return float(numbers[0][0]), numbers[-1].reshape(len(self.lower), -1)

@@ -21,7 +21,7 @@ _NEVER = -1e300  # Lower than any count; unlike infinity, it can be added up.
 _FAINT = 1e-200  # A smaller sum is brought to 1 first: the scale to the total would overflow.
 
 
-class Fit(StrEnum):
+class CountFit(StrEnum):
     """What is made of noisy counts.
 
     `none`: nothing, each is released as it was drawn. `least-squares`: parents are the sums of
@@ -57,12 +57,12 @@ def laplace_variance(scale: float) -> float:
     return 2 * exp(-1 / scale) / expm1(-1 / scale) ** 2
 
 
-def fitted(levels: Sequence[Level], fit: Fit) -> list[Floats]:
+def fitted(levels: Sequence[Level], fit: CountFit) -> list[Floats]:
     """The numbers of each level, the root's first."""
-    if fit is Fit.NONE:
+    if fit is CountFit.NONE:
         return [level.counts.astype(np.float64) for level in levels]
     numbers = least_squares(levels)
-    return numbers if fit is Fit.LEAST_SQUARES else non_negative(numbers, levels)
+    return numbers if fit is CountFit.LEAST_SQUARES else non_negative(numbers, levels)
 
 
 def least_squares(levels: Sequence[Level]) -> list[Floats]:

@@ -9,6 +9,7 @@ from typing import Any, cast
 from shoal.core import Check, Column, KAnonymity, Kind, Release, Role, Schema, figure
 from shoal.core.serialise import plain
 from shoal.errors import InputError
+from shoal.io.text_files import check_options
 from shoal.methods import REGISTRY, Method, Setting
 from shoal.methods._shared.recordwise import least_t
 from shoal.privacy_models import epsilon_for_t, epsilon_from_t, t_for_epsilon
@@ -80,17 +81,17 @@ def closeness(
     if (t is None) is (epsilon is None):
         found = "neither" if t is None else "both"
         raise InputError(f"Expected --t or --epsilon, one of them; found {found}.")
-    if k < 1 or columns < 1 or (rows is not None and rows < 2 * k):
+    check_options(t=t, epsilon=epsilon, k=k, rows=rows, columns=columns)
+    if rows is not None and rows < 2 * k:
         raise InputError(
-            f"Expected k of at least 1, rows for two classes of k, and a column; found k = {k}, "
-            f"rows = {rows}, columns = {columns}. One class is the whole table: t = 1 for any "
-            "epsilon."
+            f"Expected rows for two classes of k, found k = {k} and rows = {rows}. One class is "
+            "the whole table: t = 1 for any epsilon."
         )
     if t is not None:
         view = {"epsilon_of_a_view": epsilon_from_t(t)}
         epsilon = math.log(t) if rows is None else epsilon_for_t(t, [k, rows - k])
     else:
-        epsilon = min(cast("float", epsilon), 700.0)  # exp of more is no float
+        epsilon = cast("float", epsilon)
         view = {"t_for_a_view": t_for_epsilon(epsilon)}
     return {
         "t": least_t(epsilon, k, rows),

@@ -54,7 +54,7 @@ from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
 from shoal.mechanism.spatial_trees import Design, Records, grow, known_total, noisy_total
-from shoal.mechanism.tree_consistency import Fit, Level, whole
+from shoal.mechanism.tree_consistency import CountFit, Level, whole
 from shoal.methods._distributed.rows import CountableRows, Distributed, HeldTable
 from shoal.methods._shared import contributions, epsilon_claims, noisy_microaggregation
 from shoal.methods._shared.noisy_microaggregation import EpsilonParameters
@@ -103,8 +103,8 @@ class SpatialTreeParameters(EpsilonParameters):
     bins: Annotated[int, Field(ge=2, le=1000)] = Field(
         16, description="Into how many bins a counted number or date is cut."
     )
-    fit: Annotated[Fit, choice(Fit)] = Field(
-        Fit.NON_NEGATIVE,
+    fit: Annotated[CountFit, choice(CountFit)] = Field(
+        CountFit.NON_NEGATIVE,
         description="What is made of noisy counts; none leaves them as they were drawn.",
     )
     stop_below: Annotated[Number, Field(ge=0, le=1000)] = Field(
