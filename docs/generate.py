@@ -20,6 +20,7 @@ from shoal.core import (
     Column,
     Kind,
     Neighbours,
+    ReleaseForm,
     Role,
     Schema,
     Status,
@@ -211,7 +212,9 @@ def _promise(claim: Claim) -> str:
     if not isinstance(guarantee, StochasticTCloseness):
         return str(guarantee)
     what, given = " + ".join(guarantee.columns), " + ".join(guarantee.keys)
-    return f"stochastic t-closeness of {what} given {given}, t = k / n + (1 - k / n) e^epsilon"
+    aligned = claim.release_form is ReleaseForm.ROW_ALIGNED
+    t = "e^epsilon" if aligned else "k / n + (1 - k / n) e^epsilon"
+    return f"stochastic t-closeness of {what} given {given}, t = {t}"
 
 
 def _reason(claim: Claim) -> str:

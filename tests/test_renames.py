@@ -48,6 +48,19 @@ def of_before(manifest, known):
     return {**manifest, "parameters": kept}
 
 
+def but_closeness(manifest):
+    """A manifest without claims of stochastic t-closeness.
+
+    Row-aligned ones were too strong before: a row in its place is one person's draw.
+    """
+    planned = manifest["planned"] | {"claims": _others(manifest["planned"]["claims"])}
+    return {**manifest, "claims": _others(manifest["claims"]), "planned": planned}
+
+
+def _others(claims):
+    return [one for one in claims if "stochastic" not in one["guarantee"]["name"]]
+
+
 def without(tables, left):
     """Facts of tables, but for some."""
     return {
@@ -67,6 +80,8 @@ def test_a_rename_changes_no_released_table_and_of_the_manifest_only_the_words(n
     drawn = case["method"] in DRAWN
     told = RENAMES.manifest_of(case["manifest"])
     now = of_before(found["manifest"], told["parameters"])
+    if now["release_form"] == "row-aligned":
+        now, told = but_closeness(now), but_closeness(told)
     assert compared(now, drawn=drawn) == compared(told, drawn=drawn)
 
 

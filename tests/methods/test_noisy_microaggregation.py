@@ -227,7 +227,8 @@ def test_every_microaggregation_carries_the_claim_that_it_can(algorithm, form):
     joint = [claim.guarantee.columns for claim in planned.claims[2:]]
     assert joint == ([("a",), ("b",)] if alone else [("a", "b")])
     assert {claim.status for claim in planned.claims[2:]} == {Status.PROVED}
-    assert mdav_laplace.COUNTEREXAMPLES[algorithm](2).event in planned.claims[1].basis
+    pair = mdav_laplace.refuting_pair(planned.setting, planned.setting.parameters.k)
+    assert pair.event in planned.claims[1].basis
     told = planned.method.promises.not_claimed(planned.setting)
     assert len(told) == int(alone)
 
@@ -239,11 +240,25 @@ def test_blocks_that_follow_the_data_make_no_list_that_is_proved(algorithm):
     assert statuses(rules, 20) == ["conditional", "refuted"]
 
 
+@pytest.mark.parametrize(("k", "columns", "square"), [(4, 2, True), (3, 2, False), (4, 1, False)])
+def test_mdav_is_refuted_by_a_pair_that_its_columns_and_k_have(k, columns, square):
+    rules = policy("mdav-laplace", columns=("a", "b")[:columns], k=k, release_form="row-aligned")
+
+    (basis,) = (c.basis for c in shoal.plan(rules).claims if c.status is Status.REFUTED)
+
+    assert ("corners of a square" in basis) is square
+    assert ("2k + 1 records" in basis) is not square
+
+
 @pytest.mark.parametrize("k", [2, 3, 8])
-@pytest.mark.parametrize("algorithm", [a for a in ALGORITHMS if a != "mdav"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_microaggregation_is_refuted_by_a_pair_of_its_own(algorithm, k):
     """Groups are known by their sizes, and their sums move by 2k widths; or rows become one."""
-    pair = mdav_laplace.COUNTEREXAMPLES[algorithm](k)
+    pair = (
+        mdav_laplace.two_ends(k)
+        if algorithm == "mdav"
+        else mdav_laplace.COUNTEREXAMPLES[algorithm](k)
+    )
 
     def groups(X):
         done, _ = release(X, "mdav-laplace", k=k, partition=algorithm.value)

@@ -2,6 +2,7 @@
 
 import math
 from datetime import date
+from decimal import Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +15,7 @@ import shoal
 from shoal.core import DifferentialPrivacy, KAnonymity, Status, StochasticTCloseness
 from shoal.errors import ClaimViolationError, InputError
 from shoal.hazmat.fakes import Call, RecordingNoise, SeededNoise
+from shoal.methods._shared import recordwise
 from shoal.methods._shared.recordwise import least_t
 from shoal.privacy_models import t_from_epsilon
 
@@ -148,6 +150,36 @@ def test_t_is_of_all_confidential_columns_or_of_each(joint, each):
     assert list(close) == [("job", "grade"), ("job",), ("grade",)]
     assert close == pytest.approx(bound, rel=1e-4)
     assert {claim.status for claim in release.claims} == {Status.PROVED}
+
+
+@pytest.mark.parametrize("how", ["row-aligned", "public column"])
+def test_classes_do_not_count_where_a_row_may_be_known_to_be_somebody_s(how):
+    """Who knows the row sees one response, not a draw from a class of k: t is exp(epsilon)."""
+    rules = asking(epsilon=2)
+    table = people().drop("pay", "born", "grade")
+    if how == "row-aligned":
+        rules["protect"]["release_form"] = how
+    else:
+        rules["columns"]["place"] = {"role": "other", "public": True}
+        table = table.with_columns(place=pl.Series(range(20)))
+
+    release = shoal.protect(table, rules)
+
+    (close,) = guarantee(release, StochasticTCloseness)
+    assert close.guarantee.t == pytest.approx(math.exp(2))
+    assert "may show whose draw it is" in close.basis
+
+
+@settings(max_examples=60)
+@given(st.decimals("1.000000001", "1e6", places=60))
+def test_the_epsilon_of_t_is_never_above_its_logarithm(t):
+    assert recordwise._log(t) < Fraction(Context(80).ln(t))
+
+
+def test_the_epsilon_of_the_cut_off_power_of_e_is_below_it():
+    t = Decimal("20.08553692318766774092852965458171789698790783855415014")
+
+    assert recordwise._log(t) < 3
 
 
 def k_of_20(epsilon):

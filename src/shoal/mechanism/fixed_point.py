@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from shoal.errors import InputError, InternalError
 
 _MOST_BITS = 40
+_NARROWEST, _WIDEST = Fraction(1, 10**150), 10**151
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class FixedPointGrid:
             raise InputError(f"bounds must be two numbers, low < high; got {self.low, self.high}.")
         if not 1 <= self.bits <= _MOST_BITS:
             raise InputError(f"bits must lie between 1 and {_MOST_BITS}; got {self.bits}.")
+        if not _NARROWEST <= self.step * self.steps <= _WIDEST:
+            raise InputError("bounds must lie 1e-150 to 1e151 apart, where floats tell places.")
 
     @property
     def steps(self) -> int:

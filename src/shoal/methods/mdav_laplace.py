@@ -169,6 +169,21 @@ COUNTEREXAMPLES: dict[GroupingAlgorithm, Callable[[int], Pair]] = {
     GroupingAlgorithm.OPTIMAL_UNIVARIATE: two_ends,
     GroupingAlgorithm.MONDRIAN: two_halves,
 }
+
+
+def refuting_pair(setting: Setting[MdavLaplaceParameters], k: int) -> Pair:
+    """A pair that refutes the epsilon of such a release: the square needs two numbers and even k.
+
+    `two_ends` refutes MDAV as well: of 2k + 1 records, fewer than 3k, the first k are taken at the
+    end that is farther from the centroid, and the rest are the larger group.
+    """
+    partition = setting.parameters.partition
+    square = k % 2 == 0 and len(setting.columns) > 1
+    if partition is GroupingAlgorithm.MDAV and not square:
+        return two_ends(k)
+    return COUNTEREXAMPLES[partition](k)
+
+
 ONE_OR_MANY = (
     "from a table of equal records, one group, to one with half of them at each end, several "
     "groups if there are enough records, one changed record adds a group, and so a distinct row"
@@ -219,7 +234,7 @@ def _claims(setting: Setting[MdavLaplaceParameters]) -> tuple[Claim, ...]:
         )
     refutation = (
         "counterexample, for the original records: groups follow the data, and the release shows "
-        f"them; {ONE_OR_MANY if k is None else COUNTEREXAMPLES[partition](2).event}"
+        f"them; {ONE_OR_MANY if k is None else refuting_pair(setting, k).event}"
     )
     claims = two_readings(
         setting,

@@ -48,6 +48,7 @@ from shoal.core import (
     LDiversity,
     Neighbours,
     Partition,
+    ReleaseForm,
     Role,
     Schema,
     Status,
@@ -68,6 +69,10 @@ from shoal.privacy_models import t_from_epsilon
 SOURCE = (
     "Domingo-Ferrer and Soria-Comas, From t-closeness to differential privacy and vice versa in "
     "data anonymization, Knowledge-Based Systems 74 (2015)"
+)
+SINGLED = (
+    "{}, and t is exp(epsilon), which holds for a class of one: rows in their order, or public "
+    "columns, may show whose draw it is"
 )
 UNTIL_COUNTED = "; the bound exp(epsilon), until the number of rows is known"
 _LARGEST = 700
@@ -224,8 +229,13 @@ def price(setting: Setting[RecordwiseParameters]) -> Fraction:
 
 
 def _log(t: Decimal) -> Fraction:
-    """The logarithm of t, rounded down to six digits: exp of it is at most t."""
-    return Fraction(Context(prec=6, rounding=ROUND_FLOOR).create_decimal(Context(30).ln(t)))
+    """The logarithm of t, rounded down to six digits: exp of it is at most t.
+
+    `ln` is off by less than one unit of its last digit, which is taken off first.
+    """
+    exact = Context(30)
+    below = Decimal(0) if t == 1 else exact.next_minus(exact.ln(t))
+    return Fraction(Context(prec=6, rounding=ROUND_FLOOR).create_decimal(below))
 
 
 def alone(table: Table) -> Partition:
@@ -291,20 +301,31 @@ def _price_claim(setting: Setting[RecordwiseParameters], reading: EpsilonReading
 def _closeness(
     setting: Setting[RecordwiseParameters], reading: EpsilonReading
 ) -> tuple[Claim, ...]:
-    """Stochastic t-closeness of all confidential columns jointly, and of each by itself."""
-    columns = confidential(setting.schema)
+    """Stochastic t-closeness of all confidential columns jointly, and of each by itself.
+
+    Proposition 1 takes what is seen of a person for a draw from the class. Rows in the order of the
+    file, or a public column beside them, may show whose draw it is; then t is exp(epsilon), which
+    holds for a class of one.
+    """
+    columns, schema = confidential(setting.schema), setting.schema
+    singled = setting.release_form is ReleaseForm.ROW_ALIGNED or any(
+        name not in setting.columns for name in schema.released
+    )
+    rows = None if singled else setting.rows
+    proof = "Proposition 1, with N - |E| as in its proof: {}, and no class has fewer than k records"
+    basis = SINGLED if singled else proof + ("" if rows else UNTIL_COUNTED)
+    order = (epsilon_claims.FILE_ORDER,) if singled else (ONE_DRAW,)
     whole = ((columns, epsilon(setting), "a record costs epsilon"),)
     alone = ((name,) for name in columns) if len(columns) > 1 else ()
     own = ((one, price(setting), "the column costs its part of epsilon") for one in alone)
     return tuple(
         Claim(
             guarantee=StochasticTCloseness(
-                least_t(float(cost), setting.parameters.k, setting.rows), of, keys(setting.schema)
+                least_t(float(cost), setting.parameters.k, rows), of, keys(schema)
             ),
-            status=of_persons(setting.schema, reading.status),
-            basis=f"Proposition 1, with N - |E| as in its proof: {why}, and no class has fewer "
-            f"than k records{'' if setting.rows else UNTIL_COUNTED}",
-            assumes=(*one_row(setting.schema), ONE_DRAW, *reading.assumes),
+            status=of_persons(schema, reading.status),
+            basis=basis.format(why),
+            assumes=(*one_row(schema), *order, *reading.assumes),
             source=f"{SOURCE}, Proposition 1",
             release_form=setting.release_form,
         )
