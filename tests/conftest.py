@@ -32,7 +32,8 @@ DATA = Path(os.environ.get("SHOAL_DATA", ROOT.parent / "shared" / "data"))
 SLOW = frozenset(
     """
     budget/test_budget_file.py canaries cli/test_commands.py cli/test_console.py
-    engine/test_checks_and_metrics.py engine/test_losses.py evaluation/test_audit.py
+    engine/test_checks_and_metrics.py engine/test_losses.py engine/test_rows.py
+    evaluation/test_audit.py
     evaluation/test_compare.py evaluation/test_domains.py evaluation/test_evaluate.py
     evaluation/test_frontier.py evaluation/test_neighbouring_tables.py evaluation/test_prices.py
     evaluation/test_privacy_losses.py evaluation/test_private_selection.py
@@ -46,7 +47,8 @@ SLOW = frozenset(
     methods/test_whole_persons.py metrics/test_epsilon_lower_bound.py metrics/test_attacks.py
     metrics/test_naive_bayes.py metrics/test_propensity.py metrics/test_record_linkage.py
     metrics/test_uniqueness.py mutants package partition/test_bucketization.py
-    partition/test_kernels.py partition/test_mondrian_tree.py partition/test_univariate.py
+    partition/test_kernels.py partition/test_mondrian_tree.py partition/test_noise_aware.py
+    partition/test_univariate.py
     pipeline/test_booking.py pipeline/test_epsilon_release.py pipeline/test_protect_file.py
     pipeline/test_verify_folder.py policy/test_draft.py privacy_models/test_privacy_models.py
     report/test_degenerate.py report/test_evidence.py report/test_pages.py sample

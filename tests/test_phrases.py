@@ -7,6 +7,7 @@ the file that it is in; what is filled in stands in braces. A change of a senten
 import ast
 import re
 import sys
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -122,6 +123,7 @@ def collected():
     return rooms
 
 
+@cache
 def pages():
     """The content of every file, by its name."""
     return {
