@@ -283,8 +283,9 @@ industry in 20 categories stands for occupation, and those without one are a cat
 of income stands for the salary class. People below 15 have no income on record and are left out.
 The most frequent decile has 14% here and the most frequent class 11% in the paper. We looked at
 this table twice before the run that this page shows: at the marginals of nine columns, to choose
-four, and at the selectivity of queries, to choose the second workload. The run was made again once,
-after a sign was mended in the test on classifiers; it has a seed, so its releases are the same."""
+four, and at the selectivity of queries, to choose the second workload. The run was made again
+twice, after a sign was mended in the test on classifiers and to time it; it has a seed, so its
+releases are the same."""
 """What is said of the ACS excerpt on the page."""
 
 

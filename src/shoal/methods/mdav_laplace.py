@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from shoal.core import Claim, Partition, Status
+from shoal.core import Claim, Kind, Partition, Status
 from shoal.core._arrays import Ints
 from shoal.errors import InputError
 from shoal.io.table import Table
@@ -178,7 +178,8 @@ def refuting_pair(setting: Setting[MdavLaplaceParameters], k: int) -> Pair:
     end that is farther from the centroid, and the rest are the larger group.
     """
     partition = setting.parameters.partition
-    square = k % 2 == 0 and len(setting.columns) > 1
+    numbers = [n for n in setting.columns if setting.schema[n].kind is not Kind.NOMINAL]
+    square = k % 2 == 0 and len(numbers) > 1
     if partition is GroupingAlgorithm.MDAV and not square:
         return two_ends(k)
     return COUNTEREXAMPLES[partition](k)
