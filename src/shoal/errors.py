@@ -106,6 +106,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean '{close[0]}'?" if close else ""
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """Write a number with its noun; an irregular plural, or one with its verb, is given.
+
+    >>> counted(1, "row"), counted(2000, "row"), counted(0, "row has", "rows have")
+    ('1 row', '2,000 rows', '0 rows have')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def unlike(what: str, found: Collection[str], known: Collection[str]) -> str:
     """Say that a table has hardly a name of its policy; nothing where it has half of them or more.
 
@@ -122,9 +131,8 @@ def unlike(what: str, found: Collection[str], known: Collection[str]) -> str:
         return ""
     named = "none is named as the policy expects" if not shared else \
         f"only {shared} of them named as the policy expects"  # fmt: skip
-    several = "s" if len(found) != 1 else ""
     return (
-        f"{what} has {len(found)} column{several}, and {named}; the policy names {len(known)}. "
+        f"{what} has {counted(len(found), 'column')}, and {named}; the policy names {len(known)}. "
         "If the file lacks a header, add a row of column names; if it has one, use its own policy."
     )
 

@@ -107,7 +107,7 @@ def test_an_interrupt_while_workers_start_shows_no_traceback(folder):
 
     assert process.returncode == 130
     assert quiet(said), said
-    assert "what is done is kept in out" in said
+    assert "finished results are kept in out" in said
 
 
 PROGRAM = """
@@ -141,7 +141,7 @@ CONVERTED = (
         (RAISED, "shoal: interrupted; no part of a release was left behind."),
         (CONVERTED, "shoal: interrupted; no part of a release was left behind."),
         (FINALISER, "shoal: interrupted; no part of a release was left behind."),
-        (SWALLOWED, "shoal: interrupted, but by then the work was done"),
+        (SWALLOWED, "shoal: interrupted, but the work was already done"),
     ],
 )
 def test_an_interrupt_is_told_whatever_a_library_makes_of_it(body, sentence):

@@ -337,7 +337,7 @@ def test_an_interrupted_run_goes_on_where_it_was_and_two_processes_find_the_same
     before = {path.name: path.stat().st_mtime_ns for path in kept.glob("*.json")}
 
     assert first.returncode == 130
-    assert "what is done is kept in out" in told
+    assert "finished results are kept in out" in told
     assert not (tmp_path / "out" / "comparison.json").exists()
     second = subprocess.run(
         command("--jobs", "2"), cwd=tmp_path, capture_output=True, text=True, check=True

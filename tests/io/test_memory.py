@@ -73,8 +73,8 @@ def test_memory_that_runs_out_in_the_middle_is_a_sentence(tmp_path):
 
     assert done.returncode == 2
     assert done.stderr == (
-        "shoal: There is not enough memory on this machine for this table. Use a smaller table, a "
-        "larger machine, or --engine spark.\n"
+        "shoal: This machine has too little memory for this table. Use a smaller table, a larger "
+        "machine, or --engine spark.\n"
     )
 
 

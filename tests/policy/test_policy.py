@@ -133,7 +133,7 @@ KEYS = [
     ({"role": "confidential"}, ("expected a kind (numeric, ordinal, nominal, date) for a "
      "confidential column, found none.")),
     ({"role": "other", "sampling_weight": True},
-     'expected kind = "numeric" for a weight, found none.'),
+     'expected kind = "numeric" for a sampling weight, found none.'),
     ({**AGE, "kind": "number"}, "expected one of numeric, ordinal, nominal, date, found 'number'."),
     ({**AGE, "bounds": [9, 0]}, "expected bounds from low to high, found ['9', '0']."),
     ({**AGE, "bounds": [0]}, "columns.x.bounds.1: expected two values, found none."),
@@ -141,7 +141,7 @@ KEYS = [
     ({**AGE, "bounds": [0, "x"]}, "columns.x.bounds.1: expected a number, found 'x'."),
     ({**AGE, "bounds": [0, float("inf")]}, "expected a finite number, found 'Infinity'."),
     ({**AGE, "bounds": [date(2020, 1, 1), date(2021, 1, 1)]},
-     "expected bounds, top_code, bottom_code and missing_as of kind numeric, found '2020-01-01'."),
+     "expected numbers as bounds, top_code, bottom_code and missing_as, found '2020-01-01'."),
     ({**AGE, "top_code": 1, "bottom_code": 2},
      "expected 'bottom_code' below 'top_code', found ['2', '1']."),
     ({**AGE, "step": 0}, "columns.x.step: expected greater than 0, found '0'."),
@@ -149,11 +149,11 @@ KEYS = [
      "columns.x.privacy_unit: expected true or false, found 'yes'."),
     ({**AGE, "missing": 9}, "columns.x.missing: expected a list, found '9'."),
     ({**AGE, "categories": ["a"]},
-     "expected 'categories' on a nominal or ordinal column only, found it on 'numeric'."),
+     "expected 'categories' only on a nominal or ordinal column, found it on a numeric column."),
     ({**AGE, "kind": "nominal", "bottom_code": 0},
-     "expected 'bottom_code' on a date or numeric or ordinal column only, found it on 'nominal'."),
+     "expected 'bottom_code' only on a date or numeric or ordinal column, found it on a nominal column."),
     ({**AGE, "date_format": "%Y"},
-     "expected 'date_format' on a date column only, found it on 'numeric'."),
+     "expected 'date_format' only on a date column, found it on a numeric column."),
     ({**AGE, "transform": "exp"}, "expected one of log, sqrt, found 'exp'."),
     ({**AGE, "kind": "ordinal"}, "expected 'categories', in order, for an ordinal column"),
     ({**AGE, "kind": "ordinal", "categories": ["a", "b"], "top_code": "c"},
@@ -209,7 +209,7 @@ def test_further_mistakes_are_counted_by_place():
     said = sentence_of(mapping(x={**AGE, "bounds": ["a", "b"]}, y={**AGE, "privacy_unit": 1}))
 
     assert "columns.x.bounds.0: expected a number, found 'a'." in said
-    assert said.endswith("(2 more of this sort.)")
+    assert said.endswith("(2 more errors.)")
 
 
 def test_a_flag_belongs_to_one_column():
@@ -391,7 +391,7 @@ def test_a_recode_file_maps_values(tmp_path):
 
     for text in ("a,b\na,c\n", "a,b,c\n", "a\n"):
         (tmp_path / "r.csv").write_text(text, encoding="utf-8")
-        assert "Column 'x', recode 'r.csv': expected two cells a row" in sentence_of(path)
+        assert "Column 'x', recode 'r.csv': expected two cells per row" in sentence_of(path)
 
 
 # The JSON schema

@@ -1,6 +1,6 @@
 """The command line: parse, call one function, print.
 
-Heavy imports stand inside the commands, so that `shoal --help` is quick. Results go to
+Heavy imports stand inside the commands, so `shoal --help` is quick. Results go to
 stdout; progress and errors to stderr. Exit codes: 0 done; 2 the user's move; 3 a required
 promise cannot be kept, a check failed or a release does not verify; 70 our bug.
 """
@@ -18,11 +18,11 @@ from shoal.cli.console import Command, say, showing_progress, tell
 from shoal.cli.options import (
     AsJson,
     Budget,
+    Comparison,
     Control,
     Data,
     Delimiter,
     Encoding,
-    Found,
     Page,
     Passphrase,
     PolicyFile,
@@ -49,8 +49,8 @@ command = partial(app.command, cls=Command)
 def main() -> None:
     """Start the command line.
 
-    Words that are no text, such as the name of a file in another encoding, are refused: reports
-    and manifests could not hold them.
+    Arguments that are not text, such as a file name in another encoding, are refused: reports and
+    manifests could not hold them.
     """
     for word in sys.argv[1:]:
         if not word.isascii() and any("\ud800" <= mark <= "\udfff" for mark in word):
@@ -62,13 +62,13 @@ def main() -> None:
     try:
         app()
     finally:
-        # Nothing is left to be put in order: an interrupt may end the process as it is.
+        # Nothing is left to clean up: an interrupt may end the process at once.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @app.callback()
 def _whole(*, version: Version = False) -> None:
-    """Take what stands before the command; `--version` ends by itself."""
+    """Handle the options before a command; `--version` prints and exits."""
 
 
 @command()
@@ -79,7 +79,7 @@ def init(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
 ) -> None:
-    """Look at a table and write a commented policy for you to correct."""
+    """Read a table and draft a commented policy for you to correct."""
     from shoal import io
     from shoal.io.folders import write_text
     from shoal.policy.draft import draft
@@ -104,13 +104,13 @@ def protect(
     force: ReplaceRelease = False,
     keep_order: Annotated[
         bool,
-        typer.Option("--keep-order", help="Keep the rows in order (release form row-aligned)."),
+        typer.Option("--keep-order", help="Keep the order of the rows (release form row-aligned)."),
     ] = False,
     guard_formulas: Annotated[
         bool | None,
         typer.Option(
             "--guard-formulas/--no-guard-formulas",
-            help="Disarm CSV text that spreadsheets would run; done unless told otherwise.",
+            help="Disarm text that a spreadsheet would run as a formula; the default for CSV.",
         ),
     ] = None,
     delimiter: Delimiter = None,
@@ -120,22 +120,24 @@ def protect(
     audience: Annotated[
         str | None,
         typer.Option(
-            help="Who gets it, instead of the policy's: public-use, scientific-use or secure-use."
+            help="Audience, instead of the policy's: public-use, scientific-use or secure-use."
         ),
     ] = None,
     measured: Annotated[
         bool | None,
         typer.Option(
             "--evaluate/--no-evaluate",
-            help="Run attacks for the officer's report; by default up to 50,000 rows.",
+            help="Evaluate for the confidential report; by default for up to 50,000 rows.",
         ),
     ] = None,
     control: Control = None,
-    comparison: Found = None,
-    engine: Annotated[str, typer.Option(help="local, or spark beyond one machine.")] = "local",
+    comparison: Comparison = None,
+    engine: Annotated[
+        str, typer.Option(help="local, or spark for tables beyond one machine.")
+    ] = "local",
     spark_conf: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Of Spark, such as spark.master=local[8]."),
+        typer.Option(metavar="KEY=VALUE", help="Spark setting, e.g. spark.master=local[8]."),
     ] = None,
 ) -> None:
     """Protect a table as its policy says; write the release, its manifest and reports."""
@@ -161,18 +163,18 @@ def protect(
 
 @command()
 def report(
-    release: Annotated[Path, typer.Argument(metavar="DIR", help="The release.")],
+    release: Annotated[Path, typer.Argument(metavar="DIR", help="The public folder.")],
     data: Data,
     policy: PolicyFile,
     measured: Annotated[
-        bool | None, typer.Option("--evaluate/--no-evaluate", help="Run attacks; see `protect`.")
+        bool | None, typer.Option("--evaluate/--no-evaluate", help="Evaluate; see `protect`.")
     ] = None,
     control: Control = None,
-    comparison: Found = None,
+    comparison: Comparison = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
 ) -> None:
-    """Make the confidential report of a release again; this spends no epsilon."""
+    """Make the confidential report of a release anew; this spends no epsilon."""
     from shoal.io import folders
     from shoal.partition import compile_notice
     from shoal.pipeline import confidential_folder, options
@@ -193,11 +195,12 @@ def report(
 def finish(
     out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for what may be published.")],
     kept: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the release is kept; beside DIR.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder that keeps it; by default, beside DIR."),
     ] = None,
     force: ReplaceRelease = False,
 ) -> None:
-    """Put a release in place that is paid for, and could not be written then."""
+    """Write a release whose epsilon was spent but whose folder could not be written."""
     from shoal.pipeline import protect_file
 
     folder = protect_file.finish(out, kept=kept, force=force)
@@ -230,11 +233,11 @@ def verify(
     folder: ReleaseFolder,
     key: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Public key of whoever signed it."),
+        typer.Option(metavar="FILE", help="Public key of the signer."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Verify a release that somebody made: without the original, and without the policy file."""
+    """Verify a release, without the original and without the policy file."""
     import json
 
     from shoal.pipeline.verify_folder import verify as verify_folder
@@ -250,9 +253,9 @@ def sign(
     folder: ReleaseFolder,
     key: Annotated[Path, typer.Option(metavar="FILE", help="The private key.")],
     passphrase: Passphrase = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a signature.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing signature.")] = False,
 ) -> None:
-    """Verify a release, and sign its manifest, which covers every file of it."""
+    """Verify a release and sign its manifest, which covers every file of the release."""
     from shoal.pipeline import verify_folder
 
     verify_folder.sign(folder, key, passphrase=passphrase, force=force)
@@ -262,30 +265,32 @@ def sign(
 @command()
 def evaluate(
     original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The confidential table.")],
-    released: Annotated[Path, typer.Argument(metavar="RELEASED", help="Its release, by any tool.")],
+    released: Annotated[
+        Path, typer.Argument(metavar="RELEASED", help="Its release, made by any tool.")
+    ],
     policy: PolicyFile,
     control: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="People of the same population, not in the original."),
+        typer.Option(metavar="FILE", help="People of the same population who are not in ORIGINAL."),
     ] = None,
-    only: Annotated[str | None, typer.Option(help="utility or risk; both if not given.")] = None,
+    only: Annotated[str | None, typer.Option(help="utility or risk; by default, both.")] = None,
     aligned: Annotated[
         bool, typer.Option("--aligned", help="Row i of the release is about row i of the original.")
     ] = False,
     rename: Annotated[
         list[str] | None,
-        typer.Option(metavar="THEIRS=OURS", help="A column that the release calls otherwise."),
+        typer.Option(metavar="THEIRS=OURS", help="A column that the release names differently."),
     ] = None,
     as_json: AsJson = False,
     out: Page = None,
     force: ReplacePage = False,
-    seed: Annotated[int, typer.Option(help="Of the samples that are drawn.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random samples.")] = 0,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     budget: Budget = None,
     source: Source = None,
 ) -> None:
-    """Measure what a release keeps and what it tells, whoever made it."""
+    """Evaluate the utility and the risk of a release, whoever made it."""
     from shoal.partition import compile_notice
     from shoal.pipeline import evaluate_files, options
 
@@ -315,35 +320,37 @@ def evaluate(
 def compare(
     data: Data,
     policy: PolicyFile,
-    out: Annotated[Path, typer.Option(help="Folder to write, confidential; go on in it later.")],
+    out: Annotated[Path, typer.Option(help="Confidential folder to write, or to continue in.")],
     grid: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Methods and parameters to compare, a TOML file."),
+        typer.Option(metavar="FILE", help="TOML file of methods and parameters to compare."),
     ] = None,
     on_sample: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="People to inspect instead of DATA."),
+        typer.Option(metavar="FILE", help="Other people to inspect, so DATA is not."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(help="Processes at a time; as many as there are cores by default.")
+        int | None, typer.Option(help="Processes at a time; by default, one per core.")
     ] = None,
     private_epsilon: Annotated[
         str | None,
-        typer.Option(metavar="E", help="Choose one method privately, at this price; show no more."),
+        typer.Option(
+            metavar="E", help="Select one method privately with this epsilon; show nothing else."
+        ),
     ] = None,
     repeats: Annotated[
-        int, typer.Option(help="Releases of each candidate; up to 4 times as many if needed.")
+        int, typer.Option(help="Releases per candidate; up to 4 times as many if needed.")
     ] = 3,
     max_risk: Annotated[
-        float, typer.Option(help="Largest risk of what is recommended, by its upper end.")
+        float, typer.Option(help="Largest risk to recommend, by the upper end of its interval.")
     ] = 0.1,
     any_claim: Annotated[
-        bool, typer.Option("--any-claim", help="Recommend methods without a proved claim too.")
+        bool, typer.Option("--any-claim", help="Recommend methods without a proved claim, too.")
     ] = False,
     rows: Annotated[
-        int, typer.Option(help="Of a larger table, a random sample of so many rows is compared.")
+        int, typer.Option(help="Compare on a random sample of a table with more rows than this.")
     ] = 20_000,
-    seed: Annotated[int, typer.Option(help="Of who is held out, and of the queries.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the holdout and of the queries.")] = 0,
     axes: Annotated[
         str,
         typer.Option(
@@ -396,14 +403,14 @@ def compare(
                 axes=axes,
             )
     except KeyboardInterrupt:
-        tell(f"interrupted; what is done is kept in {out}. Run the same command to go on.")
+        tell(f"interrupted; finished results are kept in {out}. Run the same command to continue.")
         raise typer.Exit(130) from None
     say(found.to_json() if as_json else str(found))
     say(f"Confidential: {out}", err=True)
 
 
 def _pairs(given: list[str] | None, option: str, *, marks: int | None = None) -> dict[str, str]:
-    """Options of the form KEY=VALUE; so many marks are expected, or at least one."""
+    """Options of the form KEY=VALUE, with `marks` equal signs if given, or at least one."""
     from shoal.errors import InputError
 
     for pair in given or ():
@@ -420,21 +427,24 @@ def audit(
         typer.Option(metavar="FILE FILE", help="Two tables that differ in one person."),
     ] = None,
     table: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A table; search for a telling neighbour.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A table; search for its most different neighbour."),
     ] = None,
     trials: Annotated[
         int | None,
         typer.Option(help="Runs on each table; by default 20,000, or 200 for --level files."),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="That all bounds hold together.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(help="Confidence that all bounds hold together.")
+    ] = 0.95,
     level: Annotated[
-        str, typer.Option(help="arrays (the method alone) or files (the whole pipeline).")
+        str, typer.Option(help="Audit arrays (the method alone) or files (the whole pipeline).")
     ] = "arrays",
     fail_on_violation: Annotated[
         bool,
         typer.Option(
             "--fail-on-violation",
-            help="Exit with 3 if the claim is refuted, by the runs or by a known counterexample.",
+            help="Exit with code 3 if the runs or a known counterexample refute the claim.",
         ),
     ] = False,
     out: Page = None,
@@ -484,23 +494,23 @@ def demo(
 
 @command()
 def studio(
-    port: Annotated[int, typer.Option(help="Port to listen at; 0 for any that is free.")] = 8642,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free port.")] = 8642,
     host: Annotated[
-        str, typer.Option(help="Address to listen at. Any other opens the studio to the network.")
+        str, typer.Option(help="Address to listen on. Any other opens the studio to the network.")
     ] = "127.0.0.1",
     data: Annotated[
         Path | None,
         typer.Option(
             "--data",
             metavar="DIR",
-            help="Folder of workspaces, releases and history; by default the user's own.",
+            help="Folder for workspaces, releases and history; by default, of the user.",
         ),
     ] = None,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address, and open nothing.")
+        bool, typer.Option("--no-browser", help="Print the address without opening a browser.")
     ] = False,
 ) -> None:
-    """Open a local page on which a table is protected without writing code."""
+    """Open a local page in the browser, to protect tables without writing code."""
     from shoal.errors import InputError
 
     try:
@@ -527,7 +537,7 @@ def studio(
 
 @command()
 def warmup() -> None:
-    """Compile all kernels now, once on this machine, so that no later run has to wait."""
+    """Compile all kernels once on this machine, so no later run has to wait."""
     from shoal.metrics.warmup import warmup as measures
     from shoal.partition import warmup as partition
     from shoal.synthesis.warmup import warmup as mechanism
@@ -542,7 +552,7 @@ def warmup() -> None:
 
 @command()
 def methods() -> None:
-    """List every method with its parameters, what it promises, and its reference."""
+    """List every method with its parameters, its promises and its reference."""
     from shoal.report import terminal
 
     say(terminal.methods_text())
@@ -550,14 +560,20 @@ def methods() -> None:
 
 @command()
 def closeness(
-    t: Annotated[float | None, typer.Option("--t", help="Of t-closeness by ratio, from 1.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Of a record, instead of t.")] = None,
-    k: Annotated[int, typer.Option("--k", help="Least number of records in a class.")] = 2,
-    rows: Annotated[int | None, typer.Option(help="Of the table; without it, any number.")] = None,
-    columns: Annotated[int, typer.Option(help="How many confidential columns.")] = 1,
+    t: Annotated[
+        float | None, typer.Option("--t", help="t of the ratio distance, at least 1.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Epsilon of one record, instead of t.")
+    ] = None,
+    k: Annotated[int, typer.Option("--k", help="Smallest size of a class.")] = 2,
+    rows: Annotated[
+        int | None, typer.Option(help="Rows of the table; by default, any number.")
+    ] = None,
+    columns: Annotated[int, typer.Option(help="Number of confidential columns.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Convert t of t-closeness to epsilon and back; no data is read."""
+    """Convert the t of t-closeness to epsilon and back; no data is read."""
     import json
 
     from shoal.report import terminal
@@ -569,7 +585,7 @@ def closeness(
 @command()
 def schema(
     of_manifest: Annotated[
-        bool, typer.Option("--manifest", help="Of manifest.json instead.")
+        bool, typer.Option("--manifest", help="The schema of manifest.json instead.")
     ] = False,
 ) -> None:
     """Print a JSON schema of the policy file, for editors."""

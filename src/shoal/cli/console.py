@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from shoal.core import Progress
 
 INTERRUPTED = (
-    "interrupted; no part of a release was left behind. A budget that was charged before stays "
-    "charged: see `shoal budget show`."
+    "interrupted; no part of a release was left behind. If the budget was already charged, it "
+    "stays charged: see `shoal budget show`."
 )
-TOO_LATE = "interrupted, but by then the work was done; what it was to write is written."
+TOO_LATE = "interrupted, but the work was already done and its results are written."
 MEMORY = (
-    "There is not enough memory on this machine for this table. Use a smaller table, a larger "
-    "machine, or --engine spark."
+    "This machine has too little memory for this table. Use a smaller table, a larger machine, or "
+    "--engine spark."
 )
 
 
@@ -41,8 +41,8 @@ def door() -> Iterator[None]:
             yield
     except (typer.Exit, typer.Abort, SystemExit):
         raise
-    except BaseException as error:  # noqa: BLE001 (the last resort; a panic of Polars is no Exception)
-        raise typer.Exit(_told(error, interrupted=interrupts.seen)) from None
+    except BaseException as error:  # noqa: BLE001 (the last resort; a panic of Polars is not an Exception)
+        raise typer.Exit(_report(error, interrupted=interrupts.seen)) from None
     if interrupts.seen:
         tell(TOO_LATE)
         raise typer.Exit(130)
@@ -58,7 +58,7 @@ class Command(TyperCommand):
 
 
 class Interrupts:
-    """Ctrl-C as one KeyboardInterrupt, so that what is under way is put in order.
+    """Ctrl-C as one KeyboardInterrupt, so the command can clean up.
 
     A second one ends the process at once, by the signal and without a traceback. Python prints and
     forgets an exception that is raised in a finaliser or in a callback from C: an interrupt there
@@ -97,8 +97,8 @@ class Interrupts:
             again.start()
 
 
-def _told(error: BaseException, *, interrupted: bool) -> int:
-    """Say what happened, in a sentence; the exit code."""
+def _report(error: BaseException, *, interrupted: bool) -> int:
+    """Say in a sentence what happened, and return the exit code."""
     if interrupted or isinstance(error, KeyboardInterrupt):
         tell(INTERRUPTED)
         return 130
@@ -120,7 +120,7 @@ def _told(error: BaseException, *, interrupted: bool) -> int:
 def _lost(error: OSError) -> bool:
     """Whether standard output could not be written; what waits for it is dropped then.
 
-    What is said beside the result never raises, so that `echo` has written the result.
+    What is said beside the result never raises, so it was the result that `echo` wrote.
     """
     if not any(frame.name == "echo" for frame in extract_tb(error.__traceback__)):
         return False
@@ -135,7 +135,7 @@ def say(text: object, *, err: bool = False) -> None:
 
 
 def tell(sentence: str) -> None:
-    """Say something beside the result; who closed standard error does not want it."""
+    """Say something beside the result; if standard error is closed, nobody wants it."""
     with suppress(OSError):
         say(f"shoal: {sentence}", err=True)
 

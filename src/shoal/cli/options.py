@@ -11,17 +11,19 @@ Data = Annotated[
 PolicyFile = Annotated[
     Path, typer.Option("--policy", metavar="FILE", help="The policy, a TOML file.")
 ]
-Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
-Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; found out if not given.")]
+Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; by default, detected.")]
+Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; by default, detected.")]
 Budget = Annotated[Path | None, typer.Option(help="Budget file, instead of the policy's.")]
 Source = Annotated[
     str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Page = Annotated[Path | None, typer.Option(help="Where to write a report page, confidential.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Page = Annotated[Path | None, typer.Option(help="Where to write a confidential report page.")]
 Passphrase = Annotated[
     Path | None,
-    typer.Option("--passphrase-file", metavar="FILE", help="Its first line opens the private key."),
+    typer.Option(
+        "--passphrase-file", metavar="FILE", help="File whose first line opens the private key."
+    ),
 ]
 ReplacePage = Annotated[bool, typer.Option("--force", help="Replace an existing report.")]
 ReplaceRelease = Annotated[bool, typer.Option("--force", help="Replace an existing release.")]
@@ -31,11 +33,11 @@ ReleaseFolder = Annotated[
 BudgetFile = Annotated[Path, typer.Argument(metavar="FILE", help="The budget file.")]
 Control = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="People of the same population, not in the table."),
+    typer.Option(metavar="FILE", help="People of the same population who are not in DATA."),
 ]
-Found = Annotated[
+Comparison = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="What a comparison printed as JSON, for the report."),
+    typer.Option(metavar="FILE", help="JSON that `shoal compare` printed, for the report."),
 ]
 
 
@@ -49,5 +51,5 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 (typer hands it over by
 
 Version = Annotated[
     bool,
-    typer.Option("--version", callback=_print_version, is_eager=True, help="Say which this is."),
+    typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
 ]

@@ -8,17 +8,23 @@ import typer
 from shoal.cli.console import Command, say
 from shoal.cli.options import BudgetFile, Passphrase
 
-budget = typer.Typer(help="Keep the privacy budget of a population.", no_args_is_help=True)
-keys = typer.Typer(help="Make keys that sign releases.", no_args_is_help=True)
+budget = typer.Typer(
+    help="Grant and show the privacy budgets of populations.", no_args_is_help=True
+)
+keys = typer.Typer(help="Make keys for signing releases.", no_args_is_help=True)
 
 
 @budget.command("init", cls=Command)
 def budget_init(
     file: BudgetFile,
-    source: Annotated[str, typer.Option(help="The population, shared by all its extracts.")],
-    epsilon: Annotated[str, typer.Option(help="What may be spent in all, such as 1 or 0.5.")],
+    source: Annotated[
+        str, typer.Option(help="Name of the population, shared by all its extracts.")
+    ],
+    epsilon: Annotated[
+        str, typer.Option(help="Epsilon that may be spent in total, such as 1 or 0.5.")
+    ],
 ) -> None:
-    """Grant a population a privacy budget; the file is made if it is not there."""
+    """Grant a population a privacy budget; create the file if there is none."""
     from shoal.pipeline import booking
 
     say(booking.open_budget(file, source, epsilon))
@@ -26,7 +32,7 @@ def budget_init(
 
 @budget.command("show", cls=Command)
 def budget_show(file: BudgetFile) -> None:
-    """Show what was granted, spent and left for each population."""
+    """Show the epsilon granted, spent and left for each population."""
     from shoal.pipeline import booking
 
     say(booking.show_budget(file))
@@ -34,11 +40,11 @@ def budget_show(file: BudgetFile) -> None:
 
 @keys.command("new", cls=Command)
 def keys_new(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The private key to write.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the private key.")],
     passphrase: Passphrase = None,
 ) -> None:
-    """Make a private key, readable by you alone, and its public key FILE.pub; replace nothing."""
+    """Make a private key, readable by you alone, and its public key FILE.pub; replace neither."""
     from shoal.pipeline.verify_folder import signing
 
     public = signing().new_keys(file, passphrase=passphrase)
-    say(f"Private key: {file}  To give away: {public}")
+    say(f"Private key: {file}  Public key, to give away: {public}")

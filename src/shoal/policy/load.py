@@ -2,8 +2,7 @@
 
 The shape, the columns, their roles and kinds are checked here, by the models of
 `shoal.policy.spec`. Methods and their parameters are checked by `shoal.pipeline.planning.plan`,
-still before any data is read. Numbers with a point are read as decimals, so that 0.1 means one
-tenth.
+still before any data is read. Numbers with a point are read as decimals, so 0.1 means one tenth.
 """
 
 import csv
@@ -94,13 +93,13 @@ def restored(
             only observed, which a manifest does not show; their order says nothing.
 
     Raises:
-        InputError: it is no policy.
+        InputError: it is not a policy.
     """
     stated = dict(document)
     files = stated.pop("files", {})
     columns = stated.get("columns")
     if not isinstance(columns, Mapping) or not isinstance(files, Mapping):
-        raise InputError("manifest.json, policy: expected its columns, found none.")
+        raise InputError("manifest.json, policy: expected columns, found none.")
     stated["columns"] = {
         name: _published(column, seen.get(name, ())) if isinstance(column, Mapping) else column
         for name, column in columns.items()
@@ -122,7 +121,7 @@ def _published(column: Mapping[str, Any], seen: Iterable[str]) -> dict[str, Any]
 
 
 def days(value: Any) -> Any:
-    """Read texts that are days as such; whatever else there is stays."""
+    """Read texts that are dates as dates; leave everything else as it is."""
     if isinstance(value, list | tuple):
         return [days(item) for item in value]
     try:
@@ -189,7 +188,7 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
 
 
 def requirements(stated: Mapping[str, Any], schema: Schema, *, where: str) -> tuple[Guarantee, ...]:
-    """What a `[require]` asks for that stands by itself."""
+    """The guarantees that a `[require]` of its own asks for."""
     try:
         return tuple(_required(RequireSpec.model_validate(exact(stated)), schema))
     except ValidationError as error:
@@ -225,7 +224,7 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     """Write the policy as plain values that may be published.
 
     The context is for the officer. Categories that were only observed are read off the
-    data, so that they stay out too.
+    data, so they stay out, too.
     """
     hidden = {"budget", "context", "evaluate"}
     plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude=hidden)
@@ -259,8 +258,8 @@ def _column(name: str, spec: ColumnSpec, files: _Files) -> Column:
         pairs = files.rows(spec.recode, name, "recode")
         if any(len(pair) != 2 for pair in pairs) or len({p[0] for p in pairs}) < len(pairs):
             raise InputError(
-                f"Column '{name}', recode '{spec.recode}': expected two cells a row, a value and "
-                "its new value, each value once."
+                f"Column '{name}', recode '{spec.recode}': expected two cells per row, a value "
+                "and its new value, and each value once."
             )
         values["recode"] = dict(pairs)
     return Column(name=name, **values)

@@ -33,7 +33,7 @@ from shoal.core import (
     Role,
     Transform,
 )
-from shoal.errors import did_you_mean
+from shoal.errors import counted, did_you_mean
 from shoal.io.text_files import brief
 
 EXPECTED = {
@@ -55,11 +55,11 @@ FLAGS = ("privacy_unit", "household", "sampling_weight", "stratum")
 def sentence(error: ValidationError, where: str) -> str:
     """Turn pydantic's account of a wrong value into one sentence: expected, found, where."""
     # A misspelt key explains the one that is missing, and comes first.
-    found = error.errors(include_url=False)
-    first, *others = sorted(found, key=lambda one: one["type"] != "extra_forbidden")
+    errors = error.errors(include_url=False)
+    first, *others = sorted(errors, key=lambda one: one["type"] != "extra_forbidden")
     # pydantic lists every type that a place might have had; a place counts once.
     places = {_place(other) for other in others} - {_place(first)}
-    more = f" ({len(places)} more of this sort.)" if places else ""
+    more = f" ({counted(len(places), 'more error')}.)" if places else ""
     return f"{where}, {_place(first)}: {_expected(first)}{more}"
 
 
@@ -182,7 +182,7 @@ class ColumnSpec(_Spec):
             if self.role in {Role.QUASI_IDENTIFIER, Role.CONFIDENTIAL}:
                 _fail(f"expected a kind ({', '.join(Kind)}) for a {self.role} column, found none.")
             if self.sampling_weight:
-                _fail('expected kind = "numeric" for a weight, found none.')
+                _fail('expected kind = "numeric" for a sampling weight, found none.')
         allowed = {
             "bounds": {Kind.NUMERIC, Kind.DATE},
             "categories": {Kind.ORDINAL, Kind.NOMINAL},
@@ -201,21 +201,22 @@ class ColumnSpec(_Spec):
         for key in named & allowed.keys():
             if self.kind not in allowed[key]:
                 kinds = " or ".join(sorted(allowed[key]))
-                _fail(f"expected '{key}' on a {kinds} column only, found it on '{self.kind}'.")
+                found = f"a {self.kind} column" if self.kind else "a column without a kind"
+                _fail(f"expected '{key}' only on a {kinds} column, found it on {found}.")
         if named & {"max_contributions", "exact_contributions"} and not self.privacy_unit:
             _fail(
-                "expected 'max_contributions' and 'exact_contributions' beside "
-                "'privacy_unit = true' only."
+                "expected 'max_contributions' and 'exact_contributions' only beside "
+                "'privacy_unit = true'."
             )
         if {"max_contributions", "exact_contributions"} <= named:
             _fail("expected 'max_contributions' or 'exact_contributions', found both.")
         if {"keep_missing", "missing_as"} <= named:
             _fail("expected 'keep_missing' or 'missing_as', found both.")
-        self._check_levels()
+        self._check_categories()
         self._check_limits()
         return self
 
-    def _check_levels(self) -> None:
+    def _check_categories(self) -> None:
         if self.kind is Kind.ORDINAL and self.categories is None:
             _fail("expected 'categories', in order, for an ordinal column, found none.")
         if self.categories and self.hierarchy:
@@ -239,9 +240,10 @@ class ColumnSpec(_Spec):
             wanted = Decimal if self.kind is Kind.NUMERIC else date
             for value in (*(self.bounds or ()), self.top_code, self.bottom_code, self.missing_as):
                 if value is not None and not isinstance(value, wanted):
+                    what = "numbers" if self.kind is Kind.NUMERIC else "dates"
                     _fail(
-                        "expected bounds, top_code, bottom_code and missing_as of kind "
-                        f"{self.kind}, found '{value}'."
+                        f"expected {what} as bounds, top_code, bottom_code and missing_as, found "
+                        f"'{value}'."
                     )
             if self.bounds and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
                 _fail(f"expected bounds from low to high, found {list(map(str, self.bounds))}.")
@@ -314,7 +316,7 @@ class DiversitySpec(_Spec):
     @model_validator(mode="after")
     def _c_where_needed(self) -> Self:
         if (self.kind is Diversity.RECURSIVE) is (self.c is None):
-            _fail("expected 'c' for the recursive kind, and for no other.")
+            _fail("expected 'c' with the recursive kind, and with no other.")
         return self
 
 
@@ -388,7 +390,7 @@ class ReleaseSpec(_Spec):
 
 
 class ReadingSpec(_Spec):
-    """How the data file is written, where that cannot be found out."""
+    """How the data file is written, where that cannot be detected."""
 
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
     encoding: str | None = None
@@ -432,7 +434,7 @@ class ContextSpec(_Spec):
 
 
 class EvaluateSpec(_Spec):
-    """What `shoal evaluate` looks at beside its own choice; never published with the release."""
+    """What `shoal evaluate` computes beyond its defaults; never published with the release."""
 
     rules: list[str] = Field(
         default_factory=list,
@@ -515,8 +517,8 @@ class PolicySpec(_Spec):
             for spec in self.columns.values()
         } - {1}
         if self.one_row_per_person and several:
-            found = several.pop()
-            _fail(f"expected one row per person, as one_row_per_person says, found {found}.")
+            rows = several.pop()
+            _fail(f"expected one row per person, as one_row_per_person states, found {rows} rows.")
         return self
 
     @model_validator(mode="after")
@@ -548,8 +550,8 @@ def _expected(error: ErrorDetails) -> str:
     name = str(error["loc"][-1]) if error["loc"] else ""
     if kind == "extra_forbidden":
         known = _known_keys(error)
-        told = f" Known here: {', '.join(known)}." if known else ""
-        return f"unknown key '{name}'.{did_you_mean(name, known) or told}"
+        hint = f" Known here: {', '.join(known)}." if known else ""
+        return f"unknown key '{name}'.{did_you_mean(name, known) or hint}"
     if kind == "missing":
         what = "two values" if isinstance(error["loc"][-1], int) else f"a value for '{name}'"
         return f"expected {what}, found none."
@@ -583,5 +585,5 @@ def _known_keys(error: ErrorDetails) -> list[str]:
         "evaluate": EvaluateSpec,
     }
     # Below [columns] come names that the steward gave.
-    found = models.get("columns" if tables[0] == "columns" else tables[-1])
-    return [] if found is None else [f.alias or name for name, f in found.model_fields.items()]
+    model = models.get("columns" if tables[0] == "columns" else tables[-1])
+    return [] if model is None else [f.alias or name for name, f in model.model_fields.items()]
