@@ -395,8 +395,8 @@ def test_a_look_at_the_table_makes_a_later_epsilon_conditional_in_the_manifest(t
 
     assert before["status"] == "proved"
     assert after["status"] == "conditional"
-    assert "method and parameters were not chosen from this table" in after["assumes"]
-    assert any("Choosing by looking costs privacy" in sentence for sentence in told)
+    assert "the method and its parameters were not chosen from this table" in after["assumes"]
+    assert any("Choosing by inspecting the table costs privacy" in sentence for sentence in told)
     account = budget_file.account(tmp_path / "budget.sqlite", "people")
     assert account.spent == 2  # a conditional epsilon takes from the budget all the same
     assert "first by `shoal compare` on" in str(account)
@@ -435,7 +435,7 @@ def test_a_comparison_on_public_people_leaves_epsilon_proved(tmp_path):
     (claim,) = claims_of(policy)
 
     assert claim["status"] == "proved"
-    assert told[0].startswith("Nothing of the confidential table is looked at")
+    assert told[0].startswith("The confidential table is not inspected")
     (look,) = budget_file.account(tmp_path / "budget.sqlite", "people").inspections
     assert look.kind is budget_file.Inspection.SAMPLE
 

@@ -99,7 +99,7 @@ def test_a_budget_that_does_not_hold_the_choice_refuses_it(path):
 
 def test_without_a_budget_file_or_a_proved_epsilon_nothing_is_chosen(path):
     unbooked = {name: part for name, part in stated(path).items() if name != "budget"}
-    with pytest.raises(InputError, match="A private selection is paid for"):
+    with pytest.raises(InputError, match="A private selection spends epsilon"):
         compare.select(people(), unbooked, epsilon=1, candidates=GRID)
     with pytest.raises(InputError, match="the grid has none"):
         compare.select(

@@ -540,7 +540,7 @@ def test_a_failed_requirement_says_that_a_further_try_costs_epsilon_again():
     """Failing is certain: two rows do not have three jobs."""
     rules = policy("privtree") | {"require": {"l-diversity": {"l": 3, "column": "job"}}}
 
-    with pytest.raises(ClaimViolationError, match=r"Each further try draws new noise and costs"):
+    with pytest.raises(ClaimViolationError, match=r"Each further try draws new noise and spends"):
         shoal.protect(people(2), rules)
 
 

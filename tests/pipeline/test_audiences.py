@@ -82,7 +82,7 @@ def test_the_policy_states_the_audience_and_the_plan_refuses_what_will_not_do():
 
     assert str(caught.value) == (
         "Audience 'public-use' (anybody) needs a claim that is proved for all quasi-identifiers "
-        "together, and method 'individual-ranking' as set up carries none. Choose another method, "
+        "together, but method 'individual-ranking' as set up has none. Choose another method, "
         "release form or audience."
     )
     planning.plan(stated(release={"audience": "secure-use"}))
@@ -112,7 +112,7 @@ def test_a_misspelt_audience_in_a_policy_is_told_the_known_ones():
 
 
 def test_noise_that_is_not_secure_carries_no_claim_for_an_open_release():
-    with pytest.raises(InputError, match="this source of noise carries none"):
+    with pytest.raises(InputError, match="this source of noise has none"):
         shoal.protect(people(), stated(LAPLACE), audience="public-use", noise=SeededNoise(1))
 
 
@@ -124,7 +124,7 @@ def test_after_a_look_an_epsilon_does_for_a_partner_and_not_for_all_and_nothing_
         path, "people", budget_file.Inspection.TABLE, policy=policy.digest, note=""
     )
 
-    with pytest.raises(InputError, match="after an inspection of the table itself carries none"):
+    with pytest.raises(InputError, match="after an inspection of the table itself has none"):
         shoal.protect(people(), policy, audience="public-use")
 
     assert budget_file.account(path, "people").spent == 0

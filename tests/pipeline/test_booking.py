@@ -35,7 +35,7 @@ LEDGER
 LAPLACE = 'method = "laplace"\nepsilon = 1'
 TREE = 'method = "privtree"\nepsilon = 1\nneighbours = "add-remove"'
 EXTRACT = 'extract = "region = north"\nextract_by = "row"'
-CHOSEN = "method and parameters were not chosen from this table"
+CHOSEN = "the method and its parameters were not chosen from this table"
 
 
 @pytest.fixture

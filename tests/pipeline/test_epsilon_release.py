@@ -298,7 +298,7 @@ def test_an_error_after_the_booking_says_that_it_stays(desk, tmp_path, monkeypat
             raise InternalError(f"No more entropy for {values.size} draws at {scale}.")
 
     monkeypatch.setattr(protect_table, "OpenDPNoise", Broken)
-    with pytest.raises(InternalError, match=r"Epsilon 0\.4 counts as spent all the same"):
+    with pytest.raises(InternalError, match=r"Epsilon 0\.4 still counts as spent"):
         protect_file.protect(data, policy, out)
 
 
@@ -397,13 +397,13 @@ def test_a_release_that_is_paid_for_and_cannot_be_put_in_place_is_kept_and_finis
 
     with monkeypatch.context() as patch:
         patch.setattr(folders, "commit", full)
-        with pytest.raises(InputError, match=r"Epsilon 0\.4 counts as spent\. .* is kept, for you"):
+        with pytest.raises(InputError, match=r"Epsilon 0\.4 counts as spent\. .* is kept in '"):
             protect_file.protect(data, policy, out)
     kept = tmp_path / "out.unfinished"
     drawn = (kept / "public" / "release.parquet").read_bytes()
     assert kept.stat().st_mode & 0o777 == 0o700
     assert not out.exists()
-    with pytest.raises(InputError, match="paid for and not finished"):
+    with pytest.raises(InputError, match="unfinished release whose epsilon is spent"):
         protect_file.protect(data, policy, out)
 
     done = CliRunner().invoke(app, ["finish", str(out)])
@@ -427,7 +427,7 @@ def test_what_was_kept_and_changed_is_not_put_in_place(desk, tmp_path, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(folders, "commit", full)
-        with pytest.raises(InputError, match="is kept, for you alone"):
+        with pytest.raises(InputError, match="is kept in '"):
             protect_file.protect(data, policy, out)
     table = tmp_path / "out.unfinished" / "public" / "release.parquet"
     table.write_bytes(table.read_bytes()[:-1] + b"x")

@@ -89,7 +89,7 @@ def test_a_requirement_that_the_method_cannot_promise_stops_at_planning(policy):
         shoal.plan(policy)
 
     assert "individual-ranking" in str(stopped.value)
-    assert "Nearest that can: " in str(stopped.value)
+    assert "These can: " in str(stopped.value)
     assert "mdav" in str(stopped.value)
 
 
@@ -143,7 +143,7 @@ def test_what_the_policy_says_and_the_method_does_not_use_is_noted(people, polic
 
     notes = " ".join(shoal.protect(people, policy).manifest["notes"])
 
-    for word in ("Weight 'income'", "Stratum 'region'", "Declared public: region"):
+    for word in ("weight 'income'", "Stratum 'region'", "does not use: region"):
         assert word in notes
 
 
@@ -190,7 +190,7 @@ def test_check_reports_k_under_both_readings_of_missing(policy):
 def test_check_refuses_an_identifier_an_unknown_and_a_lacking_column(people, policy):
     with pytest.raises(ClaimViolationError, match="identifier column 'name'"):
         shoal.check(people, policy)
-    with pytest.raises(InputError, match="'agee' that the policy lacks"):
+    with pytest.raises(InputError, match="'agee' that the policy does not name"):
         shoal.check(people.drop("name").rename({"age": "agee"}), policy)
     with pytest.raises(InputError, match="lacks the column 'age'"):
         shoal.check(people.drop("name", "age"), policy)

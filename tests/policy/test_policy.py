@@ -151,7 +151,7 @@ KEYS = [
     ({**AGE, "categories": ["a"]},
      "expected 'categories' only on a nominal or ordinal column, found it on a numeric column."),
     ({**AGE, "kind": "nominal", "bottom_code": 0},
-     "expected 'bottom_code' only on a date or numeric or ordinal column, found it on a nominal column."),
+     "expected 'bottom_code' only on a date or numeric or ordinal column, found it on a nominal"),
     ({**AGE, "date_format": "%Y"},
      "expected 'date_format' only on a date column, found it on a numeric column."),
     ({**AGE, "transform": "exp"}, "expected one of log, sqrt, found 'exp'."),

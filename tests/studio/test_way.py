@@ -135,7 +135,7 @@ def test_nothing_went_wrong_on_the_way_and_nothing_left_the_machine(walked):
 def test_each_screen_says_what_it_found(walked):
     assert "300 rows" in walked.seen["data"]
     assert "5 columns confirmed" in walked.seen["rail"]
-    assert "Choosing by looking costs privacy" in walked.seen["compare"]
+    assert "Choosing by inspecting the table costs privacy" in walked.seen["compare"]
     assert "mdav k=15" in walked.seen["compare"]
     assert "Columns that lose most" in walked.seen["candidate"]
     assert walked.seen["k"] == "15"

@@ -1,7 +1,7 @@
 """Which claims will do for whom.
 
 For each audience there is a rule of the steward's own on what a release must be able to say of all
-quasi-identifiers together. It adds no promise, and it is asked before any data is read.
+quasi-identifiers together. It adds no promise, and is applied before any data is read.
 """
 
 from collections.abc import Collection, Iterable
@@ -27,24 +27,24 @@ class AudienceRule:
 RULES = {
     Audience.PUBLIC_USE: AudienceRule(
         "Anybody",
-        "An open release. It needs a proved claim.",
+        "A public release. It needs a proved claim.",
         frozenset({Status.PROVED}),
     ),
     Audience.SCIENTIFIC_USE: AudienceRule(
         "Named recipients under contract",
-        "They promise not to re-identify. A claim may hang on stated conditions.",
+        "They promise not to re-identify anybody. A claim may depend on stated conditions.",
         frozenset({Status.PROVED, Status.CONDITIONAL}),
     ),
     Audience.SECURE_USE: AudienceRule(
         "Our own staff",
-        "The table stays in the house. No claim is needed, and every gap is shown.",
+        "The table stays inside the organisation. No claim is needed, and every gap is shown.",
         frozenset(),
     ),
 }
 
 
 def named(name: str) -> Audience:
-    """The audience of this name; where there is none, an `InputError` tells those that are there.
+    """The audience of this name; if there is none, an `InputError` lists those that exist.
 
     >>> named("scientific-use")
     <Audience.SCIENTIFIC_USE: 'scientific-use'>
@@ -68,7 +68,7 @@ def objection(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up"
         return ""
     if claimed_together(policy, [one for one in claims if one.stands], set(Status)):
         return (
-            f"Audience '{policy.audience}' ({rule.title.lower()}) needs a proved claim, and that "
+            f"Audience '{policy.audience}' ({rule.title.lower()}) needs a proved claim, but that "
             f"of method '{policy.method}' is conditional: it assumes that {ONE_ROW}. If that is "
             "so, state one_row_per_person = true; if not, mark the column that numbers the persons "
             "with privacy_unit = true."
@@ -76,7 +76,7 @@ def objection(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up"
     statuses = " or ".join(one for one in Status if one in rule.enough)
     return (
         f"Audience '{policy.audience}' ({rule.title.lower()}) needs a claim that is {statuses} for "
-        f"all quasi-identifiers together, and method '{policy.method}' {why} carries none. Choose "
+        f"all quasi-identifiers together, but method '{policy.method}' {why} has none. Choose "
         "another method, release form or audience."
     )
 

@@ -1,4 +1,4 @@
-"""Everything that a run says to the budget file: granting, booking, and recording inspections.
+"""Everything that a run does with the budget file: granting, booking, and recording inspections.
 
 The file itself, and the rule by which entries add up, live in `shoal.hazmat`.
 """
@@ -17,12 +17,12 @@ from shoal.io import text_files
 from shoal.methods import find
 from shoal.pipeline.planning import Plan, price
 
-NOT_CHOSEN = "method and parameters were not chosen from this table"
+NOT_CHOSEN = "the method and its parameters were not chosen from this table"
 """What an epsilon assumes once the confidential table was inspected."""
 
 
 def open_budget(path: Path, source: str, epsilon: str) -> str:
-    """Grant a population a budget in a budget file, which is made if need be."""
+    """Grant a population a budget in a budget file, which is created if need be."""
     return str(budget_file.init(path, source, text_files.parse_epsilon(epsilon)))
 
 
@@ -72,25 +72,25 @@ def inspected(policy: Policy) -> bool:
 def inspection_costs(policy: Policy, *, sample: bool) -> tuple[str, ...]:
     """What a comparison of methods will cost, in sentences; nothing is recorded by asking."""
     if sample:
-        known = "Nothing of the confidential table is looked at, so that the choice costs nothing."
+        known = "The confidential table is not inspected, so the choice costs nothing."
         return (known,)
     known = (
-        "Choosing by looking costs privacy: from now on an epsilon of this source holds only "
-        f"if {NOT_CHOSEN}. Use --on-sample or --private-epsilon to keep epsilon proved."
+        "Choosing by inspecting the table costs privacy: from now on, an epsilon of this source "
+        f"holds only if {NOT_CHOSEN}. Use --on-sample or --private-epsilon to keep epsilon proved."
     )
     return (known,) if policy.budget else (known, _NOT_RECORDED)
 
 
 _NOT_RECORDED = (
     "The policy names no [budget], so this inspection cannot be recorded: no later release will "
-    "know of it, and you must see to it yourself."
+    "know of it, and you must keep track of it yourself."
 )
 
 
 def record_comparison(policy: Policy, *, sample: bool, note: str = "") -> tuple[str, ...]:
     """Record a comparison of methods under the policy's source, before it starts.
 
-    Returned is what the steward should know, in sentences. With `sample` the comparison looks at
+    Returned is what the steward should know, in sentences. With `sample` the comparison inspects
     public data only. Without a `[budget]` nothing can be recorded. The note is public.
     """
     known = inspection_costs(policy, sample=sample)
@@ -99,8 +99,8 @@ def record_comparison(policy: Policy, *, sample: bool, note: str = "") -> tuple[
     kind = budget_file.Inspection.SAMPLE if sample else budget_file.Inspection.TABLE
     account = _recorded(policy, policy.budget, kind, budget_file.What.COMPARE, note)
     if sample and account.inspected:
-        undone = "that this comparison looks at public data only does not undo it."
-        known = (f"The table of source '{account.source}' was inspected before; {undone}",)
+        before = f"The table of source '{account.source}' was inspected before"
+        known = (f"{before}; a comparison on public data does not undo that.",)
     return (*known, f"Recorded under source '{account.source}' in the budget file.")
 
 
@@ -122,11 +122,11 @@ def record_inspection(policy: Policy, *, what: str, note: str = "") -> tuple[str
     )
     if known:
         return ()
-    avoid = ", and use --no-evaluate before" if what == budget_file.What.PROTECT else ""
+    avoid = ", and use --no-evaluate until then" if what == budget_file.What.PROTECT else ""
     sentence = (
         f"These figures are an inspection of the table, recorded under source '{account.source}' "
         f"in the budget file: every later epsilon of the source holds only if {NOT_CHOSEN}. To "
-        f"keep later ones proved, measure after the last release{avoid}."
+        f"keep later ones proved, evaluate after the last release{avoid}."
     )
     return (sentence,)
 
@@ -138,7 +138,7 @@ def _recorded(
     what: budget_file.What,
     note: str,
 ) -> budget_file.Account:
-    """The account with an inspection; doing the same again is no further one."""
+    """The account with an inspection; doing the same again is not a further one."""
     account = budget_file.account(used.file, used.source)
     if any((one.kind, one.what, one.policy, one.note) == (kind, what, policy.digest, note)
            for one in account.inspections):  # fmt: skip
@@ -155,8 +155,8 @@ def charge_selection(policy: Policy, epsilon: Fraction, *, note: str = "") -> tu
     """
     if policy.budget is None:
         raise InputError(
-            "A private selection is paid for: expected a budget file and a source, under [budget] "
-            "in the policy."
+            "A private selection spends epsilon: expected a budget file and a source, under "
+            "[budget] in the policy."
         )
     path, source = policy.budget.file, policy.budget.source
     booked = budget_file.spend(

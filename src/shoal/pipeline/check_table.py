@@ -68,16 +68,16 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
     strange = [name for name in frame.columns if name not in schema.names]
     if boxes is None and strange:
         name = strange[0]
-        shown = f"'{name}' " if quotable(name) else f"({1 + frame.columns.index(name)}) "
+        shown = f"'{name}' " if quotable(name) else f"(number {1 + frame.columns.index(name)}) "
         raise InputError(
             unlike("The table", frame.columns, schema.released)
-            or f"The table has a column {shown}that the policy lacks."
+            or f"The table has a column {shown}that the policy does not name."
             f"{did_you_mean(name, schema.names)}"
         )
     if policy.required and not any(isinstance(g, Testable) for g in policy.required):
         raise InputError(
-            f"The policy requires {' and '.join(sorted({g.name for g in policy.required}))} alone, "
-            "a promise about how a table was made; no table can be checked for it."
+            f"The policy requires only {' and '.join(sorted({g.name for g in policy.required}))}. "
+            "That is about how a table was made; no table can be checked for it."
         )
     keys = schema.with_role(Role.QUASI_IDENTIFIER)
     wanted = [g for g in policy.required if isinstance(g, Testable)] or [KAnonymity(2, keys)]
@@ -95,8 +95,8 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
     rows = unit is not None and unit not in frame.columns
     more = {"counted": f"rows; '{unit}', which numbers the persons, is not in the table"}
     return tuple(
-        replace(found, remarks={**found.remarks, **more}) if rows else found
-        for found in (check_frame(frame, guarantee, schema) for guarantee in wanted)
+        replace(one, remarks={**one.remarks, **more}) if rows else one
+        for one in (check_frame(frame, guarantee, schema) for guarantee in wanted)
     )
 
 
@@ -106,7 +106,7 @@ def check_frame(
     """Recompute a guarantee on a frame, cells compared as they are.
 
     `units` says whose row each is, where that is known and some persons have several; by default
-    the frame's own column is asked, if the policy names one and it is there.
+    the frame's own column says, if the policy names one and the frame has it.
     """
     units = _units(frame, schema) if units is None else units
     if isinstance(guarantee, LDiversity | TCloseness):
@@ -148,20 +148,20 @@ def check_frame(
 def check_leaves(boxes: SpatialDecomposition, guarantee: Testable, schema: Schema) -> Check:
     """Recompute a guarantee on boxes with exact counts: each box is a class.
 
-    Boxes without a record are no classes. If the guarantee is about fewer columns than the boxes
+    Boxes without a record are not classes. If the guarantee is about fewer columns than the boxes
     have, its classes are unions of boxes and no worse: what is achieved is then a bound. Rows of
     the witness are boxes, numbered from 1. Refused are a guarantee about another column than the
-    counted one, and noisy counts, since it cannot be told then what the table has.
+    counted one, and noisy counts, since the table cannot be known from them.
     """
     columns = guarantee.columns
     if isinstance(guarantee, LDiversity | TCloseness) and columns != (boxes.column,):
         raise InputError(
             f"{guarantee.name} of {', '.join(columns)} cannot be checked on boxes that count "
-            f"{boxes.column or 'records alone'}."
+            f"{boxes.column or 'only records'}."
         )
     if (boxes.counts != np.rint(boxes.counts)).any() or (boxes.counts < 0).any():
         raise InputError(
-            f"{guarantee.name} cannot be checked on boxes whose counts are negative or fractions: "
+            f"{guarantee.name} cannot be checked on boxes with negative or fractional counts: "
             "they are noisy, and the true ones are not known."
         )
     held = boxes.counts.astype(np.int64)
@@ -216,7 +216,7 @@ def class_labels(frame: pl.DataFrame, keys: Sequence[str]) -> Ints:
 
 
 def value_codes(frame: pl.DataFrame, columns: Sequence[str], schema: Schema) -> tuple[Ints, int]:
-    """Number the confidential values from 0, one code a combination; and how many there are.
+    """Number the confidential values from 0, one code per combination; and how many there are.
 
     One column keeps its order: that of its declared categories, or of its numbers. A missing
     cell comes last.
@@ -271,7 +271,7 @@ def hierarchy_edges(guarantee: LDiversity | TCloseness, schema: Schema, width: i
     leaves = len(hierarchy.leaves)
     if width > leaves + 1:
         raise InputError(
-            f"Column '{guarantee.columns[0]}' has values that its hierarchy lacks, so that their "
+            f"Column '{guarantee.columns[0]}' has values that its hierarchy lacks, so their "
             "distance is not known."
         )
     return hierarchy.edges(missing=width > leaves)
@@ -280,12 +280,14 @@ def hierarchy_edges(guarantee: LDiversity | TCloseness, schema: Schema, width: i
 def _check_columns(present: Collection[str | None], guarantee: Testable) -> None:
     keys = guarantee.columns if isinstance(guarantee, KAnonymity) else guarantee.keys
     if not keys:
-        raise InputError("The policy names no quasi-identifier, so that there are no classes.")
+        raise InputError(
+            "The policy names no quasi-identifier, so there are no equivalence classes."
+        )
     for name in dict.fromkeys((*keys, *guarantee.columns)):
         if name not in present:
             raise InputError(
                 f"The table lacks the column '{name}', which {guarantee.name} is about. If it was "
-                "dropped on purpose, take it out of the policy."
+                "dropped on purpose, remove it from the policy."
             )
 
 

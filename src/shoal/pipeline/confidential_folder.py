@@ -1,8 +1,8 @@
 """Write the confidential folder, or write it again: what compares a release with its original.
 
 It is written after the release is in place, and may fail without harm to it. In an epsilon
-release whether and how it failed may itself tell of the table, so the folder says so, and nothing
-else does.
+release, whether and how it failed may itself disclose something about the table, so only the folder
+says so.
 """
 
 import shutil
@@ -59,7 +59,7 @@ def write(
     control: io.Raw | None,
     progress: Progress,
 ) -> Written:
-    """Compare a release with its original, and write what was found into an empty folder.
+    """Compare a release with its original, and write the figures into an empty folder.
 
     The secret is `shoal.engine.Evidence`, the manifest as it was published, and the facts are what
     else the officer is shown. Attacks and measures of utility run where `evaluate` says so; none:
@@ -117,8 +117,8 @@ def losses(planned: Plan, found: Any) -> dict[str, Any]:
 def _unreadable(clamped: Mapping[str, Mapping[str, int]], rows: int) -> list[str]:
     """Say where much of a column could not be read."""
     return [
-        f"'{name}': {lost:,} of {rows:,} cells could not be read and count as the constant. Are "
-        "decimal mark, format and categories right?"
+        f"'{name}': {lost:,} of {rows:,} cells could not be read and count as its constant. Check "
+        "the decimal mark, the date format and the categories."
         for name, counts in clamped.items()
         if (lost := counts.get("unreadable", 0) + counts.get("unknown", 0)) > rows / 5
     ]
@@ -134,7 +134,7 @@ def compared(secret: Confidential[Any], place: Path, out: Path, **terms: Any) ->
         reason = (error.strerror or "the disk refuses it").lower()
         raise InputError(
             f"Its confidential report could not be written: {reason}. Run `shoal report {out} DATA "
-            "--policy POLICY` to make it; that spends nothing more."
+            "--policy POLICY` to make it; that spends no more epsilon."
         ) from None
     return written
 
@@ -156,7 +156,7 @@ def report(
     manifest = read_manifest(out).values
     stated = load(policy)
     if stated.digest != manifest.get("policy_digest"):
-        raise InputError(f"'{out}' was made by another policy; expected the one of its manifest.")
+        raise InputError(f"'{out}' was made with another policy; expected that of its manifest.")
     planned = plan(replace(stated, required=(), audience=None))
     progress("reading the files", 0, 1)
     marks = reading.marks(stated)
@@ -166,7 +166,7 @@ def report(
     table = next((out / name for name in manifest.get("files", {}) if name.startswith("release.")),
                  None)  # fmt: skip
     if table is None or not table.is_file():
-        raise InputError(f"'{out}' lacks its table, or has it in parts; expected release.parquet.")
+        raise InputError(f"'{out}' lacks its table, or has it in parts; expected one file.")
     made = Release(io.read(table).frame, (), (), (), manifest)
     if evaluation.evaluate is not False:
         booking.record_inspection(stated, what="evaluate", note=out.name)

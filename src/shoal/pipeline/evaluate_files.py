@@ -1,4 +1,4 @@
-"""Measure and compare from files: all of it confidential."""
+"""Evaluate and compare from files: all of it confidential."""
 
 import filecmp
 import json
@@ -42,7 +42,7 @@ def evaluate(
     progress: Progress = silent,
     **options: Any,
 ) -> evaluation.Evaluation:
-    """Measure a release against its original, from files; all of it is confidential.
+    """Evaluate a release against its original, from files; all of it is confidential.
 
     A report page is written to `out`, in place of another only if forced. Other options are those
     of `shoal.evaluate`.
@@ -77,20 +77,20 @@ def compare(
     progress: Progress = silent,
     **options: Any,
 ) -> Comparison:
-    """Compare methods on a file, and write what was found: all of it confidential.
+    """Compare methods on a file, and write the results: all of it confidential.
 
     Args:
-        data: the confidential table; where there is a sample, it is not read, but for being sure
-            that the sample is another file.
+        data: the confidential table; where there is a sample, it is read only to make sure that
+            the sample is another file.
         policy: the policy file, or what was read from it.
-        out: the folder to write, mode 0700; results are kept in it, so that a second run costs
-            nothing and an interrupted one goes on.
+        out: the folder to write, mode 0700; results are kept in it, so a second run costs nothing
+            and an interrupted one continues.
         candidates: a grid file.
-        on_sample: a file of people who may be looked at.
+        on_sample: a file of people who may be inspected.
         jobs: processes at a time; by default one for each core.
         reading: how the files are written.
-        budget: where looking is recorded, instead of the policy's.
-        tell: called before the run with what looking costs.
+        budget: where inspections are recorded, instead of the policy's.
+        tell: called before the run with what the inspection costs.
         progress: called with the time left and how much is done.
         options: of `shoal.compare`.
     """
@@ -153,7 +153,7 @@ def select(
 ) -> Selection:
     """Choose one method privately on a file, pay for it, and write the choice to `selection.json`.
 
-    The arguments are those of `compare`; epsilon is a number as text, so that it is exact.
+    The arguments are those of `compare`; epsilon is a number as text, so it is exact.
     """
     price = text_files.parse_epsilon(epsilon)
     stated, listed, frame = _opened(
@@ -199,7 +199,7 @@ def _opened(
     if out.exists() and not out.is_dir():
         raise InputError(f"Cannot write the folder '{out}': a file of that name exists.")
     if out.is_dir() and not {path.name for path in out.iterdir()} <= _COMPARED:
-        raise InputError(f"'{out}' holds other things than a comparison; choose another --out.")
+        raise InputError(f"'{out}' holds more than a comparison; choose another --out.")
     listed = None if candidates is None else grid.read(candidates)
     stated = budget.stated(policy)
     progress("reading the file", 0, 1)

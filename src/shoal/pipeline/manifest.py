@@ -43,7 +43,7 @@ def _version(package: str) -> str:
 
 
 def _exact(value: object) -> object:
-    """Read a number as it is written: `plain` writes a fraction that is no decimal as text."""
+    """Read a number as it is written: `plain` writes a fraction that is not a decimal as text."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if number or (isinstance(value, str) and re.fullmatch(r"\d{1,999}/\d{1,999}", value)):
         try:
@@ -196,7 +196,7 @@ def _misfit(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"])) or "top level"
     if first["type"] == "extra_forbidden":
-        return f"{place!a}: this field is not known."
+        return f"{place!a}: unknown field."
     if first["type"] == "missing":
         return f"{place!a}: expected this field, found none."
     if first["type"] == "shoal":

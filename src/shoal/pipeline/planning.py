@@ -29,7 +29,7 @@ from shoal.core import (
     TCloseness,
     shown,
 )
-from shoal.errors import ClaimViolationError, InputError, did_you_mean
+from shoal.errors import ClaimViolationError, InputError, counted, did_you_mean
 from shoal.io import clamp
 from shoal.methods import REGISTRY, Method, Setting, find
 from shoal.methods._shared import contributions
@@ -120,7 +120,7 @@ def plan(
         distributed=distributed,
     )
     for guarantee in planned.required:
-        # A method that does not look at confidential values may still reach what it cannot
+        # A method that does not use confidential values may still reach what it cannot
         # promise about them: that is checked on the finished table.
         if isinstance(guarantee, Foreseeable) and not any(
             covers(claim, guarantee) for claim in planned.claims
@@ -131,7 +131,7 @@ def plan(
 
 
 def _refuse_contributions(method: Method[Any], setting: Setting[Any]) -> None:
-    """Refuse several rows a person where a method has no proof for them."""
+    """Refuse several rows per person where a method has no proof for them."""
     stated = setting.schema.persons
     if stated is None or not method.noisy or method.promises.contributions is ContributionProof.ANY:
         return  # without noise groups are made of persons
@@ -147,13 +147,14 @@ def _refuse_contributions(method: Method[Any], setting: Setting[Any]) -> None:
             if other.promises.contributions is not ContributionProof.NONE
         ]
         raise InputError(
-            f"{where}, and the promise of '{method.name}' is about single rows. Bring the table to "
+            f"{where}, but the promise of '{method.name}' is about single rows. Bring the table to "
             f"one row per person, or use one of {', '.join(able)}."
         )
     if contributions.adds(setting) or not stated.exact:
         raise InputError(
-            f"{where}, and '{method.name}' releases a row for each row: their number would tell. "
-            "State exact_contributions in place of max_contributions, or use auto."
+            f"{where}, but '{method.name}' releases one row for each original row, and their "
+            "number would disclose something. State exact_contributions instead of "
+            "max_contributions, or use auto."
         )
 
 
@@ -171,7 +172,7 @@ def _claims(method: Method[Any], setting: Setting[Any], *, distributed: bool) ->
         replace(
             claim,
             status=Status.UNPROVEN,
-            basis="on Spark groups form in blocks that follow the data: no proof is about those",
+            basis="on Spark, groups form in blocks that depend on the data; no proof covers those",
         )
         if isinstance(claim.guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED
         else claim
@@ -183,7 +184,7 @@ def _refuse_distributed(method: Method[Any], setting: Setting[Any]) -> None:
     """Refuse a method that does not run on Spark, or not with these parameters."""
     if method.distributed is None:
         able = ", ".join(one.name for one in REGISTRY.values() if one.distributed is not None)
-        raise InputError(f"Method '{method.name}' does not run on Spark; those that do are {able}.")
+        raise InputError(f"Method '{method.name}' does not run on Spark; these do: {able}.")
     method.distributed.refuse(setting)
 
 
@@ -193,7 +194,7 @@ def with_rows(planned: Plan, rows: int | None) -> Plan:
         return planned
     k = getattr(planned.setting.parameters, "k", None) or 1
     if rows < k:
-        raise InputError(f"Cannot form one group of k={k:,} from {rows:,} rows. Lower k.")
+        raise InputError(f"Cannot form one group of k={k:,} from {counted(rows, 'row')}. Lower k.")
     setting = replace(planned.setting, rows=rows)
     planned.method.refuse(setting)
     claims = _claims(planned.method, setting, distributed=planned.distributed)
@@ -233,13 +234,13 @@ def price(policy: Policy, claims: Iterable[Claim]) -> DifferentialPrivacy | None
 
     Columns that leave without noise are bounded by no epsilon, unless everybody knows them.
     """
-    told = {name for name in policy.schema.released if not policy.schema[name].public}
+    secret = {name for name in policy.schema.released if not policy.schema[name].public}
     proved = [
         claim.guarantee
         for claim in claims
         if isinstance(claim.guarantee, DifferentialPrivacy)
         and claim.status is Status.PROVED
-        and told <= set(claim.guarantee.protects)
+        and secret <= set(claim.guarantee.protects)
     ]
     return min(proved, key=lambda guarantee: guarantee.epsilon, default=None)
 
@@ -331,7 +332,7 @@ def offer(policy: Policy, method: Method[Any]) -> Offer:
 
 
 UNBOUNDED = (
-    "Has no epsilon for all released columns: a budget file notes it as a release without bound."
+    "No epsilon covers all released columns: a budget file records a release without a bound."
 )
 
 
@@ -372,13 +373,13 @@ def _form(method: Method[Any], policy: Policy, parameters: Any, *, keep_order: b
         if asked not in {None, implied}:
             raise InputError(
                 f"Method '{method.name}' with these parameters has the release form '{implied}', "
-                f"and the policy asks for '{asked}'."
+                f"but the policy asks for '{asked}'."
             )
         return implied
     if asked is None and method.forms.must_choose:
         raise InputError(
-            f"Method '{method.name}' promises other things in other release forms; choose one "
-            f"under [protect] with release_form: {known}."
+            f"Method '{method.name}' promises different things in different release forms; "
+            f"choose one under [protect] with release_form: {known}."
         )
     if asked is not None and asked not in method.forms.offered:
         raise InputError(f"Method '{method.name}' has no release form '{asked}'. It has: {known}.")
@@ -386,7 +387,7 @@ def _form(method: Method[Any], policy: Policy, parameters: Any, *, keep_order: b
 
 
 def _cannot(planned: Plan, guarantee: Foreseeable) -> str:
-    """Say why a requirement stops the plan, and name the nearest that meets it."""
+    """Say why a requirement stops the plan, and name what would meet it."""
     drawn = isinstance(guarantee, StochasticTCloseness)
     unprotected = [
         name for name in guarantee.columns if name not in planned.setting.columns and not drawn
@@ -399,14 +400,16 @@ def _cannot(planned: Plan, guarantee: Foreseeable) -> str:
     ]
     fixable = True
     if unprotected:
-        why = f"[protect] columns leaves out {', '.join(unprotected)}; add what is missing"
+        why = f"columns under [protect] leaves out {', '.join(unprotected)}; add what is missing"
     elif wide and wide[0].stands:
         move = f"raise its k to {guarantee.k}" if isinstance(guarantee, KAnonymity) else ""
         if isinstance(guarantee, DifferentialPrivacy):
             claimed = wide[0].guarantee
             adds = getattr(claimed, "neighbours", None) is Neighbours.ADD_REMOVE
             steps = 2 if adds and guarantee.neighbours is Neighbours.CHANGE_ONE else 1
-            why_half = ", since a change is a removal and an addition" if steps == 2 else ""
+            why_half = (
+                ", since changing a record is removing one and adding one" if steps == 2 else ""
+            )
             move = f"lower its epsilon to {shown(guarantee.epsilon / steps)}{why_half}"
         if isinstance(guarantee, StochasticTCloseness):
             move = f"state t = {guarantee.t:g} under [protect], and no epsilon"
@@ -418,14 +421,14 @@ def _cannot(planned: Plan, guarantee: Foreseeable) -> str:
             if wide[0].status is Status.REFUTED
             else (f"it holds only if {'; '.join(wide[0].assumes)}")
         )
-        why = f"as {planned.setting.release_form} the claim is {wide[0].status}: {reason}"
+        why = f"in the form {planned.setting.release_form} its claim is {wide[0].status}: {reason}"
     else:
         fixable = False
         why = " ".join(planned.not_claimed).rstrip(".") or "it makes no such promise"
     able = [] if fixable else _able(planned, guarantee)
-    offer = f" Nearest that can: {', '.join(able)}." if able else ""
+    offer = f" These can: {', '.join(able)}." if able else ""
     return (
-        f"The policy requires {guarantee}, and method '{planned.method.name}' as set up cannot "
+        f"The policy requires {guarantee}, but method '{planned.method.name}' as set up cannot "
         f"promise it: {why}.{offer} Nothing was read or written."
     )
 
@@ -468,14 +471,17 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
     weight = schema.flagged("sampling_weight")
     boxes = setting.release_form is ReleaseForm.TREE
     if weight in schema.released and weight not in setting.columns and not boxes:
-        notes.append(f"Weight '{weight}' is released as it is; group centres are unweighted.")
+        notes.append(
+            f"Sampling weight '{weight}' is released as it is; means of groups are unweighted."
+        )
     stratum = schema.flagged("stratum")
     if stratum:
-        notes.append(f"Stratum '{stratum}' is carried along; groups may span strata.")
+        notes.append(f"Stratum '{stratum}' is not used: groups may span strata.")
     household = schema.flagged("household")
     if household:
         notes.append(
-            f"Household '{household}': a group of k records may hold several members of one."
+            f"Household '{household}' is not used: a group may hold several members of one "
+            "household."
         )
     observed = [column.name for column in schema.columns if column.observed]
     if observed:
@@ -492,14 +498,14 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
         return (*notes, *persons_note, *_clamping_notes(setting, method))
     public = [column.name for column in schema.columns if column.public]
     if public:
-        notes.append(f"Declared public: {', '.join(public)}; this method does not use it.")
+        notes.append(f"Declared public, which this method does not use: {', '.join(public)}.")
     untouched = [
         column.name
         for column in schema.columns
         if column.role is Role.OTHER and column.name not in setting.columns
     ]
     if untouched and not boxes:
-        notes.append(f"Released as it is, by role 'other': {', '.join(untouched)}.")
+        notes.append(f"Released unchanged, by role 'other': {', '.join(untouched)}.")
     return tuple(notes)
 
 
@@ -508,15 +514,14 @@ def _persons_note(setting: Setting[Any]) -> tuple[str, ...]:
     stated = setting.schema.persons
     if stated is None or not stated.dropped:
         return ()
-    left = "rows of a person beyond" if stated.most > 1 else "further rows of a person than"
-    text = f"By '{stated.column}', {left} {stated.most:,} are left out; epsilon is a person's."
-    return (text,)
+    used = counted(stated.most, "row of a person is", "rows of a person are")
+    return (f"By '{stated.column}', at most {used} used; epsilon is per person.",)
 
 
 def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
     """Say what happens silently to cells outside their public domains."""
     columns, scaled = method.clamps(setting), method.input.scaled
-    notes = ["Cells outside their bounds are clamped, record by record, and silently."]
+    notes = ["Cells outside their bounds are clamped silently, record by record."]
     for name in columns:
         column = setting.schema[name]
         if method.input.missing and column.keep_missing:
@@ -534,7 +539,7 @@ def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
             notes.append(f"'{name}': missing cells count as {clamp.constant(column)}.")
     unused = [name for name in columns if setting.schema[name].transform and not scaled]
     if unused:
-        notes.append(f"The transform of {', '.join(unused)} is not used by this method.")
+        notes.append(f"This method does not use the transform of {', '.join(unused)}.")
     if setting.release_form is ReleaseForm.COLUMN_SHUFFLED:
         notes.append(
             "Columns are permuted independently: the table holds no joint information, and no "

@@ -122,11 +122,11 @@ def protect(
                 progress=progress,
             )
         done.close()
-    found = (f"Read as {table.found}.",) if table.found else ()
-    # What became of the confidential step may tell of the table: of an epsilon release only its
-    # folder says so.
-    told = () if planned.method.noisy else (written.failed, written.unmeasured)
-    notes = (*recovered, *found, *manifest["notes"], *done.warnings, *filter(None, told), *costs)
+    reading_note = (f"Read as {table.found}.",) if table.found else ()
+    # What became of the confidential step may disclose something about the table: for an epsilon
+    # release, only the confidential folder says so.
+    later = () if planned.method.noisy else filter(None, (written.failed, written.unmeasured))
+    notes = (*recovered, *reading_note, *manifest["notes"], *done.warnings, *later, *costs)
     return Published(out, folders.internal_of(out), done.release, notes, written.measured)
 
 
@@ -138,7 +138,7 @@ def _ready(place: Path, out: Path, *, force: bool) -> tuple[str, ...]:
             public_folder.refuse_place(folder, force=force)
         if out.with_name(out.name + UNFINISHED).exists():
             raise InputError(
-                f"'{out.name}{UNFINISHED}' keeps a release that was paid for and not finished. Run "
+                f"'{out.name}{UNFINISHED}' keeps an unfinished release whose epsilon is spent. Run "
                 f"`shoal finish {out}`, or remove that folder."
             )
     return recovered
@@ -156,7 +156,7 @@ def _refuse(
         raise InputError("Spark writes a folder of Parquet files; expected --file-format parquet.")
     if engine.distributed and (evaluation.evaluate or evaluation.control is not None):
         raise InputError(
-            "A release on Spark is not attacked on the way; expected neither --evaluate nor "
+            "A release on Spark is not evaluated while it is made; expected neither --evaluate nor "
             "--control. Use `shoal evaluate` on a sample of both tables."
         )
     if output.guard_formulas and output.file_format != "csv":
@@ -165,7 +165,7 @@ def _refuse(
         raise InputError(f"Expected a new folder for --out, found '{out}'.")
     text_files.refuse_special(out)
     if evaluation.control is not None and evaluation.evaluate is False:
-        raise InputError("--control is for measuring; expected it without --no-evaluate.")
+        raise InputError("--control is for the evaluation; expected it without --no-evaluate.")
 
 
 def _stated(
@@ -236,8 +236,8 @@ def keeping(
                 shutil.rmtree(kept, ignore_errors=True)
                 continue
             raise InputError(
-                f"{first}The release itself is kept, for you alone, in '{kept}'. Make room, and "
-                f"run `shoal finish {out} --kept {kept}`: that spends nothing more."
+                f"{first}The release is kept in '{kept}', readable by you alone. Make room, and "
+                f"run `shoal finish {out} --kept {kept}`: that spends no more epsilon."
             ) from None
         raise InputError(f"{first}No other disk had room for the release: it is lost.") from None
 
@@ -254,7 +254,7 @@ def _keep(done: protect_table.Run, kept: Path, output: OutputOptions, *, distrib
 
 
 def finish(out: Path, *, kept: Path | None = None, force: bool = False) -> Path:
-    """Put a release in place that was drawn and paid for, and whose disk was full then.
+    """Put a release in place that was drawn and paid for while the disk was full.
 
     It is kept beside `out`, unless `kept` says where. An existing release is replaced if forced.
     """
@@ -270,7 +270,7 @@ def finish(out: Path, *, kept: Path | None = None, force: bool = False) -> Path:
     except (OSError, InputError, ValueError, LookupError, TypeError, AttributeError):
         whole = False
     if not whole:
-        raise InputError(f"'{kept}' is damaged: it is not what an unfinished run kept there.")
+        raise InputError(f"'{kept}' is damaged: it is not as an unfinished run left it.")
     with folders.workplace(out) as place:
         with folders.refusing(out):
             folders.recover(place, out)

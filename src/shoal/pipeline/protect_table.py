@@ -72,7 +72,7 @@ class Run:
 
     def close(self) -> None:
         """Let go of the original."""
-        self.evidence.map(lambda found: found.close())
+        self.evidence.map(lambda evidence: evidence.close())
 
 
 def protect(
@@ -187,7 +187,7 @@ def _counting_as_spent(booked: budget_file.Reservation | None) -> Iterator[None]
     except ShoalError as error:
         if booked is None or booked.epsilon is None:
             raise
-        spent = f"Epsilon {shown(booked.epsilon)} counts as spent all the same."
+        spent = f"Epsilon {shown(booked.epsilon)} still counts as spent."
         raise type(error)(f"{error} {spent}") from None
 
 
@@ -215,8 +215,8 @@ def _still_covered(planned: Plan, claims: tuple[Claim, ...]) -> None:
         tested_later = isinstance(guarantee, LDiversity | TCloseness)
         if not tested_later and not any(covers(claim, guarantee) for claim in claims):
             raise ClaimViolationError(
-                f"The policy requires {guarantee}, and this run cannot promise it: with these "
-                "rows and this source of noise no proved claim is left. Nothing was written."
+                f"The policy requires {guarantee}, but this run cannot promise it: with these "
+                "rows and this source of noise, no proved claim is left. Nothing was written."
             )
     audiences.refuse(planned.policy, claims, why="with these rows and this source of noise")
 
@@ -244,11 +244,11 @@ def _not_inspected(planned: Plan, claims: Iterable[Claim]) -> None:
     for guarantee in planned.required:
         if isinstance(guarantee, DifferentialPrivacy):
             raise ClaimViolationError(
-                f"The policy requires {guarantee}, and the table of source "
-                f"'{used.source}' was inspected: from then on an epsilon holds "
-                f"only if {NOT_CHOSEN}. An inspection cannot be taken back. Take the requirement "
-                "out and publish with a conditional claim, or protect a table of people who were "
-                "not inspected, choose for it with `shoal compare --on-sample` or "
+                f"The policy requires {guarantee}, but the table of source "
+                f"'{used.source}' was inspected: since then, an epsilon holds "
+                f"only if {NOT_CHOSEN}. An inspection cannot be undone. Remove the requirement and "
+                "publish with a conditional claim, or protect a table of people who were not "
+                "inspected, choose its method with `shoal compare --on-sample` or "
                 "`--private-epsilon`, and use --no-evaluate. Nothing was written."
             )
 
@@ -256,7 +256,7 @@ def _not_inspected(planned: Plan, claims: Iterable[Claim]) -> None:
 def _if_not_chosen_from_it(claim: Claim) -> Claim:
     """Make a proved epsilon conditional on how its method was chosen.
 
-    A method that was chosen by looking at a table is a function of the table, and its
+    A method that was chosen by inspecting a table is a function of the table, and its
     price does not cover the choice.
     """
     private = isinstance(claim.guarantee, DifferentialPrivacy)
@@ -288,15 +288,15 @@ def accounting_faults(
 
     The entries must add up to each of the guarantees, and account for every draw.
     """
-    entries, found = tuple(privacy_losses), []
+    entries, faults = tuple(privacy_losses), []
     for guarantee in priced:
         try:
             accounting.verify(
                 entries, guarantee.epsilon, neighbours=guarantee.neighbours, drawn=drawn
             )
         except InternalError as error:
-            found.append(str(error))
-    return tuple(dict.fromkeys(found))
+            faults.append(str(error))
+    return tuple(dict.fromkeys(faults))
 
 
 def published_forms(claim: Claim) -> tuple[Claim, ...]:
@@ -322,16 +322,16 @@ def _checked(planned: Plan, claims: Iterable[Claim], outcome: Outcome) -> tuple[
     for check in checks:
         if check.holds:
             continue
-        found = f"{check.guarantee} does not hold (achieved {figure(check.achieved)})"
-        again = " Each further try draws new noise and costs epsilon again." if noisy else ""
+        failure = f"{check.guarantee} does not hold (achieved {figure(check.achieved)})"
+        again = " Each further try draws new noise and spends epsilon again." if noisy else ""
         if check.guarantee in promised:
             raise InternalError(
-                f"The release was stopped: {found}, and it is promised. This is a bug of Shoal; "
-                "please report it."
+                f"The release was stopped: {failure}, although it is promised. This is a bug of "
+                "Shoal; please report it."
             )
         raise ClaimViolationError(
             f"The policy requires a promise that the release of '{planned.method.name}' does not "
-            f"keep: {found}. Nothing was written.{again}"
+            f"keep: {failure}. Nothing was written.{again}"
         )
     return checks
 

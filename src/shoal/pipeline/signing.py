@@ -1,8 +1,8 @@
 """Sign bytes, and verify a signature: Ed25519 (RFC 8032), by `cryptography`, of the extra `sign`.
 
-A manifest has the digest of every file beside it, so that a signature of its bytes covers them
-all. Keys are PEM files (PKCS #8 and SubjectPublicKeyInfo, RFC 8410), and a signature is the 64
-bytes of RFC 8032: OpenSSL makes and verifies the same.
+A manifest has the digest of every file beside it, so a signature of its bytes covers them all. Keys
+are PEM files (PKCS #8 and SubjectPublicKeyInfo, RFC 8410), and a signature is the 64 bytes of
+RFC 8032: OpenSSL makes and verifies the same.
 
 References:
     Josefsson and Liusvaara, "Edwards-curve digital signature algorithm (EdDSA)", RFC 8032 (2017).
@@ -48,9 +48,9 @@ def sign(content: bytes, key: Path, *, passphrase: Path | None = None) -> bytes:
     """Sign bytes with a private key, a PEM file that the first line of another may open."""
     raw, opens = _read(key), None if passphrase is None else _first_line(passphrase)
     try:
-        found = serialization.load_pem_private_key(raw, opens)
+        private = serialization.load_pem_private_key(raw, opens)
     except TypeError:
-        needed = "expected its passphrase" if opens is None else "it has no passphrase"
+        needed = "expected its passphrase" if opens is None else "the key has no passphrase"
         raise InputError(f"Cannot open the key '{key}': {needed}.") from None
     except (ValueError, UnsupportedAlgorithm):
         why = "" if passphrase is None else "the passphrase is wrong, or "
@@ -58,35 +58,35 @@ def sign(content: bytes, key: Path, *, passphrase: Path | None = None) -> bytes:
             f"Cannot open the key '{key}': {why}it is not a private key in PEM form. Make one with "
             "`shoal keys new`."
         ) from None
-    if not isinstance(found, Ed25519PrivateKey):
+    if not isinstance(private, Ed25519PrivateKey):
         raise InputError(f"Expected an Ed25519 key in '{key}', found one of another kind.")
-    return found.sign(content)
+    return private.sign(content)
 
 
 def is_signed(content: bytes, signature: bytes, key: Path) -> bool:
     """Whether a signature is that of these bytes by this public key, a PEM file."""
     raw = _read(key)
     try:
-        found = serialization.load_pem_public_key(raw)
+        public = serialization.load_pem_public_key(raw)
     except (ValueError, UnsupportedAlgorithm):
         raise InputError(
             f"Expected a public key in PEM form in '{key}', as `shoal keys new` writes it beside "
             "the private one."
         ) from None
-    if not isinstance(found, Ed25519PublicKey):
+    if not isinstance(public, Ed25519PublicKey):
         raise InputError(f"Expected an Ed25519 key in '{key}', found one of another kind.")
     try:
-        found.verify(signature, content)
+        public.verify(signature, content)
     except InvalidSignature:
         return False
     return True
 
 
 def _first_line(file: Path) -> bytes:
-    found = _read(file).splitlines()[:1]
-    if not found or not found[0]:
+    lines = _read(file).splitlines()[:1]
+    if not lines or not lines[0]:
         raise InputError(f"Expected a passphrase in the first line of '{file}', found none.")
-    return found[0]
+    return lines[0]
 
 
 def _read(file: Path) -> bytes:

@@ -37,7 +37,7 @@ from shoal.core import (
     Testable,
 )
 from shoal.core.serialise import plain
-from shoal.errors import ClaimViolationError, InputError, ShoalError
+from shoal.errors import ClaimViolationError, InputError, ShoalError, counted
 from shoal.io import decomposition_table, folders
 from shoal.io.files import unguarded
 from shoal.pipeline import check_table, manifest, planning, protect_table
@@ -74,10 +74,10 @@ class VerifiedPart:
     sentences: tuple[str, ...]
 
     def __str__(self) -> str:
-        told = self.sentences[:SHOWN]
-        more = len(self.sentences) - len(told)
+        first = self.sentences[:SHOWN]
+        more = len(self.sentences) - len(first)
         rest = f" And {more:,} more." if more else ""
-        return f"{self.name:<11} {self.status}: {' '.join(told)}{rest}"
+        return f"{self.name:<11} {self.status}: {' '.join(first)}{rest}"
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def sign(
     folders.check_text(place, force=force)
     found = verify(folder)
     if not found.holds:
-        raise ClaimViolationError(f"'{folder}' does not verify, and was not signed.\n{found}")
+        raise ClaimViolationError(f"'{folder}' does not verify and was not signed.\n{found}")
     content = signing().sign(manifest.read(folder).raw, key, passphrase=passphrase)
     folders.write_bytes(place, content, force=force)
     return found
@@ -207,7 +207,9 @@ def _opened(path: Path, recorded: Recorded) -> _Folder:
     try:
         planned = _planned(fields, frame)
     except _ODD as error:
-        why = str(error) if isinstance(error, ShoalError) else "its values are not those of one."
+        why = (
+            str(error) if isinstance(error, ShoalError) else "its values are not those of a policy."
+        )
         faults.append(f"The recorded policy cannot be planned: {why}")
     return _Folder(path, recorded, frame, planned, tuple(faults), exact)
 
@@ -295,13 +297,13 @@ def _files(opened: _Folder) -> VerifiedPart:
     path, listed = opened.path, opened.fields.files
     faults = []
     for name, facts in listed.items():
-        told = ascii(name)[1:-1]
+        shown = ascii(name)[1:-1]
         if not _is_inside(path, name):
-            faults.append(f"{told}: the file is missing.")
+            faults.append(f"{shown}: the file is missing.")
         elif (size := (path / name).stat().st_size) != facts.bytes:
-            faults.append(f"{told}: {size:,} bytes, and the manifest records {facts.bytes:,}.")
+            faults.append(f"{shown}: {size:,} bytes; the manifest records {facts.bytes:,}.")
         elif folders.digest(path / name) != facts.sha256:
-            faults.append(f"{told}: its SHA-256 is not the recorded one.")
+            faults.append(f"{shown}: its SHA-256 is not the recorded one.")
     if html.REPORT not in listed:
         faults.append(f"{html.REPORT}: the manifest does not list it.")
     known = {MANIFEST, SIGNATURE, *listed, *(p.as_posix() for n in listed for p in Path(n).parents)}
@@ -309,8 +311,8 @@ def _files(opened: _Folder) -> VerifiedPart:
         name = place.relative_to(path).as_posix()
         if name not in known:
             faults.append(f"{ascii(name)[1:-1]}: the manifest does not list this file.")
-    are = "file has its" if len(listed) == 1 else "files have their"
-    compared = f"{len(listed)} {are} recorded size and SHA-256, and there is no other."
+    have = counted(len(listed), "file has its", "files have their")
+    compared = f"{have} recorded size and SHA-256, and there are no others."
     return _part("files", faults, compared)
 
 
@@ -331,14 +333,14 @@ def _settled(opened: _Folder) -> VerifiedPart:
             faults += _differences(opened.recorded.values[name], _as_read(value), name)
         notes = list(opened.planned.notes)
         faults += _differences(fields.notes[: len(notes)], notes, "notes")
-    compared = "rows and columns are the table's, and the rest follows from the policy."
+    compared = "rows and columns match the table, and the rest follows from the policy."
     return _part("manifest", faults, compared)
 
 
 def _claims(opened: _Folder) -> VerifiedPart:
     """Each claim is what the policy lets the method claim, or less."""
     if opened.planned is None:
-        fault = "they cannot be derived without a policy that can be planned."
+        fault = "no claim can be derived without a policy that can be planned."
         return _part("claims", [fault], "")
     stated, derived = opened.recorded.values["claims"], opened.claims
     faults = []
@@ -350,14 +352,14 @@ def _claims(opened: _Folder) -> VerifiedPart:
             nearest = min(forms, key=lambda form: len(list(_differences(one, form, ""))))
             faults += _differences(one, nearest, f"claims.{number}")
     less = len(opened.planned.claims) - len(derived)
-    more = " It claims no epsilon, as one made with a fake noise." if less else ""
+    more = " It claims no epsilon, as if made with fake noise." if less else ""
     return _part("claims", faults, f"{len(stated)} derived again from the policy.{more}")
 
 
 def _checks(opened: _Folder) -> VerifiedPart:
     """Each check, recomputed on the table, has the recorded figures."""
     if opened.planned is None or opened.frame is None:
-        fault = "they cannot be recomputed without the table and a policy that can be planned."
+        fault = "no check can be recomputed without the table and a policy that can be planned."
         return _part("checks", [fault], "")
     stated = opened.recorded.values["checks"]
     wanted = protect_table.testable(opened.planned, opened.claims)
@@ -436,8 +438,9 @@ def _accounting(opened: _Folder) -> VerifiedPart:
         faults += protect_table.accounting_faults(entries, _priced(opened), drawn)
     if not fields.privacy_losses:
         return _part("accounting", faults, "nothing was spent.")
-    adds = "1 entry adds" if len(entries) == 1 else f"{len(entries)} entries add"
-    return _part("accounting", faults, f"{adds} up to the epsilon, and account for every draw.")
+    adds = counted(len(entries), "entry adds up to the epsilon and accounts",
+                   "entries add up to the epsilon and account")  # fmt: skip
+    return _part("accounting", faults, f"{adds} for every draw.")
 
 
 def _claims_epsilon(fields: Manifest) -> bool:
@@ -472,7 +475,7 @@ def _report(opened: _Folder) -> VerifiedPart:
     """The report is what this manifest renders to, if this Shoal renders as the other did."""
     ours = manifest.installed(PUBLIC_VERSIONS)["shoal"]
     if opened.fields.versions.get("shoal") != ours:
-        words = "another version of Shoal rendered it; its digest stands under files."
+        words = "another version of Shoal rendered it; its digest is compared under files."
         return VerifiedPart("report", PartStatus.OPEN, (words,))
     faults = []
     try:
@@ -500,9 +503,9 @@ def _versions(opened: _Folder) -> VerifiedPart:
         if stated.get(name) != here.get(name)
     ]
     if other:
-        return VerifiedPart("versions", PartStatus.OPEN, ("made by", *other))
+        return VerifiedPart("versions", PartStatus.OPEN, ("made with", *other))
     made = ", ".join(f"{name} {number}" for name, number in here.items())
-    return VerifiedPart("versions", PartStatus.VERIFIED, (f"made by {made}, as here.",))
+    return VerifiedPart("versions", PartStatus.VERIFIED, (f"made with {made}, as here.",))
 
 
 def _signature(opened: _Folder, key: str | Path | None) -> VerifiedPart:
@@ -515,8 +518,8 @@ def _signature(opened: _Folder, key: str | Path | None) -> VerifiedPart:
         return VerifiedPart("signature", PartStatus.OPEN, (words,))
     room, faults = signing(), []
     if not there:
-        room.is_signed(b"", b"", Path(key))  # a key that is none is an error here too
-        faults.append(f"{SIGNATURE}: a key was given, and the release is not signed.")
+        room.is_signed(b"", b"", Path(key))  # a file that is not a key is an error here, too
+        faults.append(f"{SIGNATURE}: a key was given, but the release is not signed.")
     elif not room.is_signed(opened.recorded.raw, (opened.path / SIGNATURE).read_bytes(), Path(key)):
         faults.append(
             f"{SIGNATURE}: it is not this key's signature of {MANIFEST}. The manifest was changed, "
