@@ -122,7 +122,7 @@ def test_fewer_rows_than_k_are_refused(desk):
 def test_duplicate_column_names_are_refused(desk, header):
     desk.write(f"{header}\n{ROWS}")
 
-    desk.refuses("people.csv': columns 2 and 4 have one name; expected each name once.")
+    desk.refuses("people.csv': columns 2 and 4 have the same name; expected each name once.")
 
 
 def test_duplicate_column_names_in_a_parquet_file_are_refused(desk):
@@ -132,7 +132,7 @@ def test_duplicate_column_names_in_a_parquet_file_are_refused(desk):
     desk.data = desk.folder / "people.parquet"
     parquet.write_table(table, desk.data)
 
-    desk.refuses("people.parquet' has two columns of one name; expected each once.")
+    desk.refuses("people.parquet' has two columns of the same name; expected each name once.")
 
 
 def test_a_header_with_a_trailing_delimiter_is_refused(desk):
@@ -144,7 +144,7 @@ def test_a_header_with_a_trailing_delimiter_is_refused(desk):
 def test_a_row_with_too_few_cells_is_refused(desk):
     desk.write(HEADER + ROWS + "Wilhelmina 9,33\n")
 
-    desk.refuses("has rows with another number of cells than its header, 1 of them; expected 4")
+    desk.refuses("has 1 row with another number of cells than its header; expected 4 cells")
 
 
 def test_a_row_with_too_many_cells_is_refused(desk):
@@ -230,7 +230,7 @@ def test_a_truncated_parquet_file_is_refused(desk):
 def test_nan_and_infinities_in_csv_are_refused(desk, cell):
     desk.write(HEADER + ROWS + f"Wilhelmina 9,{cell},north,1\n" * 2)
 
-    desk.refuses("Column 'age' has 2 NaN or infinite values; leave missing cells empty")
+    desk.refuses("Column 'age': found NaN or infinite numbers in 2 rows. Leave missing cells empty")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
@@ -240,59 +240,67 @@ def test_nan_and_infinities_in_parquet_are_refused(desk, value):
     )
     desk.write(table, "people.parquet")
 
-    desk.refuses("Column 'age' has 1 NaN or infinite values; leave missing cells empty")
+    desk.refuses("Column 'age': found NaN or infinite numbers in 1 row. Leave missing cells empty")
 
 
 def test_nan_as_a_category_is_refused(desk):
     desk.write(pl.DataFrame({"code": [1.0, float("nan")] * 4}), "people.parquet")
     desk.state(**dict.fromkeys(COLUMNS), code='{ role = "quasi-identifier", kind = "nominal" }')
 
-    desk.refuses("Column 'code' has 4 NaN or infinite values")
+    desk.refuses("Column 'code': found NaN or infinite numbers in 4 rows.")
 
 
 def test_numbers_whose_squares_overflow_are_refused(desk):
     desk.write(HEADER + ROWS + "Wilhelmina 9,33,north,7731e200\n")
 
-    desk.refuses("Column 'income' has 1 numbers beyond 1e+150.")
+    desk.refuses("Column 'income': found numbers beyond 1e+150 in 1 row.")
 
 
 def test_text_in_a_numeric_column_is_refused(desk):
     desk.write(HEADER + ROWS + "Wilhelmina 9,Atlantis,north,1\nWilhelmina 10,7731x,north,1\n")
 
-    desk.refuses("Column 'age' has 2 cells that are not numbers; correct them, list them under")
+    desk.refuses(
+        "Column 'age': expected numbers, found something else in 2 rows. Correct the cells"
+    )
 
 
 @pytest.mark.parametrize("age", ["7731", "-7731", "110.5"])
 def test_values_outside_the_bounds_are_counted(desk, age):
     desk.write(HEADER + ROWS + f"Wilhelmina 9,{age},north,1\n" * 3)
 
-    desk.refuses("Column 'age' has 3 values outside the bounds [0, 110]; widen the bounds")
+    desk.refuses(
+        "Column 'age': expected values within the bounds [0, 110], found others in 3 rows. Widen"
+    )
 
 
 def test_values_outside_the_categories_are_counted(desk):
     desk.write(HEADER + ROWS + "Wilhelmina 9,33,Atlantis,1\n" * 2)
 
-    desk.refuses("Column 'region' has 2 values that its categories lack; add them, or list them")
+    desk.refuses(
+        "Column 'region': expected values of its categories, found others in 2 rows. Add them"
+    )
 
 
 def test_dates_of_another_form_are_counted(desk):
     desk.write("born\n" + "7731/01/31\n" * 5)
     desk.state(**dict.fromkeys(COLUMNS), born='{ role = "quasi-identifier", kind = "date" }')
 
-    desk.refuses("Column 'born' has 5 cells that are no dates of the form %Y-%m-%d; state the form")
+    desk.refuses(
+        "Column 'born': expected dates of the form %Y-%m-%d, found something else in 5 rows."
+    )
 
 
 def test_two_rows_of_one_person_are_refused(desk):
     desk.write(HEADER + ROWS + "Wilhelmina 1,33,north,1\n")
     desk.state(name='{ role = "identifier", privacy_unit = true, exact_contributions = 1 }')
 
-    desk.refuses("Column 'name' is the unit: expected one row per person, found 1 more row than")
+    desk.refuses("Column 'name' numbers the persons: expected one row per person, found 1 more row")
 
 
 def test_a_column_of_lists_is_refused(desk):
     desk.write(pl.read_csv(desk.data).with_columns(age=pl.lit([7731])), "people.parquet")
 
-    desk.refuses("Column 'age' holds List values; expected one number, text or date a cell.")
+    desk.refuses("Column 'age' holds List values; expected one number, text or date per cell.")
 
 
 def test_constant_columns_work(desk):
@@ -475,7 +483,9 @@ def test_a_hierarchy_that_lacks_a_value_is_refused(desk):
     desk.write(HEADER + ROWS + "Wilhelmina 9,33,Atlantis,1\n" * 2)
     desk.state(region='{ role = "quasi-identifier", kind = "nominal", hierarchy = "region.csv" }')
 
-    desk.refuses("Column 'region' has 2 values that its hierarchy lacks; add them, or list them")
+    desk.refuses(
+        "Column 'region': expected leaves of its hierarchy, found others in 2 rows. Add them"
+    )
 
 
 @pytest.mark.parametrize("key", ["hierarchy", "recode"])
@@ -599,7 +609,7 @@ def test_a_name_that_a_statistics_package_does_not_take_is_refused(desk, form):
     desk.write(HEADER.replace("age", "age-group") + ROWS)
     desk.state(age=None, **{'"age-group"': COLUMNS["age"]})
 
-    desk.refuses("it takes no column named 'age-group'. Rename the column", "--file-format", form)
+    desk.refuses("it cannot name a column 'age-group'. Rename the column", "--file-format", form)
 
 
 # The other commands, and the program as a whole

@@ -157,9 +157,9 @@ def test_ends_within_a_category_are_moved_to_its_end():
         ({"age_lower": [1], "count": [1]}, "a column 'age_upper' beside"),
         ({"age_lower": [1], "age_upper": [2]}, "a column 'count', or one for each"),
         ({"age_lower": [1], "age_upper": [2], "count": ["x"]}, "a number in every cell"),
-        ({"age_lower": ["x"], "age_upper": [2], "count": [1]}, "ends in no number"),
+        ({"age_lower": ["x"], "age_upper": [2], "count": [1]}, "end is not a number"),
         ({"age_lower": [2], "age_upper": [2], "count": [1]}, "lower < upper"),
-        ({"rank_lower": ["new"], "rank_upper": ["mid"], "count": [1]}, "ends in no category"),
+        ({"rank_lower": ["new"], "rank_upper": ["mid"], "count": [1]}, "end is not a category"),
         ({"ill_lower": ["a"], "ill_upper": ["b"], "count": [1]}, "categories or a hierarchy"),
     ],
 )
@@ -292,7 +292,7 @@ def test_a_missing_number_has_no_place_in_a_box(hierarchy):
          "day": [date(1970, 1, 3)] * 2, "time": [SIX] * 2, "ill": ["a", "b"]}
     )  # fmt: skip
 
-    with pytest.raises(InputError, match="'age' has 1 missing cells, and a missing number has no"):
+    with pytest.raises(InputError, match="'age' has 1 missing cell, and a missing number has no"):
         shoal.protect(table, policy(hierarchy))
 
 
@@ -317,7 +317,7 @@ def test_whole_numbers_too_large_for_a_step_of_one_still_make_boxes():
 
 def test_values_that_a_tree_cannot_count_are_told():
     many = pl.DataFrame({"age": range(1001), "ill": [f"v{i}" for i in range(1001)]})
-    with pytest.raises(InputError, match="has 1,001 values, and a tree counts 1,000 at most"):
+    with pytest.raises(InputError, match="has 1,001 values, but a tree counts at most 1,000"):
         shoal.protect(many, SMALL)
 
     empty = pl.DataFrame({"age": [1, 2, 3], "ill": ["", None, "a"]})

@@ -302,9 +302,9 @@ def test_unreadable_cells_are_counted_and_score_as_suppressed():
     assert reading.suppressed[:, 0].tolist() == [True, True, True, True, False]
     assert reading.how == (
         (
-            "'x': of 5 cells, 1 holds one value; 1 is starred; 1 is missing; 2 cannot be read or "
-            "are not known categories. 4 cells count as the whole domain, the range of the "
-            "original."
+            "'x': of 5 cells, 1 holds one value; 1 is suppressed by a star; 1 is missing; 2 cannot "
+            "be read or are not known categories. 4 cells count as the whole domain, the range of "
+            "the original."
         ),
     )
 
@@ -455,7 +455,7 @@ def test_a_set_without_order_is_scored_as_its_hull_and_said(cell):
     reading, (found,) = one(["a", "b", "c", "d"], [cell], {**AGE, "kind": "nominal"})
 
     assert found == (0, 3)
-    assert "1 set or mask was scored with all that lies between" in reading.how[0]
+    assert "1 set or mask was scored with all values in between" in reading.how[0]
 
 
 def test_masks_of_undeclared_categories_fit_those_of_the_original():
@@ -547,7 +547,9 @@ def test_numbers_beyond_the_domain_keep_their_place_and_are_said():
     assert boxes[4] == (7, 10)
     assert np.isfinite(reading.lower).all()
     assert np.isfinite(reading.upper).all()
-    assert "5 cells lie outside the range of the original and kept the place" in reading.how[0]
+    assert (
+        "5 cells lie outside the range of the original; such cells are not moved" in reading.how[0]
+    )
 
 
 def test_an_interval_that_can_be_read_in_two_ways_is_not_read():
@@ -613,10 +615,10 @@ def test_dropped_and_added_columns_are_said():
 
     assert reading.schema.names == ("age", "ill")
     assert reading.findings == (
-        "The release lacks 'edu', which the original has: nothing about it is measured.",
+        "The release lacks 'edu', which the original has: nothing about it is evaluated.",
         (
             "The release holds 'group', 'run', which the policy does not name: they are ignored. "
-            "If a column was renamed, say so."
+            "If a column was renamed, state its new name."
         ),
     )
 
@@ -652,7 +654,7 @@ def test_tables_without_a_common_column_are_refused_without_their_names():
         read.read_external_release(PEOPLE, pl.DataFrame({"a": [1], "b": [2]}), POLICY)
 
     assert str(caught.value) == (
-        "The release has no column that can be measured: expected some of 'age', 'edu', 'ill', "
+        "The release has no column that can be evaluated: expected some of 'age', 'edu', 'ill', "
         "found 2 others. If columns were renamed, say which became which; if the file lacks a "
         "header, add one."
     )
@@ -678,12 +680,12 @@ def test_columns_without_a_kind_are_not_measured():
 
     reading = read.read_external_release(original, original.drop("id"), stated(columns))
 
-    assert reading.findings == ("'note' has no kind in the policy and is not measured.",)
+    assert reading.findings == ("'note' has no kind in the policy and is not evaluated.",)
 
 
 @pytest.mark.parametrize("released", [PEOPLE.clear(), pl.DataFrame()])
 def test_an_empty_release_is_refused_with_a_sentence(released):
-    with pytest.raises(shoal.InputError, match="The release has no rows; there is nothing to me"):
+    with pytest.raises(shoal.InputError, match="The release has no rows; there is nothing to ev"):
         read.read_external_release(PEOPLE, released, POLICY)
 
 
@@ -761,7 +763,7 @@ def test_the_weights_of_the_original_come_along():
     reading = read.read_external_release(original, released, stated(columns))
 
     assert reading.weights.tolist() == [1.5, 2, 1, 1]
-    with pytest.raises(shoal.InputError, match="is the weight; 1 rows have none"):
+    with pytest.raises(shoal.InputError, match="is the sampling weight, but 1 row has none"):
         read.read_external_release(
             original.with_columns(w=pl.Series([1, None, 1, 1])), released, stated(columns)
         )
@@ -783,12 +785,12 @@ def test_confidential_cells_under_stars_are_found():
 
     assert reading.findings == (
         (
-            "2 rows are there with every quasi-identifier suppressed: such rows count as released "
+            "2 rows have every quasi-identifier suppressed: such rows count as released "
             "and cover the whole domain."
         ),
         (
-            "1 row has every quasi-identifier suppressed and still shows its 'ill': ARX leaves it "
-            "there; drop this row or clear the cell."
+            "1 row has every quasi-identifier suppressed and still shows its 'ill', as ARX leaves "
+            "it; drop this row or clear the cell."
         ),
     )
 
@@ -802,8 +804,8 @@ def test_a_generalised_release_of_other_people_is_found():
 
     assert reading.findings == (
         (
-            "Of 4 generalised rows looked at, 4 cover no row of the original: the two files may "
-            "not be about the same people, or cells were changed as well."
+            "Of 4 generalised rows that were checked, 4 cover no row of the original: the two "
+            "files may not be about the same people, or cells were changed as well."
         ),
     )
 
@@ -922,5 +924,7 @@ def test_a_tree_of_ours_is_read_as_boxes_from_parquet_and_from_text():
         assert reading.how == (
             "The release is a tree: 2 boxes with counts by 'ill', scored as boxes.",
         )
-    with pytest.raises(shoal.InputError, match="'age_lower' of the tree has 2 cells"):
+    with pytest.raises(
+        shoal.InputError, match="of the tree: expected numbers, found something else in 2 rows"
+    ):
         read.read_external_release(original, frame.with_columns(age_lower=pl.lit("x")), policy)

@@ -103,11 +103,11 @@ def test_a_header_longer_than_the_sample_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("a,b,c\n1,2,3\n4,5\n", "number of cells than its header, 1 of them; expected 3 cells"),
-        ('a,b\n1,2\n"x\ny"\n3,4\n', "number of cells than its header, 1 of them; expected 2 cells"),
+        ("a,b,c\n1,2,3\n4,5\n", "number of cells than its header; expected 3 cells"),
+        ('a,b\n1,2\n"x\ny"\n3,4\n', "number of cells than its header; expected 2 cells"),
         ("a,b\n1,2\n3,4,5\n", "a row has more cells than the header"),
         ('a,b\n1,"2\n', "or a quote is never closed"),
-        ("a,b,a\n1,2,3\n", "columns 1 and 3 have one name; expected each name once."),
+        ("a,b,a\n1,2,3\n", "columns 1 and 3 have the same name; expected each name once."),
         ("a,,c\n1,2,3\n", "column 2 has no name; expected one for each column."),
     ],
 )
@@ -489,7 +489,9 @@ def test_names_that_are_no_text_or_not_unique_are_refused():
         io.from_native(pd.DataFrame([[1, 2]]))
     with pytest.raises(InputError, match="expected text as the name of column 1, found tuple"):
         io.from_native(pd.DataFrame({("a", "b"): [1]}))
-    with pytest.raises(InputError, match="has two columns of one name; expected each once"):
+    with pytest.raises(
+        InputError, match="has two columns of the same name; expected each name once"
+    ):
         io.from_native(pd.DataFrame([[1, 2]], columns=["a", "a"]))
 
 
@@ -520,7 +522,7 @@ def test_arrow_oddities_are_refused_or_given_back_plain():
 
     coded = pa.table({"x": pa.array([1, 2] * 3).dictionary_encode(), "age": ages})
     assert sorted(protect(coded, x=OTHER, age=QUASI)["x"].to_pylist()) == [1, 1, 1, 2, 2, 2]
-    with pytest.raises(InputError, match="has two columns of one name"):
+    with pytest.raises(InputError, match="has two columns of the same name"):
         io.from_native(pa.table([ages, ages], names=["a", "a"]))
     with pytest.raises(InputError, match="column 1 has no name"):
         io.from_native(pa.table({"": ages}))

@@ -63,8 +63,8 @@ def test_nan_can_be_a_mark():
 
     assert seen(values, kind="numeric", missing=["NaN"]) == [1.0, None, None]
     assert seen(values, kind="nominal", missing=["nan"]) == ["1", None, None]
-    assert "has 1 NaN or infinite values" in refusal(values, kind="numeric")
-    assert "has 1 NaN or infinite values" in refusal(values, kind="nominal")
+    assert "found NaN or infinite numbers in 1 row." in refusal(values, kind="numeric")
+    assert "found NaN or infinite numbers in 1 row." in refusal(values, kind="nominal")
 
 
 def test_marks_hold_for_columns_without_a_kind():
@@ -102,13 +102,17 @@ def test_numbers_are_read_from_text(cells, numbers):
     [["1,234", "2,345"], ["1.234,5", "2"], ["1,5", "2.5"], ["1 000"], ["0x10"], ["1_0"], ["one"]],
 )
 def test_what_may_be_thousands_or_is_no_number_is_refused(cells):
-    assert "cells that are not numbers" in refusal(cells, kind="numeric")
+    assert "expected numbers, found something else" in refusal(cells, kind="numeric")
 
 
 def test_a_stated_decimal_mark_settles_it():
     assert seen(["1,234", "2"], kind="numeric", decimal=",") == [1.234, 2.0]
-    assert "has 1 cells that are not numbers" in refusal(["1,5", "2"], kind="numeric", decimal=".")
-    assert "has 1 cells that are not numbers" in refusal(["1.5", "2"], kind="numeric", decimal=",")
+    assert "expected numbers, found something else in 1 row." in refusal(
+        ["1,5", "2"], kind="numeric", decimal="."
+    )
+    assert "expected numbers, found something else in 1 row." in refusal(
+        ["1.5", "2"], kind="numeric", decimal=","
+    )
 
 
 @pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt16, pl.Int64, pl.UInt64, pl.Int128])
@@ -148,13 +152,15 @@ def test_dates_are_no_numbers():
 
 def test_bounds_include_their_ends():
     assert seen([0, 9], kind="numeric", bounds=[0, 9]) == [0, 9]
-    assert "has 2 values outside the bounds [0, 9]" in refusal(
+    assert "expected values within the bounds [0, 9], found others in 2 rows." in refusal(
         [-1.0, 0.0, None, 9.5], kind="numeric", bounds=[0, 9]
     )
 
 
 def test_bounds_are_checked_before_coding():
-    assert "outside the bounds" in refusal([20], kind="numeric", bounds=[0, 9], top_code=5)
+    assert "expected values within the bounds" in refusal(
+        [20], kind="numeric", bounds=[0, 9], top_code=5
+    )
 
 
 def test_numbers_are_coded_at_top_and_bottom():
@@ -189,10 +195,12 @@ def test_coding_comes_before_rounding():
 def test_dates_are_read_in_the_iso_form_or_as_stated():
     assert seen(["2020-01-31", None], kind="date") == [date(2020, 1, 31), None]
     assert seen(["31/01/2020"], kind="date", date_format="%d/%m/%Y") == [date(2020, 1, 31)]
-    assert "no dates of the form %d/%m/%Y" in refusal(
+    assert "expected dates of the form %d/%m/%Y" in refusal(
         ["2020-01-31"], kind="date", date_format="%d/%m/%Y"
     )
-    assert "has 1 cells that are no dates" in refusal(["2020-02-30", "2020-01-01"], kind="date")
+    assert "expected dates of the form %Y-%m-%d, found something else in 1 row." in refusal(
+        ["2020-02-30", "2020-01-01"], kind="date"
+    )
 
 
 def test_times_are_read_and_come_back():
@@ -213,7 +221,7 @@ def test_a_bound_includes_its_whole_day(hour):
     inside = [datetime(2020, 1, 1, hour), datetime(2020, 1, 31, hour)]  # noqa: DTZ001
 
     assert seen(inside, kind="date", **bounds) == inside
-    assert "has 1 values outside the bounds [2020-01-01, 2020-01-31]" in refusal(
+    assert "within the bounds [2020-01-01, 2020-01-31], found others in 1 row." in refusal(
         [*inside, datetime(2020, 2, 1)],  # noqa: DTZ001
         kind="date",
         **bounds,
@@ -323,7 +331,7 @@ def test_values_are_recoded_before_they_are_categories(tmp_path, monkeypatch):
     assert seen(["Lyon", "Lille", "bad", "else", None], **keys) == [
         "South", "North", None, "else", None,
     ]  # fmt: skip
-    assert "has 1 values that its categories lack" in refusal(
+    assert "expected values of its categories, found others in 1 row." in refusal(
         ["Lyon", "else"], categories=["South", "North"], **keys
     )
     assert released([True, False], **keys).to_list() == ["yes", "false"]
@@ -405,7 +413,7 @@ def test_the_unit_must_be_there_and_as_often_as_the_policy_states():
     assert take(["a", "b"]).frame.columns == ["x"]
     assert take(["a", "b"]).persons is None
     assert take(["a", "b", "A ", "c"]).persons.tolist() == [0, 1, 0, 2]
-    with pytest.raises(InputError, match="Column 'id' is the unit; 3 rows lack it"):
+    with pytest.raises(InputError, match="Column 'id' numbers the persons, but 3 rows lack it"):
         take(["a", None, "?", " "])
     with pytest.raises(InputError, match="expected one row per person, found 2 more rows than"):
         take(["a", "a", "a"], exact_contributions=1)
@@ -426,7 +434,7 @@ def test_the_unit_must_be_there_and_as_often_as_the_policy_states():
     ],
 )
 def test_cells_that_are_no_plain_values_are_refused_unless_they_are_dropped(values, dtype, found):
-    said = f"Column 'x' holds {found} values; expected one number, text or date a cell."
+    said = f"Column 'x' holds {found} values; expected one number, text or date per cell."
     frame = pl.DataFrame({"x": pl.Series(values, dtype=dtype), "y": [1]})
 
     for keys in ({"role": "other"}, {"role": "other", "kind": "nominal"},

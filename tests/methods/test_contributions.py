@@ -348,7 +348,7 @@ def test_rows_of_nobody_and_other_numbers_of_rows_are_errors_without_a_cell():
     with pytest.raises(InputError, match="4 more rows than persons"):
         shoal.protect(frame, policy("auto"))
     lost = frame.with_columns(person=pl.when(pl.col("person") == 1).then(None).otherwise("person"))
-    with pytest.raises(InputError, match="'person' is the unit; 2 rows lack it"):
+    with pytest.raises(InputError, match="'person' numbers the persons, but 2 rows lack it"):
         shoal.protect(lost, policy("auto", {"max_contributions": 2}))
 
 

@@ -344,7 +344,9 @@ def test_odd_confidential_cells_count_in_silence_and_odd_quasi_identifiers_do_no
     released = shoal.protect(strange, policy(), noise=RecordingNoise()).data
 
     assert set(released["job"]) == {"none"}
-    with pytest.raises(InputError, match="'age' has 20 cells that are not numbers"):
+    with pytest.raises(
+        InputError, match="'age': expected numbers, found something else in 20 rows"
+    ):
         shoal.protect(frame.with_columns(age=pl.lit("old")), policy())
 
 

@@ -131,7 +131,7 @@ def test_one_row_per_person_is_checked_where_a_column_numbers_the_persons(people
     policy["columns"]["name"] = {"role": "identifier", "privacy_unit": True}
     assert not any("one row" in text for text in shoal.plan(policy).claims[0].assumes)
 
-    with pytest.raises(InputError, match=r"1 more row than persons\. Correct the table, or take"):
+    with pytest.raises(InputError, match=r"1 more row than persons\. Correct the table, or remove"):
         shoal.protect(
             people.with_columns(name=pl.col("name").replace("person 0", "person 1")), policy
         )

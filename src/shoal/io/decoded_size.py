@@ -59,7 +59,7 @@ def _hold(size: int, path: Path, limit: int) -> None:
     if size > limit:
         raise InputError(
             f"'{path}' would take {size / GIB:,.3g} GiB of memory once it is decoded, and the "
-            f"limit here is {limit / GIB:,.3g} GiB. Take fewer rows or columns, or a machine "
+            f"limit here is {limit / GIB:,.3g} GiB. Use fewer rows or columns, or a machine "
             "with more memory."
         )
 

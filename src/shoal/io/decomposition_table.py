@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from shoal.core import Column, Kind, Schema, SpatialDecomposition
 from shoal.core._arrays import Floats
-from shoal.errors import InputError
+from shoal.errors import InputError, counted
 from shoal.io.table import Table
 
 if TYPE_CHECKING:
@@ -155,8 +155,8 @@ def _axis(table: Table, name: str) -> tuple[float, float, float]:
         return 0.0, float(len(table.categories(name)) + (gone > 0)), 1.0
     if gone:
         raise InputError(
-            f"Column '{name}' has {gone:,} missing cells, and a missing number has no place in a "
-            "box. Leave these rows out, or choose another output."
+            f"Column '{name}' has {counted(gone, 'missing cell')}, and a missing number has no "
+            "place in a box. Leave such rows out, or choose another output."
         )
     whole = dtype.is_integer() or dtype == pl.Date
     fineness = 1.0 if whole else _DAY if kind is Kind.DATE else 0.0
@@ -194,8 +194,8 @@ def _counted(table: Table, name: str | None) -> tuple[NDArray[np.int64], tuple[s
         categories = series.drop_nulls().unique().sort().cast(pl.String).to_list()
     if len(categories) > MOST_VALUES:
         raise InputError(
-            f"Column '{name}' has {len(categories):,} values, and a tree counts {MOST_VALUES:,} at "
-            "most. Round it, or count another column."
+            f"Column '{name}' has {len(categories):,} values, but a tree counts at most "
+            f"{MOST_VALUES:,}. Round it, or count another column."
         )
     codes = text.cast(pl.Enum(categories)).to_physical().cast(pl.Int64)
     if codes.null_count():
@@ -253,7 +253,7 @@ def _numbers(ends: tuple[pl.Series, pl.Series], column: Column) -> tuple[Floats,
             cells, unit = _days(end)
         numbers = cells.cast(pl.Float64, strict=False)
         if numbers.null_count() > end.null_count():
-            raise InputError(f"Column '{column.name}' has a box that ends in no number.")
+            raise InputError(f"Column '{column.name}' has a box whose end is not a number.")
         # NumPy divides; Polars multiplies by the reciprocal, and a box would not come back.
         read.append(numbers.fill_null(beyond).to_numpy() / unit)
     return read[0], read[1]
@@ -282,7 +282,7 @@ def _places(ends: tuple[pl.Series, pl.Series], column: Column) -> tuple[Floats, 
     try:
         lower, upper = ([place_of[cell] for cell in end.cast(pl.String)] for end in ends)
     except KeyError:
-        raise InputError(f"Column '{column.name}' has a box that ends in no category.") from None
+        raise InputError(f"Column '{column.name}' has a box whose end is not a category.") from None
     return np.array(lower, dtype=np.float64), np.array(upper, dtype=np.float64) + 1
 
 

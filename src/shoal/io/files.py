@@ -1,4 +1,4 @@
-"""Files and foreign frames to Polars frames, and back.
+"""Files and other frames to Polars frames, and back.
 
 CSV is read as text: the policy's kinds say what each column is, and `intake` parses it, so
 that a number that is no number is counted and not guessed at. Errors of the libraries below
@@ -21,7 +21,7 @@ from polars import selectors
 from polars.exceptions import DuplicateError, PanicException, PolarsError
 
 from shoal.core import Policy
-from shoal.errors import InputError
+from shoal.errors import InputError, counted
 from shoal.io import decoded_size, memory, text_files
 from shoal.io.validate import is_number
 
@@ -41,7 +41,7 @@ FORMULA = "'*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]"
 has apostrophes before such a sign already."""
 GUARDED = (
     "In the CSV file, text that starts with = + - @ or a tab has an apostrophe before it, so a "
-    "spreadsheet does not run it. Shoal takes it away when it reads the file beside its manifest."
+    "spreadsheet does not run it. Shoal removes it when it reads the file beside its manifest."
 )
 FORMATS = ("parquet", "csv", "sav", "dta")
 """What a release can be written as; each is the file's suffix too."""
@@ -148,7 +148,7 @@ def marks(
 
 
 def marks_of_other(path: Path, marks: Mapping[str, Any]) -> dict[str, Any]:
-    """Marks for a release: those of its original, if its header has them, or else found out."""
+    """Marks for a release: those of its original, if its header has them, or else detected."""
     text_files.refuse_special(path)
     with _refusing(path), path.open("rb") as file:
         header = header_line(file.read(SAMPLE)).decode(errors="ignore")
@@ -169,7 +169,7 @@ def write(
     Labels go where the format has room for them: SPSS and Stata natively, Parquet as metadata
     under the key `shoal.labels`. A sentence about the table is the label of an SPSS or Stata file,
     and in Parquet metadata under `shoal.about`; a CSV file has no place for either. In a CSV file,
-    text that a spreadsheet would run is guarded, names of columns too, unless told otherwise.
+    text that a spreadsheet would run is guarded, names of columns too, unless stated otherwise.
     """
     kind = path.suffix.removeprefix(".")
     if guard_formulas and kind == "csv":
@@ -204,7 +204,9 @@ def from_native(data: Any, *, alone: bool = False) -> Raw:
     try:
         native = nw.from_native(data, eager_only=True)
     except nw.exceptions.DuplicateError:
-        raise InputError("The table has two columns of one name; expected each once.") from None
+        raise InputError(
+            "The table has two columns of the same name; expected each name once."
+        ) from None
     except TypeError:
         advice = " Call collect() first." if isinstance(data, pl.LazyFrame) else ""
         raise InputError(
@@ -212,7 +214,9 @@ def from_native(data: Any, *, alone: bool = False) -> Raw:
         ) from None
     _check_names(native.columns, "The table")
     if not native.implementation.is_pyarrow() and find_spec("pyarrow") is None:
-        raise InputError("A pandas table needs pyarrow on its way in and out: install pyarrow.")
+        raise InputError(
+            "Shoal needs pyarrow to read and write pandas tables: pip install pyarrow."
+        )
     try:
         if native.implementation.is_pyarrow():
             types = {name: data.schema.field(name) for name in native.columns}
@@ -223,14 +227,14 @@ def from_native(data: Any, *, alone: bool = False) -> Raw:
         raise InputError("Reading a pandas table needs pyarrow: pip install pyarrow.") from None
     except (Exception, PanicException):  # noqa: BLE001 (their own messages may quote cells)
         raise InputError(
-            "Expected one plain type of value a column, found a column of mixed or unusual "
+            "Expected one plain type of value per column, found a column of mixed or unusual "
             "objects. Convert it to text or to numbers first."
         ) from None
     return Raw(frame, restore=_to_pandas, types=types)
 
 
 def _cells(named: tuple[str, Any]) -> pl.Series:
-    """A pandas column without a look at its cells: numbers and times as they are, else objects."""
+    """A pandas column whose cells nobody inspects: numbers and times as they are, else objects."""
     name, column = named
     if getattr(column.dtype, "kind", "") in set("iufb") or str(column.dtype).startswith("datetime"):
         with suppress(Exception):  # a type that Polars does not know is read as objects
@@ -250,7 +254,7 @@ def _check_names(names: Sequence[Any], where: str) -> None:
             # In a file without a header it is a cell, and is not shown.
             first = 1 + names.index(name)
             raise InputError(
-                f"{where}: columns {first} and {place} have one name; expected each name once."
+                f"{where}: columns {first} and {place} have the same name; expected each name once."
             )
 
 
@@ -303,7 +307,7 @@ def _refusing(path: Path) -> Iterator[None]:
         yield
     except (OSError, PolarsError, PanicException, UnicodeError) as error:
         if isinstance(error, DuplicateError):
-            text = f"'{path}' has two columns of one name; expected each once."
+            text = f"'{path}' has two columns of the same name; expected each name once."
         elif isinstance(error, OSError) and error.strerror:
             text = f"Cannot read '{path}': {error.strerror.lower()}."
         else:
@@ -373,7 +377,7 @@ def _check_numbers(header: Sequence[str], path: Path) -> None:
 
 
 def header_line(raw: bytes) -> bytes:
-    """The first line of a CSV file, without its end; a line end in quotes is none."""
+    """The first line of a CSV file, without its end; a line end in quotes is not one."""
     quoted = False
     for place, byte in enumerate(raw):
         if byte == ord('"'):
@@ -413,14 +417,14 @@ def _complete_rows(raw: bytes, separator: str, frame: pl.DataFrame, path: Path) 
     short = int(((filled > 0) & (filled != frame.width)).sum())
     if short or filled.len() < frame.height:
         raise InputError(
-            f"'{path}' has rows with another number of cells than its header, {short:,} of them; "
-            f"expected {frame.width} cells, split at {separator!r}."
+            f"'{path}' has {counted(short, 'row')} with another number of cells than its header; "
+            f"expected {counted(frame.width, 'cell')}, split at {separator!r}."
         )
     return frame.filter(filled > 0)
 
 
 def stated_delimiter(delimiter: str | None) -> str | None:
-    """The delimiter that was stated, or say that it is none."""
+    """The delimiter that was stated; refuse what cannot be one."""
     mark = "\t" if delimiter == r"\t" else delimiter
     if mark and (len(mark) > 1 or not mark.isascii() or mark in '"\r\n\0'):
         raise InputError(
@@ -541,7 +545,7 @@ def check_writable(form: str, names: Sequence[str]) -> None:
     for name in names:
         if not re.fullmatch(STATS_NAMES[form], name):
             raise InputError(
-                f"Cannot write the release for {program}: it takes no column named '{name}'. "
+                f"Cannot write the release for {program}: it cannot name a column '{name}'. "
                 "Rename the column, or choose --file-format parquet or csv."
             )
 

@@ -62,7 +62,7 @@ def _locked(place: Path) -> BinaryIO | None:
     """Take the lock of a workplace; nothing if another run has it."""
     while True:
         if place.is_symlink():
-            raise FileExistsError(errno.EEXIST, "a link lies where its workplace would be")
+            raise FileExistsError(errno.EEXIST, "a link stands where its working folder would be")
         place.mkdir(mode=0o700, exist_ok=True)
         place.chmod(0o700)
         try:
@@ -77,14 +77,14 @@ def recover(place: Path, out: Path) -> tuple[str, ...]:
     left = {path.name for path in place.iterdir()} - {_LOCK}
     said = ""
     if old.exists() and out.exists():
-        said = f"An earlier run was killed after it had put its release in place: '{out}' is that."
+        said = f"An earlier run was killed after its release was in place: '{out}' is that release."
     elif old.exists() or aside.exists():
         if old.exists() and any(old.iterdir()):
             old.rename(out)
         if aside.exists():
             aside.rename(internal)
         flush(out.parent)
-        said = f"An earlier run was killed while it replaced '{out}': the old release is back."
+        said = f"An earlier run was killed while it replaced '{out}': the old release was restored."
     elif left:
         said = f"An earlier run on '{out}' was killed; what it left behind was removed."
     for path in place.iterdir():
@@ -146,7 +146,7 @@ def replace_files(folder: Path, target: Path) -> None:
 
 
 def reserve(place: Path, size: int) -> None:
-    """Take so many bytes of the disk, so that it is not full when they are needed."""
+    """Take so many bytes of the disk, so it is not full when they are needed."""
     with refusing(place), (place / _RESERVE).open("wb") as file:
         try:
             if hasattr(os, "posix_fallocate"):

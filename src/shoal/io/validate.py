@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from polars.exceptions import PolarsError
 
 from shoal.core import Column, Kind, Persons, Role, Schema
-from shoal.errors import InputError, did_you_mean, quotable, unlike
+from shoal.errors import InputError, counted, did_you_mean, quotable, unlike
 from shoal.io.table import Table
 from shoal.io.text_files import quoted
 
@@ -25,10 +25,11 @@ LARGEST = 1e150
 
 
 class MisfitError(InputError):
-    """Cells of a column that do not fit the policy: in how many rows, and what is wrong."""
+    """Cells of a column that do not fit the policy: what is wrong, and in how many {rows}."""
 
     def __init__(self, rows: int, column: str, what: str) -> None:
-        super().__init__(f"Column '{column}' has {rows:,} {what}.")
+        said = what.replace("{rows}", counted(rows, "row"))
+        super().__init__(f"Column '{column}': {said}")
         self.rows, self.what = rows, what
 
 
@@ -46,7 +47,7 @@ def validate(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None)
     persons = _persons(frame, schema)
     kept = [name for name in frame.columns if schema[name].role is not Role.IDENTIFIER]
     if not kept:
-        raise InputError("Every column is an identifier, so that nothing is left to release.")
+        raise InputError("Every column is an identifier, so nothing is left to release.")
     columns_typed = [typed(frame[name], schema[name], decimal) for name in kept]
     columns = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
     dtypes = {name: leaving(frame.schema[name], schema[name]) for name in kept}
@@ -78,8 +79,8 @@ def check_names(frame: pl.DataFrame, schema: Schema) -> None:
         if name not in schema.names:
             if not quotable(name):
                 raise InputError(
-                    f"Column {place} of the data has a name that the policy does not know, with "
-                    "line breaks or very long. Is a quote open in the header?"
+                    f"Column {place} of the data has a name that the policy does not know, and "
+                    "that is very long or has line breaks. Is a quote open in the header?"
                 )
             guess = did_you_mean(name, set(schema.names) - set(frame.columns))
             raise InputError(
@@ -108,14 +109,14 @@ def _persons(frame: pl.DataFrame, schema: Schema) -> NDArray[np.int64] | None:
     unit = spelled(frame[column.name], column)
     refuse_nobody(persons, unit.null_count())
     if column.exact_contributions is not None or schema.one_row_per_person:
-        move = "Correct the table, or take the number out of the policy: persons are counted then."
+        move = "Correct the table, or remove the number from the policy: persons are then counted."
         refuse_uneven(persons, *uneven(unit, persons), rows=unit.len(), move=move)
     codes = (unit.rank("dense").cast(pl.Int64) - 1).to_numpy()
     return codes if int(codes.max()) + 1 < codes.size else None
 
 
 def spelled(series: pl.Series, column: Column) -> pl.Series:
-    """Write the column that numbers persons so that spellings of one person are equal.
+    """Write the column that numbers persons in one spelling for each person.
 
     Each cell by itself. Numbers by value: 7 and 7.0 are one person. Texts without blanks around
     them, invisible characters, and the difference of capitals and of Unicode's compatible forms
@@ -151,7 +152,7 @@ def composed(text: pl.Series) -> pl.Series:
     """Write texts in their composed normal form (NFC), each by itself.
 
     An accent may be a character of its own or part of its letter. A reader sees no difference, so
-    that the two must not count as two values.
+    the two must not count as two values.
     """
     return _changed(text, r"[^\x00-\x7f]", lambda some: some.str.normalize("NFC"))
 
@@ -163,7 +164,7 @@ def _changed(text: pl.Series, odd: str, change: Callable[[pl.Series], pl.Series]
 
 
 def at_most(table: Table, unit: pl.Series, persons: Persons, *, key: int) -> NDArray[np.int64]:
-    """Choose the rows that an epsilon release looks at, as many a person as the policy states.
+    """Choose the rows that an epsilon release uses, as many per person as the policy states.
 
     Which rows of a person stay is decided by those rows alone: the first in the order of a hash of
     their released cells, under a key that is drawn for the run. Neither the place of a row in
@@ -202,8 +203,9 @@ def refuse_nobody(persons: Persons, lacking: int) -> None:
     """Refuse rows without a person."""
     if lacking:
         raise InputError(
-            f"Column '{persons.column}' is the unit; {lacking:,} rows lack it. Leave them out, or "
-            "number their persons."
+            f"Column '{persons.column}' numbers the persons, but "
+            f"{counted(lacking, 'row lacks', 'rows lack')} it. Leave such rows out, or number "
+            "their persons."
         )
 
 
@@ -220,12 +222,13 @@ def refuse_uneven(
     if persons.most == 1:
         extra = rows - found
         raise InputError(
-            f"Column '{persons.column}' is the unit: expected one row per person, found "
-            f"{extra:,} more row{'s' if extra > 1 else ''} than persons. {move}"
+            f"Column '{persons.column}' numbers the persons: expected one row per person, found "
+            f"{counted(extra, 'more row')} than persons. {move}"
         )
     raise InputError(
         f"Column '{persons.column}': expected exactly {persons.most:,} rows per person, as "
-        f"exact_contributions states; {wrong:,} of {found:,} have another number. {move}"
+        f"exact_contributions states; {wrong:,} of {found:,} "
+        f"{'has' if wrong == 1 else 'have'} another number. {move}"
     )
 
 
@@ -250,7 +253,7 @@ def refuse_odd(series: pl.Series) -> pl.Series:
     if not is_plain(series.dtype):
         raise InputError(
             f"Column '{series.name}' holds {series.dtype.base_type()} values; expected one "
-            "number, text or date a cell."
+            "number, text or date per cell."
         )
     return series
 
@@ -263,7 +266,7 @@ def plain_column(series: pl.Series) -> pl.Series:
         except (TypeError, ValueError, OverflowError, PolarsError):
             raise InputError(
                 f"Column '{series.name}' holds values of several types; expected one number, text "
-                "or date a cell. Convert it to text or to numbers first."
+                "or date per cell. Convert it to text or to numbers first."
             ) from None
     return refuse_odd(series)
 
@@ -308,12 +311,16 @@ def _numeric(series: pl.Series, column: Column, decimal: str | None) -> pl.Serie
     _refuse(
         values.null_count() - series.null_count(),
         column,
-        "cells that are not numbers; correct them, list them under 'missing', or state the "
-        "decimal mark under [reading]",
+        "expected numbers, found something else in {rows}. Correct the cells, list them under "
+        "'missing', or state the decimal mark under [reading].",
     )
     if values.dtype == pl.Float64 and not values.is_between(-LARGEST, LARGEST).all():
         _refuse_infinite(values, column)
-        _refuse(int((values.abs() > LARGEST).sum()), column, f"numbers beyond {LARGEST:g}")
+        _refuse(
+            int((values.abs() > LARGEST).sum()),
+            column,
+            f"found numbers beyond {LARGEST:g} in {{rows}}.",
+        )
     _check_bounds(values, column)
     values = _coded(values, column, limit(column.bottom_code), limit(column.top_code))
     return rounded(values, column.step) if column.step else values
@@ -321,8 +328,8 @@ def _numeric(series: pl.Series, column: Column, decimal: str | None) -> pl.Serie
 
 def _refuse_infinite(values: pl.Series, column: Column) -> None:
     bad = int((~values.is_finite()).sum())
-    _refuse(bad, column, "NaN or infinite values; leave missing cells empty, or list them under "
-            "'missing'")  # fmt: skip
+    _refuse(bad, column, "found NaN or infinite numbers in {rows}. Leave missing cells empty, or "
+            "list them under 'missing'.")  # fmt: skip
 
 
 def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
@@ -374,8 +381,8 @@ def _date(series: pl.Series, column: Column) -> pl.Series:
     _refuse(
         values.null_count() - series.null_count(),
         column,
-        "cells that are no dates of the form "
-        f"{column.date_format or '%Y-%m-%d'}; state the form with 'date_format'",
+        f"expected dates of the form {column.date_format or '%Y-%m-%d'}, found something else in "
+        "{rows}. State the form with 'date_format'.",
     )
     _check_bounds(values, column)
     return _coded(values, column, column.bottom_code, column.top_code)
@@ -402,8 +409,9 @@ def _check_bounds(values: pl.Series, column: Column) -> None:
     # A bound is a day, and includes all of it.
     days = values.cast(pl.Date) if isinstance(values.dtype, pl.Datetime) else values
     outside = int((~days.is_between(low, high)).sum())
-    _refuse(outside, column, f"values outside the bounds {_range(column)}; widen the bounds, or "
-            "correct the rows (top and bottom coding come after this check)")  # fmt: skip
+    _refuse(outside, column, f"expected values within the bounds {_range(column)}, found others in "
+            "{rows}. Widen the bounds, or correct the rows: top and bottom coding come after this "
+            "check.")  # fmt: skip
 
 
 def _range(column: Column) -> str:
@@ -443,11 +451,12 @@ def _categorical(series: pl.Series, column: Column) -> pl.Series:
     if categories is None:
         categories = tuple(sorted(text.drop_nulls().unique().to_list()))
     values = text.cast(pl.Enum(categories), strict=False)
-    lacking = "hierarchy lacks" if column.hierarchy else "categories lack"
+    known = "leaves of its hierarchy" if column.hierarchy else "values of its categories"
     _refuse(
         values.null_count() - text.null_count(),
         column,
-        f"values that its {lacking}; add them, or list them under 'missing' or 'recode'",
+        f"expected {known}, found others in {{rows}}. Add them, or list them under 'missing' or "
+        "'recode'.",
     )
     return coded_categories(values, column)
 

@@ -40,7 +40,7 @@ from shoal.io import clamp, validate
 
 _TYPES, _MISFITS, _CLAMPED = -1, -2, -3
 """Numbers of the notes that blocks send to the driver."""
-_STAGES = ("cells that are no", "NaN or infinite", "numbers beyond", "values outside")
+_STAGES = ("expected numbers", "expected dates", "found NaN", "found numbers", "expected values w")
 """What is wrong with cells, in the order in which `intake` looks for it."""
 
 

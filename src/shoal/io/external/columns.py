@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shoal.core import Column, Kind, Policy, Role, Schema
 from shoal.core._arrays import Floats
-from shoal.errors import InputError, did_you_mean, quotable, unlike
+from shoal.errors import InputError, counted, did_you_mean, quotable, unlike
 from shoal.io import validate
 from shoal.io.decomposition_table import category_order
 from shoal.io.external.cells import Categories, Cell, Form, dated, numeric
@@ -21,7 +21,7 @@ HIDDEN = (Form.STAR, Form.MISSING, Form.UNKNOWN)
 """Forms that tell nothing, and are scored as the whole domain."""
 
 Ends = Callable[[pl.Series], Floats]
-"""Reads texts as places at once, NaN where a text is no single value."""
+"""Reads texts as places at once, NaN where a text is not a single value."""
 
 MOST_NAMES = 8
 """How many names a sentence lists."""
@@ -65,7 +65,7 @@ class ReleasedColumn:
 
     Attributes:
         gap: of each cell, the width of the places that its box holds and it does not: a set of
-            categories that are no neighbours is read as all between them.
+            categories that are not neighbours is read as all between them.
         counts: cells of each `Form`.
         notes: how many cells were read with a remark: "hull", "loose", "outside".
     """
@@ -200,7 +200,7 @@ def _date_column(series: pl.Series, scale: ColumnAxis) -> ReleasedColumn:
 
 
 def _categories(scale: ColumnAxis) -> Categories:
-    place = {level: at for at, level in enumerate(scale.categories)}
+    place = {category: at for at, category in enumerate(scale.categories)}
     below: dict[str, list[int]] = {}
     for path in scale.column.hierarchy.paths if scale.column.hierarchy else ():
         for node in set(path[1:]) - {path[0]}:
@@ -271,8 +271,8 @@ def brackets(texts: pl.Series, ends: Ends, *, whole: bool) -> tuple[list[float],
                 for at, mark in ((0, "["), (3, "]"))]  # fmt: skip
     lower = np.where(included[0], first[0], after[0])
     upper = np.where(included[1], after[1], first[1])
-    found = lower < upper
-    return np.where(found, lower, np.nan).tolist(), np.where(found, upper, np.nan).tolist()
+    valid = lower < upper
+    return np.where(valid, lower, np.nan).tolist(), np.where(valid, upper, np.nan).tolist()
 
 
 def _around(values: Floats, *, whole: bool) -> tuple[Floats, Floats]:
@@ -292,8 +292,8 @@ def _numbers(text: pl.Series) -> Floats:
 def _boxed(scale: ColumnAxis, cells: Iterable[Cell], codes: NDArray[np.int64]) -> ReleasedColumn:
     form, lower, upper, gap, loose = map(np.array, zip(*cells, strict=True))
     axis = _boxes(scale, form[codes], lower[codes], upper[codes])
-    told = {"hull": int((gap[codes] > 0).sum()), "loose": int(loose[codes].sum())}
-    return replace(axis, gap=gap[codes].astype(np.float64), notes={**axis.notes, **told})
+    remarks = {"hull": int((gap[codes] > 0).sum()), "loose": int(loose[codes].sum())}
+    return replace(axis, gap=gap[codes].astype(np.float64), notes={**axis.notes, **remarks})
 
 
 def _boxes(
@@ -302,7 +302,7 @@ def _boxes(
     """Bring spans into the domain, and find those that hold one value.
 
     What lies outside the domain keeps its place: noise goes there. Of what lies partly
-    outside, the part inside is kept, so that no interval is wider than a suppressed cell.
+    outside, the part inside is kept, so no interval is wider than a suppressed cell.
     """
     least, beyond = scale.domain
     hidden = np.isin(forms, HIDDEN)
@@ -342,7 +342,7 @@ def typed_alike(
         return table, None
     absent = [name for name in schema.names if name not in control.columns]
     if absent:
-        raise InputError(f"Control: expected the columns of the original; no '{absent[0]}'.")
+        raise InputError(f"Control: expected the columns of the original, found no '{absent[0]}'.")
     if control.height == 0:
         raise InputError("Control: expected one row per person, found no rows.")
     try:
@@ -366,7 +366,7 @@ def _recast(table: Table, shared: dict[str, pl.Enum]) -> Table:
 
 @dataclass(frozen=True)
 class Names:
-    """The columns that two tables share, and what was found on the way.
+    """The columns that two tables share, and what is odd about the others.
 
     Attributes:
         source: the name in the release of each policy column that it holds, identifiers too.
@@ -395,7 +395,7 @@ def match(
         [name for name in free if name not in source.values()],
     )
     source |= guessed
-    findings = [f"'{found}' was read as '{name}'." for name, found in guessed.items()]
+    findings = [f"'{theirs}' was read as '{name}'." for name, theirs in guessed.items()]
     present = [name for name in schema.with_role(Role.IDENTIFIER) if name in source]
     findings += [
         f"The release holds the identifier '{name}': it names people. Drop it." for name in present
@@ -409,31 +409,36 @@ def match(
     gone = [n for n in schema.released if n not in source and n in original.columns]
     extra = [name for name in released.columns if name not in source.values()]
     findings += _listed(gone, "The release lacks {}, which the original has: nothing about {} is "
-                        "measured.", "it", "them")  # fmt: skip
-    findings += _listed(lacking, "The original lacks {}, which the policy names: {} not measured.",
+                        "evaluated.", "it", "them")  # fmt: skip
+    findings += _listed(lacking, "The original lacks {}, which the policy names: {} not evaluated.",
                         "it is", "they are")  # fmt: skip
-    findings += _listed(plain, "{} {} no kind in the policy and {} not measured.", "has", "have",
+    findings += _listed(plain, "{} {} no kind in the policy and {} not evaluated.", "has", "have",
                         "is", "are")  # fmt: skip
     if unlike("The release", source, schema.released) or not all(map(quotable, extra)):
         # Names may be cells of a file without a header.
         extra = [f"column {1 + released.columns.index(name)}" for name in extra]
-    findings += _listed(extra, "The release holds {}, which the policy does not name: {} ignored. "
-                        "If a column was renamed, say so.", "it is", "they are")  # fmt: skip
+    findings += _listed(
+        extra,
+        "The release holds {}, which the policy does not name: {} ignored. If a column was "
+        "renamed, state its new name.",
+        "it is",
+        "they are",
+    )
     return Names(source, shared, tuple(findings))
 
 
 def _stated(
     released: pl.DataFrame, known: tuple[str, ...], rename: Mapping[str, str]
 ) -> dict[str, str]:
-    for found, name in rename.items():
-        if found not in released.columns:
+    for theirs, name in rename.items():
+        if theirs not in released.columns:
             quoted = not unlike("The release", released.columns, known)
-            guess = did_you_mean(found, released.columns) if quoted else ""
-            raise InputError(f"rename: the release has no column '{found}'.{guess}")
+            guess = did_you_mean(theirs, released.columns) if quoted else ""
+            raise InputError(f"rename: the release has no column '{theirs}'.{guess}")
         if name not in known:
             guess = did_you_mean(name, known)
             raise InputError(f"rename: the policy names no column '{name}'.{guess}")
-    source = {name: found for found, name in rename.items()}
+    source = {name: theirs for theirs, name in rename.items()}
     if len(source) < len(rename):
         raise InputError("rename: expected each column of the policy once, found one twice.")
     return source
@@ -457,12 +462,12 @@ def _folded(name: str) -> str:
 
 
 def _nothing(original: pl.DataFrame, released: pl.DataFrame, wanted: tuple[str, ...]) -> str:
-    """Say that no column can be measured; names that are not known may be cells."""
+    """Say that no column can be evaluated; names that are not known may be cells."""
     return (
         unlike("The original", original.columns, wanted)
-        or f"The release has no column that can be measured: expected some of {_names(wanted)}, "
-        f"found {released.width} others. If columns were renamed, say which became which; if the "
-        "file lacks a header, add one."
+        or f"The release has no column that can be evaluated: expected some of {_names(wanted)}, "
+        f"found {counted(released.width, 'other')}. If columns were renamed, say which became "
+        "which; if the file lacks a header, add one."
     )
 
 

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Kind, Policy, Schema, SpatialDecomposition
-from shoal.errors import InputError
+from shoal.errors import InputError, counted
 from shoal.io import decomposition_table, validate
 from shoal.io.external import columns, sentences
 from shoal.io.external.columns import (
@@ -91,9 +91,11 @@ class ExternalRelease:
         shape = (len(self.lower), axes)
         for name in BY_ROW:
             if getattr(self, name).shape != shape:
-                raise InputError(f"{name} must have one row a released row, one column an axis.")
+                raise InputError(
+                    f"{name} must have one row per released row and one column per axis."
+                )
         if self.places.shape != (len(self.original), axes) or self.domains.shape != (axes, 2):
-            raise InputError("places and domains must have one column, or row, for each axis.")
+            raise InputError("places must have one column per axis, and domains one row per axis.")
         for name in ("places", "lower", "upper", "suppressed", "exact", "missing", "domains"):
             getattr(self, name).flags.writeable = False
 
@@ -119,23 +121,24 @@ def read_external_release(
 
     The policy's steps (missing marks, recoding, coding, rounding) are taken on the original;
     of the release, its missing marks and recoded categories are understood. Cost
-    O(rows x columns), and one parse for each distinct text that is no plain value.
+    O(rows x columns), and one parse for each distinct text that is not a plain value.
 
     Args:
         original: the table that the policy describes.
         released: what was made of it, by any tool.
         policy: names, roles and kinds of the columns.
         control: people who are not in the original, with its columns.
-        rename: for columns that the release calls otherwise: its name to the policy's.
+        rename: for columns that the release names differently: its name to the policy's.
         aligned: whether row i of the release is about row i of the original, if the caller
-            knows. A `unit` column in both tables tells too, and then rows are put in order.
+            knows. A `privacy_unit` column in both tables shows it, too; rows are then put in
+            order.
 
     Raises:
         InputError: the release is empty, shares no column with the original, or the original
             does not fit its policy.
     """
     if released.height == 0 or released.width == 0:
-        raise InputError("The release has no rows; there is nothing to measure.")
+        raise InputError("The release has no rows; there is nothing to evaluate.")
     if original.height == 0:
         raise InputError("The original has no rows; there is nothing to compare with.")
     decimal = policy.reading.decimal
@@ -206,9 +209,9 @@ def _in_order(
     matched: columns.Names,
     aligned: bool | None,  # noqa: FBT001 (as it was stated)
 ) -> tuple[pl.DataFrame, bool | None, list[str]]:
-    """Find out whether rows correspond, and bring them in order where a row key tells.
+    """Find out whether rows correspond, and put them in order where a row key shows it.
 
-    Equal numbers of rows prove nothing: a shuffled release has them too.
+    Equal numbers of rows prove nothing: a shuffled release has them, too.
     """
     if aligned and original.height != released.height:
         raise InputError(
@@ -221,18 +224,18 @@ def _in_order(
     ours = original[key].cast(pl.String).str.strip_chars()
     theirs = released[matched.source[key]].cast(pl.String).str.strip_chars()
     if ours.equals(theirs):
-        return released, aligned is not False, [f"Rows correspond by their '{key}'."]
+        return released, aligned is not False, [f"The rows correspond by their '{key}'."]
     if aligned:
         raise InputError(
-            f"The rows are stated to correspond, and the row key '{key}' differs in "
-            f"{int((ours != theirs).sum()):,} rows."
+            f"The rows are stated to correspond, but the row key '{key}' differs in "
+            f"{counted(int((ours != theirs).sum()), 'row')}."
         )
     distinct = ours.n_unique() == ours.len() == theirs.len() == theirs.n_unique()
     if not distinct or ours.null_count() or not theirs.is_in(ours.implode()).all():
-        return released, False, [f"Rows are not those of the original by their '{key}'."]
+        return released, False, [f"By their '{key}', the rows are not those of the original."]
     places = pl.DataFrame({"key": theirs}).with_row_index("place")
     order = pl.DataFrame({"key": ours}).join(places, on="key", how="left", maintain_order="left")
-    return released[order["place"]], True, [f"Rows were put in order by their '{key}'."]
+    return released[order["place"]], True, [f"The rows were put in order by their '{key}'."]
 
 
 def _weights(
@@ -245,7 +248,8 @@ def _weights(
     bad = values.null_count() + int((values < 0).sum())
     if bad:
         raise InputError(
-            f"Column '{name}' is the weight; {bad:,} rows have none, or a negative one."
+            f"Column '{name}' is the sampling weight, but {counted(bad, 'row has', 'rows have')} "
+            "none, or a negative one."
         )
     return values.to_numpy()
 
@@ -257,7 +261,7 @@ def _read_tree(
     decimal: str | None,
     control: pl.DataFrame | None,
 ) -> ExternalRelease:
-    """Read a release that is a spatial tree: one box a row, with counts."""
+    """Read a release that is a spatial tree: one box per row, with counts."""
     boxes = decomposition_table.from_frame(_typed_tree(released, policy.schema), policy.schema)
     wanted = {*boxes.columns, boxes.column}
     schema = Schema(tuple(c for c in policy.schema.columns if c.name in wanted))
@@ -273,7 +277,10 @@ def _read_tree(
     domains[:, 1] = np.where(np.isinf(beyond), domains[:, 1], np.maximum(domains[:, 1], beyond))
     lower, upper = np.maximum(boxes.lower, domains[:, 0]), np.minimum(boxes.upper, domains[:, 1])
     unit = np.array([scale.unit for scale in scales])
-    counted = f" by '{boxes.column}'" if boxes.column else ""
+    number, column = (
+        counted(len(boxes), "box", "boxes"),
+        f" by '{boxes.column}'" if boxes.column else "",
+    )
     lost = [name for name in policy.schema.released
             if name in original.columns and name not in schema.names]  # fmt: skip
     return ExternalRelease(
@@ -290,9 +297,7 @@ def _read_tree(
         domains=domains,
         discrete=tuple(scale.discrete for scale in scales),
         aligned=False,
-        how=(
-            f"The release is a tree: {len(boxes):,} boxes with counts{counted}, scored as boxes.",
-        ),
+        how=(f"The release is a tree: {number} with counts{column}, scored as boxes.",),
         findings=tuple(f"The tree says nothing about '{name}'." for name in lost),
         tree=boxes,
         weights=_weights(original, policy, decimal),
@@ -315,7 +320,9 @@ def _typed_tree(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
             pl.Float64, strict=False)  # fmt: skip
         bad = typed.null_count() - cells.null_count()
         if bad:
-            raise InputError(f"Column '{cells.name}' of the tree has {bad:,} cells that are no "
-                             f"{'dates' if days else 'numbers'}.")  # fmt: skip
+            raise InputError(
+                f"Column '{cells.name}' of the tree: expected {'dates' if days else 'numbers'}, "
+                f"found something else in {counted(bad, 'row')}."
+            )
         series.append(typed)
     return pl.DataFrame(series)

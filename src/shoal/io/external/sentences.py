@@ -1,4 +1,4 @@
-"""What a reader of a foreign release must know, in sentences that hold no cell of the original."""
+"""What a reader of an external release must know, in sentences without a cell of the original."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core import Role, Schema
+from shoal.errors import counted
 from shoal.io.external.cells import Form
 from shoal.io.external.columns import ColumnAxis, ReleasedColumn
 
@@ -24,8 +25,9 @@ _SCORED = {
     Form.SET: ("holds a set", "hold a set"),
     Form.NODE: ("holds an ancestor, read as all categories below it",
                 "hold an ancestor, read as all categories below it"),
-    Form.MASK: ("is masked, read as all that fit", "are masked, read as all that fit"),
-    Form.STAR: ("is starred", "are starred"),
+    Form.MASK: ("is masked, read as all values that fit",
+                "are masked, read as all values that fit"),
+    Form.STAR: ("is suppressed by a star", "are suppressed by a star"),
     Form.MISSING: ("is missing", "are missing"),
     Form.UNKNOWN: ("cannot be read or is not a known category",
                    "cannot be read or are not known categories"),
@@ -34,28 +36,28 @@ _SCORED = {
 
 def how_scored(name: str, scale: ColumnAxis, axis: ReleasedColumn) -> str:
     """Say how the cells of one column were read and scored, with counts alone."""
-    said = [_counted(int(axis.counts[form]), *words) for form, words in _SCORED.items()
+    said = [counted(int(axis.counts[form]), *words) for form, words in _SCORED.items()
             if axis.counts[form]]  # fmt: skip
-    total = _counted(axis.suppressed.size, "cell", "cells")
+    total = counted(axis.suppressed.size, "cell", "cells")
     text = f"'{name}': of {total}, {'; '.join(said)}."
     hidden = int(axis.suppressed.sum())
     if scale.discrete and scale.domain[1] > len(scale.categories):
         gone = int(axis.missing.sum())
         hidden -= gone
         if gone:
-            text += f" {_counted(gone, 'empty cell counts', 'empty cells count')} as missing."
+            text += f" {counted(gone, 'empty cell counts', 'empty cells count')} as missing."
     if hidden:
-        cells = _counted(hidden, "cell counts", "cells count")
+        cells = counted(hidden, "cell counts", "cells count")
         text += f" {cells} as the whole domain, {_whence(scale)}."
     if axis.notes["hull"]:
-        sets = _counted(axis.notes["hull"], "set or mask was", "sets or masks were")
-        text += f" {sets} scored with all that lies between, because the values are not neighbours."
+        sets = counted(axis.notes["hull"], "set or mask was", "sets or masks were")
+        text += f" {sets} scored with all values in between, because the values are not neighbours."
     if axis.notes["loose"]:
-        cells = _counted(axis.notes["loose"], "cell is a category", "cells are categories")
-        text += f" {cells} but for case, spaces or a final '.0'."
+        cells = counted(axis.notes["loose"], "cell matches a category", "cells match a category")
+        text += f" {cells} except for case, spaces or a final '.0'."
     if axis.notes["outside"]:
-        cells = _counted(axis.notes["outside"], "cell lies", "cells lie")
-        text += f" {cells} outside {_whence(scale)} and kept the place."
+        cells = counted(axis.notes["outside"], "cell lies", "cells lie")
+        text += f" {cells} outside {_whence(scale)}; such cells are not moved."
     return text
 
 
@@ -63,10 +65,6 @@ def _whence(scale: ColumnAxis) -> str:
     if scale.discrete:
         return "the declared categories" if scale.declared else "the categories that occur"
     return "the declared bounds" if scale.declared else "the range of the original"
-
-
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
 
 
 def rows(original: int, released: int) -> list[str]:
@@ -92,26 +90,26 @@ def left_under_stars(schema: Schema, suppressed: NDArray[np.bool_]) -> list[str]
     for name in schema.with_role(Role.CONFIDENTIAL):
         left = int((hidden & ~suppressed[:, names.index(name)]).sum())
         if left:
-            rows = _counted(left, "row has", "rows have")
+            rows = counted(left, "row has", "rows have")
             their = "shows its" if left == 1 else "show their"
             drop = "drop this row" if left == 1 else "drop these rows"
             found.append(
-                f"{rows} every quasi-identifier suppressed and still {their} '{name}': ARX leaves "
-                f"it there; {drop} or clear the cell."
+                f"{rows} every quasi-identifier suppressed and still {their} '{name}', as ARX "
+                f"leaves it; {drop} or clear the cell."
             )
     return found
 
 
 def hidden_rows(schema: Schema, suppressed: NDArray[np.bool_]) -> list[str]:
-    """Count rows and columns of which nothing is left."""
+    """Count rows and columns that are suppressed as a whole."""
     names = schema.names
     found = [f"Every cell of '{name}' is suppressed, missing or cannot be read."
              for name, gone in zip(names, suppressed.T, strict=True) if gone.all()]  # fmt: skip
     keys = [names.index(name) for name in schema.with_role(Role.QUASI_IDENTIFIER)]
     starred = int(suppressed[:, keys].all(axis=1).sum()) if keys else 0
     if starred:
-        rows = _counted(starred, "row is there with every quasi-identifier suppressed",
-                        "rows are there with every quasi-identifier suppressed")  # fmt: skip
+        rows = counted(starred, "row has every quasi-identifier suppressed",
+                        "rows have every quasi-identifier suppressed")  # fmt: skip
         found.append(f"{rows}: such rows count as released and cover the whole domain.")
     return found
 
@@ -119,7 +117,7 @@ def hidden_rows(schema: Schema, suppressed: NDArray[np.bool_]) -> list[str]:
 def other_people(
     schema: Schema, scales: Sequence[ColumnAxis], axes: Sequence[ReleasedColumn]
 ) -> tuple[list[str], list[str]]:
-    """Look whether the released rows fit anybody in the original.
+    """Check whether the released rows fit anybody in the original.
 
     A generalised row is true of somebody, if nothing else was done to it. A row of single
     values need not be: means, noise and synthetic rows are nobody's. So such rows count only
@@ -134,22 +132,18 @@ def other_people(
     shown = np.column_stack([~axis.suppressed for axis in axes])
     wide = np.column_stack([~axis.suppressed & ~axis.exact for axis in axes]).any(axis=1)
     findings, record = [], []
-    looked, fit = _fitting(scales, axes, np.flatnonzero(wide))
-    if fit < looked:
-        cover = "covers" if looked - fit == 1 else "cover"
-        text = (
-            f"Of {looked:,} generalised rows looked at, {looked - fit:,} {cover} no row of the "
-            "original"
-        )
+    checked, fit = _fitting(scales, axes, np.flatnonzero(wide))
+    if fit < checked:
+        rows = counted(checked, "generalised row that was", "generalised rows that were")
+        cover = "covers" if checked - fit == 1 else "cover"
+        text = f"Of {rows} checked, {checked - fit:,} {cover} no row of the original"
         other = "the two files may not be about the same people, or cells were changed as well"
         changed = "some cells were changed beyond generalising, or the rows are of other people"
-        findings.append(f"{text}: {other if fit < FEW * looked else changed}.")
-    looked, fit = _fitting(scales, axes, np.flatnonzero(shown.any(axis=1) & ~wide))
-    if looked and fit < FEW * looked:
-        text = (
-            f"Of {looked:,} rows of single values looked at, {fit:,} {'is' if fit == 1 else 'are'} "
-            "found in the original"
-        )
+        findings.append(f"{text}: {other if fit < FEW * checked else changed}.")
+    checked, fit = _fitting(scales, axes, np.flatnonzero(shown.any(axis=1) & ~wide))
+    if checked and fit < FEW * checked:
+        rows = counted(checked, "row of single values that was", "rows of single values that were")
+        text = f"Of {rows} checked, {fit:,} {'is' if fit == 1 else 'are'} found in the original"
         far = [name for name, scale, axis in zip(keys, scales, axes, strict=True)
                if _far(scale, axis)]  # fmt: skip
         if far:
@@ -157,7 +151,7 @@ def other_people(
             findings.append(
                 f"{text}, and {listed} {'is' if len(far) == 1 else 'are'} distributed far from it: "
                 "the two files may not be about the same people. Strongly perturbed or averaged "
-                "rows can look so too."
+                "rows can look like this, too."
             )
         else:
             record.append(f"{text}; averaged, perturbed and synthetic rows need not be.")
