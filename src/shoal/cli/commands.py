@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from shoal.cli import standard_input
 from shoal.cli.console import Command, say, showing_progress, tell
 from shoal.cli.options import (
     AsJson,
@@ -29,6 +30,7 @@ from shoal.cli.options import (
     ReleaseFolder,
     ReplacePage,
     ReplaceRelease,
+    Sheet,
     Source,
     Version,
 )
@@ -74,10 +76,13 @@ def _whole(*, version: Version = False) -> None:
 @command()
 def init(
     data: Data,
-    out: Annotated[Path, typer.Option(help="Where to write the policy.")] = Path("policy.toml"),
+    out: Annotated[Path, typer.Option(help="Where to write the policy; - prints it.")] = Path(
+        "policy.toml"
+    ),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
 ) -> None:
     """Read a table and draft a commented policy for you to correct."""
     from shoal import io
@@ -86,11 +91,14 @@ def init(
 
     with showing_progress() as progress:
         progress("reading the file", 0, 1)
-        raw = io.read(data, delimiter=delimiter, encoding=encoding)
+        raw = io.read(data, delimiter=delimiter, encoding=encoding, sheet=sheet)
         text = draft(raw, source=data.name)
+    if out == standard_input.STDIN:
+        say(text.rstrip("\n"))
+        return
     write_text(out, text, force=force)
     say(f"Wrote {out}. Correct its guesses, then: "
-        f"shoal protect {data} --policy {out} --out release")  # fmt: skip
+        f"shoal protect {standard_input.shown(data)} --policy {out} --out release")  # fmt: skip
 
 
 @command()
@@ -99,7 +107,7 @@ def protect(
     policy: PolicyFile,
     out: Annotated[Path, typer.Option(help="Folder for what may be published.")],
     file_format: Annotated[
-        str, typer.Option("--file-format", help="parquet, csv, sav or dta.")
+        str, typer.Option("--file-format", help="parquet, csv, sav, dta or xpt.")
     ] = "parquet",
     force: ReplaceRelease = False,
     keep_order: Annotated[
@@ -115,6 +123,7 @@ def protect(
     ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     budget: Budget = None,
     source: Source = None,
     audience: Annotated[
@@ -150,7 +159,7 @@ def protect(
             data,
             policy,
             out,
-            reading=options.ReadingOptions(delimiter, encoding),
+            reading=options.ReadingOptions(delimiter, encoding, sheet),
             output=options.OutputOptions(file_format, force, keep_order, guard_formulas, audience),
             budget=options.BudgetOptions(budget, source),
             evaluation=options.EvaluationOptions(measured, control, comparison),
@@ -173,6 +182,7 @@ def report(
     comparison: Comparison = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
 ) -> None:
     """Make the confidential report of a release anew; this spends no epsilon."""
     from shoal.io import folders
@@ -184,7 +194,7 @@ def report(
             release,
             data,
             policy,
-            reading=options.ReadingOptions(delimiter, encoding),
+            reading=options.ReadingOptions(delimiter, encoding, sheet),
             evaluation=options.EvaluationOptions(measured, control, comparison),
             progress=progress,
         )
@@ -215,13 +225,14 @@ def check(
     as_json: AsJson = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
 ) -> None:
     """Recompute what a policy requires on any released table, whoever made it."""
     from shoal import io
     from shoal.pipeline import check_table
     from shoal.report import terminal
 
-    raw = io.read(released, delimiter=delimiter, encoding=encoding)
+    raw = io.read(released, delimiter=delimiter, encoding=encoding, sheet=sheet)
     checks = check_table.check(raw.frame, policy)
     say(terminal.checks_json(checks) if as_json else terminal.checks_text(checks))
     if not all(check.holds for check in checks):
@@ -287,6 +298,7 @@ def evaluate(
     seed: Annotated[int, typer.Option(help="Seed of the random samples.")] = 0,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     budget: Budget = None,
     source: Source = None,
 ) -> None:
@@ -302,7 +314,7 @@ def evaluate(
             control=control,
             out=out,
             force=force,
-            reading=options.ReadingOptions(delimiter, encoding),
+            reading=options.ReadingOptions(delimiter, encoding, sheet),
             budget=options.BudgetOptions(budget, source),
             only=only,
             aligned=aligned or None,
@@ -362,6 +374,7 @@ def compare(
     as_json: AsJson = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     budget: Budget = None,
     source: Source = None,
 ) -> None:
@@ -372,7 +385,7 @@ def compare(
 
     where: dict[str, Any] = {
         "candidates": grid,
-        "reading": options.ReadingOptions(delimiter, encoding),
+        "reading": options.ReadingOptions(delimiter, encoding, sheet),
         "budget": options.BudgetOptions(budget, source),
         "tell": tell,
     }

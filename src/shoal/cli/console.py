@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import typer
 from typer.core import TyperCommand
 
+from shoal.cli import standard_input
 from shoal.errors import ShoalError, lacks_memory, visible, withheld
 from shoal.io import memory
 
@@ -53,7 +54,8 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        with door():
+        metavars = {param.name: param.metavar or "" for param in self.params if param.name}
+        with door(), standard_input.given(ctx.params, metavars):
             return super().invoke(ctx)
 
 

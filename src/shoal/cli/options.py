@@ -6,13 +6,21 @@ from typing import Annotated
 import typer
 
 Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="CSV, Parquet, Arrow, SPSS, Stata or SAS file.")
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="CSV, Parquet, Arrow, Excel, SPSS, Stata or SAS file, a folder of Parquet files, or - "
+        "for what is piped in.",
+    ),
 ]
 PolicyFile = Annotated[
     Path, typer.Option("--policy", metavar="FILE", help="The policy, a TOML file.")
 ]
 Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; by default, detected.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; by default, detected.")]
+Sheet = Annotated[
+    str | None, typer.Option(help="Of an Excel workbook; needed where it has several.")
+]
 Budget = Annotated[Path | None, typer.Option(help="Budget file, instead of the policy's.")]
 Source = Annotated[
     str | None, typer.Option(help="Population in the budget file, instead of the policy's.")

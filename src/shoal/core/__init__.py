@@ -49,6 +49,7 @@ from shoal.core.policy import (
     EvaluationChoices,
     Extract,
     FileReading,
+    FileWriting,
     Policy,
     ReportContext,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "EvaluationChoices",
     "Extract",
     "FileReading",
+    "FileWriting",
     "Guarantee",
     "Hierarchy",
     "KAnonymity",

@@ -1,7 +1,7 @@
 """What a policy says about the columns of a table."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
@@ -141,6 +141,8 @@ class Column:
     keep_missing: bool = False
     max_contributions: int | None = None
     exact_contributions: int | None = None
+    label: str | None = None
+    value_labels: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.bounds is not None and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]

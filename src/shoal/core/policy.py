@@ -39,6 +39,16 @@ class FileReading:
     delimiter: str | None = None
     encoding: str | None = None
     decimal: str | None = None
+    sheet: str | None = None
+
+
+@dataclass(frozen=True)
+class FileWriting:
+    """`[writing]`: how a CSV release is written; none where `[reading]` decides."""
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +114,7 @@ class Policy:
     digest: str
     required: tuple[Guarantee, ...] = ()
     reading: FileReading = field(default_factory=FileReading)
+    writing: FileWriting = field(default_factory=FileWriting)
     budget: BudgetUse | None = None
     context: ReportContext = field(default_factory=ReportContext)
     evaluate: EvaluationChoices = field(default_factory=EvaluationChoices)

@@ -17,7 +17,15 @@ if TYPE_CHECKING:
         header_line,
         stated_delimiter,
     )
-    from shoal.io.files import FORMATS, check_writable, marks, marks_of_other, read, write
+    from shoal.io.files import (
+        FORMATS,
+        check_writable,
+        is_packed,
+        marks,
+        marks_of_other,
+        read,
+        write,
+    )
     from shoal.io.frames import from_native
     from shoal.io.raw import Raw
     from shoal.io.stats_files import STATS, STATS_NAMES
@@ -36,6 +44,7 @@ __all__ = [
     "found_encoding",
     "from_native",
     "header_line",
+    "is_packed",
     "marks",
     "marks_of_other",
     "read",

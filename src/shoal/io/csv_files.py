@@ -8,7 +8,8 @@ import csv
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
@@ -17,12 +18,13 @@ from polars.exceptions import PolarsError
 
 from shoal.errors import InputError, counted
 from shoal.io.raw import Raw, check_names
-from shoal.io.validate import is_number
+from shoal.io.validate import is_number, parse_numbers
 
 DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 1 << 16
 FOREIGN = {b"\x1f\x8b": "a gzip archive", b"PK\x03\x04": "a zip archive or an Excel workbook",
-           b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file"}  # fmt: skip
+           b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file",
+           b"\xd0\xcf\x11\xe0": "an old Excel workbook"}  # fmt: skip
 """What a file is whose first bytes are these, and CSV it is not."""
 FORMULA = "'*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]"
 """How text begins that a spreadsheet would run, the wide forms of the signs included; or text that
@@ -33,12 +35,98 @@ GUARDED = (
 )
 
 
-def read_csv(path: Path, delimiter: str | None, encoding: str | None, *, alone: bool) -> Raw:
-    """Read a file of text as text; for the arguments see `shoal.io.files.read`."""
-    raw = path.read_bytes()
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file is written; it is always quoted by `"` where it must be.
+
+    Attributes:
+        encoding: utf-8, or utf-8-sig: with a byte order mark, by which Excel knows UTF-8.
+    """
+
+    delimiter: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+
+
+PLAIN = Dialect()
+
+
+@dataclass(frozen=True)
+class Written:
+    """How a CSV file of a release was written, as its manifest says.
+
+    Attributes:
+        types: the types of its columns.
+    """
+
+    guarded: bool
+    dialect: Dialect = PLAIN
+    types: Mapping[str, str] = field(default_factory=dict)
+
+    def undone(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The texts of the table as they were, and its numbers with a decimal point."""
+        frame = unguarded(frame) if self.guarded else frame
+        if self.dialect.decimal == ".":
+            return frame
+        numbers = [n for n in frame.columns if re.match("Float|Decimal", self.types.get(n, ""))]
+        return frame.with_columns(pl.col(numbers).str.replace(",", ".", literal=True))
+
+
+def chosen_dialect(
+    *stated: Mapping[str, str | None], names: Iterable[str] = (), frame: pl.DataFrame | None = None
+) -> Dialect:
+    """The dialect of a CSV release: each mark as the first of several places states it.
+
+    Args:
+        stated: marks by their names, the place that decides first.
+        names: columns of numbers.
+        frame: the table, where the decimal mark may be found in its cells: never beside an epsilon.
+    """
+    marks = {
+        key: next((place[key] for place in stated if place.get(key)), None)
+        for key in ("delimiter", "decimal", "encoding")
+    }
+    if marks["decimal"] is None and frame is not None:
+        marks["decimal"] = _found_decimal(frame, names)
+    # In another encoding a released cell might have no place, after epsilon was spent.
+    marked = (marks["encoding"] or "").lower().replace("_", "-") == "utf-8-sig"
+    return Dialect(
+        delimiter=stated_delimiter(marks["delimiter"]) or ",",
+        decimal=marks["decimal"] or ".",
+        encoding="utf-8-sig" if marked else "utf-8",
+    )
+
+
+def _found_decimal(frame: pl.DataFrame, names: Iterable[str]) -> str:
+    for name in names:
+        if frame.schema.get(name) != pl.String or not frame[name].str.contains(",").any():
+            continue
+        lost = [parse_numbers(frame[name], decimal=mark).null_count() for mark in (".", ",")]
+        if lost[1] < lost[0]:
+            return ","
+    return "."
+
+
+def write_csv(frame: pl.DataFrame, path: Path, dialect: Dialect, *, guard_formulas: bool) -> None:
+    """Write a table; text that a spreadsheet would run is guarded, unless told otherwise."""
+    (guarded(frame) if guard_formulas else frame).write_csv(
+        path,
+        separator=dialect.delimiter,
+        decimal_comma=dialect.decimal == ",",
+        include_bom=dialect.encoding == "utf-8-sig",
+    )
+
+
+def read_csv(
+    path: Path, raw: bytes, *, delimiter: str | None, encoding: str | None, alone: bool
+) -> Raw:
+    """Read the text of a file as text; for the arguments see `shoal.io.files.read`."""
     for mark, name in FOREIGN.items():
         if raw.startswith(mark):
-            raise InputError(f"Expected '{path}' to be CSV; it is {name}. Unpack or rename it.")
+            raise InputError(
+                f"Expected '{path}' to be CSV; it is {name}. Unpack it, or rename it with the "
+                "ending of its format."
+            )
     known = encoding or found_encoding(raw, path, alone=alone)
     if alone or known not in {"utf-8", "utf8"}:
         try:
@@ -211,10 +299,18 @@ def unguarded(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def is_guarded(path: Path) -> bool:
-    """Whether a CSV file is part of a release whose manifest says that its formulas are guarded."""
+def written(path: Path) -> Written | None:
+    """How a CSV file was written that is part of a release, as the manifest beside it says."""
     try:
         manifest = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))
-        return manifest["guard_formulas"] is True and path.name in manifest["files"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return False
+        if path.name not in manifest["files"]:
+            return None
+        stated = manifest.get("dialect") or {}
+        dialect = Dialect(**{key: str(mark) for key, mark in stated.items()})
+        stated_delimiter(dialect.delimiter)
+        types = {str(name): str(dtype) for name, dtype in manifest.get("columns", {}).items()}
+        return Written(manifest["guard_formulas"] is True, dialect, types)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+    except InputError:
+        return None

@@ -1,4 +1,4 @@
-"""How large a Parquet or an Arrow file is once decoded, by what it says about itself.
+"""How large a file is once decoded; a Parquet or Arrow file by what it says about itself.
 
 Only metadata is read, with bounds on everything, because the file may be hostile: a few kilobytes
 can stand for terabytes, by compression or by one value that is repeated. So bytes are counted as
@@ -9,7 +9,9 @@ References:
     protocol. Apache Arrow, "IPC file format", `File.fbs` and `Message.fbs` as FlatBuffers.
 """
 
+import gzip
 import struct
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,6 +25,9 @@ CELL = 16
 MOST_FOOTER = 64 << 20
 """Bytes of metadata that are read."""
 DEEPEST = 32
+TEXT = 3
+"""How many times the size of its text a table takes at least while it is read."""
+CHUNK = 1 << 20
 GIB = 1 << 30
 DAMAGED = "The file is damaged, or of another format than its name says."
 
@@ -35,7 +40,7 @@ def refuse(path: Path, *, limit: int) -> None:
     """Refuse a Parquet or Arrow file that says it decodes to more than a limit, undecoded."""
     size = parquet(path) if path.suffix.lower() in {".parquet", ".pq"} else arrow(path)
     if size is not None:
-        _hold(size, path, limit)
+        hold(size, path, limit)
 
 
 def refuse_texts(frame: pl.DataFrame, path: Path, *, limit: int) -> pl.DataFrame:
@@ -51,17 +56,41 @@ def refuse_texts(frame: pl.DataFrame, path: Path, *, limit: int) -> pl.DataFrame
             total += int(column.str.len_bytes().cast(pl.UInt64).sum())
         elif isinstance(column.dtype, pl.Categorical | pl.Enum):
             total += int(column.cat.len_bytes().cast(pl.UInt64).sum())
-    _hold(total, path, limit)
+    hold(total, path, limit)
     return frame
 
 
-def _hold(size: int, path: Path, limit: int) -> None:
+def hold(size: int, path: Path, limit: int) -> None:
+    """Refuse a size beyond a limit."""
     if size > limit:
         raise InputError(
             f"'{path}' would take {size / GIB:,.3g} GiB of memory once it is decoded, and the "
             f"limit here is {limit / GIB:,.3g} GiB. Use fewer rows or columns, or a machine "
             "with more memory."
         )
+
+
+def gunzipped(path: Path, *, limit: int) -> bytes:
+    """Unpack a gzip file of text, and stop where the table would take more than a limit.
+
+    What the file says of its size is not believed.
+    """
+    most = limit // TEXT
+    pieces, size = [], 0
+    try:
+        with gzip.open(path) as file:
+            while piece := file.read(CHUNK):
+                size += len(piece)
+                if size > most:
+                    raise InputError(
+                        f"'{path}' would take more than the limit of {limit / GIB:,.3g} GiB of "
+                        "memory once it is decoded. Take fewer rows or columns, or a machine with "
+                        "more memory."
+                    )
+                pieces.append(piece)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise DamagedError(DAMAGED) from None
+    return b"".join(pieces)
 
 
 def parquet(path: Path) -> int:

@@ -3,6 +3,7 @@
 Errors of the libraries below may quote cells; none of them is passed on.
 """
 
+import gzip
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,13 +15,17 @@ import polars as pl
 from polars.exceptions import DuplicateError, PanicException, PolarsError
 
 from shoal.core import Policy
-from shoal.errors import InputError
-from shoal.io import csv_files, decoded_size, memory, stats_files, text_files
+from shoal.errors import InputError, visible
+from shoal.io import csv_files, decoded_size, excel_files, memory, stats_files, text_files
 from shoal.io.csv_files import SAMPLE, header_line, stated_delimiter
+from shoal.io.excel_files import EXCEL
 from shoal.io.raw import Raw
 from shoal.io.stats_files import STATS, STATS_NAMES
 
-FORMATS = ("parquet", "csv", "sav", "dta")
+PARQUET = (".parquet", ".pq")
+PACKED = (".csv.gz", ".tsv.gz", ".txt.gz")
+"""How the name of a CSV file ends that is packed by gzip."""
+FORMATS = ("parquet", "csv", "sav", "dta", "xpt")
 """What a release can be written as; each is the file's suffix too."""
 
 
@@ -29,43 +34,121 @@ def read(
     *,
     delimiter: str | None = None,
     encoding: str | None = None,
+    sheet: str | None = None,
     alone: bool = False,
     limit: int | None = None,
 ) -> Raw:
-    r"""Read a table: CSV, Parquet, Arrow IPC, or with `shoal[stats]` SPSS, Stata and SAS.
+    r"""Read a table: CSV, Parquet or Arrow IPC; Excel, SPSS, Stata and SAS with their extras.
 
     Args:
-        path: the file. Its suffix says what it is; anything unknown is taken for CSV.
+        path: the file, or a folder of Parquet files of one schema. Its suffix says what it is;
+            anything unknown is taken for CSV. A CSV file may be packed by gzip, as `.csv.gz`.
         delimiter: of a CSV file, one character or `\t`; found out where not given.
         encoding: of a CSV file; UTF-8, UTF-16 with a byte order mark and Windows-1252 are
             found out.
+        sheet: of an Excel workbook; not needed where there is one only.
         alone: cells are read each by itself, and no record decides how the others are read: what
             is not stated follows from the header, and bytes that are not text make their own cell
             unknown.
-        limit: bytes that a Parquet or Arrow file may take once decoded, by its own metadata; the
-            memory of this machine, if none is given.
+        limit: bytes that a file may take once decoded; the memory of this machine, if none is
+            given.
     """
     path = Path(path)
+    limit = int(min(memory.available(), 1 << 62)) if limit is None else limit
     if path.is_dir():
-        raise InputError(f"Expected a file, found the folder '{path}'.")
+        return _read_folder(path, limit)
     text_files.refuse_special(path)
     memory.refuse_large(path)
-    limit = int(min(memory.available(), 1 << 62)) if limit is None else limit
     suffix = path.suffix.lower()
     with _refusing(path):
         if suffix in STATS:
             return stats_files.read_stats(path, suffix)
-        if suffix in {".parquet", ".pq"}:
-            _refuse_bombs(path, limit)
-            frame = pl.read_parquet(path, glob=False)
-            return Raw(decoded_size.refuse_texts(frame, path, limit=limit))
+        if suffix in EXCEL:
+            return excel_files.read_excel(path, sheet, alone=alone, limit=limit)
+        if suffix in PARQUET:
+            return Raw(_read_parquet(path, limit))
         if suffix in {".arrow", ".ipc", ".feather"}:
             # From an open file, because a path would be expanded as a pattern.
             _refuse_bombs(path, limit)
             with path.open("rb") as file:
                 return Raw(decoded_size.refuse_texts(pl.read_ipc(file), path, limit=limit))
-        raw = csv_files.read_csv(path, delimiter, encoding, alone=alone)
-    return replace(raw, frame=csv_files.unguarded(raw.frame)) if csv_files.is_guarded(path) else raw
+        released = csv_files.written(path)
+        if released is not None:
+            delimiter = delimiter or released.dialect.delimiter
+        raw = csv_files.read_csv(
+            path, _text(path, limit), delimiter=delimiter, encoding=encoding, alone=alone
+        )
+    return raw if released is None else replace(raw, frame=released.undone(raw.frame))
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file is a CSV file packed by gzip, by its name."""
+    return path.name.lower().endswith(PACKED)
+
+
+def _text(path: Path, limit: int) -> bytes:
+    if not is_packed(path):
+        return path.read_bytes()
+    try:
+        return decoded_size.gunzipped(path, limit=limit)
+    except decoded_size.DamagedError:
+        raise UnicodeError from None  # said by `_refusing`
+
+
+def _read_parquet(path: Path, limit: int) -> pl.DataFrame:
+    _refuse_bombs(path, limit)
+    frame = pl.read_parquet(path, glob=False)
+    return decoded_size.refuse_texts(frame, path, limit=limit)
+
+
+def _read_folder(folder: Path, limit: int) -> Raw:
+    """Read the Parquet files of a folder, in the order of their names, as one table.
+
+    Files that Spark and others leave beside them, which begin with a point or an underscore, are
+    passed over.
+    """
+    try:
+        inside = sorted(p for p in folder.iterdir() if not p.name.startswith((".", "_")))
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise InputError(f"Cannot read the folder '{folder}': {reason}.") from None
+    strange = [path for path in inside if path.suffix.lower() not in PARQUET or path.is_dir()]
+    if strange or not inside:
+        found = f"'{strange[0].name}' in it" if strange else "nothing in it"
+        raise InputError(
+            f"Expected a file or a folder of Parquet files, found '{folder}' with {found}. Name "
+            "the file, or put the Parquet files into a folder of their own."
+        )
+    frames: list[pl.DataFrame] = []
+    for path in inside:
+        text_files.refuse_special(path)
+        with _refusing(path):
+            frame = _read_parquet(path, limit)
+        limit -= int(frame.estimated_size())
+        if frames:
+            _refuse_other_schema(frames[0].schema, inside[0], frame.schema, path)
+            frame = frame.select(frames[0].columns)
+        frames.append(frame)
+    return Raw(pl.concat(frames))
+
+
+def _refuse_other_schema(one: pl.Schema, first: Path, other: pl.Schema, path: Path) -> None:
+    for name in {**one, **other}:
+        if name not in other or name not in one:
+            has, lacks = (first, path) if name in one else (path, first)
+            raise InputError(
+                f"Expected one schema in all Parquet files of '{path.parent}': '{has.name}' has a "
+                f"column '{visible(name)}', '{lacks.name}' has not. Write the files with the same "
+                "columns."
+            )
+        if one[name] != other[name]:
+            # Without what the types hold: an enumeration lists its categories.
+            types = [dtype.base_type().__name__ for dtype in (one[name], other[name])]
+            raise InputError(
+                f"Expected one schema in all Parquet files of '{path.parent}': the column "
+                f"'{visible(name)}' is {types[0]} in '{first.name}' and {types[1]} in "
+                f"'{path.name}', or of other categories. Write the files with the same types."
+            )
 
 
 def _refuse_bombs(path: Path, limit: int) -> None:
@@ -76,22 +159,33 @@ def _refuse_bombs(path: Path, limit: int) -> None:
 
 
 def marks(
-    policy: Policy, *, delimiter: str | None = None, encoding: str | None = None
+    policy: Policy,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
 ) -> dict[str, Any]:
-    """Delimiter and encoding for `read`: as given, or else as the policy states them."""
+    """Delimiter, encoding and sheet for `read`: as given, or else as the policy states them."""
     return {
         "delimiter": delimiter or policy.reading.delimiter,
         "encoding": encoding or policy.reading.encoding,
+        "sheet": sheet or policy.reading.sheet,
     }
 
 
 def marks_of_other(path: Path, marks: Mapping[str, Any]) -> dict[str, Any]:
     """Marks for a release: those of its original, if its header has them, or else detected."""
     text_files.refuse_special(path)
-    with _refusing(path), path.open("rb") as file:
+    if path.is_dir():
+        return dict(marks)
+    with _refusing(path), gzip.open(path) if is_packed(path) else path.open("rb") as file:
         header = header_line(file.read(SAMPLE)).decode(errors="ignore")
     mark = stated_delimiter(marks["delimiter"])
-    return {**marks, "delimiter": mark if mark is not None and mark in header else None}
+    return {
+        **marks,
+        "sheet": None,
+        "delimiter": mark if mark is not None and mark in header else None,
+    }
 
 
 def write(
@@ -101,20 +195,20 @@ def write(
     labels: Mapping[str, Any],
     about: str | None = None,
     guard_formulas: bool = True,
+    dialect: csv_files.Dialect = csv_files.PLAIN,
 ) -> None:
     """Write a release in the format that the path's suffix names.
 
-    Labels go where the format has room for them: SPSS and Stata natively, Parquet as metadata
-    under the key `shoal.labels`. A sentence about the table is the label of an SPSS or Stata file,
-    and in Parquet metadata under `shoal.about`; a CSV file has no place for either. In a CSV file,
-    text that a spreadsheet would run is guarded, names of columns too, unless stated otherwise.
+    Labels go where the format has room for them: SPSS and Stata natively, SAS those of columns,
+    Parquet as metadata under the key `shoal.labels`. A sentence about the table is the label of an
+    SPSS, Stata or SAS file, and in Parquet metadata under `shoal.about`; a CSV file has no place
+    for either. In a CSV file, text that a spreadsheet would run is guarded, names of columns too,
+    unless told otherwise.
     """
     kind = path.suffix.removeprefix(".")
-    if guard_formulas and kind == "csv":
-        frame = csv_files.guarded(frame)
     try:
         if kind == "csv":
-            frame.write_csv(path)
+            csv_files.write_csv(frame, path, dialect, guard_formulas=guard_formulas)
         elif kind == "parquet":
             metadata = {"shoal.labels": json.dumps(labels)} if labels else {}
             metadata |= {"shoal.about": about} if about else {}
@@ -133,13 +227,13 @@ def _refusing(path: Path) -> Iterator[None]:
     try:
         path.open("rb").close()  # the libraries do not say why a file cannot be opened
         yield
-    except (OSError, PolarsError, PanicException, UnicodeError) as error:
+    except (OSError, EOFError, PolarsError, PanicException, UnicodeError) as error:
         if isinstance(error, DuplicateError):
             text = f"'{path}' has two columns of the same name; expected each name once."
         elif isinstance(error, OSError) and error.strerror:
             text = f"Cannot read '{path}': {error.strerror.lower()}."
         else:
-            kind = path.suffix.removeprefix(".").upper() or "CSV"
+            kind = "CSV" if is_packed(path) else path.suffix.removeprefix(".").upper() or "CSV"
             text = f"Cannot read '{path}' as {kind}: the file is damaged or of another format."
         raise InputError(text) from None
 
@@ -147,6 +241,7 @@ def _refusing(path: Path) -> Iterator[None]:
 def check_writable(form: str, names: Sequence[str]) -> None:
     """Refuse a format that cannot be written, before anything is spent on the release."""
     if form not in FORMATS:
-        raise InputError(f"Expected a format among {', '.join(FORMATS)}, found '{form}'.")
+        advice = " SAS reads xpt." if form == "sas7bdat" else ""
+        raise InputError(f"Expected a format among {', '.join(FORMATS)}, found '{form}'.{advice}")
     if form in STATS_NAMES:
         stats_files.check_stats_names(form, names)

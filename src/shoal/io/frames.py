@@ -13,7 +13,7 @@ from shoal.io.raw import Raw, check_names
 
 
 def from_native(data: Any, *, alone: bool = False) -> Raw:
-    """Take a pandas, Polars or PyArrow table.
+    """Take a pandas, Polars or PyArrow table, or anything with an Arrow C stream.
 
     Args:
         data: the table.
@@ -31,10 +31,7 @@ def from_native(data: Any, *, alone: bool = False) -> Raw:
             "The table has two columns of the same name; expected each name once."
         ) from None
     except TypeError:
-        advice = " Call collect() first." if isinstance(data, pl.LazyFrame) else ""
-        raise InputError(
-            f"Expected a pandas, Polars or PyArrow table, found {type(data).__name__}.{advice}"
-        ) from None
+        return _from_stream(data)
     check_names(native.columns, "The table")
     if not native.implementation.is_pyarrow() and find_spec("pyarrow") is None:
         raise InputError(
@@ -58,6 +55,35 @@ def from_native(data: Any, *, alone: bool = False) -> Raw:
             "objects. Convert it to text or to numbers first."
         ) from None
     return Raw(frame, restore=_to_pandas, types=types, ordered=ordered)
+
+
+def _from_stream(data: Any) -> Raw:
+    """Take any object that hands out its rows by the Arrow C stream; what is released is Polars'.
+
+    DuckDB's relations, ADBC's readers, and the frames of other libraries do. A stream is read once.
+    """
+    if isinstance(data, pl.LazyFrame) or not hasattr(data, "__arrow_c_stream__"):
+        advice = " Call collect() first." if isinstance(data, pl.LazyFrame) else ""
+        raise InputError(
+            "Expected a pandas, Polars or PyArrow table, or an object with an Arrow C stream, "
+            f"found {type(data).__name__}.{advice}"
+        )
+    try:
+        frame = pl.from_arrow(data)
+    except (Exception, PanicException):  # noqa: BLE001 (their own messages may quote cells)
+        raise InputError(
+            f"Cannot read the Arrow stream of {type(data).__name__}: it failed, was read before, "
+            "has two columns of one name, or has a type that is not supported. Make it anew, with "
+            "numbers, texts, dates and truth values alone."
+        ) from None
+    if isinstance(frame, pl.Series) and isinstance(frame.dtype, pl.Struct):
+        frame = frame.struct.unnest()
+    if not isinstance(frame, pl.DataFrame):
+        raise InputError(
+            f"Expected a stream of tables, found a single column in {type(data).__name__}."
+        )
+    check_names(frame.columns, "The table")
+    return Raw(frame)
 
 
 def _in_order(column: Any) -> tuple[str, ...]:

@@ -41,8 +41,8 @@ class Raw:
         object.__setattr__(self, "ordered", {**stated, **self.ordered})
 
     def all_labels(self) -> dict[str, Mapping[str, Any]]:
-        """The labels of columns and of values, as a release carries them."""
-        return {"columns": self.column_labels, "values": self.labels}
+        """What the file says about its columns, as a release carries it."""
+        return {"columns": self.column_labels, "values": self.labels, "measures": self.measures}
 
     def restoring(self, clamped: Collection[str]) -> Callable[[pl.DataFrame], Any]:
         """What turns a released frame into the type that was handed in.

@@ -13,10 +13,12 @@ from shoal.io.raw import Raw
 
 STATS = {".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por", ".dta": "read_dta",
          ".sas7bdat": "read_sas7bdat", ".xpt": "read_xport"}  # fmt: skip
-STATS_NAMES = {"sav": r"[^\W\d_][\w.$#@]{0,63}", "dta": r"[^\W\d]\w{0,31}"}
-"""Which column names SPSS and Stata take."""
-STATS_LABEL = {"sav": 255, "dta": 80}
-"""How long the label of a column may be there."""
+STATS_NAMES = {"sav": r"[^\W\d_][\w.$#@]{0,63}", "dta": r"[^\W\d]\w{0,31}",
+               "xpt": r"(?a:[^\W\d]\w{0,31})"}  # fmt: skip
+"""Which column names SPSS, Stata and SAS take."""
+STATS_LABEL = {"sav": 255, "dta": 80, "xpt": 40}
+"""How long the label of a column, or of the file, may be there."""
+PROGRAMS = {"sav": "SPSS", "dta": "Stata", "xpt": "SAS"}
 MEASURES = ("nominal", "ordinal", "scale")
 """How a column is measured, in the words of SPSS."""
 
@@ -62,7 +64,7 @@ def read_stats(path: Path, suffix: str) -> Raw:
 def check_stats_names(form: str, names: Sequence[str]) -> None:
     """Refuse names of columns that a format does not take."""
     _library()
-    program = "SPSS" if form == "sav" else "Stata"
+    program = PROGRAMS[form]
     for name in names:
         if not re.fullmatch(STATS_NAMES[form], name):
             raise InputError(
@@ -77,27 +79,35 @@ def write_stats(
     """Write a file with labels, as far as the format has room for them."""
     library = _library()
     check_stats_names(kind, frame.columns)
-    program = "SPSS" if kind == "sav" else "Stata"
-    write = library.write_sav if kind == "sav" else library.write_dta
-    values = {
-        name: dict(_codes(mapping, frame.schema[name], kind))
-        for name, mapping in labels.get("values", {}).items()
-    }
+    options: dict[str, Any] = {}
+    if kind != "xpt":  # which keeps no labels of values
+        values = {
+            name: dict(_codes(mapping, frame.schema[name], kind))
+            for name, mapping in labels.get("values", {}).items()
+        }
+        options["variable_value_labels"] = {name: codes for name, codes in values.items() if codes}
+    if kind == "sav":
+        options["variable_measure"] = {
+            name: measure
+            for name, measure in labels.get("measures", {}).items()
+            if measure != "scale" or frame.schema[name].is_numeric()
+            or frame.schema[name].is_temporal()
+        }  # fmt: skip
+    longest = STATS_LABEL[kind]
+    columns = {name: label[:longest] for name, label in labels.get("columns", {}).items()}
+    write = {"sav": library.write_sav, "dta": library.write_dta, "xpt": library.write_xport}[kind]
     try:
         write(
             frame.with_columns(pl.col(pl.Decimal).cast(pl.Float64)),
             str(path),
-            file_label=about or "",
-            column_labels={
-                name: label[: STATS_LABEL[kind]]
-                for name, label in labels.get("columns", {}).items()
-            },
-            variable_value_labels={name: codes for name, codes in values.items() if codes},
+            file_label=(about or "")[:longest],
+            column_labels=columns,
+            **options,
         )
     except (library.ReadstatError, library.PyreadstatError):
         raise InputError(
-            f"Cannot write the release for {program}: a name or a text does not fit the format, or "
-            "the disk is full. Choose --file-format parquet or csv."
+            f"Cannot write the release for {PROGRAMS[kind]}: a name or a text does not fit the "
+            "format, or the disk is full. Choose --file-format parquet or csv."
         ) from None
 
 

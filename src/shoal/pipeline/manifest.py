@@ -142,6 +142,7 @@ class Manifest(_Record):
     privacy_losses: list[PrivacyLossRecord]
     draws: list[DrawRecord]
     guard_formulas: bool
+    dialect: dict[str, str]
     files: dict[str, FileRecord]
 
 

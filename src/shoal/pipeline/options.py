@@ -7,6 +7,7 @@ from typing import Any
 
 from shoal import io
 from shoal.core import Policy
+from shoal.io.csv_files import PLAIN, Dialect
 from shoal.pipeline import booking
 from shoal.policy.load import load
 
@@ -15,14 +16,15 @@ ENGINES = ("local", "spark")
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How a CSV file is written, where that cannot be found out."""
+    """How a CSV file is written, and which sheet is meant, where that cannot be detected."""
 
     delimiter: str | None = None
     encoding: str | None = None
+    sheet: str | None = None
 
     def marks(self, policy: Policy) -> dict[str, Any]:
         """The same, with what the policy says of its files."""
-        return io.marks(policy, delimiter=self.delimiter, encoding=self.encoding)
+        return io.marks(policy, delimiter=self.delimiter, encoding=self.encoding, sheet=self.sheet)
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,14 @@ class OutputOptions:
     """What is written, and for whom.
 
     Attributes:
-        file_format: parquet, csv, sav or dta.
+        file_format: parquet, csv, sav, dta or xpt.
         force: replace an existing release.
         keep_order: release row i in place of row i.
         guard_formulas: put an apostrophe before CSV text that a spreadsheet would run; so it is
             unless false is given.
         audience: who will get the release, instead of the policy's: public-use, scientific-use or
             secure-use.
+        dialect: of a CSV release; `protect_file` chooses it.
     """
 
     file_format: str = "parquet"
@@ -56,6 +59,7 @@ class OutputOptions:
     keep_order: bool = False
     guard_formulas: bool | None = None
     audience: str | None = None
+    dialect: Dialect = PLAIN
 
     @property
     def guarded(self) -> bool:

@@ -4,7 +4,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from shoal import engine as engines
 from shoal import io
-from shoal.core import Noise, Policy, Progress, Release, ReleaseForm, silent
+from shoal.core import Kind, Noise, Policy, Progress, Release, ReleaseForm, silent
 from shoal.core.serialise import parsed
 from shoal.errors import InputError, ShoalError
 from shoal.io import folders, text_files
+from shoal.io.csv_files import Dialect, chosen_dialect
 from shoal.io.folders import UNFINISHED
 from shoal.io.text_files import read_bytes
 from shoal.pipeline import booking, protect_table, public_folder
@@ -29,7 +30,7 @@ from shoal.pipeline.options import (
     OutputOptions,
     ReadingOptions,
 )
-from shoal.pipeline.planning import plan
+from shoal.pipeline.planning import Plan, plan
 from shoal.report import evidence
 
 if TYPE_CHECKING:
@@ -85,7 +86,10 @@ def protect(
                          "--file-format parquet or csv.")  # fmt: skip
     progress("reading the file", 0, 1)
     marks = reading.marks(stated)
-    table = _opened(data, marks | {"alone": planned.method.noisy}, engine)
+    marks_alone = marks | {"alone": planned.method.noisy}
+    raw = None if engine.distributed else io.read(data, **marks_alone)
+    table = _on_spark(data, marks_alone, engine) if raw is None else engines.source(raw)
+    output = replace(output, dialect=_dialect(planned, reading, raw))
     control = None if evaluation.control is None else io.read(evaluation.control, **marks)
     evidence.check_control(control, planned.policy)
     options = _stated(reading, output, budget, evaluation, engine)
@@ -95,7 +99,7 @@ def protect(
         import_module("shoal.evaluation.evaluate")
     with folders.workplace(out) as place:
         recovered = _ready(place, out, force=output.force)
-        folders.reserve(place, 2 * data.stat().st_size + _ROOM)
+        folders.reserve(place, 2 * evidence.size_of(data) + _ROOM)
         done = protect_table.run(planned, table, progress=progress, noise=noise, note=out.name)
         progress("writing", 0, 1)
         with keeping(done, out, output, distributed=engine.distributed):
@@ -161,6 +165,11 @@ def _refuse(
         )
     if output.guard_formulas and output.file_format != "csv":
         raise InputError("--guard-formulas is for CSV releases; expected --file-format csv.")
+    if str(out) == "-":
+        raise InputError(
+            "Expected a folder for --out, found -: a release is several files. Choose a folder; "
+            "the table in it is the file release.*, which may be piped on."
+        )
     if not out.name:
         raise InputError(f"Expected a new folder for --out, found '{out}'.")
     text_files.refuse_special(out)
@@ -179,7 +188,7 @@ def _stated(
     return {
         "file-format": None if output.file_format == "parquet" else output.file_format,
         "keep-order": output.keep_order, "no-guard-formulas": output.guard_formulas is False,
-        "delimiter": reading.delimiter, "encoding": reading.encoding,
+        "delimiter": reading.delimiter, "encoding": reading.encoding, "sheet": reading.sheet,
         "budget": _name(budget.file), "source": budget.source, "audience": output.audience,
         "control": _name(evaluation.control), "comparison": _name(evaluation.comparison),
         "evaluate": evaluation.evaluate is True and evaluation.control is None,
@@ -192,9 +201,21 @@ def _name(path: Path | None) -> str | None:
     return None if path is None else path.name
 
 
-def _opened(data: Path, marks: Mapping[str, Any], engine: EngineOptions) -> engines.Source:
-    if not engine.distributed:
-        return engines.source(io.read(data, **marks))
+def _dialect(planned: Plan, reading: ReadingOptions, raw: io.Raw | None) -> Dialect:
+    """How a CSV release is written: as stated, and without an epsilon as the file is.
+
+    What the file is like is an output of a release. So beside an epsilon it is not looked at: two
+    files that differ in one cell may look as if they had other delimiters or decimal marks.
+    """
+    policy = planned.policy
+    stated = (vars(policy.writing), vars(reading), vars(policy.reading))
+    if raw is None or planned.method.noisy:
+        return chosen_dialect(*stated)
+    numbers = [column.name for column in policy.schema.columns if column.kind is Kind.NUMERIC]
+    return chosen_dialect(*stated, raw.reading, names=numbers, frame=raw.frame)
+
+
+def _on_spark(data: Path, marks: Mapping[str, Any], engine: EngineOptions) -> engines.Source:
     if find_spec("pyspark") is None:
         raise InputError("Spark needs the extra 'spark': pip install 'shoal[spark]'.")
     from shoal.engine.spark import files  # noqa: PLC0415 (optional)

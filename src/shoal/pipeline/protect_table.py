@@ -23,6 +23,7 @@ from shoal.core import (
     Confidential,
     DifferentialPrivacy,
     Guarantee,
+    Kind,
     LDiversity,
     Noise,
     Policy,
@@ -385,13 +386,29 @@ def settled(planned: Plan) -> dict[str, Any]:
 def _released_labels(
     planned: Plan, labels: Mapping[str, Any], columns: Container[str]
 ) -> dict[str, Any]:
-    """Labels of the released columns; beside noise, only of values that the policy declares."""
+    """Labels of the released columns: the policy's, and the file's where no epsilon is claimed.
+
+    A file's labels may list the values of its table, or be written with a look at them: beside
+    noise only those are released that the policy states. How a column is measured follows from its
+    kind in the policy.
+    """
     kept: dict[str, dict[str, Any]] = {
-        sort: {name: label for name, label in labels.get(sort, {}).items() if name in columns}
-        for sort in ("columns", "values")
+        sort: {
+            name: label
+            for name, label in labels.get(sort, {}).items()
+            if name in columns and not planned.method.noisy
+        }
+        for sort in ("columns", "values", "measures")
     }
-    if planned.method.noisy:
-        for name, values in kept["values"].items():
-            declared = planned.policy.schema[name].all_categories or ()
-            kept["values"][name] = {v: label for v, label in values.items() if v in declared}
-    return kept if any(kept.values()) else {}
+    stated = [column for column in planned.policy.schema.columns if column.name in columns]
+    kept["columns"] |= {one.name: one.label for one in stated if one.label}
+    kept["values"] |= {one.name: dict(one.value_labels) for one in stated if one.value_labels}
+    if not any(kept.values()):
+        return {}
+    kept["measures"] |= {one.name: _MEASURES[one.kind] for one in stated if one.kind}
+    return kept
+
+
+_MEASURES = {
+    Kind.NUMERIC: "scale", Kind.DATE: "scale", Kind.ORDINAL: "ordinal", Kind.NOMINAL: "nominal",
+}  # fmt: skip

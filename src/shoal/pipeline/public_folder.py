@@ -6,6 +6,7 @@ it sees the `Release`, which never does.
 
 import json
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from shoal.report.html import REPORT
 EXTRAS = ("measurements.parquet",)
 """Tables that methods publish beside the rows."""
 LABELS = "labels.json"
-"""Labels of columns and values beside a CSV file, which has no room for them."""
+"""Labels of columns and values beside a CSV or SAS file, which has no room for them."""
 _TABLES = tuple(f"release.{file_format}" for file_format in io.FORMATS)
 _FIGURES = "figures.json"
 
@@ -40,7 +41,10 @@ def write(
     files = {path.relative_to(folder).as_posix(): _facts(path) for path in written}
     # Said whenever it is done: whether a cell needed it would tell of the cells.
     notes = [*release.manifest["notes"], *([io.GUARDED] if output.guarded else [])]
-    stated = {"notes": notes, "guard_formulas": output.guarded, "files": files}
+    dialect = asdict(output.dialect) if output.file_format == "csv" else {}
+    stated = {
+        "notes": notes, "guard_formulas": output.guarded, "dialect": dialect, "files": files
+    }  # fmt: skip
     manifest: dict[str, Any] = plain({**release.manifest, **stated})
     page = folder / REPORT
     page.write_text(html.public_report(manifest), encoding="utf-8")
@@ -67,9 +71,16 @@ def _tables(
         extras = {name: files.fetched(extra) for name, extra in release.extras.items()}
     else:
         guarded, labels = output.guarded, release.labels
-        io.write(release.data, table, labels=labels, about=about, guard_formulas=guarded)
+        io.write(
+            release.data,
+            table,
+            labels=labels,
+            about=about,
+            guard_formulas=guarded,
+            dialect=output.dialect,
+        )
         written, extras = [table], dict(release.extras)
-        if output.file_format == "csv" and labels:
+        if output.file_format in {"csv", "xpt"} and labels:
             written.append(folder / LABELS)
             dump(written[-1], labels)
     for name, extra in extras.items():

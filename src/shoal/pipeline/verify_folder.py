@@ -39,7 +39,7 @@ from shoal.core import (
 from shoal.core.serialise import plain
 from shoal.errors import ClaimViolationError, InputError, ShoalError, counted
 from shoal.io import decomposition_table, folders
-from shoal.io.csv_files import unguarded
+from shoal.io.csv_files import Dialect, Written
 from shoal.pipeline import check_table, manifest, planning, protect_table
 from shoal.pipeline.manifest import MANIFEST, PUBLIC_VERSIONS, SIGNATURE, Manifest, Recorded
 from shoal.pipeline.planning import Plan
@@ -225,7 +225,7 @@ def _table(path: Path, fields: Manifest) -> pl.DataFrame:
         if not _is_inside(path, name):
             raise InputError(f"{name}: the file is missing.")
     if names == ["release.csv"]:
-        frame = _read_csv(path / "release.csv", guarded=fields.guard_formulas)
+        frame = _read_csv(path / "release.csv", fields)
     else:
         frames = [io.read(path / name).frame for name in names]
         try:
@@ -252,13 +252,15 @@ _NUMBERS = {
 }  # fmt: skip
 
 
-def _read_csv(path: Path, *, guarded: bool) -> pl.DataFrame:
+def _read_csv(path: Path, fields: Manifest) -> pl.DataFrame:
     """Read a CSV file as `io.write` writes it, whatever its columns are called."""
     try:
-        frame = pl.read_csv(path, infer_schema=False, glob=False)
-    except (OSError, PolarsError, PanicException, UnicodeError):
+        written = Written(fields.guard_formulas, Dialect(**fields.dialect), fields.columns)
+        mark = io.stated_delimiter(written.dialect.delimiter) or ","
+        frame = pl.read_csv(path, infer_schema=False, glob=False, separator=mark)
+    except (OSError, TypeError, InputError, PolarsError, PanicException, UnicodeError):
         raise InputError(f"{path.name}: it cannot be read as CSV.") from None
-    return unguarded(frame) if guarded else frame
+    return written.undone(frame)
 
 
 def _planned(fields: Manifest, frame: pl.DataFrame | None) -> Plan:

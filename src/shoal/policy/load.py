@@ -27,6 +27,7 @@ from shoal.core import (
     DifferentialPrivacy,
     EvaluationChoices,
     FileReading,
+    FileWriting,
     Guarantee,
     Hierarchy,
     KAnonymity,
@@ -178,6 +179,7 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
         digest=hashlib.sha256(text.encode()).hexdigest(),
         required=tuple(_required(spec.require, schema)),
         reading=FileReading(**dict(spec.reading)),
+        writing=FileWriting(**dict(spec.writing)),
         budget=None if spec.budget is None else _budget(spec.budget, files.folder),
         context=ReportContext(**dict(spec.context)),
         evaluate=EvaluationChoices(
@@ -224,13 +226,15 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     """Write the policy as plain values that may be published.
 
     The context is for the officer. Categories that were only observed are read off the
-    data, so they stay out, too.
+    data, so they and their labels stay out too.
     """
     hidden = {"budget", "context", "evaluate"}
     plain = spec.model_dump(by_alias=True, exclude_defaults=True, exclude=hidden)
+    plain.get("reading", {}).pop("sheet", None)  # a name that concerns the original alone
     for name, column in spec.columns.items():
         if column.observed:
             del plain["columns"][name]["categories"]
+            plain["columns"][name].pop("value_labels", None)
     document: dict[str, Any] = shown(plain)
     return {**document, "files": dict(files)} if files else document
 

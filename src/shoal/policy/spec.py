@@ -35,6 +35,8 @@ from shoal.core import (
 )
 from shoal.errors import counted, did_you_mean
 from shoal.io.text_files import brief
+from shoal.policy.reading_spec import ReadingSpec, WritingSpec
+from shoal.policy.reading_spec import Spec as _Spec
 
 EXPECTED = {
     "bool_type": "true or false",
@@ -61,10 +63,6 @@ def sentence(error: ValidationError, where: str) -> str:
     places = {_place(other) for other in others} - {_place(first)}
     more = f" ({counted(len(places), 'more error')}.)" if places else ""
     return f"{where}, {_place(first)}: {_expected(first)}{more}"
-
-
-class _Spec(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
 
 
 def _text(value: object) -> object:
@@ -168,6 +166,11 @@ class ColumnSpec(_Spec):
     keep_missing: bool = Field(
         default=False,
         description="Methods that draw rows count missing cells as a value of their own.",
+    )
+
+    label: str | None = Field(None, max_length=255, description="What it is, in words; public.")
+    value_labels: dict[str, str] = Field(
+        default_factory=dict, description="What its values mean, by value; public."
     )
 
     @model_validator(mode="after")
@@ -389,14 +392,6 @@ class ReleaseSpec(_Spec):
     )
 
 
-class ReadingSpec(_Spec):
-    """How the data file is written, where that cannot be detected."""
-
-    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
-    encoding: str | None = None
-    decimal: Annotated[str, Field(pattern=r"^[.,]$")] | None = None
-
-
 class BudgetSpec(_Spec):
     """Where the budget of the population is kept; never published with the release."""
 
@@ -469,7 +464,8 @@ class PolicySpec(_Spec):
     protect: ProtectSpec
     require: RequireSpec = Field(default_factory=lambda: RequireSpec.model_validate({}))
     release: ReleaseSpec = Field(default_factory=lambda: ReleaseSpec.model_validate({}))
-    reading: ReadingSpec = Field(default_factory=ReadingSpec)
+    reading: ReadingSpec = Field(default_factory=lambda: ReadingSpec.model_validate({}))
+    writing: WritingSpec = Field(default_factory=lambda: WritingSpec.model_validate({}))
     budget: BudgetSpec | None = None
     context: ContextSpec = Field(default_factory=ContextSpec)
     evaluate: EvaluateSpec = Field(default_factory=lambda: EvaluateSpec.model_validate({}))
@@ -580,6 +576,7 @@ def _known_keys(error: ErrorDetails) -> list[str]:
         "stochastic-t-closeness": StochasticSpec,
         "release": ReleaseSpec,
         "reading": ReadingSpec,
+        "writing": WritingSpec,
         "budget": BudgetSpec,
         "context": ContextSpec,
         "evaluate": EvaluateSpec,

@@ -37,6 +37,8 @@ _READERS = {
     "parquet": "polars.read_parquet",
     "arrow": "polars.read_ipc",
     "feather": "polars.read_ipc",
+    "xlsx": "polars.read_excel",
+    "xlsm": "polars.read_excel",
     "sav": "pandas.read_spss",
     "dta": "pandas.read_stata",
     "sas7bdat": "pandas.read_sas",
@@ -133,7 +135,7 @@ def compared(path: Path | None) -> dict[str, Any] | None:
 def inputs(**paths: Path | None) -> dict[str, dict[str, Any]]:
     """Name, digest and size of each file that went in; never its folder."""
     return {
-        name: {"name": path.name, "sha256": digest(path), "bytes": _size(path)}
+        name: {"name": path.name, "sha256": digest(path), "bytes": size_of(path)}
         for name, path in paths.items()
         if path is not None
     }
@@ -149,7 +151,7 @@ def again(
         if value:
             words += [f"--{option}"] if value is True else [f"--{option}", value]
     suffix = data.suffix.removeprefix(".").lower()
-    reader = _READERS.get(suffix, "polars.read_csv")
+    reader = _READERS["parquet"] if data.is_dir() else _READERS.get(suffix, "polars.read_csv")
     whom = f", audience={options['audience']!r}" if options.get("audience") else ""
     if options.get("engine") == "spark":
         python = (
@@ -159,6 +161,8 @@ def again(
         return {"command": shlex.join(words), "python": python}
     mark = options.get("delimiter")
     separator = f", separator={mark!r}" if suffix == "csv" and isinstance(mark, str) else ""
+    sheet = options.get("sheet")
+    separator += f", sheet_name={sheet!r}" if reader == "polars.read_excel" and sheet else ""
     order = ", keep_order=True" if options.get("keep-order") else ""
     control = options.get("control")
     others = f", control={reader}({control!r}{separator})" if control else ""
@@ -174,7 +178,8 @@ def again(
     return {"command": shlex.join(words), "python": "\n".join(lines)}
 
 
-def _size(path: Path) -> int:
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files of a folder."""
     if path.is_dir():
         return sum(one.stat().st_size for one in path.rglob("*") if one.is_file())
     return path.stat().st_size

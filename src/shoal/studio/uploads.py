@@ -8,7 +8,7 @@ a limit of memory besides.
 
 import re
 from collections.abc import AsyncIterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
@@ -18,10 +18,13 @@ from starlette.requests import ClientDisconnect, Request
 from shoal import io
 from shoal.errors import InputError
 from shoal.io import decoded_size
+from shoal.io.excel_files import EXCEL
+from shoal.io.files import PACKED
 from shoal.studio.private_files import new_id, private_folder
 from shoal.studio.workspace import DataFile
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".ipc", ".feather", *io.STATS)
+SUFFIXES = (".csv", ".tsv", ".txt", *PACKED, ".parquet", ".pq", ".arrow", ".ipc", ".feather",
+            *EXCEL, *io.STATS)  # fmt: skip
 """Of the files that are taken; anything else is taken for CSV."""
 UPLOADS = re.compile(r"^/(?:api/workspaces|w)/[0-9a-f]{16}/(?:data|others)$")
 """Addresses that take files; all others take small requests only."""
@@ -130,10 +133,12 @@ def refuse_bombs(path: Path, *, limit: int, library: bool = False) -> None:
     suffix = path.suffix.lower()
     with path.open("rb") as file:
         head = file.read(8)
-    if head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"BZh", b"\xfd7zXZ")):
+    taken = suffix in EXCEL or io.is_packed(path)  # `shoal.io.files.read` holds them to the limit
+    archive = (b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
+    if head.startswith(archive) and not taken:
         raise InputError(
-            "The file is an archive, a workbook or compressed. Unpack it, or save the sheet as "
-            "CSV, and choose the table itself."
+            "The file is an archive, or a workbook or a packed file under another name. Unpack it, "
+            "or name it .xlsx or .csv.gz, and choose the table itself."
         )
     size: int | None = None
     if suffix in {".parquet", ".pq"}:
@@ -179,8 +184,8 @@ def _too_large(limit: int) -> str:
 
 
 def _named(target: Path, label: str, size: int) -> DataFile:
-    suffix = PurePosixPath(label).suffix.lower()
-    made = DataFile(new_id(), label, suffix if suffix in SUFFIXES else ".csv", size)
+    suffix = next((one for one in SUFFIXES if label.lower().endswith(one)), ".csv")
+    made = DataFile(new_id(), label, suffix, size)
     target.replace(target.with_name(f"{made.id}{made.suffix}"))
     return made
 

@@ -27,6 +27,7 @@ def read(
     *,
     delimiter: str | None = None,
     encoding: str | None = None,
+    sheet: str | None = None,  # noqa: ARG001 (for Excel, which Spark does not read)
     alone: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSource:

@@ -35,7 +35,8 @@ CONTEXT = {
     "earlier_releases": ("Earlier releases", "What was published about the same people before."),
     "approver": ("Approver", "Who decides."),
 }
-FORMS = {"parquet": "Parquet", "csv": "CSV", "sav": "SPSS (sav)", "dta": "Stata (dta)"}
+FORMS = {"parquet": "Parquet", "csv": "CSV", "sav": "SPSS (sav)", "dta": "Stata (dta)",
+         "xpt": "SAS (xpt)"}  # fmt: skip
 OUT_OF_DATE = (
     "The release below was made with another policy, and is out of date. The present one is "
     "checked when the release is made again."

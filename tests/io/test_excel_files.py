@@ -1,0 +1,178 @@
+"""Excel workbooks: what is in a sheet is read, and what is odd about one is said."""
+
+import zipfile
+from datetime import date, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal import io
+from shoal.errors import InputError
+from tests.workbook import Xml, write
+
+pytest.importorskip("fastexcel")
+
+HEADER = ["name", "age", "born", "seen", "ok", "zip"]
+ROWS = [
+    ["Ann", 31, date(1990, 5, 17), datetime(2020, 1, 1, 12, 30, 5), True, "01234"],  # noqa: DTZ001
+    ["Zoë", 31.5, date(2000, 2, 29), None, False, None],
+]
+READ = [
+    ("Ann", "31", "1990-05-17", "2020-01-01T12:30:05", "true", "01234"),
+    ("Zoë", "31.5", "2000-02-29", None, "false", None),
+]
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_texts_numbers_dates_truth_values_and_empty_cells_are_read(tmp_path, alone):
+    path = write(tmp_path / "people.xlsx", {"People": [HEADER, *ROWS]})
+
+    raw = io.read(path, alone=alone)
+
+    assert raw.frame.columns == HEADER
+    assert raw.frame.rows() == READ
+    assert raw.reading == {"sheet": "People"}
+    assert raw.found == "the sheet 'People'"
+
+
+def test_a_formula_is_read_as_its_stored_value_and_an_error_is_missing(tmp_path):
+    cells = [Xml("<c><f>1+1</f><v>2</v></c>"), Xml('<c t="str"><f>A1</f><v>yes</v></c>'),
+             Xml('<c t="e"><v>#N/A</v></c>'), "x"]  # fmt: skip
+    path = write(tmp_path / "f.xlsx", {"S": [["a", "b", "c", "d"], cells]})
+
+    assert io.read(path).frame.rows() == [("2", "yes", None, "x")]
+
+
+def test_formulas_that_were_never_computed_are_refused(tmp_path):
+    path = write(tmp_path / "f.xlsx", {"S": [["a", "b"], [Xml("<c><f>1+1</f></c>"), 1]]})
+
+    with pytest.raises(InputError, match="formulas without a stored value. Open the workbook"):
+        io.read(path)
+
+    # Beside an epsilon, a cell does not decide whether there is a release.
+    assert io.read(path, alone=True).frame.rows() == [(None, "1")]
+
+
+def test_blank_rows_and_blank_columns_are_left_out(tmp_path):
+    path = write(tmp_path / "b.xlsx", {"S": [["a", None, "b"], [1, None, 2], [None] * 3,
+                                             [3, "", 4]]})  # fmt: skip
+
+    assert io.read(path).frame.rows() == [("1", "2"), ("3", "4")]
+
+
+def test_a_sheet_is_chosen_by_name_where_there_are_several(tmp_path):
+    table = [["a", "b"], [1, 2]]
+    path = write(tmp_path / "s.xlsx", {"Notes": [["x"]], "People & co": table})
+
+    assert io.read(path, sheet="People & co").frame.rows() == [("1", "2")]
+    with pytest.raises(InputError, match="has 2 sheets: 'Notes', 'People & co'. Choose one with"):
+        io.read(path)
+    with pytest.raises(InputError, match="has no sheet 'people'. It has 'Notes', 'People & co'."):
+        io.read(path, sheet="people")
+
+
+def test_the_policy_names_the_sheet_and_does_not_publish_the_name(tmp_path):
+    import shoal  # noqa: PLC0415 (the rest of this file needs io alone)
+
+    policy = shoal.load_policy({"version": 1, "columns": {"a": "other"},
+                                "protect": {"method": "mdav", "k": 2},
+                                "reading": {"sheet": "ward 7"}})  # fmt: skip
+
+    assert io.marks(policy)["sheet"] == "ward 7"
+    assert "ward 7" not in str(policy.document)
+
+
+@pytest.mark.parametrize("place", ["A1:B1", "A1:A2", "B2:B3"])
+def test_merged_cells_are_refused_by_their_place(tmp_path, place):
+    rows = [["a", "b"], ["Wilhelmina", 2], [3, 4]]
+    path = write(tmp_path / "m.xlsx", {"S": rows}, merged=[place])
+
+    with pytest.raises(InputError, match=f"merged cells at {place}; expected one name") as caught:
+        io.read(path)
+
+    assert "Wilhelmina" not in str(caught.value)
+
+
+def test_a_column_without_a_name_is_refused(tmp_path):
+    path = write(tmp_path / "n.xlsx", {"S": [["a", None, "b"], ["Wilhelmina", "x", "y"]]})
+
+    with pytest.raises(InputError, match="column 2 has no name"):
+        io.read(path)
+
+
+def test_an_empty_sheet_is_refused(tmp_path):
+    with pytest.raises(InputError, match="is empty; expected a header"):
+        io.read(write(tmp_path / "e.xlsx", {"S": []}))
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04 Wilhelmina", b"Wilhelmina", b""])
+def test_what_is_not_a_workbook_is_refused_without_a_cell(tmp_path, content):
+    (tmp_path / "w.xlsx").write_bytes(content)
+
+    with pytest.raises(InputError, match="damaged, encrypted or of another format") as caught:
+        io.read(tmp_path / "w.xlsx")
+
+    assert "Wilhelmina" not in str(caught.value)
+
+
+def test_an_old_workbook_is_named_as_such(tmp_path):
+    (tmp_path / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0" + bytes(600))
+
+    with pytest.raises(InputError, match="it is an old Excel workbook"):
+        io.read(tmp_path / "old.xls")
+
+
+def test_a_cell_in_the_last_corner_is_refused_before_the_reader_sees_it(tmp_path):
+    corner = Xml('<c><v>1</v></c><c r="XFD1048576"><v>1</v></c>')
+    path = write(tmp_path / "corner.xlsx", {"S": [["a", "b"], [1, corner]]})
+
+    with pytest.raises(InputError, match="would take 512 GiB of memory once it is decoded"):
+        io.read(path, limit=1 << 34)
+
+
+def test_an_archive_that_unpacks_to_more_than_the_limit_is_refused(tmp_path):
+    path = write(tmp_path / "bomb.xlsx", {"S": [["a", "b"], [1, 2]]})
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/more.xml", bytes(10 << 20))
+
+    assert path.stat().st_size < 100_000
+    with pytest.raises(InputError, match="once it is decoded, and the limit here is"):
+        io.read(path, limit=5 << 20)
+
+
+def test_a_long_text_that_many_cells_share_is_refused(tmp_path):
+    path = write(tmp_path / "shared.xlsx", {"S": [["a", "b"]] + [[1, 2]] * 2000})
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/sharedStrings.xml", f"<sst><si><t>{'x' * (3 << 20)}</t></si></sst>")
+
+    with pytest.raises(InputError, match="once it is decoded, and the limit here is"):
+        io.read(path, limit=1 << 30)
+    assert io.read(path, limit=1 << 40).frame.height == 2000
+
+
+def test_without_the_extra_the_error_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "fastexcel", None)
+
+    with pytest.raises(InputError, match=r"need the extra 'excel': pip install 'shoal\[excel\]'"):
+        io.read(write(tmp_path / "x.xlsx", {"S": [["a"], [1]]}))
+
+
+CELLS = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.dates(
+    date(1901, 1, 1), date(2100, 1, 1)
+) | st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1, max_size=8)  # fmt: skip
+
+
+@given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=6))
+def test_each_cell_is_read_by_itself(tmp_path_factory, rows):
+    """A cell's text is the same whatever stands below it."""
+    folder = tmp_path_factory.mktemp("x")
+    marked = [("mark", *row) for row in rows]
+
+    whole = io.read(write(folder / "w.xlsx", {"S": [["m", "a", "b"], *marked]}), alone=True).frame
+    each = [
+        io.read(write(folder / "o.xlsx", {"S": [["m", "a", "b"], row]}), alone=True).frame.row(0)
+        for row in marked
+    ]
+
+    assert whole.rows() == each
