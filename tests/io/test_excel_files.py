@@ -6,10 +6,11 @@ from datetime import date, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.workbook import Xml, write
 
+import shoal
 from shoal import io
 from shoal.errors import InputError
-from tests.workbook import Xml, write
 
 pytest.importorskip("fastexcel")
 
@@ -47,7 +48,7 @@ def test_a_formula_is_read_as_its_stored_value_and_an_error_is_missing(tmp_path)
 def test_formulas_that_were_never_computed_are_refused(tmp_path):
     path = write(tmp_path / "f.xlsx", {"S": [["a", "b"], [Xml("<c><f>1+1</f></c>"), 1]]})
 
-    with pytest.raises(InputError, match="formulas without a stored value. Open the workbook"):
+    with pytest.raises(InputError, match=r"formulas without a stored value. Open the workbook"):
         io.read(path)
 
     # Beside an epsilon, a cell does not decide whether there is a release.
@@ -66,15 +67,13 @@ def test_a_sheet_is_chosen_by_name_where_there_are_several(tmp_path):
     path = write(tmp_path / "s.xlsx", {"Notes": [["x"]], "People & co": table})
 
     assert io.read(path, sheet="People & co").frame.rows() == [("1", "2")]
-    with pytest.raises(InputError, match="has 2 sheets: 'Notes', 'People & co'. Choose one with"):
+    with pytest.raises(InputError, match=r"has 2 sheets: 'Notes', 'People & co'. Choose one with"):
         io.read(path)
-    with pytest.raises(InputError, match="has no sheet 'people'. It has 'Notes', 'People & co'."):
+    with pytest.raises(InputError, match=r"has no sheet 'people'. It has 'Notes', 'People & co'."):
         io.read(path, sheet="people")
 
 
-def test_the_policy_names_the_sheet_and_does_not_publish_the_name(tmp_path):
-    import shoal  # noqa: PLC0415 (the rest of this file needs io alone)
-
+def test_the_policy_names_the_sheet_and_does_not_publish_the_name():
     policy = shoal.load_policy({"version": 1, "columns": {"a": "other"},
                                 "protect": {"method": "mdav", "k": 2},
                                 "reading": {"sheet": "ward 7"}})  # fmt: skip
@@ -158,9 +157,13 @@ def test_without_the_extra_the_error_says_what_to_install(tmp_path, monkeypatch)
         io.read(write(tmp_path / "x.xlsx", {"S": [["a"], [1]]}))
 
 
-CELLS = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.dates(
-    date(1901, 1, 1), date(2100, 1, 1)
-) | st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1, max_size=8)  # fmt: skip
+CELLS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**9), 10**9),
+    st.dates(date(1901, 1, 1), date(2100, 1, 1)),
+    st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1, max_size=8),
+)
 
 
 @given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=6))

@@ -19,6 +19,7 @@ import shoal
 from shoal import io
 from shoal.cli.commands import app
 from shoal.errors import InputError
+from shoal.pipeline.verify_folder import verify
 
 TABLE = pl.DataFrame({"name": ["Zoë", "Łukasz, Jr", 'a "b"'], "age": ["31", "45", None]})
 
@@ -122,11 +123,96 @@ def test_a_file_with_the_wrong_suffix_is_named(tmp_path, mark, what):
     assert what in refusal(tmp_path, mark + b"\x00\x01" * 50)
 
 
-@pytest.mark.parametrize("name", ["table.csv.gz", "table.csv", "table.parquet.gz"])
-def test_a_compressed_file_is_refused_with_advice(tmp_path, name):
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet.gz", "table.gz"])
+def test_a_compressed_file_under_another_name_is_refused_with_advice(tmp_path, name):
     said = refusal(tmp_path, gzip.compress(b"a,b\n1,2\n"), name)
 
-    assert said.endswith("to be CSV; it is a gzip archive. Unpack or rename it.")
+    assert said.endswith(
+        "to be CSV; it is a gzip archive. Unpack it, or rename it with the ending of its format."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"), [("t.csv.gz", ";"), ("T.CSV.GZ", ","), ("t.tsv.gz", "\t"), ("t.txt.gz", "|")]
+)
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_csv_file_packed_by_gzip_is_read(tmp_path, name, mark, alone):
+    packed = gzip.compress(f"a{mark}b\n1{mark}x\n2{mark}y\n".encode())
+
+    raw = read(tmp_path, packed, name, alone=alone)
+
+    assert raw.frame.rows() == [("1", "x"), ("2", "y")]
+    assert io.marks_of_other(tmp_path / name, {"delimiter": mark})["delimiter"] == mark
+
+
+def test_a_gzip_bomb_is_refused_before_it_is_unpacked(tmp_path):
+    """Two members, because the length in the last eight bytes is that of the last member."""
+    bomb = gzip.compress(b"a,b\n" + b"1,2\n" * 3_000_000) + gzip.compress(b"1,2\n")
+    (tmp_path / "bomb.csv.gz").write_bytes(bomb)
+
+    assert len(bomb) < 100_000
+    with pytest.raises(InputError, match=r"would take more than the limit of 0.0279 GiB"):
+        io.read(tmp_path / "bomb.csv.gz", limit=30_000_000)
+
+
+@pytest.mark.parametrize("cut", [5, 15, -3])
+def test_a_damaged_gzip_file_is_refused(tmp_path, cut):
+    said = refusal(tmp_path, gzip.compress(b"Wilhelmina,b\n1,2\n")[:cut], "t.csv.gz")
+
+    assert said.endswith("as CSV: the file is damaged or of another format.")
+
+
+# Folders of Parquet files
+
+
+def parts(tmp_path, **frames):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for name, columns in frames.items():
+        pl.DataFrame(columns).write_parquet(folder / f"{name}.parquet")
+    return folder
+
+
+def test_a_folder_of_parquet_files_is_one_table_in_the_order_of_names(tmp_path):
+    folder = parts(tmp_path, b={"y": ["b"], "x": [2]}, a={"x": [1], "y": ["a"]})
+    (folder / "_SUCCESS").touch()
+    (folder / ".part.crc").touch()
+
+    assert io.read(folder).frame.rows() == [(1, "a"), (2, "b")]
+    assert io.read(folder).frame.columns == ["x", "y"]
+
+
+def test_parquet_files_of_other_columns_or_types_are_refused(tmp_path):
+    one = parts(tmp_path, a={"x": [1], "y": ["a"]}, b={"x": [1]})
+    with pytest.raises(InputError, match=r"'a.parquet' has a column 'y', 'b.parquet' has not."):
+        io.read(one)
+
+    kinds = [pl.Series(["Wilhelmina"], dtype=pl.Enum([name])) for name in ("Wilhelmina",)]
+    pl.DataFrame({"x": kinds[0]}).write_parquet(one / "a.parquet")
+    pl.DataFrame({"x": ["z"]}).write_parquet(one / "b.parquet")
+    with pytest.raises(InputError, match=r"'x' is Enum in 'a.parquet' and String in") as caught:
+        io.read(one)
+    assert "Wilhelmina" not in str(caught.value)
+
+
+def test_a_folder_of_other_things_is_refused(tmp_path):
+    folder = parts(tmp_path)
+    with pytest.raises(InputError, match=r"with nothing in it. Name the file, or put the Parquet"):
+        io.read(folder)
+
+    pl.DataFrame({"x": [1]}).write_parquet(folder / "a.parquet")
+    (folder / "year=2020").mkdir()
+    with pytest.raises(InputError, match=r"found .* with 'year=2020' in it"):
+        io.read(folder)
+
+
+def test_the_limit_is_that_of_all_files_of_a_folder(tmp_path):
+    rows = {"x": list(range(1000))}
+    folder = parts(tmp_path, **{f"p{i}": rows for i in range(5)})
+
+    assert io.read(folder, limit=100_000).frame.height == 5000
+    with pytest.raises(InputError, match="once it is decoded"):
+        io.read(folder, limit=40_000)
 
 
 ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252"]
@@ -324,7 +410,8 @@ def test_labels_are_kept_from_file_to_release(tmp_path, suffix, form):
 
     assert result.exit_code == 0, result.output
     raw = io.read(out / f"release.{form}")
-    assert raw.all_labels() == LABELS
+    kinds = {"sex": "nominal", "age": "scale", "born": "scale"}
+    assert raw.all_labels() == {**LABELS, "measures": kinds if form == "sav" else {}}
     assert set(raw.frame["sex"].drop_nulls()) <= {1.0, 2.0}
     assert raw.frame["born"].dtype == pl.Date
     assert raw.frame.columns == ["sex", "age", "born", "town"]
@@ -340,7 +427,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("form", ["sav", "dta"])
+@pytest.mark.parametrize("form", ["sav", "dta", "xpt"])
 def test_unusual_types_are_written_as_numbers_times_and_text(tmp_path, form):
     pytest.importorskip("pyreadstat")
     path = tmp_path / f"release.{form}"
@@ -370,6 +457,47 @@ def test_labels_that_a_format_has_no_room_for_are_left_out(tmp_path):
     assert spss.labels == {"code": {"1.5": "half", "2": "two"}, "text": {"a": "Alpha"}}
     assert stata.labels == {"code": {"2": "two"}}
     assert stata.column_labels["code"].startswith("long long")
+
+
+def test_a_release_for_sas_is_a_transport_file_with_labels_of_columns(tmp_path):
+    pytest.importorskip("pyreadstat")
+    data, rules, out = tmp_path / "p.sav", tmp_path / "policy.toml", tmp_path / "release"
+    write_stats(data, people())
+    rules.write_text(STATS_POLICY, encoding="utf-8")
+
+    result = CliRunner().invoke(
+        app,
+        ["protect", str(data), "--policy", str(rules), "--out", str(out), "--file-format", "xpt"],
+    )
+
+    assert result.exit_code == 0, result.output
+    raw = io.read(out / "release.xpt")
+    assert raw.column_labels == LABELS["columns"]
+    assert raw.frame["born"].dtype == pl.Date
+    assert json.loads((out / "labels.json").read_text("utf-8"))["values"] == LABELS["values"]
+    assert verify(out).holds
+
+
+def test_a_format_that_nobody_can_write_is_answered_with_one_that_sas_reads():
+    with pytest.raises(InputError) as caught:
+        io.check_writable("sas7bdat", ["a"])
+
+    assert str(caught.value) == (
+        "Expected a format among parquet, csv, sav, dta, xpt, found 'sas7bdat'. SAS reads xpt."
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "program", "name"), [("sav", "SPSS", "a b"), ("dta", "Stata", "a b"),
+                                  ("xpt", "SAS", "größe")]
+)  # fmt: skip
+def test_a_name_that_a_program_does_not_take_is_refused_before_anything_is_spent(
+    form, program, name
+):
+    pytest.importorskip("pyreadstat")
+
+    with pytest.raises(InputError, match=f"for {program}: it takes no column named '{name}'"):
+        io.check_writable(form, ["age", name])
 
 
 @pytest.mark.parametrize(
@@ -413,7 +541,45 @@ def test_what_is_no_table_is_refused(data, found):
     with pytest.raises(InputError) as caught:
         io.from_native(data)
 
-    assert str(caught.value) == f"Expected a pandas, Polars or PyArrow table, {found}"
+    start = "Expected a pandas, Polars or PyArrow table, or a table with an Arrow C stream, "
+    assert str(caught.value) == start + found
+
+
+class Streamed:
+    """A table of a library that we do not know."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, schema=None):
+        return self.table.__arrow_c_stream__(schema)
+
+
+def test_anything_that_speaks_the_arrow_c_stream_is_a_table():
+    frame = pl.DataFrame({"a": [1, None], "b": ["x", "y"], "c": [date(2020, 1, 1), None]})
+
+    raw = io.from_native(Streamed(frame))
+
+    assert_frame_equal(raw.frame, frame)
+    released = shoal.protect(
+        Streamed(pl.DataFrame({"a": [1, 2, 3, 4]})),
+        {"version": 1, "columns": {"a": {"role": "quasi-identifier", "kind": "numeric"}},
+         "protect": {"method": "mdav", "k": 2}},
+    )  # fmt: skip
+    assert isinstance(released.data, pl.DataFrame)
+
+
+def test_a_stream_that_was_read_before_is_refused():
+    arrow = pytest.importorskip("pyarrow")
+    reader = arrow.RecordBatchReader.from_batches(
+        arrow.schema([("a", arrow.int64())]), [arrow.record_batch({"a": [1]})]
+    )
+
+    assert io.from_native(reader).frame.rows() == [(1,)]
+    with pytest.raises(InputError, match="Cannot read the Arrow stream of RecordBatchReader"):
+        io.from_native(reader)
+    with pytest.raises(InputError, match=r"found Streamed."):
+        io.from_native(Streamed(pl.Series([1, 2])))
 
 
 def protect(data, **columns):

@@ -215,6 +215,7 @@ def test_labels_come_along_for_released_columns_only(people, policy):
     assert done.labels == {
         "columns": {"age": "Age in years"},
         "values": {"region": {"north": "North"}},
+        "measures": {"age": "scale", "region": "nominal", "income": "scale"},
     }
 
 
@@ -256,16 +257,31 @@ def test_no_identifier_is_released_whatever_its_flag(people, policy, noisy, flag
     assert "person 3" not in repr(vars(done))
 
 
-def test_beside_noise_only_declared_values_have_labels(people):
-    """Labels of a file list the values of its table."""
-    labels = {"region": {"north": "North", "isle": "The isle"}}
-    raw = io.Raw(people, labels=labels, column_labels={"region": "Region"})
+def test_beside_noise_the_labels_of_a_file_are_dropped_and_those_of_the_policy_released(people):
+    """Labels of a file may list the values of its table."""
+    raw = io.Raw(people, labels={"region": {"north": "North", "isle": "The isle"}},
+                 column_labels={"region": "Region"}, measures={"region": "ordinal"})  # fmt: skip
+    stated = deepcopy(EPSILON)
+    stated["columns"]["region"] |= {"label": "Part", "value_labels": {"rest": "Elsewhere"}}
 
-    done = protect_table.run(protect_table.plan(EPSILON), raw).release
+    silent = protect_table.run(protect_table.plan(EPSILON), raw).release
+    done = protect_table.run(protect_table.plan(stated), raw).release
 
+    assert silent.labels == {}
     assert done.labels == {
-        "columns": {"region": "Region"}, "values": {"region": {"north": "North"}},
+        "columns": {"region": "Part"}, "values": {"region": {"rest": "Elsewhere"}},
+        "measures": {"age": "scale", "region": "nominal", "income": "scale"},
     }  # fmt: skip
+
+
+def test_labels_of_the_policy_come_before_those_of_the_file(people, policy):
+    stated = deepcopy(policy)
+    stated["columns"]["region"] |= {"label": "Part"}
+    raw = io.Raw(people, column_labels={"region": "Region", "age": "Age"})
+
+    done = protect_table.run(protect_table.plan(stated), raw).release
+
+    assert done.labels["columns"] == {"region": "Part", "age": "Age"}
 
 
 def test_a_method_that_forgets_an_entry_is_stopped_as_our_bug(people):

@@ -1,5 +1,6 @@
 """Files that come in: counted, named by the server, refused where they would burst."""
 
+import gzip
 import io
 import os
 import socket
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import ipc, parquet
+from tests import workbook
 
 from shoal.errors import InputError
 from shoal.io import decoded_size
@@ -321,3 +323,29 @@ def test_what_a_killed_server_left_is_removed_at_the_next_start(tmp_path, own_te
     assert not left.exists()
     assert mine.exists()
     assert len(others) >= 2  # a server that lives keeps its folder
+
+
+@pytest.mark.parametrize("name", ["People.XLSX", "people.csv.gz"])
+def test_a_workbook_and_a_packed_csv_file_are_taken_by_their_names(
+    client, workspace, tools, tmp_path, name
+):
+    if name.endswith("gz"):
+        content = gzip.compress(b"age,region\n31,north\n45,south\n")
+    else:
+        pytest.importorskip("fastexcel")
+        rows = [["age", "region"], [31, "north"], [45, "south"]]
+        content = workbook.write(tmp_path / "x.xlsx", {"S": rows}).read_bytes()
+
+    answer = tools.upload(client, workspace, content, name=name)
+
+    assert answer.status_code < 300, answer.text
+    assert client.get(f"/api/workspaces/{workspace}").json()["data"]["label"] == name
+
+
+def test_a_workbook_that_unpacks_to_more_than_the_limit_is_refused_unopened(tmp_path):
+    path = workbook.write(tmp_path / "x.xlsx", {"S": [["a"], [1]]})
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/more.xml", bytes(10 << 20))
+
+    with pytest.raises(uploads.TooLargeError, match="GiB once it is decoded"):
+        uploads.refuse_bombs(path, limit=1 << 20)

@@ -28,6 +28,7 @@ from shoal.io.decoded_size import hold
 from shoal.io.raw import Raw
 
 EXCEL = (".xlsx", ".xlsm")
+BOOK = "xl/workbook.xml"
 CELL = 32
 """Bytes that the reader takes for a cell, beside its text."""
 MOST_WORKBOOK = 16 << 20
@@ -148,6 +149,16 @@ def _table(path: Path, name: str, rows: pl.DataFrame) -> pl.DataFrame:
     return body[:, kept].rename(dict(zip(body[:, kept].columns, names, strict=True))).select(time)
 
 
+def stated_size(path: Path) -> int | None:
+    """Bytes of all that is packed in a workbook, as it says; none where it is not a workbook."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            archive.getinfo(BOOK)
+            return sum(part.file_size for part in archive.infolist())
+    except (*DAMAGED, OSError):
+        return None
+
+
 def _searched(path: Path, limit: int) -> tuple[dict[str, _Facts], dict[str, str]]:
     """What the parts of the archive say, and which part is which sheet; refuse a bomb."""
     with zipfile.ZipFile(path) as archive:
@@ -207,7 +218,7 @@ def _column(letters: bytes) -> int:
 
 def _homes(archive: zipfile.ZipFile) -> dict[str, str]:
     """Which part of the archive holds which sheet."""
-    book, links = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
+    book, links = BOOK, "xl/_rels/workbook.xml.rels"
     if max(archive.getinfo(name).file_size for name in (book, links)) > MOST_WORKBOOK:
         raise ValueError
     targets = {

@@ -62,12 +62,13 @@ def _from_stream(data: Any) -> Raw:
 
     DuckDB's relations, ADBC's readers, and the frames of other libraries do. A stream is read once.
     """
-    if isinstance(data, pl.LazyFrame) or not hasattr(data, "__arrow_c_stream__"):
-        advice = " Call collect() first." if isinstance(data, pl.LazyFrame) else ""
-        raise InputError(
-            "Expected a pandas, Polars or PyArrow table, or an object with an Arrow C stream, "
-            f"found {type(data).__name__}.{advice}"
-        )
+    advice = " Call collect() first." if isinstance(data, pl.LazyFrame) else ""
+    refusal = InputError(
+        "Expected a pandas, Polars or PyArrow table, or a table with an Arrow C stream, found "
+        f"{type(data).__name__}.{advice}"
+    )
+    if advice or not hasattr(data, "__arrow_c_stream__"):
+        raise refusal
     try:
         frame = pl.from_arrow(data)
     except (Exception, PanicException):  # noqa: BLE001 (their own messages may quote cells)
@@ -79,9 +80,7 @@ def _from_stream(data: Any) -> Raw:
     if isinstance(frame, pl.Series) and isinstance(frame.dtype, pl.Struct):
         frame = frame.struct.unnest()
     if not isinstance(frame, pl.DataFrame):
-        raise InputError(
-            f"Expected a stream of tables, found a single column in {type(data).__name__}."
-        )
+        raise refusal
     check_names(frame.columns, "The table")
     return Raw(frame)
 

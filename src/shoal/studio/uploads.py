@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from shoal import io
 from shoal.errors import InputError
-from shoal.io import decoded_size
+from shoal.io import decoded_size, excel_files
 from shoal.io.excel_files import EXCEL
 from shoal.io.files import PACKED
 from shoal.studio.private_files import new_id, private_folder
@@ -133,14 +133,17 @@ def refuse_bombs(path: Path, *, limit: int, library: bool = False) -> None:
     suffix = path.suffix.lower()
     with path.open("rb") as file:
         head = file.read(8)
-    taken = suffix in EXCEL or io.is_packed(path)  # `shoal.io.files.read` holds them to the limit
+    size: int | None = None
+    if suffix in EXCEL:
+        size = excel_files.stated_size(path)
+    # What a gzip file unpacks to is not known before; `shoal.io.files.read` counts it.
+    taken = size is not None or (io.is_packed(path) and head.startswith(b"\x1f\x8b"))
     archive = (b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
     if head.startswith(archive) and not taken:
         raise InputError(
             "The file is an archive, or a workbook or a packed file under another name. Unpack it, "
             "or name it .xlsx or .csv.gz, and choose the table itself."
         )
-    size: int | None = None
     if suffix in {".parquet", ".pq"}:
         size = decoded_size.parquet(path)
     elif suffix in {".arrow", ".ipc", ".feather"}:
