@@ -52,7 +52,7 @@ PLAIN = Dialect()
 
 
 @dataclass(frozen=True)
-class Written:
+class CsvRelease:
     """How a CSV file of a release was written, as its manifest says.
 
     Attributes:
@@ -299,7 +299,7 @@ def unguarded(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def written(path: Path) -> Written | None:
+def written(path: Path) -> CsvRelease | None:
     """How a CSV file was written that is part of a release, as the manifest beside it says."""
     try:
         manifest = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))
@@ -309,7 +309,7 @@ def written(path: Path) -> Written | None:
         dialect = Dialect(**{key: str(mark) for key, mark in stated.items()})
         stated_delimiter(dialect.delimiter)
         types = {str(name): str(dtype) for name, dtype in manifest.get("columns", {}).items()}
-        return Written(manifest["guard_formulas"] is True, dialect, types)
+        return CsvRelease(manifest["guard_formulas"] is True, dialect, types)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
     except InputError:

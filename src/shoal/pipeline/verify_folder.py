@@ -39,7 +39,7 @@ from shoal.core import (
 from shoal.core.serialise import plain
 from shoal.errors import ClaimViolationError, InputError, ShoalError, counted
 from shoal.io import decomposition_table, folders
-from shoal.io.csv_files import Dialect, Written
+from shoal.io.csv_files import CsvRelease, Dialect
 from shoal.pipeline import check_table, manifest, planning, protect_table
 from shoal.pipeline.manifest import MANIFEST, PUBLIC_VERSIONS, SIGNATURE, Manifest, Recorded
 from shoal.pipeline.planning import Plan
@@ -255,7 +255,7 @@ _NUMBERS = {
 def _read_csv(path: Path, fields: Manifest) -> pl.DataFrame:
     """Read a CSV file as `io.write` writes it, whatever its columns are called."""
     try:
-        written = Written(fields.guard_formulas, Dialect(**fields.dialect), fields.columns)
+        written = CsvRelease(fields.guard_formulas, Dialect(**fields.dialect), fields.columns)
         mark = io.stated_delimiter(written.dialect.delimiter) or ","
         frame = pl.read_csv(path, infer_schema=False, glob=False, separator=mark)
     except (OSError, TypeError, InputError, PolarsError, PanicException, UnicodeError):
