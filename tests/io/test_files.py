@@ -496,7 +496,7 @@ def test_a_name_that_a_program_does_not_take_is_refused_before_anything_is_spent
 ):
     pytest.importorskip("pyreadstat")
 
-    with pytest.raises(InputError, match=f"for {program}: it takes no column named '{name}'"):
+    with pytest.raises(InputError, match=f"for {program}: it cannot name a column '{name}'"):
         io.check_writable(form, ["age", name])
 
 

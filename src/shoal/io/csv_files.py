@@ -108,7 +108,7 @@ def _found_decimal(frame: pl.DataFrame, names: Iterable[str]) -> str:
 
 
 def write_csv(frame: pl.DataFrame, path: Path, dialect: Dialect, *, guard_formulas: bool) -> None:
-    """Write a table; text that a spreadsheet would run is guarded, unless told otherwise."""
+    """Write a table; text that a spreadsheet would run is guarded, unless stated otherwise."""
     (guarded(frame) if guard_formulas else frame).write_csv(
         path,
         separator=dialect.delimiter,

@@ -203,7 +203,7 @@ def write(
     Parquet as metadata under the key `shoal.labels`. A sentence about the table is the label of an
     SPSS, Stata or SAS file, and in Parquet metadata under `shoal.about`; a CSV file has no place
     for either. In a CSV file, text that a spreadsheet would run is guarded, names of columns too,
-    unless told otherwise.
+    unless stated otherwise.
     """
     kind = path.suffix.removeprefix(".")
     try:
