@@ -1,10 +1,13 @@
 # noqa: INP001 (a program beside the pages, not a package)
 """Write the pages that follow from the code: `python docs/generate.py`.
 
-commands.md comes from the command line itself, claims.md from the rules of the methods.
+commands.md comes from the command line itself, claims.md from the rules of the methods, the
+notebook from its page.
 `tests/test_docs.py` fails while a page and the code differ.
 """
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
@@ -253,9 +256,43 @@ def _line(case: Case, claim: tuple[str, str, str]) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
+def notebook() -> str:
+    """The tutorial's page as a notebook: its text, its code, and the outputs that it shows."""
+    folder = Path(__file__).parent / "tutorials"
+    page = (folder / "python.md").read_text("utf-8")
+    page = re.sub(r"{download}[^.]+<python.ipynb>` [^.]+\. ", "", page)
+    cells: list[dict[str, Any]] = []
+    for part in re.split(r"(?m)^(```(?:python|text)\n(?s:.*?)^```$|!\[.*\]\(.*\)$)", page):
+        fence, _, body = part.strip().removesuffix("```").partition("\n")
+        if fence == "```python":
+            cells.append({"cell_type": "code", "execution_count": None, "outputs": []})
+            cells[-1] |= {"metadata": {}, "source": _lines(body)}
+        elif fence == "```text":
+            shown = {"output_type": "stream", "name": "stdout", "text": _lines(body, "\n")}
+            cells[-1]["outputs"].append(shown)
+        elif fence.startswith("!["):
+            drawn = (folder / fence.partition("](")[2].removesuffix(")")).read_text("utf-8")
+            data = {"image/svg+xml": _lines(drawn)}
+            shown = {"output_type": "display_data", "metadata": {}, "data": data}
+            cells[-1]["outputs"].append(shown)
+        elif part.strip():
+            cells.append({"cell_type": "markdown", "metadata": {}, "source": _lines(part)})
+    for place, cell in enumerate(cells):
+        cell["id"] = f"cell-{place}"
+    about = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    about["language_info"] = {"name": "python"}
+    whole = {"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def _lines(text: str, end: str = "") -> list[str]:
+    return (text.strip("\n") + end).splitlines(keepends=True)
+
+
 PAGES = {
     "reference/commands.md": commands_page,
     "reference/claims.md": claims_page,
+    "tutorials/python.ipynb": notebook,
 }
 
 if __name__ == "__main__":

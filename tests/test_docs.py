@@ -228,13 +228,29 @@ def generator():
     return generate
 
 
-@pytest.mark.parametrize("name", ["reference/commands.md", "reference/claims.md"])
+@pytest.mark.parametrize(
+    "name", ["reference/commands.md", "reference/claims.md", "tutorials/python.ipynb"]
+)
 def test_a_generated_page_is_that_of_the_code(name):
     pages = generator().PAGES
 
     assert pages[name]() == (DOCS / name).read_text("utf-8"), (
         f"docs/{name} is stale; write it again: .venv/bin/python docs/generate.py"
     )
+
+
+def test_the_notebook_has_the_code_and_the_outputs_of_its_page_in_at_most_15_cells():
+    page = [block.text for block in blocks_of(DOCS / "tutorials/python.md")]
+    notebook = json.loads((DOCS / "tutorials/python.ipynb").read_text("utf-8"))
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+    texts = []
+    for cell in code:
+        printed = [shown for shown in cell["outputs"] if shown["output_type"] == "stream"]
+        texts += ["".join(cell["source"]), *("".join(shown["text"]).strip() for shown in printed)]
+
+    assert texts == page  # a test above runs them, in this order and in one namespace
+    assert len(notebook["cells"]) <= 15
 
 
 def claim_rows():
