@@ -540,6 +540,13 @@ def test_version_and_extras_are_those_of_the_package():
     assert f"\n## {project['version']} " in (ROOT / "CHANGELOG.md").read_text("utf-8")
     named = project["optional-dependencies"].keys() - {"dev"}
     assert all(f"`{extra}`" in readme for extra in named)
+    assert shoal.__version__ == project["version"]
+    wheels = {
+        name
+        for page in PAGES
+        for name in re.findall(r"shoal-([\d.]+)-py3-none-any\.whl", page.read_text("utf-8"))
+    }
+    assert wheels == {project["version"]}
 
 
 def test_a_changelog_entry_lists_security_first_and_changed_results_under_its_heading():
