@@ -8,6 +8,7 @@ and `<!-- end of generated -->`, which are written anew; `PARTS` lists the sorts
 """
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -18,6 +19,7 @@ from typing import Any
 from pydantic import BaseModel
 from typer.main import get_command
 
+from shoal import core
 from shoal.cli.commands import app
 from shoal.core import (
     KNOWN_COLUMNS,
@@ -371,75 +373,58 @@ def fields_part(name: str) -> str:
     return _table("field, what it holds", rows)
 
 
-def words_part(name: str) -> str:
-    """Choices with their meaning, as the glossary has them."""
-    text = (DOCS / "reference/glossary.md").read_text("utf-8")
-    section = text.partition(f"\n## {name.replace('-', ' ')}\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (`[^`]+`) \| (.+?) \|", section, flags=re.MULTILINE)
-    return _table("word, meaning", rows)
+def _choices(names: str) -> list[tuple[str, str]]:
+    """The choices of enumerations, with what their docstrings say of each."""
+    found = []
+    for name in names.split("+"):
+        text = " ".join(getattr(core, name).__doc__.split())
+        said = dict(re.findall(r"`([\w-]+)`: (.+?)(?= `[\w-]+`: |$)", text))
+        found += [(choice.value, said[choice.value]) for choice in getattr(core, name)]
+    return found
 
 
-ALIASES = {
-    "version": "schema version",
-    "columns": "variables",
-    "protect": "masking",
-    "require": "privacy criteria",
-    "release": "dissemination",
-    "reading": "dialect",
-    "budget": "ledger, odometer",
-    "role": "attribute type",
-    "kind": "measurement scale",
-    "bounds": "domain, clipping bounds",
-    "categories": "levels, domain, code list",
-    "observed": "data-dependent domain",
-    "hierarchy": "taxonomy, generalisation hierarchy",
-    "public": "known attribute, invariant",
-    "privacy_unit": "unit of privacy, user identifier",
-    "max_contributions": "contribution bound, group size",
-    "exact_contributions": "panel length",
-    "household": "cluster identifier",
-    "sampling_weight": "survey weight, expansion factor",
-    "stratum": "survey stratum",
-    "step": "rounding base",
-    "top_code": "top coding, censoring, winsorising",
-    "bottom_code": "bottom coding",
-    "missing": "NA codes",
-    "recode": "global recoding, mapping",
-    "date_format": "strptime format",
-    "other": "catch-all category",
-    "missing_as": "imputation constant",
-    "keep_missing": "missing as a category",
-    "method": "masking method, mechanism",
-    "k-anonymity": "KAnonymity",
-    "l-diversity": "LDiversity",
-    "t-closeness": "TCloseness",
-    "stochastic-t-closeness": "StochasticTCloseness",
-    "differential-privacy": "DP",
-    "column": "sensitive attribute",
-    "t": "threshold",
-    "delimiter": "separator",
-    "encoding": "charset",
-    "decimal": "decimal separator",
-    "source": "data subject population",
-    "extract": "filter",
-    "recipient": "data user",
-    "environment": "data environment, setting",
-    "rules": "edit rules, edits, consistency constraints",
-    "groups": "subgroup",
-    "learn": "label, dependent variable",
-    "secret": "target attribute",
-    "smoothing": "Laplace smoothing, additive smoothing",
-    "queries": "query workload",
+def choices_part(names: str) -> str:
+    """The choices of a key, each with its meaning."""
+    return _table("choice, meaning", [(f"`{word}`", said) for word, said in _choices(names)])
+
+
+def words_part(names: str) -> str:
+    """The choices of enumerations as entries of the glossary."""
+    rows = [(f"`{word}`", said, ALIASES["choices"][word]) for word, said in _choices(names)]
+    return _table("word, meaning, also called", rows)
+
+
+ALIASES = tomllib.loads((DOCS / "reference/aliases.toml").read_text("utf-8"))
+WITHOUT_DOCSTRING = {
+    "Guarantee": "What a claim or a check is about: one of the five privacy models.",
+    "Progress": "A function that a long computation calls with how much of it is done.",
+    "Testable": "A guarantee that a finished table can be checked for.",
 }
-"""Names that the field has for keys of a policy."""
+"""Nouns that are types of others, and have no docstring."""
+
+
+def _first_sentence(text: str) -> str:
+    """The first sentence; names of modules and tables in parentheses or marks are left out."""
+    plain = " ".join(text.split())
+    return re.split(r"(?<=\.)\s", re.sub(r" \(`[^`]+`\)|, as `\[\w+\]` states it", "", plain))[0]
+
+
+def nouns_part(_name: str) -> str:
+    """The nouns of the code as entries of the glossary: the first sentence of the docstring."""
+    names = [name for name in core.__all__ if name[0].isupper() and not name.isupper()]
+    rows = []
+    for name in sorted(names):
+        said = WITHOUT_DOCSTRING.get(name) or _first_sentence(getattr(core, name).__doc__)
+        rows.append((f"`{name}`", said, ALIASES["nouns"].get(name, "")))
+    return _table("word, meaning, also called", rows)
 
 
 def entries_part(name: str) -> str:
     """The keys of a table of the policy as entries of the glossary: the first sentence each."""
     rows = []
     for key, one in _shape(getattr(spec, name))["properties"].items():
-        sentence = re.split(r"(?<=\.)\s", one["description"])[0]
-        alias = ALIASES.get(key, "") if (name, key) != ("ProtectSpec", "columns") else ""
+        sentence = _first_sentence(one["description"])
+        alias = ALIASES["keys"].get(key, "") if (name, key) != ("ProtectSpec", "columns") else ""
         rows.append((f"`{key}`", sentence, alias))
     return _table("word, meaning, also called", rows)
 
@@ -447,10 +432,10 @@ def entries_part(name: str) -> str:
 def method_part(name: str) -> str:
     """What the code knows of a method: parameters, claims, release forms, reference."""
     method = REGISTRY[name]
-    forms = [f"`{form.value}`" for form in method.forms.offered]
-    first = f"{forms[0]} unless the policy chooses another" if len(forms) > 1 else forms[0]
-    chosen = "the policy must choose" if method.forms.must_choose else first
-    listed = f"{', '.join(forms)}; {chosen}." if len(forms) > 1 else f"{forms[0]}."
+    first, *others = [f"`{form.value}`" for form in method.forms.offered]
+    default = " (default)" if others and not method.forms.must_choose else ""
+    chosen = "; the policy must choose" if method.forms.must_choose else ""
+    listed = f"{', '.join([first + default, *others])}{chosen}."
     return "\n\n".join(
         [
             "## Parameters",
@@ -477,10 +462,41 @@ def _said_columns(method: Method[Any]) -> str:
 
 
 def _claim_lines(method: Method[Any]) -> list[str]:
-    """A line for each claim that the plan makes with public limits, and where it makes it."""
+    """A line for each claim that a plan makes with public limits, and for what several assume."""
+    made, planned = _made(method)
+    carried: dict[str, set[tuple[str, ...]]] = {}
+    for _, given, claim in made:
+        for said in claim.assumes:
+            line = (claim.status.value, _in_letters(claim, given), claim.basis.partition(";")[0])
+            carried.setdefault(said, set()).add(line)
+    shared = {said for said, by in carried.items() if said in EVERYWHERE or len(by) > 1}
     known: dict[tuple[str, str, str], list[Case]] = {}
+    for place, given, claim in made:
+        own = replace(claim, assumes=tuple(said for said in claim.assumes if said not in shared))
+        key = (claim.status.value, _in_letters(claim, given), _as_sentence(_reason(own)))
+        known.setdefault(key, []).append(place)
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for (status, promise, reason), cases in known.items():
+        for where in _places(cases, planned, method):
+            found.setdefault((status, where, reason), []).append(promise)
+    return [
+        f"- *{status}* ({where}): {', '.join(dict.fromkeys(promises))}. {reason}"
+        for (status, where, reason), promises in found.items()
+    ] + [
+        f"- Assumed {_carriers(said, made)}: {said}."
+        for said in sorted(shared - {STATED, KNOWN_COLUMNS})
+    ]
+
+
+EVERYWHERE = {FILE_ORDER, NOT_EMPTY, STATED, KNOWN_COLUMNS}
+"""Assumptions that stand below the claims, or on the index of the methods, and not in a line."""
+Made = list[tuple[Case, Fraction, Claim]]
+
+
+def _made(method: Method[Any]) -> tuple[Made, list[Case]]:
+    """Every claim with the case that it is made in, and all cases that are planned."""
+    made: Made = []
     planned: list[Case] = []
-    shared: dict[tuple[str, str], dict[str, None]] = {}
     scaled = "scale" in method.parameters.model_fields
     for label, parameters, columns in _variants(method):
         given = Fraction(str(parameters.get("epsilon", 1)))
@@ -492,23 +508,24 @@ def _claim_lines(method: Method[Any]) -> list[str]:
             scales = tuple(Origin) if scale == "-" and scaled else (scale,)
             places = [(label, form, one, pair, rows) for one in scales]
             planned += places
-            for claim in method.promises.claims(setting):
-                key = (claim.status.value, _in_letters(claim, given), _brief_reason(claim))
-                known.setdefault(key, []).extend(places)
-                for said in {FILE_ORDER, NOT_EMPTY} & set(claim.assumes):
-                    where = pair if said == NOT_EMPTY else form
-                    shared.setdefault((said, claim.guarantee.name), {})[f"`{where}`"] = None
-    lines: dict[tuple[str, str, str], list[str]] = {}
-    for (status, promise, reason), cases in known.items():
-        for where in _places(cases, planned, method):
-            lines.setdefault((status, where, reason), []).append(promise)
-    return [
-        f"- *{status}* ({where}): {', '.join(dict.fromkeys(promises))}. {reason}"
-        for (status, where, reason), promises in lines.items()
-    ] + [
-        f"- Assumed for {name} ({', '.join(where)}): {said}."
-        for (said, name), where in sorted(shared.items())
-    ]
+            claims = method.promises.claims(setting)
+            made += [(place, given, claim) for place in places for claim in claims]
+    return made, planned
+
+
+def _carriers(said: str, made: Made) -> str:
+    """Which claims rest on an assumption, in words."""
+    carriers = [(place, claim) for place, _, claim in made if said in claim.assumes]
+    conditional = [one for _, _, one in made if one.status is Status.CONDITIONAL]
+    only = all(one.status is Status.CONDITIONAL for _, one in carriers)
+    if only and all(said in one.assumes for one in conditional):
+        return "where *conditional*"
+    by_name: dict[str, dict[str, None]] = {}
+    for (_, form, _, pair, _), claim in carriers:
+        where = pair if said == NOT_EMPTY else form
+        by_name.setdefault(claim.guarantee.name, {})[f"`{where}`"] = None
+    named = [f"{name} ({', '.join(where)})" for name, where in by_name.items()]
+    return f"for {' and '.join(named)}"
 
 
 def _in_letters(claim: Claim, given: Fraction) -> str:
@@ -522,11 +539,8 @@ def _in_letters(claim: Claim, given: Fraction) -> str:
     return re.sub(r"^[\d.]+-", f"{letter}-", _promise(claim))
 
 
-def _brief_reason(claim: Claim) -> str:
-    """The reason as a sentence, without what the index of the methods says of all of them."""
-    everybody = {FILE_ORDER, NOT_EMPTY}
-    own = replace(claim, assumes=tuple(said for said in claim.assumes if said not in everybody))
-    text = _reason(own).replace("k = 5 divides", "k divides")
+def _as_sentence(reason: str) -> str:
+    text = reason.replace("k = 5 divides", "k divides")
     return f"{text[0].upper()}{text[1:]}."
 
 
@@ -566,10 +580,12 @@ PAGES = {
     "reference/claims.md": claims_page,
 }
 PARTS = {
+    "choices": choices_part,
     "entries": entries_part,
     "fields": fields_part,
     "keys": keys_part,
     "method": method_part,
+    "nouns": nouns_part,
     "words": words_part,
 }
 PART = re.compile(r"<!-- generated: (\S+) (\S+) -->\n.*?<!-- end of generated -->", re.DOTALL)
