@@ -17,7 +17,7 @@ class ReleaseForm(StrEnum):
     `linked-shuffled`: Each row of the release is about one person, and the rows are shuffled.
     `canonical`: Groups stand in their public order, and nothing shows which row was whose.
     `column-shuffled`: Each column is permuted by itself, so the table holds no joint
-        information.
+    information.
     `synthetic`: Rows are drawn from a noisy model, and none is a person.
     `tree`: A row is a box of the space of the columns, with counts.
     """

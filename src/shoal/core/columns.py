@@ -25,7 +25,7 @@ class Role(StrEnum):
 
     `identifier`: The column names a person, and every release drops it.
     `quasi-identifier`: Others may know the column, and several together may single somebody
-        out.
+    out.
     `confidential`: Nobody should learn the column about a person.
     `other`: The column is neither, and is released as it is.
     """

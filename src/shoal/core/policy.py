@@ -17,7 +17,7 @@ class Audience(StrEnum):
 
     `public-use`: Anybody may have the table, so a claim must be proved.
     `scientific-use`: Named recipients get the table under contract, so a claim may be
-        conditional.
+    conditional.
     `secure-use`: Your own staff use the table where you keep it, so no claim is needed.
     """
 
@@ -32,7 +32,7 @@ class Extract(StrEnum):
     `public`: The rule reads public facts of a row, such as a year.
     `row`: The rule reads cells of the row alone.
     `table`: The rule reads other rows too, as for the thousand highest incomes, or for what is
-        left after duplicates were dropped.
+    left after duplicates were dropped.
     """
 
     PUBLIC = "public"
