@@ -345,10 +345,18 @@ def _keys(shape: Sorts, first: str) -> str:
     """A table of a model: what may be stated, and what it means."""
     known = shape.get("$defs", {})
     rows = [
-        (f"`{name}`", f"{_value(one, known)}; {_need(name, shape)}", one["description"])
+        (f"`{name}`", f"{_value(one, known)}; {_need(name, shape)}", _marked(one, shape))
         for name, one in shape["properties"].items()
     ]
     return _table(f"{first}, value, meaning", rows)
+
+
+def _marked(one: Sorts, shape: Sorts) -> str:
+    """A description with code marks around other keys, and choices that stand in parentheses."""
+    keys = "|".join(name for name in shape["properties"] if "_" in name) or "^$"
+    text = re.sub(rf"(?<!`)\b({keys})\b(?!`)", r"`\1`", one["description"])
+    choices = [word for kind in shape.get("$defs", {}).values() for word in kind.get("enum", ())]
+    return re.sub(rf"\(({'|'.join(choices) or '^$'})(?=[,)])", r"(`\1`", text)
 
 
 def keys_part(name: str) -> str:
@@ -362,7 +370,7 @@ def keys_part(name: str) -> str:
         kinds = spec.KINDS_OF_KEYS.get(key, set(Kind))
         on = "any" if kinds == set(Kind) else ", ".join(k for k in Kind if k in kinds)
         value = f"{_value(one, shape['$defs'])}; {_need(key, shape)}"
-        rows.append((f"`{key}`", value, on, one["description"]))
+        rows.append((f"`{key}`", value, on, _marked(one, shape)))
     return _table("key, value, kinds, meaning", rows)
 
 

@@ -102,8 +102,8 @@ class MdavLaplaceParameters(NoisyParameters):
     scale: Annotated[GroupingScale, choice(GroupingScale)] = Field(
         GroupingScale.PUBLIC,
         description="How columns are made comparable before grouping: by their bounds (public), "
-        "by mean and standard deviation of the data (from-data), or not at all (own-units). Not "
-        "with mondrian and optimal-univariate.",
+        "by mean and standard deviation (from-data), or not at all (own-units). Not with mondrian "
+        "and optimal-univariate.",
     )
     adaptive: bool = Field(
         default=False,
