@@ -1,7 +1,6 @@
 """The shape of the policy file, as pydantic models; `misfits` says what does not fit it.
 
-`shoal.policy.load` reads a file into these and builds a `Policy` of them; methods state their
-parameters with the types of `values`.
+`shoal.policy.load` reads a file into these and builds a `Policy` of them.
 """
 
 from datetime import date
@@ -133,8 +132,8 @@ class ColumnSpec(_Spec):
     )
     stratum: bool = Field(
         default=False,
-        description="The column holds the sampling stratum. It is carried along, and groups may "
-        "span strata.",
+        description="The column holds the sampling stratum. It is not used, so groups may span "
+        "strata.",
     )
     step: Annotated[Number, Field(gt=0)] | None = Field(
         None,
@@ -397,19 +396,19 @@ class ReadingSpec(_Spec):
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = Field(
         None,
         description="The character between two cells of a CSV file. Comma, semicolon, tab and bar "
-        "are recognised, in an epsilon release from the first line alone.",
+        "are detected, in an epsilon release from the first line alone.",
     )
     encoding: str | None = Field(
         None,
         description="The character encoding of a CSV file. UTF-8, UTF-16 with a byte order mark "
-        "and Windows-1252 are recognised. Not Windows-1252 in an epsilon release: the file is "
-        "read as UTF-8, and cells that are not UTF-8 count as unknown.",
+        "and Windows-1252 are detected. Not Windows-1252 in an epsilon release: the file is read "
+        "as UTF-8, and cells that are not UTF-8 count as unknown.",
     )
     decimal: Annotated[str, Field(pattern=r"^[.,]$")] | None = Field(
         None,
-        description="The decimal mark of a CSV file. A comma is recognised unless it could "
-        "separate thousands. In the protected columns of an epsilon release the mark is a point "
-        "unless stated.",
+        description="The decimal mark of a CSV file. A comma is detected unless it could separate "
+        "thousands. In the protected columns of an epsilon release the mark is a point unless "
+        "stated.",
     )
 
 
