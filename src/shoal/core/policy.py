@@ -42,7 +42,7 @@ class Extract(StrEnum):
 
 @dataclass(frozen=True)
 class FileReading:
-    """How a CSV file is written, as `[reading]` states it. None where that is recognised."""
+    """How a CSV file is written, as `[reading]` states it. None where that is detected."""
 
     delimiter: str | None = None
     encoding: str | None = None
