@@ -41,7 +41,7 @@ lint: setup-dev
 # On as many processes as there are cores; PYTEST_ARGS="-n 0" for one, as a debugger needs it. Each
 # takes neighbouring tests, so that what they share, such as a session of Spark, is started once.
 PYTEST_ARGS ?= -n auto --dist worksteal
-test: lint browser
+test: lint browser docs
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 # Between two edits: at most 90 CPU-seconds where kernels are compiled, in one process; no browser, no

@@ -186,16 +186,16 @@ def emd_for(t: float) -> Decimal:
     return Decimal(math.floor(1e6 * (t - 1) / (t + 1))) / 1_000_000
 
 
-KANON_DP = "[`kanon-dp`](../reference/methods.md#kanon-dp)"
-BUCKETIZATION = "[`bucketization`](../reference/methods.md#bucketization)"
-MONDRIAN = "[`mondrian`](../reference/methods.md#mondrian)"
+KANON_DP = "[`kanon-dp`](../reference/methods/kanon-dp.md)"
+BUCKETIZATION = "[`bucketization`](../reference/methods/bucketization.md)"
+MONDRIAN = "[`mondrian`](../reference/methods/mondrian.md)"
 CLOSENESS = "[policy](../reference/policy.md#t-closeness)"
 LATER = "[the page on section 8](domingoferrer2015-pram.md)"
 COVERED = (
     (
         "k-anonymity (2.1)",
         "`[require] k-anonymity`; every method that groups",
-        "[policy](../reference/policy.md#require), [methods](../reference/methods.md)",
+        "[policy](../reference/policy.md#require), [methods](../reference/methods/index.md)",
     ),
     (
         "t-closeness, Definition 1",

@@ -34,7 +34,7 @@ COVERED = [
     (
         "k-anonymity by Mondrian",
         "`mondrian`, `k`",
-        "[method](../reference/methods.md#mondrian); Figure 1",
+        "[method](../reference/methods/mondrian.md); Figure 1",
     ),
     (
         "l-diversity",
@@ -49,7 +49,7 @@ COVERED = [
     (
         "differential privacy: kd-trees and quadtrees, present or absent",
         '`dp-kdtree`, `dp-quadtree`, `neighbours = "add-remove"`',
-        "[methods](../reference/methods.md#dp-kdtree); Figure 4",
+        "[methods](../reference/methods/dp-kdtree.md); Figure 4",
     ),
     (
         "noise on the histogram, nothing else",

@@ -23,7 +23,7 @@ COVERAGE = [
     (
         "Individual ranking [6]",
         "`individual-ranking`",
-        "[methods](../reference/methods.md#individual-ranking)",
+        "[methods](../reference/methods/individual-ranking.md)",
     ),
     (
         "Lemma 1, Δ/k for the centroids",
@@ -38,7 +38,7 @@ COVERAGE = [
     (
         "Algorithm 1, one draw for each cluster",
         "`ir-laplace`",
-        "[methods](../reference/methods.md#ir-laplace), `methods/ir_laplace.py`",
+        "[methods](../reference/methods/ir-laplace.md), `methods/ir_laplace.py`",
     ),
     (
         "Lemma 4, mε for the table",
@@ -53,14 +53,14 @@ COVERAGE = [
     (
         "Domains [0, 1.5 max], outputs bounded to them",
         "`bounds`, stated or `from-data`; all noisy values are clamped",
-        "[methods](../reference/methods.md#what-the-methods-with-noise-share)",
+        "[methods](../reference/methods/index.md#what-the-methods-with-noise-share)",
     ),
     (
         "Insensitive microaggregation of [29]",
         "`insensitive-laplace`",
-        "[methods](../reference/methods.md#insensitive-laplace)",
+        "[methods](../reference/methods/insensitive-laplace.md)",
     ),
-    ("Plain Laplace noise", "`laplace`", "[methods](../reference/methods.md#laplace)"),
+    ("Plain Laplace noise", "`laplace`", "[methods](../reference/methods/laplace.md)"),
     ("SSE", "`shoal.metrics.information_loss.sse`", "the figures above"),
     (
         "Adult, AGE and HOURS-PER-WEEK; Fig. 1, 5 runs",

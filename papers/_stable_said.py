@@ -27,7 +27,7 @@ COVERAGE = [
     (
         "Insensitive microaggregation [9], I-MDAV",
         '`insensitive`, `insensitive-laplace`, `order = "corners"`',
-        "[methods](../reference/methods.md#insensitive), `partition/insensitive.py`",
+        "[methods](../reference/methods/insensitive.md), `partition/insensitive.py`",
     ),
     (
         "Definition 3.1, stable microaggregation",
@@ -42,7 +42,7 @@ COVERAGE = [
     (
         "Framework of Figures 1 and 3: microaggregate, then noise of 2Δ/(kε)",
         "`stable`, `stable-laplace`; `sensitivity` says whether Δ is a column's or the sum",
-        "[methods](../reference/methods.md#stable-laplace)",
+        "[methods](../reference/methods/stable-laplace.md)",
     ),
     (
         "“We propose ... ε-differentially private datasets”",
@@ -65,7 +65,7 @@ COVERAGE = [
         "`papers/iftikhar2019.py`",
     ),
     ("IL1s", "`shoal.metrics.information_loss.il1s`", "Figures 4 to 6"),
-    ("Baselines MDAV and ε-DP", "`mdav`, `laplace`", "[methods](../reference/methods.md#mdav)"),
+    ("Baselines MDAV and ε-DP", "`mdav`, `laplace`", "[methods](../reference/methods/mdav.md)"),
     ("Figures 4, 5 and 6", "drawn again, with both readings of ε and of clamping", "*The figures*"),
 ]
 """In the paper, in Shoal, where. The paper lists no future work."""

@@ -389,7 +389,7 @@ programs]({TABLE}-classifiers.csv).
 “When building the tree, nodes having EMD (compared to root) larger than the threshold t will not
 be split further.” So a node beyond t may come to be, and it stays.
 {_beyond(evidence[0])}It is the parameter
-`halt_beyond` of [`mondrian`](../reference/methods.md#mondrian), and no claim comes with it;
+`halt_beyond` of [`mondrian`](../reference/methods/mondrian.md), and no claim comes with it;
 t-closeness that
 a policy requires is another thing, and kept by every box.
 

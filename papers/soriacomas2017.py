@@ -434,7 +434,7 @@ Where a method is not below the floor, the floor decides nothing, and the pairs 
 """
 
 
-OURS = "[methods](../reference/methods.md#mdav-laplace)"
+OURS = "[methods](../reference/methods/mdav-laplace.md)"
 MEDOID = (
     "`aggregate` of `mdav` and others, without noise. With noise, the category of a nominal is the "
     "medoid, chosen privately. A medoid or median of numbers can move by the whole width with one "
@@ -447,7 +447,7 @@ COVERED = [
     (
         "Naive noise on every record",
         "method `laplace`",
-        "[methods](../reference/methods.md#laplace), above",
+        "[methods](../reference/methods/laplace.md), above",
     ),
     ("Proposition 2, Algorithm 1, Figure 1", "`mdav-laplace`; `noise_on_groups` for any groups",
      f"{OURS}, [researchers](../how-to/algorithms.md#noise-on-groups-of-your-own)"),
@@ -473,7 +473,7 @@ COVERED = [
      "[below](#categories)"),
     ("Future work: other aggregation operators, such as the medoid",
      MEDOID,
-     "[methods](../reference/methods.md#mdav), `chosen_categories`"),
+     "[methods](../reference/methods/mdav.md), `chosen_categories`"),
     ("Future work: variable size without minimum, such as [19]",
      '`adaptive = true`; [19] itself is `partition = "mu-approx"`',
      "[below](#groups-without-a-minimum-size)"),
@@ -513,7 +513,7 @@ the noise follow the data too: the claims are those of `mdav-laplace`, without k
 ## Any microaggregation
 
 `mdav-laplace` with k = {algorithms.k}, mean of {_times(repeats, "release")}, columns scaled by
-their public bounds. [Which claim each can carry, and why](../reference/methods.md#mdav-laplace).
+their public bounds. [Which claim each can carry, and why](../reference/methods/mdav-laplace.md).
 
 {_groupings.algorithm_table(algorithms)}
 

@@ -13,8 +13,13 @@ from shoal.errors import InternalError
 class ReleaseForm(StrEnum):
     """How the rows of a release relate to the rows of the original.
 
-    `synthetic`: rows were drawn from a model, and none is a person. `tree`: a row is a box of the
-    quasi-identifiers' space with counts.
+    `row-aligned`: Row i of the release is about row i of the original.
+    `linked-shuffled`: Each row of the release is about one person, and the rows are shuffled.
+    `canonical`: Groups stand in their public order, and nothing shows which row was whose.
+    `column-shuffled`: Each column is permuted by itself, so the table holds no joint
+    information.
+    `synthetic`: Rows are drawn from a noisy model, and none is a person.
+    `tree`: A row is a box of the space of the columns, with counts.
     """
 
     ROW_ALIGNED = "row-aligned"
@@ -26,7 +31,13 @@ class ReleaseForm(StrEnum):
 
 
 class Status(StrEnum):
-    """How far a claim is known to be true."""
+    """How far a claim is known to be true.
+
+    `proved`: A proof stands beside the method, or is cited.
+    `conditional`: A proof needs assumptions that nobody can check in the table.
+    `unproven`: No proof is known to us.
+    `refuted`: A counterexample is known.
+    """
 
     PROVED = "proved"
     CONDITIONAL = "conditional"
@@ -88,7 +99,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A measured figure with its interval.
+    """A figure that was computed from a sample, with its interval.
 
     >>> print(Estimate(0.85, 0.767, 0.907, 0.95))
     0.850 [0.767, 0.907]

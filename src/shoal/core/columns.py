@@ -21,7 +21,14 @@ def silent(stage: str, done: int, total: int) -> None:
 
 
 class Role(StrEnum):
-    """What an attacker may do with a column."""
+    """What an attacker may do with a column.
+
+    `identifier`: The column names a person, and every release drops it.
+    `quasi-identifier`: Others may know the column, and several together may single somebody
+    out.
+    `confidential`: Nobody should learn the column about a person.
+    `other`: The column is neither, and is released as it is.
+    """
 
     IDENTIFIER = "identifier"
     QUASI_IDENTIFIER = "quasi-identifier"
@@ -30,7 +37,13 @@ class Role(StrEnum):
 
 
 class Kind(StrEnum):
-    """Which arithmetic a column allows."""
+    """Which arithmetic a column allows.
+
+    `numeric`: Numbers, on a scale where averages have a meaning.
+    `ordinal`: Categories with an order.
+    `nominal`: Categories without an order, flat or with a hierarchy.
+    `date`: Days, or times of days.
+    """
 
     NUMERIC = "numeric"
     ORDINAL = "ordinal"
@@ -39,7 +52,11 @@ class Kind(StrEnum):
 
 
 class Transform(StrEnum):
-    """A public scale on which distances between numbers are taken."""
+    """A public scale on which distances between numbers are taken.
+
+    `log`: Distances between numbers are taken of their logarithms.
+    `sqrt`: Distances between numbers are taken of their square roots.
+    """
 
     LOG = "log"
     SQRT = "sqrt"
@@ -47,7 +64,9 @@ class Transform(StrEnum):
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """A tree of categories: one path a leaf, leaf first, root last.
+    """A tree of categories, from the values that records hold up to one root.
+
+    It has one path per leaf, the leaf first and the root last.
 
     >>> tree = Hierarchy((("Lyon", "South", "all"), ("Lille", "North", "all")))
     >>> tree.leaves

@@ -9,7 +9,9 @@ U = TypeVar("U")
 
 @final
 class Confidential(Generic[T]):
-    """A value that may leave in two ways only, which are the functions of `shoal.core.exits`.
+    """A value that only a method and the confidential folder can open.
+
+    The two ways out are the functions of `shoal.core.exits`.
 
     It can be passed on and computed with (`map`), and that is all: it has no content to print, to
     compare, to count, to iterate over or to pickle. What makes the public folder, the returned

@@ -11,8 +11,8 @@ from shoal.errors import InputError, visible
 class Neighbours(StrEnum):
     """Which tables must be hard to tell apart.
 
-    `change-one`: one record has other values, and the number of records is public.
-    `add-remove`: one record is there or not.
+    `change-one`: One record has other values, and the number of rows is public.
+    `add-remove`: One record is there or is not.
     """
 
     CHANGE_ONE = "change-one"
@@ -34,9 +34,10 @@ class KAnonymity:
 class Diversity(StrEnum):
     """How l-diversity counts the confidential values of a class.
 
-    `distinct`: at least l values. `entropy`: entropy at least log l. `recursive`: the most
-    frequent value is rarer than c times all from the l-th on. `frequency`: no value has a share
-    above 1 / l.
+    `distinct`: A class has at least l different values.
+    `entropy`: The values of a class have an entropy of at least log l.
+    `recursive`: The most frequent value is rarer than c times all from the l-th on.
+    `frequency`: No value has a share above 1/l of its class.
     """
 
     DISTINCT = "distinct"
@@ -46,11 +47,13 @@ class Diversity(StrEnum):
 
 
 class Distance(StrEnum):
-    """How t-closeness measures a class's distribution against the whole table's.
+    """How t-closeness compares the distribution of a class with that of the whole table.
 
-    `equal`, `ordered` and `hierarchical` are earth mover's distances with that ground distance,
-    `variation` is total variation, `ratio` the largest ratio of shares either way
-    (domingoferrer2015, Definition 4).
+    `equal`: Earth mover's distance where all categories are equally far apart.
+    `ordered`: Earth mover's distance along the order of the values.
+    `hierarchical`: Earth mover's distance over the hierarchy of the column.
+    `variation`: Half of the summed differences of shares.
+    `ratio`: The largest ratio of shares, either way.
     """
 
     EQUAL = "equal"

@@ -13,7 +13,13 @@ from shoal.core.guarantees import Guarantee
 
 
 class Audience(StrEnum):
-    """Who will get a release; see `shoal.pipeline.audiences` for the claims that each needs."""
+    """Who will get a release, and so which claims will do (`shoal.pipeline.audiences`).
+
+    `public-use`: Anybody may have the table, so a claim must be proved.
+    `scientific-use`: Named recipients get the table under contract, so a claim may be
+    conditional.
+    `secure-use`: Your own staff use the table where you keep it, so no claim is needed.
+    """
 
     PUBLIC_USE = "public-use"
     SCIENTIFIC_USE = "scientific-use"
@@ -21,10 +27,12 @@ class Audience(StrEnum):
 
 
 class Extract(StrEnum):
-    """By what a table was cut out of its source.
+    """What the rule reads by which a table was cut out of its source.
 
-    `public`: by public facts of a row. `row`: by cells of the row alone. `table`: by other rows
-    too, as the first thousand by income, or what is left after duplicates were dropped.
+    `public`: The rule reads public facts of a row, such as a year.
+    `row`: The rule reads cells of the row alone.
+    `table`: The rule reads other rows too, as for the thousand highest incomes, or for what is
+    left after duplicates were dropped.
     """
 
     PUBLIC = "public"
@@ -34,7 +42,7 @@ class Extract(StrEnum):
 
 @dataclass(frozen=True)
 class FileReading:
-    """`[reading]`: how the data file is written; none where that is found out."""
+    """How a CSV file is written, as `[reading]` states it. None where that is detected."""
 
     delimiter: str | None = None
     encoding: str | None = None
@@ -53,7 +61,7 @@ class FileWriting:
 
 @dataclass(frozen=True)
 class BudgetUse:
-    """`[budget]`: which budget a release is paid from, and what its table is of the source.
+    """Which budget file pays for a release, and how its table relates to the source.
 
     `shoal.policy.spec.BudgetSpec` says what each key means.
     """
@@ -67,7 +75,7 @@ class BudgetUse:
 
 @dataclass(frozen=True)
 class EvaluationChoices:
-    """`[evaluate]`: what `shoal evaluate` looks at beside its own choice.
+    """What an evaluation computes beside its own choice, as `[evaluate]` states it.
 
     `shoal.policy.spec.EvaluateSpec` says what each key means.
     """
@@ -83,7 +91,7 @@ class EvaluationChoices:
 
 @dataclass(frozen=True)
 class ReportContext:
-    """`[context]`: what the officer's report says beside figures; never published."""
+    """What the officer's report says beside figures, as `[context]` states it. Never published."""
 
     recipient: str | None = None
     environment: str | None = None

@@ -24,7 +24,7 @@ from shoal.methods._shared.synthesis import (
     synthetic_method,
 )
 from shoal.methods.method import Setting
-from shoal.policy.spec import choice
+from shoal.policy.values import choice
 from shoal.synthesis.auto import Goal, choose
 from shoal.synthesis.copula import Margins, copula
 from shoal.synthesis.maxent import GROWN, PairMarginals, maxent
@@ -35,7 +35,8 @@ class AutoParameters(SynthesisParameters):
     """Parameters of the choice."""
 
     goal: Annotated[Goal, choice(Goal)] = Field(
-        Goal.COUNTS, description="What the rows are wanted for: counts, or means and distances."
+        Goal.COUNTS,
+        description="What the rows are wanted for: counts, or means and squared distances (means).",
     )
 
 

@@ -34,7 +34,7 @@ from shoal.methods._shared.partition_encoding import encoding_of
 from shoal.methods._shared.recode import name_buckets
 from shoal.methods.method import Example, Masked, Method, Promises, Setting, Tools
 from shoal.partition import Requirement, bucketization, joint_buckets
-from shoal.policy.spec import Number, Size
+from shoal.policy.values import Number, Size
 from shoal.privacy_models import epsilon_from_t
 
 SOURCE = (
@@ -55,13 +55,13 @@ class BucketizationParameters(MicroaggregationParameters):
     )
     b: Size | None = Field(
         None,
-        description="Number of buckets, at most k. Without it floor(t) + 1, or 2 for each "
-        "confidential column if that is more, and no more than k.",
+        description="Number of buckets. By default floor(t) + 1, or with several confidential "
+        "columns at least 2 for each, multiplied; never more than k.",
     )
     l: Annotated[int, Field(ge=1, le=LARGEST)] | None = Field(  # noqa: E741 (as in the paper)
         None,
-        description="Number of classes that emphasise each bucket: at most b l classes form, of "
-        "N / (b l) records, which must be k or more. Without it as many as can be.",
+        description="How many classes emphasise each bucket: at most b l classes form, of n / (b "
+        "l) records, which must be k or more. By default as many classes as possible.",
     )
 
 

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from shoal.methods._shared.spatial_trees import SpatialTreeParameters, tree_method
 from shoal.methods.method import Setting
-from shoal.policy.spec import Number
+from shoal.policy.values import Number
 
 CUTS = 2
 """Number of cuts between one count and the next."""
@@ -25,7 +25,7 @@ class KdTreeParameters(SpatialTreeParameters):
     """Parameters of the kd-tree."""
 
     structure: Annotated[Number, Field(gt=0, lt=1)] = Field(
-        Decimal("0.3"), description="Share of epsilon that the medians take."
+        Decimal("0.3"), description="The share of epsilon that pays for the medians."
     )
 
 

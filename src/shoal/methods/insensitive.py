@@ -22,7 +22,7 @@ from shoal.methods._shared.microaggregation import MicroaggregationParameters
 from shoal.methods.method import DistributedRun, Masked, Setting, Tools
 from shoal.partition import insensitive
 from shoal.partition.insensitive import Sorted, order_keys
-from shoal.policy.spec import choice
+from shoal.policy.values import choice
 
 SOURCE = (
     "Soria-Comas, Domingo-Ferrer, Sánchez and Martínez, Enhancing data utility in differential "
@@ -45,7 +45,9 @@ class InsensitiveParameters(MicroaggregationParameters):
 
     order: Annotated[RecordOrder, choice(RecordOrder)] = Field(
         RecordOrder.REFERENCE,
-        description="reference (distance to a corner), lexicographic, hilbert, or corners in turn.",
+        description="The public order: by distance to the lower corner of the bounds (reference), "
+        "by the columns in turn (lexicographic), along a Hilbert curve (hilbert), or a corner for "
+        "each group (corners, not on Spark).",
     )
 
 

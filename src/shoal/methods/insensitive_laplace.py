@@ -46,7 +46,7 @@ from shoal.methods.method import (
 )
 from shoal.partition import insensitive
 from shoal.partition.insensitive import Sorted, order_keys
-from shoal.policy.spec import choice
+from shoal.policy.values import choice
 
 BASIS = (
     "each of the g groups changes in at most one record, so that group sums move by at most g "
@@ -59,7 +59,9 @@ class InsensitiveLaplaceParameters(ScaledParameters):
 
     order: Annotated[RecordOrder, choice(RecordOrder)] = Field(
         RecordOrder.REFERENCE,
-        description="reference (distance to a corner), lexicographic, hilbert, or corners in turn.",
+        description="The public order: by distance to the lower corner of the bounds (reference), "
+        "by the columns in turn (lexicographic), along a Hilbert curve (hilbert), or a corner for "
+        "each group (corners, not on Spark).",
     )
 
 

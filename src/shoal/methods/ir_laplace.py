@@ -44,7 +44,7 @@ from shoal.methods._shared.noisy_microaggregation import (
 )
 from shoal.methods.method import DistributedRun, Masked, Pair, Promises, Setting, Tools
 from shoal.partition import individual_ranking
-from shoal.policy.spec import choice
+from shoal.policy.values import choice
 
 SOURCE = (
     "Sánchez, Domingo-Ferrer and Martínez, Improving the utility of differential privacy via "
@@ -61,11 +61,13 @@ class IndividualRankingLaplaceParameters(NoisyGroupParameters):
 
     isotonic: bool = Field(
         default=False,
-        description="Make the noisy block means non-decreasing again: free, and not in the paper.",
+        description="Make the noisy block means non-decreasing again: it removes noise, costs "
+        "nothing, and is not in the paper.",
     )
     nominal_order: Annotated[NominalOrder, choice(NominalOrder)] = Field(
         NominalOrder.DECLARED,
-        description="How nominals are sorted: as declared, or by marginality in their hierarchy.",
+        description="How a nominal is sorted: as declared, or from the most central category of "
+        "its hierarchy to the most marginal one (marginality).",
     )
 
 

@@ -30,14 +30,16 @@ from shoal.methods.ir_laplace import counterexample as off_the_diagonal
 from shoal.methods.mdav_laplace import CONDITIONAL_BASIS, SOURCE, two_readings
 from shoal.methods.method import Masked, Pair, Promises, Setting, Tools
 from shoal.partition import mdav
-from shoal.policy.spec import choice
+from shoal.policy.values import choice
 
 
 class IrMdavLaplaceParameters(NoisyGroupParameters):
     """Parameters of IR_MDAV+DP."""
 
     split: Annotated[Split, choice(Split)] = Field(
-        Split.EQUAL, description="How epsilon is divided: equal (DP_1) or proportional (DP_2)."
+        Split.EQUAL,
+        description="How epsilon is divided over the m columns: epsilon / m for each (equal, the "
+        "paper's DP_1), or in proportion to the widths (proportional, DP_2).",
     )
 
 

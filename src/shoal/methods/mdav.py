@@ -35,7 +35,8 @@ class MdavParameters(MicroaggregationParameters):
     blocks: str | None = Field(
         None,
         description="Group within blocks of 10,000 records or more, at a linear cost: 'median' "
-        "cuts at medians, the name of a protected ordinal or nominal column by its values.",
+        "cuts at medians of the widest columns, the name of a protected column with categories by "
+        "its values.",
     )
 
 

@@ -51,7 +51,7 @@ from shoal.methods._shared.noisy_microaggregation import (
 from shoal.methods._shared.partition_encoding import encoded
 from shoal.methods.method import Masked, Pair, Promises, Setting, Tools
 from shoal.partition import mdav, mondrian, mu_approx, noise_aware, optimal_univariate, vmdav
-from shoal.policy.spec import Epsilon, Size, choice
+from shoal.policy.values import Epsilon, Size, choice
 
 if TYPE_CHECKING:
     from shoal.mechanism.microaggregate_noise import Purchase
@@ -92,25 +92,33 @@ class MdavLaplaceParameters(NoisyParameters):
     """Parameters of MDAV with noise."""
 
     k: Size | None = Field(
-        None, description="Smallest number of records in a group; not with adaptive."
+        None, description="Smallest number of records in a group. Required unless adaptive is set."
     )
     partition: Annotated[GroupingAlgorithm, choice(GroupingAlgorithm)] = Field(
-        GroupingAlgorithm.MDAV, description="The algorithm that forms groups of k; not adaptive."
+        GroupingAlgorithm.MDAV,
+        description="The algorithm that forms groups of k; optimal-univariate groups each column "
+        "by itself. Not with adaptive.",
     )
     scale: Annotated[GroupingScale, choice(GroupingScale)] = Field(
         GroupingScale.PUBLIC,
-        description="from-data standardises columns by the data before grouping them; own-units "
-        "takes them as they are, as the sum of squared errors does.",
+        description="How columns are made comparable before grouping: by their bounds (public), "
+        "by mean and standard deviation (from-data), or not at all (own-units). Not with mondrian "
+        "and optimal-univariate.",
     )
     adaptive: bool = Field(
         default=False,
-        description="Take groups of any size for the least error plus noise, without k.",
+        description="Form groups of any size, without k, for the least aggregation error plus "
+        "noise.",
     )
     groups: list[list[str]] | None = Field(
-        None, description="Disjoint sets of columns to group separately (Algorithm 2)."
+        None,
+        description="Disjoint sets of columns to group separately (Algorithm 2); by default one "
+        "set of all.",
     )
     epsilons: list[Epsilon] | None = Field(
-        None, description="The price of each set of columns; together epsilon."
+        None,
+        description="The epsilon of each set of columns, which add up to epsilon; by default in "
+        "proportion to the widths.",
     )
 
 

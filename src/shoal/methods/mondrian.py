@@ -67,7 +67,7 @@ from shoal.methods.method import (
     Tools,
 )
 from shoal.partition import CutColumn, PartitionTree, Requirement, mondrian_tree, unmet
-from shoal.policy.spec import MOST, Number, choice
+from shoal.policy.values import MOST, Number, choice
 
 SOURCE = (
     "LeFevre, DeWitt and Ramakrishnan, Mondrian multidimensional k-anonymity, ICDE (2006), "
@@ -88,29 +88,38 @@ class MondrianParameters(MicroaggregationParameters):
 
     output: Annotated[LeafOutput, choice(LeafOutput)] = Field(
         LeafOutput.INTERVALS,
-        description="intervals (and ancestors), centroids, or a tree of boxes.",
+        description="What a group gets: intervals, sets and ancestors (intervals), its centre "
+        "(centroids), or a box with counts (tree).",
     )
     dimension: Annotated[CutColumn, choice(CutColumn)] = Field(
-        CutColumn.RANGE, description="Which column is cut first: by range, entropy or gain."
+        CutColumn.RANGE,
+        description="Which column is cut first: the widest (range), the most varied (entropy), or "
+        "the one that says most about target (gain).",
     )
-    target: str | None = Field(None, description="The confidential column that gain looks at.")
+    target: str | None = Field(
+        None, description="The confidential column for dimension = gain; with gain only."
+    )
     relaxed: bool = Field(
-        default=False, description="Let equal values be parted, so that groups are smaller."
+        default=False,
+        description="Let a cut part equal values, so groups are smaller. Not with tree.",
     )
     max_height: Annotated[int, Field(ge=0, le=MOST)] | None = Field(
-        None, description="Largest number of cuts above a group."
+        None, description="The largest number of cuts above a group."
     )
     count: str | None = Field(
-        None, description="The confidential column that boxes count and halt_beyond looks at."
+        None,
+        description="The confidential column that boxes count and halt_beyond compares; by "
+        "default the only one.",
     )
     record_suppression: Annotated[Number, Field(ge=0, lt=1)] = Field(
-        Decimal(0), description="Largest share of the rows that may be left out."
+        Decimal(0), description="The largest share of the rows that may be left out."
     )
     halt_beyond: Annotated[Number, Field(ge=0, le=MOST)] | None = Field(
-        None, description="Do not cut groups farther than this from the whole table."
+        None,
+        description="Do not cut a group further that is farther than this from the whole table.",
     )
     halt_distance: Annotated[Distance, choice(Distance)] = Field(
-        Distance.EQUAL, description="How halt_beyond compares distributions."
+        Distance.EQUAL, description="The distance of halt_beyond, one of those of t-closeness."
     )
 
 

@@ -20,7 +20,7 @@ from shoal.methods._shared.synthesis import (
     synthetic_method,
 )
 from shoal.methods.method import Setting
-from shoal.policy.spec import choice
+from shoal.policy.values import choice
 from shoal.synthesis.privtree import Fill, privtree
 
 
@@ -28,10 +28,12 @@ class PrivTreeParameters(SynthesisParameters):
     """Parameters of PrivTree."""
 
     fill: Annotated[Fill, choice(Fill)] = Field(
-        Fill.UNIFORM, description="Spread rows over their box, or give them its noisy mean."
+        Fill.UNIFORM,
+        description="Where a row lies in its box: anywhere (uniform), or at its noisy mean "
+        "(centroid), which costs a third of what the splits leave.",
     )
     theta: Annotated[int, Field(ge=0, le=10**9)] = Field(
-        0, description="A box is halved where its noisy penalised count exceeds this."
+        0, description="Halve a box whose noisy penalised count exceeds this."
     )
 
 

@@ -27,7 +27,7 @@ from shoal.methods.mdav_laplace import counterexample, one_column_claims, two_re
 from shoal.methods.method import Masked, Promises, Setting, Tools
 from shoal.methods.stable import SOURCE
 from shoal.partition import mdav
-from shoal.policy.spec import choice
+from shoal.policy.values import choice
 
 
 class DeltaReading(StrEnum):
@@ -42,7 +42,8 @@ class StableLaplaceParameters(ScaledParameters):
 
     sensitivity: Annotated[DeltaReading, choice(DeltaReading)] = Field(
         DeltaReading.PER_ATTRIBUTE,
-        description="Delta is a column's width, or the sum of all; the paper leaves it open.",
+        description="What Delta is, which the paper leaves open: a column's width, so m columns "
+        "cost m epsilon (per-attribute), or the sum of all widths (summed).",
     )
 
 

@@ -16,7 +16,7 @@ from shoal.methods._shared import microaggregation
 from shoal.methods.mdav import MdavParameters, grouped, refuse, refuse_distributed
 from shoal.methods.method import DistributedRun, Masked, Setting, Tools
 from shoal.partition import vmdav
-from shoal.policy.spec import MOST, Number
+from shoal.policy.values import MOST, Number
 
 SOURCE = (
     "Solanas and Martínez-Ballesté, V-MDAV: a multivariate microaggregation with variable group "
@@ -29,8 +29,8 @@ class VmdavParameters(MdavParameters):
 
     gamma: Annotated[Number, Field(ge=0, le=MOST)] | None = Field(
         None,
-        description="How willingly a group grows: 0 never; 0.2 suits scattered and 1.1 clustered "
-        "data. Without it the best of a fixed grid, 0 included, is taken.",
+        description="How willingly a group grows: 0 never, 0.2 suits scattered and 1.1 clustered "
+        "data. By default the best of a fixed grid from 0 to 3.",
     )
 
 

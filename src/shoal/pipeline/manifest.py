@@ -18,7 +18,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from shoal.core import Neighbours, ReleaseForm, Status
 from shoal.core.serialise import parsed
 from shoal.errors import InputError
-from shoal.policy.spec import EXPECTED, choice
+from shoal.policy.misfits import EXPECTED
+from shoal.policy.values import choice
 
 MANIFEST = "manifest.json"
 SIGNATURE = "manifest.sig"
@@ -69,81 +70,133 @@ class _Record(BaseModel):
 class ClaimRecord(_Record):
     """A promise, with how far it is known to be true and why."""
 
-    guarantee: dict[str, Any]
-    status: Annotated[Status, choice(Status)]
-    basis: str
-    assumes: list[str]
-    source: str
-    release_form: Annotated[ReleaseForm, choice(ReleaseForm)]
+    guarantee: dict[str, Any] = Field(description="What is promised: its name and its parameters.")
+    status: Annotated[Status, choice(Status)] = Field(description="How far it is known to be true.")
+    basis: str = Field(description="The reason in plain words, or the counterexample.")
+    assumes: list[str] = Field(description="What must hold outside the table.")
+    source: str = Field(description="Where the proof or the method is published.")
+    release_form: Annotated[ReleaseForm, choice(ReleaseForm)] = Field(
+        description="The form for which it is claimed."
+    )
 
 
 class CheckRecord(_Record):
     """A guarantee that was recomputed on the released table."""
 
-    guarantee: dict[str, Any]
-    holds: bool
-    achieved: int | float | str
-    witness: dict[str, Any]
-    remarks: dict[str, Any]
+    guarantee: dict[str, Any] = Field(description="As in a claim.")
+    holds: bool = Field(description="Whether the released table has it.")
+    achieved: int | float | str = Field(
+        description="The best parameter with which it holds: for k-anonymity the size of the "
+        "smallest group, in persons where the policy numbers them."
+    )
+    witness: dict[str, Any] = Field(
+        description="The group that decides: its size and some of its rows in the released table, "
+        "from 1, or of its boxes in a tree; never cells."
+    )
+    remarks: dict[str, Any] = Field(
+        description="Further facts, such as the number of groups (classes)."
+    )
 
 
 class PrivacyLossRecord(_Record):
     """What a mechanism was allowed to learn, and at what price."""
 
-    mechanism: str
-    target: str
-    sensitivity: Exact
-    scale: Exact
-    epsilon: Exact
-    neighbours: Annotated[Neighbours, choice(Neighbours)]
-    draws: Count
-    parallel: str | None
-    part: str | None
-    fixed: bool
+    mechanism: str = Field(
+        description="What drew: discrete-laplace, permute-and-flip for a private selection, or "
+        "randomised-response for a category of one record."
+    )
+    target: str = Field(description="The column.")
+    sensitivity: Exact = Field(
+        description="How far one record, or all rows of a person, can move all group sums "
+        "together, in steps of the column's grid (2^20 for its width); for a selection in units "
+        "of the distance between categories."
+    )
+    scale: Exact = Field(description="The scale of the noise, in the same units.")
+    epsilon: Exact = Field(description="The price. Those of all entries add up to the claim.")
+    neighbours: Annotated[Neighbours, choice(Neighbours)] = Field(
+        description="The neighbours for which the sensitivity holds."
+    )
+    draws: Count = Field(description="How many values were drawn: one for each group.")
+    parallel: str | None = Field(
+        description="The division of the records into disjoint parts, if the entry reads one part "
+        "alone: a stratum."
+    )
+    part: str | None = Field(description="Which part.")
+    fixed: bool = Field(description="Whether the parts follow public facts only.")
 
 
 class DrawRecord(_Record):
     """What the noise itself counted: values of one mechanism and scale."""
 
-    mechanism: str
-    scale: Exact
-    count: Count
+    mechanism: str = Field(description="What drew.")
+    scale: Exact = Field(description="The scale of its noise.")
+    count: Count = Field(description="How many values it drew.")
 
 
 class FileRecord(_Record):
     """A file of the release."""
 
-    sha256: str
-    bytes: Count
+    sha256: str = Field(description="The SHA-256 digest of the file.")
+    bytes: Count = Field(description="Its length.")
 
 
 class Manifest(_Record):
     """What was done, what is claimed, what was checked."""
 
-    shoal_version: str
-    versions: dict[str, str]
-    created: str
-    method: str
-    reference: str
-    parameters: dict[str, Any]
-    protected_columns: list[str]
-    release_form: Annotated[ReleaseForm, choice(ReleaseForm)]
-    audience: str | None
-    rows: Count
-    suppressed: Count
-    columns: dict[str, str]
-    policy: dict[str, Any]
-    hierarchies: dict[str, list[list[str]]]
-    policy_digest: str
-    claims: list[ClaimRecord]
-    not_claimed: list[str]
-    notes: list[str]
-    checks: list[CheckRecord]
-    privacy_losses: list[PrivacyLossRecord]
-    draws: list[DrawRecord]
-    guard_formulas: bool
-    dialect: dict[str, str]
-    files: dict[str, FileRecord]
+    shoal_version: str = Field(description="The version of Shoal that made the release.")
+    versions: dict[str, str] = Field(
+        description="Versions of Python, Shoal, numpy, polars and opendp, which decide what a "
+        "release holds."
+    )
+    created: str = Field(description="When, in UTC.")
+    method: str = Field(description="The name of the method.")
+    reference: str = Field(description="Where the method is published.")
+    parameters: dict[str, Any] = Field(description="Its parameters, defaults included.")
+    protected_columns: list[str] = Field(description="The columns that the method changed.")
+    release_form: Annotated[ReleaseForm, choice(ReleaseForm)] = Field(
+        description="How the rows relate to the original's."
+    )
+    audience: str | None = Field(
+        description="Who will get the release, as [release] or --audience states it; null where "
+        "nothing was stated."
+    )
+    rows: Count = Field(description="The number of rows.")
+    suppressed: Count = Field(description="The number of rows that were left out.")
+    columns: dict[str, str] = Field(description="The released columns with their types.")
+    policy: dict[str, Any] = Field(
+        description="The policy, without [context] and [budget] and without categories that were "
+        "only observed; under files the SHA-256 of the files that it names."
+    )
+    hierarchies: dict[str, list[list[str]]] = Field(
+        description="For each released column with a hierarchy its rows, leaf first."
+    )
+    policy_digest: str = Field(description="The SHA-256 of the policy.")
+    claims: list[ClaimRecord] = Field(description="What is promised.")
+    not_claimed: list[str] = Field(
+        description="Sentences on what readers might expect and is not promised."
+    )
+    notes: list[str] = Field(
+        description="Sentences on keys of the policy that the method does not use, and on how the "
+        "run went: what auto chose and why, and warnings."
+    )
+    checks: list[CheckRecord] = Field(description="What was recomputed on the released table.")
+    privacy_losses: list[PrivacyLossRecord] = Field(
+        description="The accounting of an epsilon release: an entry for each protected column."
+    )
+    draws: list[DrawRecord] = Field(
+        description="What the noise itself counted, by mechanism and scale. The privacy losses "
+        "account for all of it."
+    )
+    guard_formulas: bool = Field(
+        description="Whether text that a spreadsheet would run has an apostrophe before it: so in "
+        "every CSV release without --no-guard-formulas."
+    )
+    dialect: dict[str, str] = Field(
+        description="How a CSV release is written: delimiter, decimal mark and encoding."
+    )
+    files: dict[str, FileRecord] = Field(
+        description="Each file of the release but the manifest, with its digest and length."
+    )
 
 
 def json_schema() -> dict[str, Any]:

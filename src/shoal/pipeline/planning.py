@@ -35,7 +35,7 @@ from shoal.methods import REGISTRY, Method, Setting, find
 from shoal.methods._shared import contributions
 from shoal.methods.method import ContributionProof
 from shoal.pipeline import audiences
-from shoal.policy.spec import sentence
+from shoal.policy.misfits import sentence
 
 Foreseeable = KAnonymity | DifferentialPrivacy | StochasticTCloseness
 """Guarantees that a plan must promise; the others are checked on the finished table."""

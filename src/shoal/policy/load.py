@@ -43,7 +43,8 @@ from shoal.core import (
 )
 from shoal.errors import InputError
 from shoal.io import text_files
-from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec, RequireSpec, sentence
+from shoal.policy.misfits import sentence
+from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec, RequireSpec
 
 LIMITS = ("bounds", "top_code", "bottom_code", "missing_as")
 """Column keys that hold days in a column of dates."""

@@ -18,17 +18,33 @@ _Decimal = Annotated[str, Field(pattern=r"^[.,]$")]
 class ReadingSpec(Spec):
     """How the data file is written, where that cannot be detected."""
 
-    delimiter: _Mark | None = Field(None, description="Of a CSV file, between its cells.")
-    encoding: str | None = Field(None, description="Of a CSV file, such as utf-8 or cp1252.")
-    decimal: _Decimal | None = Field(None, description="Of numbers in text: a point or a comma.")
-    sheet: str | None = Field(None, description="Of an Excel workbook with several sheets.")
+    delimiter: _Mark | None = Field(
+        None,
+        description="The character between two cells of a CSV file. Comma, semicolon, tab and bar "
+        "are detected, in an epsilon release from the first line alone.",
+    )
+    encoding: str | None = Field(
+        None,
+        description="The character encoding of a CSV file. UTF-8, UTF-16 with a byte order mark "
+        "and Windows-1252 are detected. Not Windows-1252 in an epsilon release: the file is read "
+        "as UTF-8, and cells that are not UTF-8 count as unknown.",
+    )
+    decimal: _Decimal | None = Field(
+        None,
+        description="The decimal mark of numbers in text. A comma is detected unless it could "
+        "separate thousands. In the protected columns of an epsilon release the mark is a point "
+        "unless stated.",
+    )
+    sheet: str | None = Field(
+        None, description="The sheet of an Excel workbook, where it has several."
+    )
 
 
 class WritingSpec(Spec):
     """How a CSV release is written; what is left out is as `[reading]` states it."""
 
-    delimiter: _Mark | None = Field(None, description="Between the cells.")
+    delimiter: _Mark | None = Field(None, description="The character between two cells.")
     encoding: Literal["utf-8", "utf-8-sig"] | None = Field(
-        None, description="utf-8; utf-8-sig is for Excel."
+        None, description="utf-8, or utf-8-sig, which Excel reads."
     )
-    decimal: _Decimal | None = Field(None, description="Of numbers: a point or a comma.")
+    decimal: _Decimal | None = Field(None, description="The decimal mark: a point or a comma.")

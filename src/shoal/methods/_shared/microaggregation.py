@@ -58,7 +58,7 @@ from shoal.methods.method import (
     Tools,
 )
 from shoal.partition import Requirement, marginality_order, path_lengths
-from shoal.policy.spec import Size, choice
+from shoal.policy.values import Size, choice
 
 FORMS = ReleaseForms[Any]((ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED))
 STATED = f"{ONE_ROW}, as the policy states"
@@ -69,9 +69,13 @@ class MicroaggregationParameters(Parameters):
 
     k: Size = Field(description="Smallest number of records in a group.")
     aggregate: Annotated[Aggregate, choice(Aggregate)] = Field(
-        Aggregate.MEAN, description="What stands for a group: mean, median, medoid or mode."
+        Aggregate.MEAN,
+        description="What stands for a group: its mean, its median, its most frequent value "
+        "(mode), or the record nearest to its centre (medoid).",
     )
-    integers: bool = Field(default=False, description="Keep whole numbers whole, by rounding.")
+    integers: bool = Field(
+        default=False, description="Keep whole numbers whole, by rounding half to even."
+    )
 
 
 def joint_claims(source: str) -> Callable[[Setting[MicroaggregationParameters]], tuple[Claim, ...]]:

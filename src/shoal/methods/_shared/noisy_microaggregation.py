@@ -56,7 +56,7 @@ from shoal.methods.method import (
     protected,
 )
 from shoal.partition import path_lengths
-from shoal.policy.spec import Epsilon, Size, choice
+from shoal.policy.values import Epsilon, Size, choice
 
 LINKED = ReleaseForms[Any]((ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED))
 BY_COLUMN = ReleaseForms[Any]((ReleaseForm.COLUMN_SHUFFLED, *LINKED.offered), must_choose=True)
@@ -87,9 +87,14 @@ class NominalOrder(StrEnum):
 class EpsilonParameters(Parameters):
     """Parameters of every method that spends epsilon."""
 
-    epsilon: Epsilon = Field(description="Privacy budget of the release.")
+    epsilon: Epsilon = Field(
+        description="Privacy budget: one record changes the probability of any release by a "
+        "factor of at most e^epsilon."
+    )
     neighbours: Annotated[Neighbours, choice(Neighbours)] = Field(
-        Neighbours.CHANGE_ONE, description="Which tables must be hard to tell apart."
+        Neighbours.CHANGE_ONE,
+        description="Which tables must be hard to tell apart: one record has other values "
+        "(change-one), or is there or not (add-remove).",
     )
 
 
@@ -98,7 +103,8 @@ class NoisyParameters(EpsilonParameters):
 
     bounds: Annotated[Origin, choice(Origin)] = Field(
         Origin.PUBLIC,
-        description="from-data takes [0, 1.5 max] as the papers do, which refutes the claim.",
+        description="Where bounds come from: the policy (public), or [0, 1.5 max] of the data, as "
+        "in the papers (from-data), which refutes every epsilon.",
     )
 
 
@@ -113,7 +119,8 @@ class ScaledParameters(NoisyGroupParameters):
 
     scale: Annotated[Origin, choice(Origin)] = Field(
         Origin.PUBLIC,
-        description="from-data standardises columns by the data before grouping them.",
+        description="How columns are made comparable before grouping: by their bounds (public), "
+        "or by mean and standard deviation of the data (from-data).",
     )
 
 

@@ -63,7 +63,7 @@ from shoal.methods._shared.partition_encoding import encoded
 from shoal.methods._shared.recode import recode
 from shoal.methods.method import MethodInput, Setting, Tools
 from shoal.partition import mdav, mondrian
-from shoal.policy.spec import MOST, Epsilon, Number, choice
+from shoal.policy.values import MOST, Epsilon, Number, choice
 from shoal.privacy_models import t_from_epsilon
 
 SOURCE = (
@@ -91,17 +91,18 @@ class RecordwiseParameters(MicroaggregationParameters):
 
     epsilon: Epsilon | None = Field(
         None,
-        description="Privacy budget of a record's confidential values, all of them together.",
+        description="Privacy budget of a record's confidential values together. State this or t.",
     )
     t: Annotated[Number, Field(ge=Decimal("1.000000001"), le=MOST)] | None = Field(
         None, description="Stochastic t-closeness in place of epsilon, which is then ln t."
     )
     joint: bool = Field(
         default=True,
-        description="t is of all confidential columns jointly; false: of each by itself.",
+        description="Whether t is of all confidential columns jointly. Otherwise it is of each, "
+        "and each costs ln t.",
     )
     partition: Annotated[GroupFormation, choice(GroupFormation)] = Field(
-        GroupFormation.MDAV, description="How quasi-identifiers are grouped: mdav or mondrian."
+        GroupFormation.MDAV, description="The algorithm that groups the quasi-identifiers."
     )
 
 

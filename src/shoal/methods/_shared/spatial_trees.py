@@ -70,7 +70,7 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
-from shoal.policy.spec import MOST, Number, choice
+from shoal.policy.values import MOST, Number, choice
 
 MOST_COUNTS = 300_000
 """Largest number of boxes times bins on the last level."""
@@ -92,25 +92,29 @@ class SpatialTreeParameters(EpsilonParameters):
     """Parameters of every spatial tree."""
 
     output: Annotated[TreeOutput, choice(TreeOutput)] = Field(
-        TreeOutput.ROWS, description="rows drawn from the tree, or the tree's boxes with counts."
+        TreeOutput.ROWS,
+        description="What is released: rows drawn from the tree, or its boxes with counts (tree).",
     )
     height: Annotated[int, Field(ge=1, le=MOST)] | None = Field(
-        None, description="Cuts above a box of the last level; by default a public rule."
+        None, description="Number of cuts above a box of the last level; by default a public rule."
     )
     count: str | None = Field(
-        None, description="The confidential column that is counted in each box."
+        None,
+        description="The confidential column that is counted in each box; by default the only "
+        "one. All others become axes.",
     )
     bins: Annotated[int, Field(ge=2, le=1000)] = Field(
-        16, description="Into how many bins a counted number or date is cut."
+        16, description="Into how many equal bins a counted number or date is cut."
     )
     fit: Annotated[CountFit, choice(CountFit)] = Field(
         CountFit.NON_NEGATIVE,
-        description="What is made of noisy counts; none leaves them as they were drawn.",
+        description="How noisy counts are fitted: not at all (none), parents as sums of their "
+        "parts (least-squares), or the same with no count below 0 (non-negative).",
     )
     stop_below: Annotated[Number, Field(ge=0, le=1000)] = Field(
         Decimal(1),
-        description="Boxes whose noisy count is below so many standard deviations of the next "
-        "one are not cut again; 0 to cut all.",
+        description="Do not cut a box again whose noisy count is below so many standard "
+        "deviations of the next level's noise; 0 cuts all.",
     )
 
 

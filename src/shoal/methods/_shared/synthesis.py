@@ -47,7 +47,7 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
-from shoal.policy.spec import Size
+from shoal.policy.values import Size
 from shoal.synthesis.auto import warnings
 from shoal.synthesis.domain import Domain, SyntheticRows
 
@@ -82,10 +82,13 @@ class SynthesisParameters(EpsilonParameters):
 
     min_cell: Size | None = Field(
         None,
-        description="Merge drawn rows until no combination of the quasi-identifiers is rarer.",
+        description="Merge drawn rows until every combination of the quasi-identifiers occurs so "
+        "often.",
     )
     strata: str | None = Field(
-        None, description="Public column whose categories are learnt one by one."
+        None,
+        description="A public column whose categories are learnt one by one, each with the whole "
+        "epsilon.",
     )
 
 

@@ -1,0 +1,101 @@
+"""Sentences for a policy or parameters that do not fit: pydantic's errors in our words."""
+
+import re
+from decimal import Decimal
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from shoal.errors import counted, did_you_mean
+from shoal.io.text_files import brief
+from shoal.policy.reading_spec import ReadingSpec, WritingSpec
+from shoal.policy.spec import (
+    BudgetSpec,
+    ClosenessSpec,
+    ColumnSpec,
+    ContextSpec,
+    DiversitySpec,
+    EvaluateSpec,
+    PolicySpec,
+    ReleaseSpec,
+    RequireSpec,
+    StochasticSpec,
+)
+
+EXPECTED = {
+    "bool_type": "true or false",
+    "dict_type": "a table of keys",
+    "int_type": "a whole number",
+    "is_instance_of": "a number",
+    "list_type": "a list",
+    "model_type": "a table of keys",
+    "string_type": "text",
+    "too_short": "at least one entry",
+    "tuple_type": "a list of two values",
+}
+"""How pydantic's errors read in our sentences, where its own words are Python's."""
+
+
+def sentence(error: ValidationError, where: str) -> str:
+    """Turn pydantic's account of a wrong value into one sentence: expected, found, where."""
+    # A misspelt key explains the one that is missing, and comes first.
+    errors = error.errors(include_url=False)
+    first, *others = sorted(errors, key=lambda one: one["type"] != "extra_forbidden")
+    # pydantic lists every type that a place might have had; a place counts once.
+    places = {_place(other) for other in others} - {_place(first)}
+    more = f" ({counted(len(places), 'more error')}.)" if places else ""
+    return f"{where}, {_place(first)}: {_expected(first)}{more}"
+
+
+def _place(error: ErrorDetails) -> str:
+    # Behind the second part, pydantic mixes the names of tried types into the path.
+    head, tail = error["loc"][:2], error["loc"][2:]
+    parts = [*head, *(p for p in tail if isinstance(p, int) or p in ColumnSpec.model_fields)]
+    return ".".join(map(str, parts)) or "top level"
+
+
+def _expected(error: ErrorDetails) -> str:
+    kind, found = error["type"], error["input"]
+    if kind == "shoal":
+        return str(error["msg"])
+    name = str(error["loc"][-1]) if error["loc"] else ""
+    if kind == "extra_forbidden":
+        known = _known_keys(error)
+        hint = f" Known here: {', '.join(known)}." if known else ""
+        return f"unknown key '{name}'.{did_you_mean(name, known) or hint}"
+    if kind == "missing":
+        what = "two values" if isinstance(error["loc"][-1], int) else f"a value for '{name}'"
+        return f"expected {what}, found none."
+    text = EXPECTED.get(kind, error["msg"].removeprefix("Input should be "))
+    text = re.sub(r"Decimal\('([^']*)'\)", r"\1", text)
+    shown = f"'{brief(found)}'" if isinstance(found, str | int | Decimal) else f"a {_sort(found)}"
+    if isinstance(found, str) and kind in {"int_type", "literal_error"}:
+        shown = f"the text {shown}"
+    return f"expected {text}, found {shown}."
+
+
+def _sort(value: object) -> str:
+    names = {dict: "table", list: "list", tuple: "list", type(None): "null"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _known_keys(error: ErrorDetails) -> list[str]:
+    """The keys of the table that has an unknown one; none for a table of a method's own."""
+    tables = [str(part) for part in error["loc"][:-1] if not isinstance(part, int)] or [""]
+    models: dict[str, type[BaseModel]] = {
+        "": PolicySpec,
+        "columns": ColumnSpec,
+        "require": RequireSpec,
+        "l-diversity": DiversitySpec,
+        "t-closeness": ClosenessSpec,
+        "stochastic-t-closeness": StochasticSpec,
+        "release": ReleaseSpec,
+        "reading": ReadingSpec,
+        "writing": WritingSpec,
+        "budget": BudgetSpec,
+        "context": ContextSpec,
+        "evaluate": EvaluateSpec,
+    }
+    # Below [columns] come names that the steward gave.
+    model = models.get("columns" if tables[0] == "columns" else tables[-1])
+    return [] if model is None else [f.alias or name for name, f in model.model_fields.items()]

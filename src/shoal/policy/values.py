@@ -1,0 +1,68 @@
+"""Types of the values that policies and parameters hold, as pydantic reads them.
+
+Categories are held in their composed normal form (NFC), in which `shoal.io.validate` reads cells:
+two that look the same are one.
+"""
+
+import unicodedata
+from datetime import date
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
+
+from shoal.errors import did_you_mean
+
+
+def _text(value: object) -> object:
+    """Write a category as text, the way a CSV file would hold it; accents composed (NFC)."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value) if isinstance(value, int | Decimal | date) else value
+    return unicodedata.normalize("NFC", text) if isinstance(text, str) else text
+
+
+def _number(value: object) -> object:
+    return Decimal(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def choice(kind: type[StrEnum]) -> BeforeValidator:
+    """Let a strict model take an enumeration as text, and name the choices otherwise."""
+
+    def convert(value: object) -> object:
+        known = [member.value for member in kind]
+        if value not in known:
+            guess = did_you_mean(str(value), known)
+            fail(f"expected one of {', '.join(known)}, found '{value}'.{guess}")
+        return kind(str(value))
+
+    return BeforeValidator(convert, json_schema_input_type=kind)
+
+
+Category = Annotated[str, BeforeValidator(_text, json_schema_input_type=str | int | bool)]
+Number = Annotated[Decimal, BeforeValidator(_number, json_schema_input_type=float)]
+
+
+MOST = 10**9
+"""Sizes, counts and ratios beyond this are slips: no table is so long."""
+Size = Annotated[int, Field(ge=2, le=MOST)]
+Epsilon = Annotated[Number, Field(gt=0, ge=Decimal("1e-9"), le=Decimal("1e9"))]
+LARGEST = Decimal("1e150")
+"""Bounds beyond this are refused: their squares would overflow."""
+
+
+def _names(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+ColumnNames = Annotated[
+    list[str], BeforeValidator(_names, json_schema_input_type=str | list[str]), Field(min_length=1)
+]
+
+
+def fail(text: str) -> None:
+    """Refuse a value in our own words, which `misfits` shows as they are."""
+    # Braces would be read as a template.
+    raise PydanticCustomError("shoal", "{text}", {"text": text})
