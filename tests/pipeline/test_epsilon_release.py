@@ -416,7 +416,7 @@ def test_a_release_that_is_paid_for_and_cannot_be_put_in_place_is_kept_and_finis
     assert account.spent == Fraction(2, 5)
 
     CliRunner().invoke(app, ["report", str(out), str(data), "--policy", str(policy)])
-    assert "Internal report on a release" in (tmp_path / "out.internal/report.html").read_text()
+    assert "Confidential report on a release" in (tmp_path / "out.internal/report.html").read_text()
 
 
 def test_what_was_kept_and_changed_is_not_put_in_place(desk, tmp_path, monkeypatch):

@@ -1,9 +1,9 @@
 """Self-contained HTML reports, from the manifest and the confidential figures.
 
-The public report is a function of the manifest alone, so that nothing of the original can
-reach it. Every text is escaped. The two reports of a release hold no script at all, and forbid
-scripts and requests by a content security policy: bars are SVG, drawn here, which print as
-they are. Other pages draw by the Plotly bundle pasted into them.
+The public report is a function of the manifest alone, so nothing of the original can reach it.
+Every text is escaped. The two reports of a release hold no script at all, and forbid scripts and
+requests by a content security policy: bars are SVG, drawn here, and print as they are. Other pages
+draw with the Plotly bundle that is pasted into them.
 """
 
 import json
@@ -34,7 +34,7 @@ def public_report(manifest: Mapping[str, Any]) -> str:
     """Render what may be published beside the table: a function of the manifest alone.
 
     The manifest has the digest of this report, which cannot be in it. The report has a digest of
-    all the rest, so that no field of a manifest changes without its report.
+    all the rest, so no field of a manifest changes without its report.
     """
     files = {name: facts for name, facts in manifest.get("files", {}).items() if name != REPORT}
     manifest = {**manifest, "files": files}
@@ -92,12 +92,12 @@ def audit_report(audit: Mapping[str, Any]) -> str:
 
 
 def evaluation_report(facts: Mapping[str, Any], plots: Mapping[str, Any], difference: str) -> str:
-    """Render what a measurement found, for the steward and the officer."""
+    """Render what an evaluation found, for the steward and the officer."""
     return _page("evaluation.html", facts=facts, plots=plots, difference=difference)
 
 
 def comparison_report(facts: Mapping[str, Any], plots: Mapping[str, Any]) -> str:
-    """Render a comparison of methods: the frontier, the recommendation, and what looking costs."""
+    """Render a comparison of methods: the frontier, the recommendation, and the cost."""
     return _page("comparison.html", facts=facts, plots=plots)
 
 
@@ -124,7 +124,7 @@ def environment(package: str) -> Environment:
     )
     environment.filters["island"] = island
     environment.filters["lines"] = lines
-    environment.filters["percent"] = lambda share: f"{100 * share:.1f}%"
+    environment.filters["percent"] = phrases.percent
     environment.filters["listed"] = phrases.listed
     environment.filters["title_of"] = phrases.title
     environment.filters["meaning_of"] = phrases.meaning
@@ -140,7 +140,7 @@ def environment(package: str) -> Environment:
 
 
 def figure(value: Any) -> str:
-    """Write a number for people: whole with separators, else to four digits, or that it is none."""
+    """Write a number for people: whole with separators, else to three digits; or "none"."""
     if value is None:
         return "none"
     if isinstance(value, int) and not isinstance(value, bool):
@@ -159,7 +159,7 @@ def lines(text: str) -> Markup:
 
 
 def island(value: Any) -> Markup:
-    """Write JSON so that no text in it can end the script element that holds it."""
+    """Write JSON in which no text can end the script element that holds it."""
     text = json.dumps(_seen(value))
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
@@ -167,7 +167,7 @@ def island(value: Any) -> Markup:
 
 
 def _seen(value: Any) -> Any:
-    """Plain values with every text written so that it can be seen; breaks of lines stay."""
+    """Plain values with every character of a text visible; line breaks stay."""
     if isinstance(value, str):
         return visible(value, lines=True)
     if isinstance(value, float):

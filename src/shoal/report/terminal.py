@@ -8,11 +8,12 @@ from typing import Any, cast
 
 from shoal.core import Check, Column, KAnonymity, Kind, Release, Role, Schema, figure
 from shoal.core.serialise import plain
-from shoal.errors import InputError
+from shoal.errors import InputError, counted
 from shoal.io.text_files import check_options
 from shoal.methods import REGISTRY, Method, Setting
 from shoal.methods._shared.recordwise import least_t
 from shoal.privacy_models import epsilon_for_t, epsilon_from_t, t_for_epsilon
+from shoal.report.phrases import REMARK_WORDS
 
 
 def release_text(release: Release, notes: Iterable[str]) -> str:
@@ -21,7 +22,7 @@ def release_text(release: Release, notes: Iterable[str]) -> str:
 
 
 def checks_text(checks: Iterable[Check]) -> str:
-    """One paragraph a check, the group that decides by its row numbers."""
+    """One paragraph per check, the group that decides by its row numbers."""
     lines = []
     for check in checks:
         verdict = "holds" if check.holds else "FAILS"
@@ -32,11 +33,12 @@ def checks_text(checks: Iterable[Check]) -> str:
         where = f", for example rows {rows}" if rows else ""
         size = check.witness["size"]
         group = "smallest" if isinstance(check.guarantee, KAnonymity) else "deciding"
-        counted = "person" if check.remarks.get("counted") == "persons" else "record"
-        lines.append(f"  {group} group: {size:,} {counted}{'s' if size != 1 else ''}{where}")
+        noun = "person" if check.remarks.get("counted") == "persons" else "record"
+        lines.append(f"  {group} group: {counted(size, noun)}{where}")
         for name, value in check.remarks.items():
             text = value if isinstance(value, str) else f"{value:,}"
-            lines.append(f"  {name.replace('_', ' ')}: {text}")
+            words = REMARK_WORDS.get(name, name.replace("_", " "))
+            lines.append(f"  {words[:1].lower()}{words[1:]}: {text}")
     return "\n".join(lines)
 
 
@@ -80,12 +82,12 @@ def closeness(
     """
     if (t is None) is (epsilon is None):
         found = "neither" if t is None else "both"
-        raise InputError(f"Expected --t or --epsilon, one of them; found {found}.")
+        raise InputError(f"Expected either --t or --epsilon, found {found}.")
     check_options(t=t, epsilon=epsilon, k=k, rows=rows, columns=columns)
     if rows is not None and rows < 2 * k:
         raise InputError(
-            f"Expected rows for two classes of k, found k = {k} and rows = {rows}. One class is "
-            "the whole table: t = 1 for any epsilon."
+            f"Expected rows for two classes of k, found k = {k} and rows = {rows}. A single class "
+            "is the whole table, and t = 1 for any epsilon."
         )
     if t is not None:
         view = {"epsilon_of_a_view": epsilon_from_t(t)}
@@ -103,18 +105,18 @@ def closeness(
 
 
 def closeness_text(facts: Mapping[str, float], *, columns: int) -> str:
-    """The same in sentences; digits beyond three go against whoever is asking."""
+    """The same in sentences; the third digit is rounded to the safe side."""
     t, epsilon = _digits(facts["t"], ROUND_CEILING), _digits(facts["epsilon"], ROUND_FLOOR)
     first = (
-        f"kanon-dp: epsilon {epsilon} of a record gives stochastic t-closeness with t = {t}, of "
-        "the confidential columns jointly."
+        f"kanon-dp: epsilon {epsilon} per record gives stochastic t-closeness with t = {t} of the "
+        "confidential columns jointly."
     )
     lines = [first]
     if columns > 1:
         own = _digits(facts["epsilon_of_a_column"], ROUND_FLOOR)
         close = _digits(facts["t_of_a_column"], ROUND_CEILING)
         lines.append(
-            f"  Each of the {columns} columns by itself has epsilon {own}, and t = {close}."
+            f"  Each of the {columns} columns by itself has epsilon {own} and t = {close}."
         )
     if "t_for_a_view" in facts:
         t, factor = _digits(facts["t_for_a_view"], ROUND_FLOOR), epsilon
