@@ -66,8 +66,9 @@ def measured(
         return None, "The release was not evaluated, because evaluation was switched off."
     if wanted is None and control is None and rows > MEASURED:
         return None, (
-            f"The release was not evaluated, because it has more than {MEASURED:,} rows. Add "
-            "--evaluate for attacks and utility in the confidential report."
+            f"The release was not evaluated, because it has more than {MEASURED:,} rows. "
+            "Request the evaluation (--evaluate) for attacks and utility in the confidential "
+            "report."
         )
     from shoal.evaluation import evaluate  # noqa: PLC0415 (heavy, and only needed here)
 

@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from shoal.core.serialise import plain
-from shoal.errors import visible
+from shoal.errors import counted, visible
 from shoal.methods import REGISTRY
 from shoal.report import officer, phrases
 
@@ -129,6 +129,7 @@ def environment(package: str) -> Environment:
     environment.filters["title_of"] = phrases.title
     environment.filters["meaning_of"] = phrases.meaning
     environment.filters["figure"] = figure
+    environment.filters["counted"] = counted
     environment.globals["status_words"] = phrases.STATUS_WORDS
     environment.globals["form_words"] = phrases.FORM_WORDS
     environment.globals["remark_words"] = phrases.REMARK_WORDS

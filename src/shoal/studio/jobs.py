@@ -10,7 +10,7 @@ worker ends too: no job is left behind. A job that a dead server left unfinished
 
 A job that does not finish leaves nothing: `out/` is removed, and with it the hidden folders in
 which `shoal.pipeline` prepares a release. Only the budget file keeps what was booked. A release
-that is in place stays, even if its internal report was never made; so does one that is paid for
+that is in place stays, even if its confidential report was never made; so does one that is paid for
 and waits to be put in place.
 """
 
@@ -48,12 +48,12 @@ LOCK = ".lock"
 INTERRUPTED = "The studio ended while this was under way. Start it again."
 CANCELLED = "Cancelled. Nothing was written."
 UNREPORTED = (
-    "The release was in place when the work was ended, and only its internal report is missing. "
+    "The work ended when the release was in place; only its confidential report is missing. "
     "Make it with `shoal report`; that spends no epsilon."
 )
 KILLED = (
-    "The work was ended by the system, perhaps for want of memory. Nothing was written; try a "
-    "smaller table or a quicker method."
+    "The system ended the work, perhaps because memory ran out. Nothing was written; try a smaller "
+    "table or a quicker method."
 )
 
 
@@ -162,7 +162,7 @@ class Jobs:
         running = _Running(folder)
         with self._lock:
             if self._closed:
-                raise InputError("The studio is about to end; nothing new is started.")
+                raise InputError("The studio is ending; it starts nothing new.")
             self._running[id_] = running
         running.thread = Thread(target=self._run, args=(id_, running), name=f"job-{id_}")
         running.thread.start()

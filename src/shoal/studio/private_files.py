@@ -116,7 +116,7 @@ def hold(path: Path) -> BinaryIO:
     """Hold a lock while this process lives, and note its number in it."""
     lock = locked(path)
     if lock is None:
-        raise InternalError("Another process does this job already.")
+        raise InternalError("Another process is already doing this job.")
     lock.truncate()
     lock.write(str(os.getpid()).encode())
     return lock

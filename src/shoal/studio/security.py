@@ -73,7 +73,7 @@ class Sessions:
 
     @property
     def cookie(self) -> str:
-        """The cookie's name. Cookies do not know ports, so that the name tells servers apart."""
+        """The cookie's name. Cookies do not know ports, so the name distinguishes servers."""
         return f"shoal-studio-{self.port}"
 
     def admit(self, token: str) -> None:
@@ -112,7 +112,7 @@ class Sessions:
 
 
 class Guard:
-    """The middleware. Pure ASGI, so that uploads stream through it."""
+    """The middleware. Pure ASGI, so uploads stream through it."""
 
     def __init__(self, app: ASGIApp, settings: Settings, sessions: Sessions) -> None:
         self._app, self._settings, self._sessions = app, settings, sessions

@@ -150,7 +150,7 @@ class WorkspaceStore:
             now, past, future = self._read(id_)
             if since is not None and now.policy != since:
                 raise InputError(
-                    "The policy was changed meanwhile, perhaps in another tab. Load the page again."
+                    "The policy has changed meanwhile, perhaps in another tab. Load the page again."
                 )
             kept = {where: one for where, one in now.drafts.items() if where not in settles}
             then = replace(now, drafts=kept, **changed)
