@@ -69,8 +69,8 @@ def test_a_refusal_says_requested_remaining_and_difference_and_spends_nothing(pa
         spend(path, "0.6")
 
     assert str(refusal.value) == (
-        "The budget of source 'people' does not hold this release: requested epsilon 0.6,"
-        " remaining 0.25, difference 0.35. Nothing was spent."
+        "The budget of source 'people' does not cover this release: requested epsilon 0.6,"
+        " remaining 0.25, short by 0.35. Nothing was spent."
     )
     assert refusal.value.exit_code == 3
     assert account(path).spent == Fraction(3, 4)
@@ -162,7 +162,7 @@ def test_a_release_without_a_proved_epsilon_makes_the_cumulative_epsilon_none(pa
     assert "cumulative epsilon none" in str(account(path))
     assert booked.epsilon is None
     assert len(booked.warnings) == 1
-    assert "cumulative epsilon of source 'people' is none: it has a release" in booked.warnings[0]
+    assert "Source 'people' has no cumulative epsilon: a release without" in booked.warnings[0]
 
 
 def test_none_stays_none_and_the_budget_goes_on_counting(path):
@@ -249,7 +249,9 @@ def test_at_rest_it_is_one_file(path):
     "act", [budget_file.show, lambda p: spend(p, 1), lambda p: budget_file.settle(p, 1)]
 )
 def test_a_missing_file_is_not_made_by_accident(tmp_path, act):
-    with pytest.raises(InputError, match=r"No budget file .* Make one with 'shoal budget init'"):
+    with pytest.raises(
+        InputError, match=r"There is no budget file .* Make one with `shoal budget init`"
+    ):
         act(tmp_path / "budget.db")
 
     assert not list(tmp_path.iterdir())
@@ -315,7 +317,7 @@ def test_a_damaged_number_is_refused(path):
 
 
 def test_an_unknown_source_is_refused_with_the_nearest_name(path):
-    with pytest.raises(InputError, match=r"No source named 'peple'.*Did you mean 'people'\?"):
+    with pytest.raises(InputError, match=r"There is no source 'peple'.*Did you mean 'people'\?"):
         spend(path, "0.1", source="peple")
 
 
@@ -570,7 +572,7 @@ def test_an_old_entry_has_its_price_alone_and_none_beside_others(tmp_path):
     assert alone == Fraction(1, 4)
     assert account(path).cumulative is None
     assert account(path).spent == Fraction(1, 2)
-    assert "Entry 1 is of an older Shoal" in account(path).reasons[0]
+    assert "Entry 1 is by an older version of Shoal" in account(path).reasons[0]
 
 
 # Inspections
@@ -600,7 +602,7 @@ def test_a_release_after_an_inspection_has_no_number_for_all_together_whatever_t
     assert after.spent == Fraction(1, 2)
     (reason,) = after.reasons
     assert reason == (
-        "The cumulative epsilon of source 'people' is none: entry 2 came after an inspection of the"
+        "Source 'people' has no cumulative epsilon: entry 2 came after an inspection of the"
         " table, so its epsilon is conditional."
     )
 

@@ -119,7 +119,7 @@ class PolicyText(_Model):
 
 
 class PolicyFields(_Model):
-    """Sections of a policy; a column that is named is replaced, a section that is none goes."""
+    """Sections of a policy; a column that is named is replaced, a null section removed."""
 
     columns: dict[str, dict[str, Any] | str] | None = None
     protect: dict[str, Any] | None = None

@@ -250,7 +250,7 @@ class Studio:
     def start_compare(
         self, workspace: Workspace, *, on_others: bool = False, **options: Any
     ) -> str:
-        """Compare methods, in a job: a look at the table that is recorded and costs.
+        """Compare methods, in a job: an inspection of the table, recorded and with its cost.
 
         Args:
             workspace: with data and a policy.

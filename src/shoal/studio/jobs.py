@@ -177,20 +177,20 @@ class Jobs:
             InputError: there is no such job.
         """
         here = id_ in self._running
-        told = self._told(id_)
-        if told.final:
+        noted = self._noted(id_)
+        if noted.final:
             if here and id_ in self._running:
                 return replace(
-                    told, state=JobState.RUNNING, stage="finishing", error="", result=None
+                    noted, state=JobState.RUNNING, stage="finishing", error="", result=None
                 )
-            return told
+            return noted
         if not here and id_ not in self._running:
-            told = self._told(id_)  # It may have ended between the two lines above.
-            if not told.final:
-                return replace(told, state=JobState.INTERRUPTED, stage="", error=INTERRUPTED)
-        return told
+            noted = self._noted(id_)  # It may have ended between the two lines above.
+            if not noted.final:
+                return replace(noted, state=JobState.INTERRUPTED, stage="", error=INTERRUPTED)
+        return noted
 
-    def _told(self, id_: str) -> JobStatus:
+    def _noted(self, id_: str) -> JobStatus:
         """What the job's folder says."""
         folder = self.folder(id_)
         job = read_json(folder / "job.json") if _is_id(id_) else None
@@ -294,7 +294,7 @@ class Jobs:
                 self._room.release()
         self._close_one(running)
         try:
-            self.finished(self._told(id_))
+            self.finished(self._noted(id_))
         except Exception as error:  # noqa: BLE001 (a thread has nobody else to tell)
             sys.stderr.write(f"shoal: {withheld(error)}\n")
         finally:
@@ -371,7 +371,7 @@ class _Running:
         process = self._process
         if process is None:
             return
-        # Not reaped yet, so that its number is still the group's and nobody else's.
+        # Not reaped yet, so its number is still the group's and nobody else's.
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         with self._lock:
             _kill(process, signal.SIGKILL)

@@ -40,7 +40,7 @@ def private_folder(folder: Path) -> Path:
 def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
     """Write or replace a JSON file whole, readable by its owner alone.
 
-    A durable one is on disk afterwards, so that a loss of power does not lose it.
+    A durable one is on disk afterwards, so a loss of power does not lose it.
     """
     descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)  # 0600
     try:
@@ -102,7 +102,7 @@ def _own_folder() -> tuple[Path, BinaryIO]:
 
 
 def remove_left_behind() -> None:
-    """Remove the temporary folders of servers that are no more."""
+    """Remove the temporary folders of servers that have ended."""
     for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
         with suppress(OSError):
             if folder.is_symlink() or folder.stat().st_uid != os.getuid():
@@ -125,7 +125,7 @@ def hold(path: Path) -> BinaryIO:
 def end_left_behind(path: Path) -> None:
     """Wait until the process that holds a lock is gone; after `PATIENCE` seconds end it.
 
-    While the lock is held the process lives, so that its number is its own.
+    While the lock is held the process lives, so its number is its own.
     """
     with suppress(OSError, ValueError):
         if not path.exists():

@@ -79,7 +79,7 @@ def whose_rows(studio: TheStudio, workspace: Current, form: Form) -> Response:
         workspace.policy, "one_row_per_person", value=True if form.get("one_row") else None
     )
     after = Here(studio, studio.store.change(workspace.id, policy=text))
-    # The box itself stays, so that the keyboard's focus does.
+    # The box itself stays, so the keyboard's focus does.
     beside = [part for part in _beside(after) if part[0] != "whose_rows.html"]
     toml = ("toml.html", {"toml": text, "base": after.base, "policy_error": None})
     return HTMLResponse(rendering.fragments(("", {}), toml, *beside))
@@ -147,7 +147,7 @@ def _store(
         *_beside(after),
     ]
     if not confirm and _same_fields(before, stated):
-        # The card stays, so that nothing that is being typed in it is lost.
+        # The card stays, so nothing that is being typed in it is lost.
         headers["HX-Reswap"] = "none"
         parts[0] = ("", {})
         parts += [(part, {**_one(after, name, opened=True), "alone": True})
