@@ -258,7 +258,7 @@ def test_a_missing_file_is_not_made_by_accident(tmp_path, act):
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"No folder .*nowhere"):
+    with pytest.raises(InputError, match=r"There is no folder .*nowhere"):
         budget_file.init(tmp_path / "nowhere" / "budget.db", "people", Fraction(1))
 
 
@@ -323,7 +323,7 @@ def test_an_unknown_source_is_refused_with_the_nearest_name(path):
 
 @pytest.mark.parametrize("name", ["people", "People", " peo ple "])
 def test_a_source_has_one_budget_however_it_is_written(path, name):
-    with pytest.raises(InputError, match="Source 'people' has a budget"):
+    with pytest.raises(InputError, match="Source 'people' already has a budget"):
         budget_file.init(path, name, Fraction(9))
 
     assert account(path).granted == 1
@@ -331,7 +331,11 @@ def test_a_source_has_one_budget_however_it_is_written(path, name):
 
 @pytest.mark.parametrize(
     ("name", "epsilon", "words"),
-    [("", 1, "empty name"), ("people", 0, "epsilon must be > 0"), ("people", -1, "must be > 0")],
+    [
+        ("", 1, "empty name"),
+        ("people", 0, "Expected epsilon > 0"),
+        ("people", -1, "Expected epsilon > 0"),
+    ],
 )
 def test_impossible_budgets_are_refused(tmp_path, name, epsilon, words):
     with pytest.raises(InputError, match=words):
@@ -543,7 +547,7 @@ def test_a_write_that_fails_leaves_an_old_file_old(old):
 
     with pytest.raises(ClaimViolationError):
         spend(old, 100)
-    with pytest.raises(InputError, match="No source"):
+    with pytest.raises(InputError, match="There is no source"):
         spend(old, "0.1", source="nobody")
 
     assert old.read_bytes() == content

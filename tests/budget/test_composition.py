@@ -43,7 +43,7 @@ def test_a_table_and_its_extract_of_one_diagnosis_have_no_cumulative_epsilon():
 
     assert reason == (
         "Entry 2 is of an extract by protected cells, with change-one neighbours: its public size"
-        " tells who is in the extract. Extracts add up with add-remove neighbours."
+        " discloses who is in the extract. Extracts add up with add-remove neighbours."
     )
 
 

@@ -148,7 +148,7 @@ def percent(share: float) -> str:
     >>> percent(0.123456), percent(0.0012345), percent(0.00001), percent(1)
     ('12.3%', '0.123%', 'under 0.01%', '100%')
     """
-    return "under 0.01%" if 0 < share < 5e-5 else f"{number(100 * share)}%"
+    return "under 0.01%" if 0 < share < 1e-4 else f"{number(100 * share)}%"
 
 
 def title(guarantee: Mapping[str, Any]) -> str:

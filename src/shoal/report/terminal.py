@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, cast
 
+from pydantic.fields import FieldInfo
+
 from shoal.core import Check, Column, KAnonymity, Kind, Release, Role, Schema, figure
 from shoal.core.serialise import plain
 from shoal.errors import InputError, counted
@@ -55,13 +57,22 @@ def methods_text() -> str:
     for method in REGISTRY.values():
         lines = [method.name, f"  {method.summary}"]
         for name, field in method.parameters.model_fields.items():
-            default = "required" if field.is_required() else f"default {field.get_default()}"
-            lines.append(f"  {name}: {field.description} ({default})")
+            lines.append(f"  {name}: {field.description} ({_default(field)})")
         lines.append(f"  release forms: {', '.join(method.forms.offered)}")
         lines += [f"  {line}" for line in _promises(method)]
         lines.append(f"  reference: {method.reference}")
         paragraphs.append("\n".join(lines))
     return "\n\n".join(paragraphs)
+
+
+def _default(field: FieldInfo) -> str:
+    """What a parameter is if it is not stated, as a policy would write it."""
+    if field.is_required():
+        return "required"
+    value = field.get_default()
+    if value is None:
+        return "optional"
+    return f"default {str(value).lower() if isinstance(value, bool) else value}"
 
 
 def closeness(
