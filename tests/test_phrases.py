@@ -146,6 +146,10 @@ SLIPS = {
     r"\bone row a person\b": "one row per person",
     r"(?<!there )(?<!There )\b(?:is|are) no (?!row|more|longer)[a-z]+\b": "is not a",
     r"\bof 1 [a-z]+s\b|\b1 times\b": "the singular",
+    r"\blooked at\b|\ba look\b|\blooking costs\b": "inspected, read or checked",
+    r"\bfound out\b": "detected",
+    r"\b(?:cells?|rows?|values?) a (?:row|person|column|group|cell)\b": "per",
+    r"\binternal report\b": "confidential report",
     r"(?<!doi:10)(?<!/)\b\d\.\d{4,}": "at most three significant digits",
 }
 

@@ -527,7 +527,7 @@ def test_a_claim_that_is_refuted_already_fails_whatever_the_runs_find(tmp_path):
     assert basis in {claim.basis for claim in plan(tmp_path / "policy.toml").claims}
     assert "does not support the claim" not in strict.stdout
     text = page.read_text("utf-8")
-    assert "The claim is refuted all the same." in text
+    assert "The claim is still refuted." in text
     assert "Counterexample: " in text
 
 
