@@ -19,7 +19,7 @@ SOURCE = (
 
 METHOD = microaggregation.column_method(
     "individual-ranking",
-    "Sort each column on its own and average blocks of k (k-anonymity a column).",
+    "Sort each column separately and average blocks of k (k-anonymity of each column).",
     individual_ranking,
     source=SOURCE,
 )
