@@ -58,7 +58,7 @@ def cover(sizes: Sequence[int]) -> Cover:
     pairs inside it; a block without pairs disappears. The move that lowers the cost most is
     made, the first of equals, until none lowers it. One block of all columns is tried too.
 
-    With m columns, a move looks at O(m^3) blocks. It takes some 20 ms for twelve columns and
+    With m columns, a move examines O(m^3) blocks. It takes some 20 ms for twelve columns and
     a quarter of a second for twenty.
 
     >>> cover([2, 2, 2, 2]).blocks
