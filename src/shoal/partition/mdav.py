@@ -65,7 +65,7 @@ def _rounds(
     """Run the rounds, over a tree where that pays, and return the labels.
 
     A tree is tried from `tree_from` records on and kept while its searches look at less
-    than `tree_while` of the records for each group: beyond that, looking at all of them
+    than `tree_while` of the records for each group: beyond that, visiting all of them
     in float32 was measured to be as fast. Whenever half of the records have left, the
     rest is copied together and a new tree is planted.
     """
