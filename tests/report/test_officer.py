@@ -93,7 +93,7 @@ def test_losses_by_group_are_a_table_whatever_the_groups_are_called():
         (0.5, "share of rows whose cell was generalised", "In 50.0% of the rows 'x' is coarser."),
         (0.04, "SSE / SST", "4.00% of the spread of 'x' is lost."),
         (1150.0, "SSE / SST", "'x' is off by 1,150 times its spread"),
-        (0.02, "total variation", "A share of 'x' is off by at most 2.00%."),
+        (0.02, "total variation", "The share of any set of values of 'x' is off by at most 2.00%."),
         (0.5, "of another version", "'x' lost 0.5 (of another version)."),
     ],
 )

@@ -61,4 +61,4 @@ def _load(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise InputError("This measure needs scikit-learn. Install the extra 'sklearn'.") from None
+        raise InputError("This metric needs scikit-learn. Install the extra 'sklearn'.") from None

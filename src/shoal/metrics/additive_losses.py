@@ -1,4 +1,4 @@
-"""What losses are made of, so that the parts of a table can be measured apart and added up.
+"""What losses are made of, so the parts of a table can be measured apart and added up.
 
 Rows must correspond, as in `loss`, whose figures these give. Sums of floats differ in the last
 bits with the parts they are made of.
@@ -81,7 +81,9 @@ class Losses:
         """Compare records by columns with the same records as released."""
         x, y = (np.asarray(table, dtype=np.float64) for table in (original, released))
         if x.ndim != 2 or x.shape != y.shape:
-            raise InputError("Both tables must be records by columns, of the same shape.")
+            raise InputError(
+                "Both tables must be matrices of records by columns, of the same shape."
+            )
         apart = x - y
         both = np.where(np.isnan(apart), np.nan, x)
         squares, errors = np.nansum(apart**2, axis=0), np.nansum(np.abs(apart), axis=0)

@@ -52,7 +52,7 @@ class IndividualRisk:
     """Estimated chance, record by record, that an intruder's match on the key is right.
 
     Attributes:
-        risks: one a record.
+        risks: one per record.
         mean: the global risk, their mean. The interval is for the share of hits of an intruder
             who tries every record once, if the risks are right: it does not cover their error.
         expected: number of re-identifications to expect, the sum of the risks.
@@ -105,7 +105,7 @@ def uniques(columns: NDArray[np.generic], *, hidden: NDArray[np.bool_] | None = 
 
     Args:
         columns: records by attributes.
-        hidden: which cells are suppressed. Such a cell matches any, so that a record is alone if
+        hidden: which cells are suppressed. Such a cell matches any, so a record is alone if
             no other agrees with it wherever both show a value; p patterns of hidden cells cost
             p^2 times as much.
 
@@ -337,7 +337,7 @@ def value_codes(columns: NDArray[np.generic]) -> list[NDArray[np.int64]]:
     """
     table = np.asarray(columns)
     if table.ndim != 2:
-        raise InputError("Expected records by columns.")
+        raise InputError("Expected a matrix of records by columns.")
     return [np.unique(table[:, j], return_inverse=True)[1] for j in range(table.shape[1])]
 
 
