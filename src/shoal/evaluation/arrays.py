@@ -1,4 +1,4 @@
-"""Original and release side by side, in the arrays that measures take."""
+"""Original and release side by side, in the arrays that metrics take."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property

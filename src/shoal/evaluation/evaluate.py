@@ -62,7 +62,7 @@ def evaluate(
         control: people of the same population who are not in the original, with its columns. Only
             with them, what is due to the release can be separated.
         only: `utility` or `risk`; both by default.
-        which: names of the measures and attacks to run, out of `ATTACKS` and `METRICS`; all by
+        which: names of the metrics and attacks to run, out of `ATTACKS` and `METRICS`; all by
             default. A figure does not depend on which others are taken.
         aligned: whether row i of the release is about row i of the original. A `unit` column in
             both tables shows it too.

@@ -288,7 +288,7 @@ def take(
     rng: np.random.Generator,
     progress: Progress,
 ) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
-    """Figures of the named measures, and why others could not be taken.
+    """Figures of the named metrics, and why others could not be computed.
 
     Each is handed a task with draws of its own, so it does not depend on which others are
     taken. No figure is infinite: where these tables give no number, it has none, and says why.

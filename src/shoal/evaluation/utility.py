@@ -1,6 +1,6 @@
-"""What a release keeps for an analyst: losses, marginals, counts, models, rules.
+"""What a release preserves for an analyst: losses, marginals, counts, models, rules.
 
-Each measure stands in a function of its own that yields figures. One that cannot be taken on these
+Each metric is a function that yields figures. One that cannot be computed on these
 tables is skipped, with a sentence that says why.
 """
 
@@ -51,7 +51,7 @@ def evaluate_utility(
     rng: np.random.Generator,
     progress: Progress,
 ) -> tuple[tuple[Figure, ...], tuple[str, ...], tuple[float, ...]]:
-    """Take the named measures of utility, as far as these tables allow.
+    """Compute the named metrics of utility, as far as these tables allow.
 
     Figures, what was left out, and the errors of the COUNT queries for the plot.
     """

@@ -1,9 +1,9 @@
 """Noise on microaggregates: one draw for each group, shared by its records.
 
-All numbers are whole: cells lie on a public `Grid` of 2^bits steps, group sums of cells are
-exact, and discrete Laplace noise is added to the sums. Dividing a noisy sum by the group's size is
-post-processing, so noise of scale S / epsilon on a sum is noise of scale
-S / (|C| epsilon) on the mean: what the papers add, scaled to each group's own size.
+All numbers are whole: cells lie on a public `FixedPointGrid` of 2^bits steps, group sums of cells
+are exact, and discrete Laplace noise is added to the sums. Dividing a noisy sum by the group's size
+is post-processing, so noise of scale S / epsilon on a sum is noise of scale S / (|C| epsilon) on
+the mean: what the papers add, scaled to each group's own size.
 
 How far one record can move the vector of all group sums, S, depends on how groups form:
 

@@ -1,7 +1,7 @@
 """Choose among `privtree`, `copula` and `maxent` by public facts, and say why.
 
 Claim: epsilon, proved, for change-one neighbours. The rule (`shoal.synthesis.auto`) uses
-the kinds and sizes of the columns, the number of rows, epsilon and the goal, never at a record;
+the kinds and sizes of the columns, the number of rows, epsilon and the goal, never a record;
 each of the mechanisms is proved at the same price. What was chosen, why, and what to expect of it
 stands in the notes of the manifest.
 """

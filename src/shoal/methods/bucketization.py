@@ -14,7 +14,7 @@ With l, the number of classes that emphasise each bucket, classes are as large a
 them: k = N / ((t + 1) l), b standing for t + 1, and their sizes differ by at most one where such
 classes can be t-close. Once N is known k-anonymity is promised with that k, rounded down.
 
-What the ratio gives an intruder's view is conditional and stated in words alone: epsilon = 2 ln t
+What the ratio gives an attacker's view is conditional and stated in words alone: epsilon = 2 ln t
 if the prior is one public distribution, all that is seen of a person is a draw from the class's
 distribution, and both tables are t-close. It is not differential privacy of the release.
 """

@@ -1,7 +1,7 @@
 """Individual ranking: each column is sorted and averaged in blocks of k, on its own.
 
-Claim: k-anonymity of each protected column by itself, proved (see `grouping`); a missing cell is
-sorted last and takes part in the blocks like any other.
+Claim: k-anonymity of each protected column by itself, proved (see `microaggregation`); a missing
+cell is sorted last and takes part in the blocks like any other.
 
 Not claimed: joint k-anonymity. On the 13 Census columns at k=3, 1,080 of 1,080 released rows are
 unique. An attacker who knows two columns roughly finds the record.

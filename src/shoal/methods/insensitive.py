@@ -1,8 +1,8 @@
 """Insensitive microaggregation: groups of k along a public total order, or one order per group.
 
-Claim: k-anonymity of the protected columns together, proved (see `grouping`). An order sees each
-record by itself and public quantities only, so bounds or categories must be stated for
-every protected column.
+Claim: k-anonymity of the protected columns together, proved (see `microaggregation`). An order sees
+each record by itself and public quantities only, so bounds or categories must be stated for every
+protected column.
 """
 
 from collections.abc import Sequence

@@ -1,11 +1,11 @@
 """Insensitive microaggregation, then noise: the baseline INS, I-MDAV of the later papers.
 
 Claim: epsilon, proved, for the groups in their public order (`canonical`), or shuffled. When one
-record changes, each of the g = floor(n / k) groups changes in at most one record, so the
-group sums of a column of width W move by at most g W in all; the noise has that scale over
-epsilon_j. For an order by distance to a corner the bound is attained (points that alternate
-between two axes), so no smaller noise would do. Where the order is lexicographic, the first
-column's groups are blocks by rank, and its bound is W instead of g W (`mechanism.perturb`).
+record changes, each of the g = floor(n / k) groups changes in at most one record, so the group sums
+of a column of width W move by at most g W in all; the noise has that scale over epsilon_j. For an
+order by distance to a corner the bound is attained (points that alternate between two axes), so no
+smaller noise would do. Where the order is lexicographic, the first column's groups are blocks by
+rank, and its bound is W instead of g W (`mechanism.microaggregate_noise`).
 
 Refuted row-aligned: which rows are equal shows who is in which group, without noise.
 

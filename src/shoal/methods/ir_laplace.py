@@ -1,10 +1,10 @@
 """Individual ranking, then Laplace noise on the block means: sanchez2014, Algorithm 1.
 
 What is proved. Lemma 1 of the paper: the sorted block means of a column move by at most width / k
-in all when one record changes (`mechanism.perturb` has the proof for sums). So each column's
-list of noisy block means costs its epsilon_j, and the lists together, with nothing that says
-which row has which block, cost epsilon: release form `column-shuffled`. The same with one column,
-whose shuffled rows are such a list.
+in all when one record changes (`mechanism.microaggregate_noise` has the proof for sums). So each
+column's list of noisy block means costs its epsilon_j, and the lists together, with nothing that
+says which row has which block, cost epsilon: release form `column-shuffled`. The same with one
+column, whose shuffled rows are such a list.
 
 What is refuted. Lemma 4 of the paper says that the table costs as much as its columns together:
 m epsilon for epsilon per column, which is our epsilon for the release. The table also shows which

@@ -1,7 +1,7 @@
-"""Noisy tables of the columns, and rows from the distribution of greatest entropy near them.
+"""Noisy marginals of the columns, and rows from the maximum-entropy distribution that fits them.
 
-Claim: epsilon, proved, for change-one neighbours; the theorem and the plan (which tables, how many
-groups, which share of epsilon) are in `shoal.synthesis.maxent`, and
+Claim: epsilon, proved, for change-one neighbours; the theorem and the plan (which marginals, how
+many groups, which share of epsilon) are in `shoal.synthesis.maxent`, and
 `shoal.methods._shared.synthesis` says what happens around it.
 """
 

@@ -1,6 +1,6 @@
 """MDAV microaggregation of mixed records: groups of k to 2k-1, one value per group.
 
-Claim: k-anonymity of the protected columns together, proved (see `grouping`). Nothing is
+Claim: k-anonymity of the protected columns together, proved (see `microaggregation`). Nothing is
 promised about columns that are released unprotected: records of a group may share a
 confidential value, or be told apart by it.
 """

@@ -1,6 +1,6 @@
 """Mu-Approx: groups cut from a forest of near neighbours.
 
-Claim: k-anonymity of the protected columns together, proved (see `grouping`).
+Claim: k-anonymity of the protected columns together, proved (see `microaggregation`).
 """
 
 from shoal.io.table import Table

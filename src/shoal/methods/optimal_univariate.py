@@ -1,7 +1,7 @@
 """Optimal ranking: each column is cut into groups of k to 2k-1 by rank, with the least loss.
 
-Claim: k-anonymity of each protected column by itself, proved (see `grouping`). Not claimed: joint
-k-anonymity, as for `individual-ranking`.
+Claim: k-anonymity of each protected column by itself, proved (see `microaggregation`). Not claimed:
+joint k-anonymity, as for `individual-ranking`.
 
 On Spark the sorted values of a column come to the driver, which finds the cuts: one column at a
 time, about 60 bytes per record (value, scaled value, sums, costs and beginnings).

@@ -95,17 +95,17 @@ class Losses:
 
     @property
     def sse(self) -> float:
-        """As `loss.sse`."""
+        """As `information_loss.sse`."""
         return float(self.squares.sum())
 
     @property
     def sae(self) -> float:
-        """As `loss.sae`."""
+        """As `information_loss.sae`."""
         return float(self.errors.sum())
 
     @property
     def il1s(self) -> float:
-        """As `loss.il1s`."""
+        """As `information_loss.il1s`."""
         used = self.compared.count > 0
         if not used.any():
             return 0.0
@@ -118,7 +118,7 @@ class Losses:
 
     @property
     def sse_over_sst(self) -> Floats:
-        """Of each column, as `loss.sse_over_sst`."""
+        """Of each column, as `information_loss.sse_over_sst`."""
         flat = self.compared.flat
         infinite = np.where(self.squares == 0, 0.0, np.inf)
         return np.where(flat, infinite, self.squares / np.where(flat, 1.0, self.compared.around))

@@ -1,7 +1,8 @@
 """Distances between the distributions of two tables, whose rows need not correspond.
 
 Total variation of all one- and two-way marginals, over codes or over boxes, and the joint
-Wasserstein distance on samples. For the marginal Wasserstein distance see `loss.rank_matched`.
+Wasserstein distance on samples. For the marginal Wasserstein distance see
+`information_loss.rank_matched`.
 """
 
 from collections.abc import Iterator, Sequence

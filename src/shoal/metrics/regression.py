@@ -1,4 +1,4 @@
-"""Linear and logistic regression on features of mixed columns, as the measures need them."""
+"""Linear and logistic regression on features of mixed columns, as the metrics need them."""
 
 from dataclasses import dataclass
 from itertools import combinations

@@ -25,7 +25,7 @@ def mdav(X: ArrayLike, k: int, *, progress: Progress = silent) -> Partition:
     in the order in which they form.
 
     Distances are Euclidean: scale the columns first. Ties go to the lowest index. The
-    partition is exactly that of the definition in the arithmetic of `_scale`, whatever
+    partition is exactly that of the definition in the arithmetic of `_exact_scale`, whatever
     path was taken.
 
     Cost: about n^1.2 over a kd-tree where few columns carry the spread, n^2 / k otherwise;

@@ -26,7 +26,7 @@ record by record, with epsilon = ln((t - a) / (1 - a)), least for the smallest c
 `epsilon_for_t`. With Proposition 1, the other way round, the two are equivalent, each with the
 formula of the other.
 
-An intruder's view. Proposition 3 uses of the two distributions no more than their ratio. So under
+An attacker's view. Proposition 3 uses of the two distributions no more than their ratio. So under
 its assumptions stochastic exp(epsilon/2)-closeness of both tables gives epsilon for the view.
 """
 
@@ -124,10 +124,10 @@ def epsilon_for_t(t: float, class_sizes: Sequence[int]) -> float:
 
 
 def epsilon_from_t(t: float) -> float:
-    """The epsilon that t-closeness by ratio gives an intruder's view: 2 ln t.
+    """The epsilon that t-closeness by ratio gives an attacker's view: 2 ln t.
 
     Conditional, and never differential privacy of the release (Proposition 3). It assumes that
-    the intruder's prior is one public distribution, the same for both tables; that all he
+    the attacker's prior is one public distribution, the same for both tables; that all he
     sees of a person is a draw from the class's distribution, with no side knowledge about the
     members; and that both tables are t-close.
 
@@ -140,7 +140,7 @@ def epsilon_from_t(t: float) -> float:
 
 
 def t_for_epsilon(epsilon: float) -> float:
-    """The t at which t-closeness by ratio gives an intruder's view epsilon: exp(epsilon / 2).
+    """The t at which t-closeness by ratio gives an attacker's view epsilon: exp(epsilon / 2).
 
     The inverse of `epsilon_from_t`, under the same conditions: no differential privacy of the
     release. Ask `bucketization` for this t, rounded down.

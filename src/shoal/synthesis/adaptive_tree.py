@@ -212,8 +212,8 @@ def grow(
 ) -> AdaptiveTree:
     """Grow the tree level by level; the theorem above is its price.
 
-    The spending's sensitivity is PATH in the units of a count: the noise of a split has scale lam,
-    and all splits together cost PATH / lam. A node of a single code has no split and no draw.
+    The privacy loss's sensitivity is PATH in the units of a count: the noise of a split has scale
+    lam, and all splits together cost PATH / lam. A node of a single code has no split and no draw.
     Another is split where its noisy penalised count exceeds theta records. An epsilon above 2.5 is
     too large for the proof, and refused. `target` is for the accounting.
     """

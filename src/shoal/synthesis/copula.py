@@ -1,4 +1,4 @@
-"""Columns by themselves, joined by a private Gaussian copula.
+"""One-way models of the columns, joined by a private Gaussian copula.
 
 Each column is learnt as a sorted list of n values, from noisy means of blocks by rank or from the
 leaves of a private tree. Kendall's tau of every two columns is learnt with noise. Rows are drawn
@@ -11,8 +11,8 @@ of a skewed column (`Scale`) is made before: the mechanism sees codes on the tra
 Theorem (ours, unreviewed): epsilon, change-one neighbours, n public. Proof.
 
 Lists. With the column sorted, a changed record moves the values by at most the width W in all, and
-so the sums of blocks whose ends depend on ranks alone (`perturb` has the proof, Lemma 1 of
-sanchez2014). Noise of scale W / e costs e. A tree costs what `adaptive_tree` proves.
+so the sums of blocks whose ends depend on ranks alone (`microaggregate_noise` has the proof, Lemma
+1 of sanchez2014). Noise of scale W / e costs e. A tree costs what `adaptive_tree` proves.
 
 Links. S = sum over pairs of records of sign(x_i - x_j) sign(y_i - y_j) is whole, and
 tau-a = 2 S / (n (n - 1)). A changed record is in n - 1 pairs, and each of their signs moves by at

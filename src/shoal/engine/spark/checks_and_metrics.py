@@ -1,4 +1,4 @@
-"""Checks and measures of rows in blocks: sums over blocks, added up.
+"""Checks and metrics of rows in blocks: sums over blocks, added up.
 
 A class of equal rows may lie in many blocks. Its counts, by confidential value where l or t is
 asked for, are brought together by a hash of its keys, and each part of all classes is judged by

@@ -296,7 +296,7 @@ def replay(
 def losses(
     mechanism: Mechanism, before: Any, after: Any, noise: Noise, *, laws: Laws | None = None
 ) -> tuple[Callable[[int], Floats], Callable[[int], Floats]]:
-    """Samplers for `measures.audit.lower_bound`: log-ratios on runs of the one and of the other.
+    """Samplers for `epsilon_lower_bound.lower_bound`: log-ratios on runs on either table.
 
     Both are ln P(output of `before`) - ln P(output of `after`), on runs on either table; so a
     claim of epsilon is broken by a run outside [-epsilon, epsilon].

@@ -77,7 +77,7 @@ class Row:
         claims: plain values, as in a manifest.
         checks: plain values, of the first repeat.
         figures: (part, measure, subject, better) to the mean over repeats.
-        seconds: of one release and its measures, on average.
+        seconds: of one release and its metrics, on average.
         repeats: how often it was released.
     """
 

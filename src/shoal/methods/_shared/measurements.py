@@ -1,6 +1,6 @@
 """The noisy answers that rows were drawn from, as a table: they are paid for, so publish them.
 
-One row an answer. Columns:
+One row per answer. Columns:
 
     measurement   the number of the measurement that the answer belongs to
     sort          table or tree: a count of records. blocks: a sum of a column's grid units over
@@ -30,7 +30,7 @@ from shoal.synthesis.domain import Measurement, Sort
 def tabulated(
     measurements: Sequence[Measurement], space: Sequence[SpatialEncoding]
 ) -> dict[str, NDArray[Any]]:
-    """One row an answer; see above."""
+    """One row per answer; see above."""
     sizes = [measured.counts.size for measured in measurements]
     table: dict[str, NDArray[Any]] = {
         "measurement": np.repeat(np.arange(len(sizes)), sizes),

@@ -1,9 +1,9 @@
 """What the methods share that group the quasi-identifiers and protect each confidential cell.
 
 Groups of at least k records form from the quasi-identifiers alone, by MDAV or Mondrian, and records
-of a group share every quasi-identifier: k-anonymity, as in `grouping`. Each confidential cell then
-passes through a random function Z of its own, at a price for each record: domingoferrer2015,
-Section 4.
+of a group share every quasi-identifier: k-anonymity, as in `microaggregation`. Each confidential
+cell then passes through a random function Z of its own, at a price for each record:
+domingoferrer2015, Section 4.
 
 Proof of epsilon for the confidential columns. Take two tables that differ in the confidential
 values of one record. Rows are put in order by the quasi-identifiers, equal ones by the order of the

@@ -4,7 +4,7 @@ A column becomes cells 0, 1, ..., count - 1 by a function of one cell and the po
 
     categories    one cell each, in the public order: the declared one, or that of the hierarchy's
                   branches
-    dates         one cell a day
+    dates         one cell per day
     numbers       multiples of the declared `step`, one cell each; without a step the units of a
                   grid of 2^20 steps between the bounds, rounded to the nearest
 

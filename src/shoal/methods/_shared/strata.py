@@ -1,4 +1,4 @@
-"""Public strata: each is learnt by itself, with the whole of epsilon.
+"""Public strata: each is modelled separately, with the whole epsilon.
 
 The policy names a public column of categories (`strata`). Records of a stratum make a table of
 their own, and a mechanism is run on each.

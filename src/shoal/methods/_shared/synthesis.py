@@ -406,7 +406,7 @@ def _settled(axis: SpatialEncoding, cells: Ints | Floats) -> Ints | Floats:
 def _without_rare(
     space: Sequence[SpatialEncoding], rows: list[Ints | Floats], least: int
 ) -> list[Ints | Floats]:
-    """The rows with rare combinations of the quasi-identifiers merged; see `rare`."""
+    """The rows with rare combinations of the quasi-identifiers merged; see `merge_rare`."""
     keys = [j for j, axis in enumerate(space) if axis.column.role is Role.QUASI_IDENTIFIER]
     unit = np.column_stack([rows[j] / max(space[j].count - 1, 1) for j in keys])
     nominal = np.array([space[j].column.kind is Kind.NOMINAL for j in keys])

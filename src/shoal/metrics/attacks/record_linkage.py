@@ -1,8 +1,8 @@
 """Who is who: released records matched to original records by distance.
 
-An intruder who holds the original values of some people looks for each the nearest released record.
+An attacker who holds the original values of some people looks for each the nearest released record.
 Both tables are matrices of one Euclidean space, made by the same rule from the same columns:
-standardised numbers, and categories with one axis an edge of their hierarchy.
+standardised numbers, and categories with one axis per edge of their hierarchy.
 
 `record_linkage`, `assignment` and `interval_disclosure` need rows that correspond: released row i
 is about the person of original row i. Where they do not, as in synthetic tables, `closeness`

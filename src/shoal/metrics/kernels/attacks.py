@@ -1,4 +1,4 @@
-"""Kernels of the attacks of guidance: nearest boxes, and people who satisfy predicates.
+"""Kernels of the attacks: nearest boxes, and people who satisfy predicates.
 
 Private; their twins are in the tests.
 """

@@ -1,4 +1,4 @@
-"""Compiled loops of the workload: COUNT queries over boxes, 64 boxes a machine word."""
+"""Compiled loops of the workload: COUNT queries over boxes, 64 boxes per machine word."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 """Compiled pieces that the exact searches share: distance, heap, centroid, shell.
 
-The arithmetic is that of `_scale`. Kernels take arrays and scalars only, by position.
+The arithmetic is that of `_exact_scale`. Kernels take arrays and scalars only, by position.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Rows from noisy marginals, by the distribution of greatest entropy near them.
+"""Rows from noisy marginals, by the maximum-entropy distribution that fits them.
 
 `maxent`, at the end of this page, is the whole mechanism. It selects, measures and generates:
 

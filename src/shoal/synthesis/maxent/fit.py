@@ -1,4 +1,4 @@
-"""The distribution of greatest entropy near noisy tables.
+"""The maximum-entropy distribution that fits noisy marginals.
 
 Over the cells x of a grid of groups, with a prior p0 and tables k, M_k p being table k of p and
 y_k its noisy answer, both as shares of 1,
@@ -374,7 +374,7 @@ def _fit_particles(
             weights, _ = _softmax(tables.energies(step * (theta - old)))
         theta = old + step * (theta - old)
         cool = heat <= 1.0 and step >= 1.0
-        # With many parameters a particle, the spread levels off below what is wanted.
+        # With many parameters per particle, the spread levels off below what is wanted.
         level = spread >= _TOLERABLE and spread < last + 0.01
         last = spread if cool else 0.0
         if cool and (spread > _SETTLED or level):

@@ -1,4 +1,4 @@
-"""Which tables are counted so that every two columns are seen together: covers of pairs.
+"""Which marginals are measured to cover every pair of columns: covers of pairs.
 
 A block is a set of columns that are counted in one table. A cover is a set of blocks such that
 every pair of columns lies in one of them. All pairs are a cover, and so is one table of all

@@ -1,7 +1,7 @@
 """Which three-way marginals are measured: those that a fit to fewer columns misses most.
 
-Whether a column follows from two others together, of which each alone says nothing, no two-way
-marginal shows; neither whether a dependence turns with a third column. Of m columns there are
+No two-way marginal shows whether a column follows from two others together that say nothing alone,
+nor whether a dependence turns with a third column. Of m columns there are
 m (m - 1) (m - 2) / 6 three-way marginals, too many to measure each well. After a first fit, over
 groups joined so far that noise leaves a marginal readable, the records c of each three-way marginal
 are compared with what the fit says of them, e. The score is
