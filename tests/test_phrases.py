@@ -148,6 +148,11 @@ SLIPS = {
     r"\bone row a person\b": "one row per person",
     r"(?<!there )(?<!There )\b(?:is|are) no (?!row|more|longer)[a-z]+\b": "is not a",
     r"\bof 1 [a-z]+s\b|\b1 times\b": "the singular",
+    r"\b(?:one|value|row|number) an? (?:column|record|row|bucket|group|person|cell)\b": "per",
+    r"\btables? of (?:one|two|three|several|a few) columns?\b": "marginals",
+    r"\bsurvives?\b": "is preserved",
+    r", and only there\b": "only together with",
+    r"\ba number from [01]\b": "a number of at least",
     r"(?<!doi:10)(?<!/)\b\d\.\d{4,}": "at most three significant digits",
 }
 
