@@ -190,7 +190,7 @@ def k_of_20(epsilon):
 @pytest.mark.parametrize(
     ("protect", "sentence"),
     [
-        ({}, "takes epsilon, or t in its place; found neither"),
+        ({}, "takes either epsilon or t; found neither"),
         ({"t": 2, "epsilon": 1}, "found both"),
         ({"epsilon": 1, "joint": False}, "joint: epsilon always covers all"),
         ({"t": 1}, "greater than or equal to 1.000000001"),

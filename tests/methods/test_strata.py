@@ -118,12 +118,12 @@ def test_empty_and_tiny_strata_are_told_and_unknown_strata_refused():
     notes = release.manifest["notes"]
     assert "Strata without rows: w3." in notes
     assert any(
-        "fewer than 50 rows, of which little of the data is preserved: w2, w4." in note
+        "fewer than 50 rows, whose synthetic rows are mostly noise: w2, w4." in note
         for note in notes
     )
     assert any(note.startswith("w1: Settings and diagnostics") for note in notes)
     lost = waves([5, 5]).with_columns(wave=pl.lit(None, dtype=pl.String))
-    with pytest.raises(InputError, match="'wave' defines the strata; 10 rows lack it"):
+    with pytest.raises(InputError, match="'wave' defines the strata and is missing in 10 rows"):
         shoal.protect(lost, policy("maxent"))
 
 
