@@ -87,8 +87,10 @@ def init(
     with showing_progress() as progress:
         progress("reading the file", 0, 1)
         raw = io.read(data, delimiter=delimiter, encoding=encoding)
-        text = draft(raw, source=data.name)
-    write_text(out, text, force=force)
+        drafted = draft(raw, source=data.name)
+    write_text(out, drafted.text, force=force)
+    for question in drafted.questions:
+        say(f"Question: {question}")
     say(f"Wrote {out}. Correct its guesses, then: "
         f"shoal protect {data} --policy {out} --out release")  # fmt: skip
 

@@ -66,6 +66,8 @@ class Raw:
     types: Mapping[str, Any] = field(default_factory=dict)
     found: str = ""
     reading: Mapping[str, str] = field(default_factory=dict)
+    measures: Mapping[str, str] = field(default_factory=dict)
+    ordered: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def restoring(self, clamped: Collection[str]) -> Callable[[pl.DataFrame], Any]:
         """What turns a released frame into the type that was handed in.
