@@ -267,16 +267,16 @@ def _weight(column: _Column) -> Guess | None:
 def _text(column: _Column) -> Guess | None:
     """Free text, times of day, and texts of which nearly every row has one of its own."""
     values, means = column.values, column.means
-    if values.numbers is not None or not isinstance(values.values.dtype, pl.String):
-        return None
     text = values.text
+    if values.numbers is not None or values.values.dtype not in {pl.String, pl.Time}:
+        return None
     if date_forms(values) or values.ordered:
         return None
     if text.str.contains(r"^\s*[-+]?\d{1,3}([.,' ]\d{3})+([.,]\d+)?\s*$").all():
         return _dropped("its numbers have marks between thousands, which Shoal does not read; "
                         "write them without")  # fmt: skip
-    if text.str.contains(r"^\s*\d{1,2}:\d{2}(:\d{2})?\s*$").all():
-        return _dropped("times of day, which singles people out and has no kind in Shoal; write "
+    if text.str.contains(r"^\s*\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*$").all():
+        return _dropped("times of day, which single people out and have no kind in Shoal; write "
                         "hours as whole numbers to keep them")  # fmt: skip
     if values.distinct > 20 and ("text" in means or text.str.count_matches(r"\s").mean() > 4):  # type: ignore[operator]
         return _dropped("free text, which may name people")
