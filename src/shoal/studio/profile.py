@@ -110,8 +110,7 @@ def read(path: Path) -> DataProfile | None:
 def profile(raw: io.Raw) -> DataProfile:
     """See what is in a table."""
     frame = raw.frame
-    labels = raw.labels.get("columns", {})
-    columns = tuple(_column(series, labels) for series in frame)
+    columns = tuple(_column(series, raw.column_labels) for series in frame)
     return DataProfile(
         rows=frame.height,
         columns=columns,
