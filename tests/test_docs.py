@@ -228,13 +228,93 @@ def generator():
     return generate
 
 
-@pytest.mark.parametrize("name", ["reference/commands.md", "reference/claims.md"])
+GENERATED = ("reference/commands.md", "reference/claims.md")
+"""Pages without a word by hand."""
+STALE = "docs/{} is stale; write it again: .venv/bin/python docs/generate.py"
+
+
+@pytest.mark.parametrize("name", GENERATED)
 def test_a_generated_page_is_that_of_the_code(name):
     pages = generator().PAGES
 
-    assert pages[name]() == (DOCS / name).read_text("utf-8"), (
-        f"docs/{name} is stale; write it again: .venv/bin/python docs/generate.py"
-    )
+    assert tuple(pages) == GENERATED
+    assert pages[name]() == (DOCS / name).read_text("utf-8"), STALE.format(name)
+
+
+def test_the_generated_parts_of_pages_are_those_of_the_code():
+    generate = generator()
+
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text("utf-8")
+        assert generate.filled(text) == text, STALE.format(page.relative_to(DOCS))
+        assert len(generate.PART.findall(text)) == text.count("<!-- generated: ")
+
+
+LIMITS = {"tutorials": 3500, "how-to": 8000, "reference": 8500, "explanation": 5000}
+"""Words by hand of each section: 25,000 in all, with index.md. Research and papers have none."""
+LONGEST = 2500
+"""Words of a page, its generated parts included."""
+LONGEST_METHOD = 500
+
+
+def words(text):
+    """How many words a text has: prose and tables, formulas in them too.
+
+    A word is what stands between blanks and has a letter or a digit, so bars and rules of tables
+    are none. Fenced code blocks, comments and the targets of links are not counted.
+    """
+    plain = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    plain = re.sub(r"<!--.*?-->", "", plain, flags=re.DOTALL)
+    return sum(bool(re.search(r"\w", word)) for word in re.sub(r"\]\([^)]*\)", "]", plain).split())
+
+
+def by_hand(page):
+    """A page without what the code wrote."""
+    if str(page.relative_to(DOCS)) in GENERATED:
+        return ""
+    return generator().PART.sub("", page.read_text("utf-8"))
+
+
+def manual():
+    """The pages of the manual, which research and papers are no part of."""
+    return [page for section in LIMITS for page in sorted((DOCS / section).rglob("*.md"))]
+
+
+def test_words_are_counted_outside_code_comments_links_and_rules():
+    text = "# Two words\n\n| a | [b](c d) |\n|---|---|\n\n```toml\nnot = 1\n```\n<!-- nor this -->\n"
+
+    assert words(text) == 4
+
+
+@pytest.mark.parametrize("section", LIMITS)
+def test_a_section_of_the_manual_is_no_longer_than_it_may_be(section):
+    counts = {
+        str(page.relative_to(DOCS)): words(by_hand(page))
+        for page in sorted((DOCS / section).rglob("*.md"))
+    }
+
+    listed = "\n".join(f"{count:6,} {name}" for name, count in counts.items())
+    total = sum(counts.values())
+    assert total <= LIMITS[section], f"{total:,} words of {LIMITS[section]:,}:\n{listed}"
+
+
+def test_the_manual_has_at_most_25_000_words_by_hand():
+    counts = {
+        section: sum(words(by_hand(page)) for page in manual() if section in page.parts)
+        for section in LIMITS
+    }
+    counts["index"] = words((DOCS / "index.md").read_text("utf-8"))
+
+    assert sum(LIMITS.values()) == 25_000
+    assert sum(counts.values()) <= 25_000, f"{sum(counts.values()):,} words: {counts}"
+
+
+@pytest.mark.parametrize("page", manual(), ids=lambda page: str(page.relative_to(DOCS)))
+def test_no_page_is_longer_than_somebody_reads(page):
+    whole = str(page.relative_to(DOCS)) in GENERATED
+    count = 0 if whole else words(page.read_text("utf-8"))
+
+    assert count <= LONGEST, f"{count:,} words"
 
 
 def claim_rows():
@@ -339,15 +419,15 @@ def test_every_policy_key_is_documented(model):
         (Transform, "reference/policy.md"),
         (ReleaseForm, "reference/policy.md"),
         (Audience, "reference/policy.md"),
-        (Aggregate, "reference/methods.md"),
-        (Neighbours, "reference/methods.md"),
-        (Origin, "reference/methods.md"),
-        (Split, "reference/methods.md"),
-        (GroupingAlgorithm, "reference/methods.md"),
-        (GroupingScale, "reference/methods.md"),
-        (RecordOrder, "reference/methods.md"),
-        (NominalOrder, "reference/methods.md"),
-        (DeltaReading, "reference/methods.md"),
+        (Aggregate, "reference/methods/index.md"),
+        (Neighbours, "reference/methods/laplace.md"),
+        (Origin, "reference/methods/stable-laplace.md"),
+        (Split, "reference/methods/ir-mdav-laplace.md"),
+        (GroupingAlgorithm, "reference/methods/mdav-laplace.md"),
+        (GroupingScale, "reference/methods/mdav-laplace.md"),
+        (RecordOrder, "reference/methods/insensitive.md"),
+        (NominalOrder, "reference/methods/ir-laplace.md"),
+        (DeltaReading, "reference/methods/stable-laplace.md"),
         (Status, "reference/manifest.md"),
     ],
 )
@@ -359,36 +439,66 @@ def test_every_choice_is_documented(choices: type[StrEnum], page):
     assert not missing, f"docs/{page} does not mention {missing} of {choices.__name__}."
 
 
-@pytest.mark.parametrize("name", sorted(REGISTRY))
-def test_every_method_is_documented(name):
-    text = section("reference/methods.md", f"## `{name}`")
-    parts = ("**Claims.**", "**Not promised.**", "**Release forms.**", "**Reference.**")
+def method_page(name):
+    return (DOCS / f"reference/methods/{name}.md").read_text("utf-8")
 
-    assert text, (
-        f"Method '{name}' is registered and docs/reference/methods.md has no '## `{name}`'."
-    )
-    missing = [part for part in parts if part not in text]
-    assert not missing, f"docs/reference/methods.md, {name}: no paragraph {missing}."
-    unnamed = [form.value for form in REGISTRY[name].forms.offered if f"`{form.value}`" not in text]
-    assert not unnamed, f"docs/reference/methods.md, {name}: does not name the forms {unnamed}."
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_every_method_has_a_page_of_at_most_500_words(name):
+    text = method_page(name)
+    parts = ("## Parameters", "## Claims", "**Not promised.**", "**Release forms.**")
+
+    assert text.startswith(f"# `{name}`\n")
+    assert f"<!-- generated: method {name} -->" in text
+    missing = [part for part in (*parts, "**Reference.**") if part not in text]
+    assert not missing, f"docs/reference/methods/{name}.md has no {missing}."
+    assert words(text) <= LONGEST_METHOD, f"{words(text)} words"
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_a_method_page_says_what_a_plan_claims_in_every_form(name):
+    claims = method_page(name).partition("## Claims")[2]
+
+    lines = re.findall(r"^- \*(\w+)\* \(([^)]+)", claims, flags=re.MULTILINE)
+
+    assert {status for status, _ in lines} <= set(Status)
+    named = {form for _, where in lines for form in re.findall(r"`([\w-]+)`", where)}
+    assert {form.value for form in REGISTRY[name].forms.offered} <= named
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_every_parameter_of_a_method_is_documented_and_no_other(name):
-    written = rows_of(section("reference/methods.md", f"## `{name}`"))
+    written = rows_of(method_page(name))
 
     wanted = set(REGISTRY[name].parameters.model_fields)
 
     assert written == wanted, (
-        f"docs/reference/methods.md, {name}: lacks {sorted(wanted - written)}, "
+        f"docs/reference/methods/{name}.md: lacks {sorted(wanted - written)}, "
         f"has {sorted(written - wanted)} that the method does not take."
     )
 
 
-def test_no_method_is_documented_that_is_not_there():
-    text = (DOCS / "reference/methods.md").read_text("utf-8")
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_every_choice_of_a_parameter_is_on_the_page_of_the_method(name):
+    schema = REGISTRY[name].parameters.model_json_schema()
+    text = method_page(name)
 
-    assert set(re.findall(r"^## `([^`]+)`$", text, flags=re.MULTILINE)) <= set(REGISTRY)
+    choices = {one for shape in schema.get("$defs", {}).values() for one in shape["enum"]}
+
+    assert not {one for one in choices if f"`{one}`" not in text}
+
+
+def test_the_methods_are_listed_once_and_no_other_has_a_page():
+    index = DOCS / "reference/methods/index.md"
+    (tree,) = [block for block in blocks_of(index) if block.language == "{toctree}"]
+    table = index.read_text("utf-8").partition("\n## ")[0]
+
+    pages = {path.stem for path in index.parent.glob("*.md")} - {"index"}
+    linked = re.findall(r"\[`([\w-]+)`\]\(\1\.md\)", table)
+
+    assert pages == set(REGISTRY)
+    assert sorted(linked) == sorted(REGISTRY)
+    assert sorted(tree.text.split()[1:]) == sorted(REGISTRY)
 
 
 def test_every_exit_code_is_documented():
@@ -502,7 +612,7 @@ OLD_WORDS = re.compile(
     r"|one row a |shoal\.(?:measures|measuring|models|auditing|publish|foreign)\b",
     re.IGNORECASE,
 )
-ALIASES = {"CHANGELOG.md", "glossary.md"}
+ALIASES = {"CHANGELOG.md", "glossary.md", "glossary-keys.md"}
 """Pages that say what a thing was called before, or is called elsewhere."""
 
 

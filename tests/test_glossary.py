@@ -17,7 +17,8 @@ from shoal.evaluation.utility import METRICS
 from shoal.methods import REGISTRY
 from shoal.policy.load import json_schema
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "glossary.md"
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+PAGES = (REFERENCE / "glossary.md", REFERENCE / "glossary-keys.md")
 FIELD = "Words of the field"
 """The only part whose words the code need not have."""
 SCHEMA = json_schema()
@@ -59,10 +60,10 @@ class Entry(NamedTuple):
 def entries():
     """The rows of all tables below their headings; code marks are taken off the words."""
     found, part = [], ""
-    for line in PAGE.read_text("utf-8").splitlines():
+    for line in "\n".join(page.read_text("utf-8") for page in PAGES).splitlines():
         if line.startswith("## "):
             part = line.removeprefix("## ")
-        elif line.startswith("| ") and not line.startswith("| word |"):
+        elif line.startswith("| ") and not line.startswith(("| word |", "| ---")):
             word, sentence, aliases = (cell.strip() for cell in line[1:-1].split(" |"))
             names = tuple(name.strip() for name in aliases.split(",") if name.strip())
             found.append(Entry(part, word.strip("`"), sentence, names))

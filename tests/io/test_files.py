@@ -261,8 +261,36 @@ def test_statistics_files_are_read_with_their_labels(tmp_path, name):
     assert raw.frame["sex"].to_list() == people()["sex"].to_list()
     assert raw.frame["born"].to_list() == people()["born"].to_list()
     assert raw.frame["town"].to_list()[:3] == ["Zoë", None, "x"]
-    assert raw.labels["columns"] == LABELS["columns"]
-    assert raw.labels["values"] == ({} if name.endswith("xpt") else LABELS["values"])
+    assert raw.column_labels == LABELS["columns"]
+    assert raw.labels == ({} if name.endswith("xpt") else LABELS["values"])
+
+
+def test_measures_of_an_spss_file_are_read(tmp_path):
+    library = pytest.importorskip("pyreadstat")
+    stated = {"sex": "nominal", "age": "scale", "town": "ordinal"}
+    library.write_sav(people(), str(tmp_path / "p.sav"), variable_measure=stated)
+    library.write_dta(people(), str(tmp_path / "p.dta"))
+
+    assert io.read(tmp_path / "p.sav").measures == stated
+    assert io.read(tmp_path / "p.dta").measures == {}
+
+
+def test_the_order_of_categories_is_kept_where_a_frame_states_it():
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    order = ["low", "mid", "high"]
+    listed = pl.DataFrame({"x": pl.Series(["mid", "low"], dtype=pl.Enum(order))})
+    theirs = pandas.DataFrame({
+        "x": pandas.Categorical(["mid", "low"], categories=order, ordered=True),
+        "y": pandas.Categorical(["b", "a"]),
+    })  # fmt: skip
+
+    for raw in (
+        io.from_native(theirs),
+        io.from_native(theirs, alone=True),
+        io.from_native(arrow.Table.from_pandas(theirs)),
+    ):
+        assert raw.ordered == {"x": ("low", "mid", "high")}
+    assert io.from_native(listed).ordered == {}
 
 
 STATS_POLICY = """
@@ -293,7 +321,7 @@ def test_labels_are_kept_from_file_to_release(tmp_path, suffix, form):
 
     assert result.exit_code == 0, result.output
     raw = io.read(out / f"release.{form}")
-    assert raw.labels == LABELS
+    assert raw.all_labels() == LABELS
     assert set(raw.frame["sex"].drop_nulls()) <= {1.0, 2.0}
     assert raw.frame["born"].dtype == pl.Date
     assert raw.frame.columns == ["sex", "age", "born", "town"]
@@ -335,10 +363,10 @@ def test_labels_that_a_format_has_no_room_for_are_left_out(tmp_path):
     for form in ("sav", "dta"):
         io.write(frame, tmp_path / f"release.{form}", labels=labels)
 
-    spss, stata = (io.read(tmp_path / f"release.{form}").labels for form in ("sav", "dta"))
-    assert spss["values"] == {"code": {"1.5": "half", "2": "two"}, "text": {"a": "Alpha"}}
-    assert stata["values"] == {"code": {"2": "two"}}
-    assert stata["columns"]["code"].startswith("long long")
+    spss, stata = (io.read(tmp_path / f"release.{form}") for form in ("sav", "dta"))
+    assert spss.labels == {"code": {"1.5": "half", "2": "two"}, "text": {"a": "Alpha"}}
+    assert stata.labels == {"code": {"2": "two"}}
+    assert stata.column_labels["code"].startswith("long long")
 
 
 @pytest.mark.parametrize(

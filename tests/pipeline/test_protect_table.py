@@ -207,8 +207,8 @@ def test_our_check_agrees_with_an_independent_count_on_the_sample():
 
 
 def test_labels_come_along_for_released_columns_only(people, policy):
-    raw = io.Raw(people, labels={"columns": {"name": "Name", "age": "Age in years"},
-                                 "values": {"region": {"north": "North"}}})  # fmt: skip
+    raw = io.Raw(people, labels={"region": {"north": "North"}},
+                 column_labels={"name": "Name", "age": "Age in years"})  # fmt: skip
 
     done = protect_table.run(protect_table.plan(policy), raw).release
 
@@ -258,10 +258,10 @@ def test_no_identifier_is_released_whatever_its_flag(people, policy, noisy, flag
 
 def test_beside_noise_only_declared_values_have_labels(people):
     """Labels of a file list the values of its table."""
-    labels = {"columns": {"region": "Region"},
-              "values": {"region": {"north": "North", "isle": "The isle"}}}  # fmt: skip
+    labels = {"region": {"north": "North", "isle": "The isle"}}
+    raw = io.Raw(people, labels=labels, column_labels={"region": "Region"})
 
-    done = protect_table.run(protect_table.plan(EPSILON), io.Raw(people, labels=labels)).release
+    done = protect_table.run(protect_table.plan(EPSILON), raw).release
 
     assert done.labels == {
         "columns": {"region": "Region"}, "values": {"region": {"north": "North"}},

@@ -1,9 +1,12 @@
-"""A held-out set of files of people, with a careful steward's answers (notation of first_files)."""
+"""Files whose author had not seen the recogniser; the answers are written as in `first_files`.
+
+The first score was taken before the recogniser was changed by what they showed: roles 92%, kinds
+96%, dates 93%, missing marks 87%, no protected cell published, 2 of 276 codes averaged.
+"""
 
 from typing import Any
 
 import numpy as np
-
 from tests.policy.first_files import Columns, Dialect, FirstFile, Maker
 
 FIRST = {
@@ -17,12 +20,30 @@ FIRST = {
 
 
 MORE = {
-    "en": ("Ash Black Car Den Ell Fair Green Hart King Lang Mar North Pres Stan Whit", "ton ley well wood ford man by son"),
-    "de": ("Alt Berg Brand Eich Feld Gro Hof Kirch Linde Neu Rot Stein Wald Wies Zieg", "mann meier er inger bauer hoff ler ner"),
-    "fr": ("Bau Cham Del Four Gau Lam Mari Per Ren Rous Tis Vall Bou Char Gui", "dier bert neau court let ville sseau rand"),
-    "es": ("Agui Bar Cal Del Esco Fuen Gal Her Iba Mon Nava Ort Que Sal Val", "rre rios derón gado bar tes ván rero"),
-    "it": ("Bar Cas Del Fab Gal Lom Mar Mon Pel Riz San Tes Val Vit Zan", "bieri telli ardi etti one ucci ini ari"),
-    "nl": ("Berg Dijk Groen Haan Hoek Kuip Kon Lind Molen Post Schil Veld Wit Zand Brouw", "stra ers man sma huis kamp ink ema"),
+    "en": (
+        "Ash Black Car Den Ell Fair Green Hart King Lang Mar North Pres Stan Whit",
+        "ton ley well wood ford man by son",
+    ),
+    "de": (
+        "Alt Berg Brand Eich Feld Gro Hof Kirch Linde Neu Rot Stein Wald Wies Zieg",
+        "mann meier er inger bauer hoff ler ner",
+    ),
+    "fr": (
+        "Bau Cham Del Four Gau Lam Mari Per Ren Rous Tis Vall Bou Char Gui",
+        "dier bert neau court let ville sseau rand",
+    ),
+    "es": (
+        "Agui Bar Cal Del Esco Fuen Gal Her Iba Mon Nava Ort Que Sal Val",
+        "rre rios derón gado bar tes ván rero",
+    ),
+    "it": (
+        "Bar Cas Del Fab Gal Lom Mar Mon Pel Riz San Tes Val Vit Zan",
+        "bieri telli ardi etti one ucci ini ari",
+    ),
+    "nl": (
+        "Berg Dijk Groen Haan Hoek Kuip Kon Lind Molen Post Schil Veld Wit Zand Brouw",
+        "stra ers man sma huis kamp ink ema",
+    ),
 }
 
 
@@ -36,14 +57,22 @@ class M(Maker):
     def marked(self, values: Any, shares: dict[str, float]) -> list[str]:
         out = [str(v) for v in values]
         for mark, share in shares.items():
-            out = [mark if gone else v for gone, v in zip(self.rng.random(self.rows) < share, out, strict=True)]
+            out = [
+                mark if gone else v
+                for gone, v in zip(self.rng.random(self.rows) < share, out, strict=True)
+            ]
         return out
 
     def blank(self, values: Any, share: float = 0.05) -> list[Any]:
-        return [None if gone else str(v) for gone, v in zip(self.rng.random(self.rows) < share, values, strict=True)]
+        return [
+            None if gone else str(v)
+            for gone, v in zip(self.rng.random(self.rows) < share, values, strict=True)
+        ]
 
     def clock(self, form: str = "{:02d}:{:02d}") -> list[str]:
-        return [form.format(h, m, s) for h, m, s in self.rng.integers(0, [24, 60, 60], (self.rows, 3))]
+        return [
+            form.format(h, m, s) for h, m, s in self.rng.integers(0, [24, 60, 60], (self.rows, 3))
+        ]
 
     def heavy(self, middle: float, sigma: float = 0.6) -> np.ndarray:
         return middle * np.exp(self.rng.normal(0, sigma, self.rows))
@@ -56,21 +85,41 @@ class M(Maker):
 
     def family(self) -> list[str]:
         heads, tails = (part.split() for part in MORE[self.language])
-        made = [f"{a}{b}" for a, b in zip(self.rng.choice(heads, self.rows), self.rng.choice(tails, self.rows), strict=True)]
+        made = [
+            f"{a}{b}"
+            for a, b in zip(
+                self.rng.choice(heads, self.rows), self.rng.choice(tails, self.rows), strict=True
+            )
+        ]
         common = self.rng.random(self.rows) < 0.3
-        return [name.split(" ")[0] if c else m for c, name, m in zip(common, self.people(), made, strict=True)]
+        return [
+            name.split(" ")[0] if c else m
+            for c, name, m in zip(common, self.people(), made, strict=True)
+        ]
 
     def notes(self, *parts: str) -> list[str]:
         """Remarks: each part has its choices by a bar, and {} for a name."""
         picked = [self.rng.choice(part.split("|"), self.rows) for part in parts]
-        return [" ".join(words).replace("{}", name) for *words, name in zip(*picked, self.family(), strict=True)]
+        return [
+            " ".join(words).replace("{}", name)
+            for *words, name in zip(*picked, self.family(), strict=True)
+        ]
 
     def after(self, days: list[np.datetime64], low: int, high: int, form: str) -> list[str]:
-        return shown([d + int(n) for d, n in zip(days, self.rng.integers(low, high, self.rows), strict=True)], form)
+        return shown(
+            [
+                d + int(n)
+                for d, n in zip(days, self.rng.integers(low, high, self.rows), strict=True)
+            ],
+            form,
+        )
 
     def moments(self, first: str, last: str) -> list[np.datetime64]:
         start = np.datetime64(first)
-        return [start + int(n) for n in self.rng.integers(0, int((np.datetime64(last) - start).astype(int)), self.rows)]
+        return [
+            start + int(n)
+            for n in self.rng.integers(0, int((np.datetime64(last) - start).astype(int)), self.rows)
+        ]
 
 
 def shown(days: list[np.datetime64], form: str) -> list[str]:
@@ -86,7 +135,13 @@ def of(index: np.ndarray, values: Any) -> list[Any]:
 def social_survey() -> Columns:
     make = M("en", 1800, 101)
     land = make.draw({"BE": 3, "DE": 4, "FI": 2, "IT": 3, "PT": 2})
-    regions = {"BE": "BE1 BE2 BE3", "DE": "DE1 DE2 DE3 DEA", "FI": "FI19 FI1B FI1C", "IT": "ITC4 ITF3 ITI4", "PT": "PT11 PT17 PT16"}
+    regions = {
+        "BE": "BE1 BE2 BE3",
+        "DE": "DE1 DE2 DE3 DEA",
+        "FI": "FI19 FI1B FI1C",
+        "IT": "ITC4 ITF3 ITI4",
+        "PT": "PT11 PT17 PT16",
+    }
     pweight = {"BE": 0.5412, "DE": 3.0371, "FI": 0.2963, "IT": 2.0519, "PT": 0.4871}
     eleven = {"77": 0.006, "88": 0.02, "99": 0.006}
     four = {"7": 0.004, "8": 0.01, "9": 0.004}
@@ -114,7 +169,7 @@ def social_survey() -> Columns:
         "eisced": ("qi|conf ordinal|nominal missing?=55,77,88", make.marked(make.pick("1", "2", "3", "4", "5", "6", "7"), {"55": 0.004, "77": 0.004, "88": 0.004})),
         "isco08": ("qi|conf nominal missing?=66666,88888",
                    make.marked(make.pick("2341", "5223", "4110", "7231", "9112", "2221", "1219", "5120"), {"66666": 0.08, "88888": 0.01})),
-        "hinctnta": ("conf|qi ordinal|nominal|numeric missing=77,88,99", make.marked(make.pick(*"1 2 3 4 5 6 7 8 9 10".split()), {"77": 0.08, "88": 0.06, "99": 0.01})),
+        "hinctnta": ("conf|qi ordinal|nominal|numeric missing=77,88,99", make.marked(make.pick(*["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"]), {"77": 0.08, "88": 0.06, "99": 0.01})),
         "inwds": ("qi|other date %Y-%m-%d", make.days("2021-09-10", "2022-05-20", "%Y-%m-%d")),
     }  # fmt: skip
 
@@ -190,7 +245,7 @@ def library() -> Columns:
     person = M("nl", 540, 204)
     form = "%d-%m-%Y"
     lent = make.moments("2023-01-02", "2023-12-20")
-    books = ["978902957{:04d}".format(v) for v in make.rng.integers(0, 9999, 180)]
+    books = [f"978902957{v:04d}" for v in make.rng.integers(0, 9999, 180)]
     titles = [f"{a} {b}" for a in ("De stille", "Het verloren", "Omgaan met", "Leven na", "De laatste", "Koken voor") for b in
               ("kust", "verdriet", "schulden", "diabetes", "kinderen", "winter", "oorlog", "scheiding", "tuin", "vrienden")]  # fmt: skip
     book = make.rng.integers(0, 180, make.rows)
@@ -221,7 +276,13 @@ def sports_club() -> Columns:
     make = M("de", 620, 105)
     form = "%d.%m.%Y"
     joined = make.moments("1985-01-01", "2023-10-01")
-    towns = {"85049": "Ingolstadt", "85051": "Ingolstadt", "86633": "Neuburg", "85080": "Gaimersheim", "01662": "Meißen"}
+    towns = {
+        "85049": "Ingolstadt",
+        "85051": "Ingolstadt",
+        "86633": "Neuburg",
+        "85080": "Gaimersheim",
+        "01662": "Meißen",
+    }
     code = make.draw({"85049": 5, "85051": 4, "86633": 2, "85080": 3, "01662": 0.3})
     first, last = make.first(), make.family()
     fee = make.draw({"60": 3, "96": 4, "132": 5, "180": 2})
@@ -266,7 +327,7 @@ def tax_return() -> Columns:
         "NIR_decl": ("id", [f"{s}{y:02d}{m:02d}{v}" for s, y, m, v in zip(make.pick("1", "2"), make.rng.integers(30, 99, make.rows), make.rng.integers(1, 13, make.rows), make.digits(8), strict=True)]),
         "annee_revenus": ("other|qi nominal|ordinal|numeric", ["2022"] * make.rows),
         "anais_d1": ("qi numeric whole", make.whole(1968, 17, 1928, 2003)),
-        "anais_d2": ("qi numeric whole missing=9999", ["9999" if s != "M" and s != "O" else str(y) for s, y in zip(single, make.whole(1969, 16, 1928, 2003), strict=True)]),
+        "anais_d2": ("qi numeric whole missing=9999", ["9999" if s not in {"M", "O"} else str(y) for s, y in zip(single, make.whole(1969, 16, 1928, 2003), strict=True)]),
         "sitfam": ("qi nominal", single),
         "nbpac": ("qi numeric|ordinal|nominal", make.whole(0.8, 1.1, 0, 6)),
         "nb_parts": ("qi|conf numeric|ordinal|nominal", make.draw({"1": 5, "1,5": 2, "2": 4, "2,5": 2, "3": 1, "4": 0.4})),
@@ -292,7 +353,9 @@ def unemployment() -> Columns:
     form = "%d/%m/%Y"
     town = make.rng.integers(0, 6, make.rows)
     months = make.whole(9, 8, 0, 60)
-    amount = np.where(make.rng.random(make.rows) < 0.4, 0.0, make.rng.normal(870, 190, make.rows).clip(480, 1575))
+    amount = np.where(
+        make.rng.random(make.rows) < 0.4, 0.0, make.rng.normal(870, 190, make.rows).clip(480, 1575)
+    )
     letters = "TRWAGMYFPDXBNJZSQVHLCKE"
     return {
         "Unnamed: 0": ("id|other", np.arange(make.rows)),
@@ -300,8 +363,8 @@ def unemployment() -> Columns:
         "ape1_ape2": ("id", [f"{a} {b}" for a, b in zip(make.family(), make.family(), strict=True)]),
         "fnac": (f"qi date {form}", make.days("1959-01-01", "2006-12-01", form)),
         "sexo_cod": ("qi nominal", make.pick("1", "6")),
-        "codpostal": ("qi|id nominal", of(town, "08001 08902 03005 28013 41008 46022".split())),
-        "cmun_ine": ("qi nominal", of(town, "08019 08101 03014 28079 41091 46250".split())),
+        "codpostal": ("qi|id nominal", of(town, ["08001", "08902", "03005", "28013", "41008", "46022"])),
+        "cmun_ine": ("qi nominal", of(town, ["08019", "08101", "03014", "28079", "41091", "46250"])),
         "pais_nac": ("qi nominal", make.draw({"724": 12, "504": 2, "642": 2, "170": 1, "862": 1})),
         "nivel_formativo": ("qi|conf ordinal|nominal missing?=99", make.marked(make.pick("11", "22", "23", "32", "33", "51", "55"), {"99": 0.03})),
         "cno11": ("qi|conf nominal", make.pick("5120", "9210", "4309", "7191", "2321", "9602")),
@@ -325,7 +388,9 @@ def cancer_registry() -> Columns:
     who = np.sort(make.rng.integers(0, 1180, make.rows))
     person = M("en", 1180, 208)
     born, year = person.whole(1948, 13, 1915, 1995), make.rng.integers(2010, 2020, make.rows)
-    site = make.draw({"C509": 5, "C619": 5, "C341": 4, "C187": 2, "C447": 2, "C569": 1, "C809": 0.3})
+    site = make.draw(
+        {"C509": 5, "C619": 5, "C341": 4, "C187": 2, "C447": 2, "C569": 1, "C809": 0.3}
+    )
     dead = make.rng.random(make.rows) < 0.35
     return {
         "Patient ID": ("id unit", of(who, [f"{v:08d}" for v in person.rng.permutation(99999)[:1180] + 210])),
@@ -360,7 +425,14 @@ def triage() -> Columns:
     form = "%d-%m-%Y"
     start = make.moments("2023-06-01", "2024-05-30")
     colour = make.draw({"AZUL": 1, "VERDE": 7, "AMARELO": 8, "LARANJA": 3, "VERMELHO": 0.4})
-    codes = [f"{a}-{b}" for a, b in zip(person.pick("3000", "3030", "4050", "1250", "8000"), person.digits(3, first=0), strict=True)]
+    codes = [
+        f"{a}-{b}"
+        for a, b in zip(
+            person.pick("3000", "3030", "4050", "1250", "8000"),
+            person.digits(3, first=0),
+            strict=True,
+        )
+    ]
     return {
         "NUM_EPISODIO": ("id", [f"23{v:07d}" for v in make.rng.permutation(10**6)[: make.rows]]),
         "NUM_UTENTE_SNS": ("id unit", of(who, person.digits(9))),
@@ -420,9 +492,12 @@ def mobile() -> Columns:
     make = M("de", 1250, 111)
     start = make.moments("2017-01-01", "2023-12-15")
     place = make.rng.integers(0, 6, make.rows)
-    codes = "04109 06108 10179 20457 50667 80469".split()
-    towns = "Leipzig Halle Berlin Hamburg Köln München".split()
-    lat, lon = np.array([51.34, 51.48, 52.51, 53.55, 50.94, 48.13]), np.array([12.37, 11.97, 13.41, 9.99, 6.96, 11.57])
+    codes = ["04109", "06108", "10179", "20457", "50667", "80469"]
+    towns = ["Leipzig", "Halle", "Berlin", "Hamburg", "Köln", "München"]
+    lat, lon = (
+        np.array([51.34, 51.48, 52.51, 53.55, 50.94, 48.13]),
+        np.array([12.37, 11.97, 13.41, 9.99, 6.96, 11.57]),
+    )
     last = make.family()
     return {
         "MANDT": ("other|qi|id nominal", ["100"] * make.rows),
@@ -457,7 +532,15 @@ def exams() -> Columns:
     form = "%d/%m/%Y"
     town = person.rng.choice(6, 430, p=[0.4, 0.15, 0.15, 0.15, 0.1, 0.05])
     letters = list("BCDFGLMNPRSTVZ")
-    fiscal = ["".join(person.rng.choice(letters, 6)) + f"{y:02d}A{d:02d}H501{c}" for y, d, c in zip(person.rng.integers(95, 100, 430), person.rng.integers(1, 72, 430), person.rng.choice(letters, 430), strict=True)]
+    fiscal = [
+        "".join(person.rng.choice(letters, 6)) + f"{y:02d}A{d:02d}H501{c}"
+        for y, d, c in zip(
+            person.rng.integers(95, 100, 430),
+            person.rng.integers(1, 72, 430),
+            person.rng.choice(letters, 430),
+            strict=True,
+        )
+    ]
     passed = make.rng.random(make.rows) < 0.8
     mark = np.where(passed, make.whole(25.5, 3, 18, 30), 0)
     return {
@@ -467,8 +550,8 @@ def exams() -> Columns:
         "dataNascita": (f"qi date {form}", of(who, person.days("1994-01-01", "2004-12-20", form))),
         "genere": ("qi nominal", of(who, person.pick("M", "F"))),
         "cittadinanza": ("qi nominal", of(who, person.draw({"ITA": 14, "ROU": 1, "ALB": 1, "CHN": 0.6}))),
-        "comune_residenza": ("qi nominal", of(who, of(town, "Bologna Imola Ferrara Modena Forlì Roma".split()))),
-        "cap_res": ("qi|id nominal", of(who, of(town, "40121 40026 44121 41121 47121 00184".split()))),
+        "comune_residenza": ("qi nominal", of(who, of(town, ["Bologna", "Imola", "Ferrara", "Modena", "Forlì", "Roma"]))),
+        "cap_res": ("qi|id nominal", of(who, of(town, ["40121", "40026", "44121", "41121", "47121", "00184"]))),
         "tipo_diploma": ("qi|conf nominal", of(who, person.pick("Scientifico", "Classico", "Tecnico", "Professionale"))),
         "voto_maturita": ("conf|qi numeric whole missing=n.d.", of(who, person.marked(person.whole(81, 11, 60, 100), {"n.d.": 0.05}))),
         "cod_cds": ("qi nominal", of(who, person.pick("8014", "8028", "0926", "9202"))),
@@ -487,8 +570,15 @@ def exams() -> Columns:
 
 def hospital_staff() -> Columns:
     make = M("en", 900, 113)
-    band = make.draw({"Band 2": 4, "Band 3": 3, "Band 5": 6, "Band 6": 4, "Band 7": 2, "Band 8a": 1})
-    base = np.array([{"2": 22383, "3": 23900, "5": 31200, "6": 38600, "7": 46800, "8": 54600}[b[5]] for b in band]) + make.rng.integers(0, 3000, make.rows)
+    band = make.draw(
+        {"Band 2": 4, "Band 3": 3, "Band 5": 6, "Band 6": 4, "Band 7": 2, "Band 8a": 1}
+    )
+    base = np.array(
+        [
+            {"2": 22383, "3": 23900, "5": 31200, "6": 38600, "7": 46800, "8": 54600}[b[5]]
+            for b in band
+        ]
+    ) + make.rng.integers(0, 3000, make.rows)
     form = "%Y-%m-%d"
     enhancement = make.heavy(2100, 0.7).astype(int)
     return {
@@ -557,13 +647,28 @@ def vaccination() -> Columns:
     person = M("es", 1100, 215)
     age = person.whole(43, 21, 3, 98)
     place = person.rng.integers(0, 5, 1100)
-    towns, ibge = "CAMPINAS OLINDA PELOTAS MACAPA BETIM".split(), "350950 260960 431440 160030 310670".split()
-    ceps = "13010 53020 96010 68900 32600".split()
-    race = {"01": "BRANCA", "02": "PRETA", "03": "PARDA", "04": "AMARELA", "05": "INDIGENA", "99": "SEM INFORMACAO"}
+    towns, ibge = (
+        ["CAMPINAS", "OLINDA", "PELOTAS", "MACAPA", "BETIM"],
+        ["350950", "260960", "431440", "160030", "310670"],
+    )
+    ceps = ["13010", "53020", "96010", "68900", "32600"]
+    race = {
+        "01": "BRANCA",
+        "02": "PRETA",
+        "03": "PARDA",
+        "04": "AMARELA",
+        "05": "INDIGENA",
+        "99": "SEM INFORMACAO",
+    }
     cor = person.draw({"01": 8, "02": 2, "03": 8, "04": 0.5, "05": 0.2, "99": 2})
     form = "%Y-%m-%d"
     hexes = list("0123456789abcdef")
-    born = [f"{2021 - a}-{m:02d}-{d:02d}" for a, m, d in zip(age, person.rng.integers(1, 13, 1100), person.rng.integers(1, 29, 1100), strict=True)]
+    born = [
+        f"{2021 - a}-{m:02d}-{d:02d}"
+        for a, m, d in zip(
+            age, person.rng.integers(1, 13, 1100), person.rng.integers(1, 29, 1100), strict=True
+        )
+    ]
     return {
         "document_id": ("id", ["".join(make.rng.choice(hexes, 8)) + f"-{i:04x}-i0b0" for i in range(make.rows)]),
         "paciente_id": ("id unit", of(who, ["".join(person.rng.choice(hexes, 32)) for _ in range(1100)])),

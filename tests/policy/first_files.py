@@ -6,7 +6,8 @@ alternatives by a bar, and then what else is known: `unit` (numbers the persons)
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from shoal import sample
+from shoal.core import Column, Kind, Role, Schema
 
 Columns = dict[str, tuple[str, Any]]
 
@@ -54,7 +56,14 @@ REMARKS = {
     "it": "Il paziente lamenta dolore da martedì, visto dal dott. {}",
     "nl": "Patiënt heeft sinds dinsdag pijn, eerder gezien door dr. {}",
 }
-SEXES = {"en": "male female", "de": "m w d", "fr": "H F", "es": "H M", "it": "M F", "nl": "man vrouw"}
+SEXES = {
+    "en": "male female",
+    "de": "m w d",
+    "fr": "H F",
+    "es": "H M",
+    "it": "M F",
+    "nl": "man vrouw",
+}
 
 
 class Maker:
@@ -118,7 +127,12 @@ def hospital(language: str, seed: int) -> Columns:
     date = make.dialect.date
     postcode = make.digits(5, first=0)
     if language == "nl":
-        postcode = [f"{code[:4]} {a}{b}" for code, a, b in zip(make.digits(4), make.pick("A", "K", "X"), make.pick("B", "N", "Z"), strict=True)]
+        postcode = [
+            f"{code[:4]} {a}{b}"
+            for code, a, b in zip(
+                make.digits(4), make.pick("A", "K", "X"), make.pick("B", "N", "Z"), strict=True
+            )
+        ]
     if language in {"en", "de"}:  # few areas, some with a leading zero
         postcode = make.pick("01067", "04103", "10115", "20095", "50667", "80331")
     icd = make.pick("I10", "E11.9", "J45.0", "F32.1", "M54.5", "K21.0", "S72.0", "C50.9")
@@ -215,7 +229,9 @@ def purchases(language: str, seed: int) -> Columns:
     date = make.dialect.date
     form = f"{date} %H:%M:%S"
     customer = make.rng.integers(0, 669, make.rows)
-    hours = [f"{h:02d}:{m:02d}:{s:02d}" for h, m, s in make.rng.integers(0, [24, 60, 60], (make.rows, 3))]
+    hours = [
+        f"{h:02d}:{m:02d}:{s:02d}" for h, m, s in make.rng.integers(0, [24, 60, 60], (make.rows, 3))
+    ]
     values = [
         ("id", np.arange(make.rows) + 5_000_001),
         ("id unit", [f"{70000 + c}" for c in customer]),
@@ -278,13 +294,8 @@ SAMPLE = {
     "income": "conf numeric whole", "tax": "conf numeric whole", "condition": "conf nominal",
     "weight": "id weight", "batch": "other nominal|ordinal",
 }  # fmt: skip
-GERMAN = dict(zip(SAMPLE, (
-    "Name PersonenNr HaushaltsNr Alter Geschlecht Region Bildung Familienstand Stunden Beruf Einkommen "
-    "Steuer Erkrankung Gewichtung Welle"
-).split(), strict=True))  # fmt: skip
-SHORT = dict(zip(SAMPLE, (
-    "NAME PID HHID AGE SEX REG EDU MARSTAT HRS OCC INC TAX COND WGT WAVE"
-).split(), strict=True))  # fmt: skip
+GERMAN = dict(zip(SAMPLE, ["Name", "PersonenNr", "HaushaltsNr", "Alter", "Geschlecht", "Region", "Bildung", "Familienstand", "Stunden", "Beruf", "Einkommen", "Steuer", "Erkrankung", "Gewichtung", "Welle"], strict=True))  # fmt: skip
+SHORT = dict(zip(SAMPLE, ["NAME", "PID", "HHID", "AGE", "SEX", "REG", "EDU", "MARSTAT", "HRS", "OCC", "INC", "TAX", "COND", "WGT", "WAVE"], strict=True))  # fmt: skip
 
 
 def of_sample(names: Mapping[str, str] | None = None, rows: int = 2000) -> Columns:
@@ -301,14 +312,27 @@ ADULT = {
     "native-country": "qi nominal", "income": "conf nominal|ordinal",
 }  # fmt: skip
 CENSUS = {"AFNLWGT": "id weight"} | dict.fromkeys(
-    "AGI EMCONTRB FEDTAX PTOTVAL STATETAX TAXINC POTHVAL INTVAL PEARNVAL FICA WSALVAL ERNVAL".split(),
+    [
+        "AGI",
+        "EMCONTRB",
+        "FEDTAX",
+        "PTOTVAL",
+        "STATETAX",
+        "TAXINC",
+        "POTHVAL",
+        "INTVAL",
+        "PEARNVAL",
+        "FICA",
+        "WSALVAL",
+        "ERNVAL",
+    ],
     "conf|qi numeric whole",
 )
 EIA = {
     "UTILITYID": "id|qi nominal", "UTILNAME": "id|qi nominal", "STATE": "qi nominal",
     "YEAR": "qi|other numeric|nominal|ordinal", "MONTH": "qi|other nominal|ordinal|numeric",
 } | dict.fromkeys(
-    "RESREVENUE RESSALES COMREVENUE COMSALES INDREVENUE INDSALES OTHREVENUE OTHRSALES TOTREVENUE TOTSALES".split(),
+    ["RESREVENUE", "RESSALES", "COMREVENUE", "COMSALES", "INDREVENUE", "INDSALES", "OTHREVENUE", "OTHRSALES", "TOTREVENUE", "TOTSALES"],
     "conf|qi numeric whole",
 )  # fmt: skip
 ACS = {
@@ -357,7 +381,10 @@ def staff(seed: int) -> Columns:
 def trial(seed: int) -> Columns:
     make = Maker("en", 400, seed)
     return {
-        "subject": ("id unit", [f"{site}-{i:04d}" for i, site in enumerate(make.pick("01", "02", "03"))]),
+        "subject": (
+            "id unit",
+            [f"{site}-{i:04d}" for i, site in enumerate(make.pick("01", "02", "03"))],
+        ),
         "site": ("qi nominal", make.pick("01", "02", "03")),
         "arm": ("other|qi|conf nominal", make.pick("placebo", "verum")),
         "age_group": ("qi ordinal|nominal", make.pick("<18", "18-24", "25-64", "65+")),
@@ -438,8 +465,8 @@ def write(file: FirstFile, path: Path) -> dict[str, str]:
 
         writer = pyreadstat.write_sav if file.suffix == ".sav" else pyreadstat.write_dta
         more: dict[str, Any] = (
-            {"variable_measure": {n: "scale" for n in ("age", "hours", "income", "tax", "weight")}
-             | {n: "nominal" for n in ("sex", "region", "marital", "occupation", "condition")}
+            {"variable_measure": dict.fromkeys(("age", "hours", "income", "tax", "weight"), "scale")
+             | dict.fromkeys(("sex", "region", "marital", "occupation", "condition"), "nominal")
              | {"education": "ordinal"}}
             if file.suffix == ".sav" else {}
         )  # fmt: skip
@@ -447,84 +474,68 @@ def write(file: FirstFile, path: Path) -> dict[str, str]:
     return {name: answer for name, (answer, _) in columns.items()}
 
 
+SHORT_ROLES = {
+    Role.IDENTIFIER: "id",
+    Role.QUASI_IDENTIFIER: "qi",
+    Role.CONFIDENTIAL: "conf",
+    Role.OTHER: "other",
+}
+FLAGS = {"unit": "privacy_unit", "household": "household"}
+PROTECTED = {"id", "qi"}
+
+
 @dataclass
 class Score:
-    """What was right of the columns of some files; `published` is the worst error."""
+    """How many questions were asked about columns, how many answers were right, and which not.
 
-    columns: int = 0
-    roles: int = 0
-    kinds: int = 0
-    kinds_asked: int = 0
-    dates: int = 0
-    dates_asked: int = 0
-    marks: int = 0
-    marks_asked: int = 0
-    flags: int = 0
-    flags_asked: int = 0
-    steps: int = 0
-    steps_asked: int = 0
-    published: int = 0
-    needless: int = 0
+    `published` counts the worst errors: a protected cell that would be published as it is, or a
+    code that would be averaged; `needless` columns protected or dropped without need.
+    """
+
+    asked: Counter[str]
+    right: Counter[str]
+    wrong: list[str]
 
     def __add__(self, other: "Score") -> "Score":
-        return Score(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+        return Score(self.asked + other.asked, self.right + other.right, self.wrong + other.wrong)
+
+    def share(self, what: str) -> float:
+        return self.right[what] / max(self.asked[what], 1)
 
 
-def judged(answers: Mapping[str, str], schema: Any) -> tuple[Score, list[str]]:
-    """Score a drafted schema against the answers, and name what is wrong."""
-    score, wrong = Score(), []
-    short = {"identifier": "id", "quasi-identifier": "qi", "confidential": "conf", "other": "other"}
+def judged(answers: Mapping[str, str], schema: Schema) -> Score:
+    """Score a drafted schema against the answers."""
+    score = Score(Counter(), Counter(), [])
     for column in schema.columns:
-        roles, *rest = answers[column.name].split()
-        kinds = rest[0].split("|") if rest and rest[0] not in {"unit", "household", "weight"} else []
-        role, missing = short[column.role], set(column.missing)
-        def miss(what: str, column: Any = column, role: str = role) -> None:
-            wrong.append(f"{column.name}: {what} (role {role}, kind {column.kind}; expected {answers[column.name]})")
-        score.columns += 1
-        right = role in roles.split("|")
-        score.roles += right
-        guarded = {"id", "qi"}
-        if not right and role not in guarded and set(roles.split("|")) <= guarded:
-            score.published += 1
-            miss("PUBLISHED")
-        elif not right:
-            score.needless += role in guarded and not set(roles.split("|")) & guarded or role == "id"
-            miss("role")
-        if kinds and column.kind is not None and role != "id":
-            score.kinds_asked += 1
-            score.kinds += column.kind in kinds
-            if column.kind not in kinds:
-                miss("kind")
-            if column.kind == "numeric" and "numeric" not in kinds:
-                score.published += 1  # a code would be averaged
-        written = re.search(r"%.*?(?= missing|$)", answers[column.name])
-        form = written and written[0]
-        if form and role != "id":
-            score.dates_asked += 1
-            good = (column.date_format or "%Y-%m-%d") == form
-            score.dates += good
-            if not good:
-                miss(f"date format {column.date_format}")
-        for word in rest:
-            if word.startswith(("missing=", "missing?=")) and role != "id":
-                marks = set(word.partition("=")[2].split(","))
-                score.marks_asked += 1
-                good = missing >= marks or "?" in word
-                score.marks += good
-                if not good:
-                    miss(f"missing {missing}")
-        if not any(w.startswith("missing") for w in rest) and role != "id" and missing - {"nan"}:
-            score.marks_asked += 1
-            miss(f"took {missing} for missing")
-        for flag in {"unit", "household"} & set(rest):
-            score.flags_asked += 1
-            good = column.privacy_unit if flag == "unit" else column.household
-            score.flags += bool(good)
-            if not good:
-                miss(f"flag {flag}")
-        if "whole" in rest and column.kind == "numeric" and role != "id":
-            score.steps_asked += 1
-            score.steps += column.step == 1
-            if column.step != 1:
-                miss("step")
-    return score, wrong
+        for what, right in _judgements(answers[column.name], column):
+            score.asked[what] += 1
+            score.right[what] += right
+            if not right:
+                found = f"{column.role} {column.kind} {column.date_format} {column.missing}"
+                score.wrong.append(f"{column.name}: {what}: {found}, not {answers[column.name]}")
+    return score
+
+
+def _judgements(answer: str, column: Column) -> Iterator[tuple[str, bool]]:
+    roles, kinds, *_ = [*(word.split("|") for word in answer.split()), []]
+    kinds = [kind for kind in kinds if kind in set(Kind)]
+    role = SHORT_ROLES[column.role]
+    yield "role", role in roles
+    yield "not published", role in PROTECTED or not set(roles) <= PROTECTED
+    yield "not needless", role in roles or (role not in PROTECTED)
+    for flag in FLAGS.keys() & set(answer.split()):
+        yield "unit", bool(getattr(column, FLAGS[flag]))
+    if role == "id":
+        return
+    if kinds:
+        yield "kind", column.kind in kinds
+        yield "not averaged", column.kind is not Kind.NUMERIC or Kind.NUMERIC in kinds
+    if form := re.search(r"%.*?(?= missing|$)", answer):
+        yield "date", (column.date_format or "%Y-%m-%d") == form[0]
+    marks = re.search(r"missing(\??)=(\S*)", answer)
+    if marks is None or not marks[1]:
+        wanted = set(marks[2].split(",")) if marks else set()
+        if wanted or set(column.missing) - {"nan"}:
+            yield "missing", wanted <= set(column.missing) and bool(wanted)
+    if "whole" in answer and column.kind is Kind.NUMERIC:
+        yield "whole", column.step == 1

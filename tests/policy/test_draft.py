@@ -16,7 +16,7 @@ from shoal import policy, sample
 from shoal.cli.commands import app
 from shoal.core import Kind, Role
 from shoal.errors import InputError
-from shoal.io.files import Raw
+from shoal.io.raw import Raw
 from shoal.policy import draft
 
 ROWS = 30

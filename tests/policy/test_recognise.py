@@ -1,4 +1,4 @@
-"""What unknown columns are taken for: files with a known answer, and rules that hold for any file."""
+"""What unknown columns are taken for: files with a known answer, and rules for any file."""
 
 from functools import reduce
 
@@ -13,7 +13,7 @@ from tests.policy.first_files import Score, judged
 
 from shoal import io, policy
 from shoal.core import Kind, Role
-from shoal.io.files import Raw, from_native
+from shoal.io import Raw, from_native
 from shoal.policy.column_values import order
 from shoal.policy.draft import draft
 from shoal.policy.recognise import recognise
@@ -36,21 +36,19 @@ def scores(tmp_path_factory):
 
 @pytest.mark.parametrize("name", FILES)
 def test_no_protected_cell_would_be_published_and_no_code_averaged(name, scores):
-    score, wrong = scores[name]
+    score = scores[name]
 
-    assert not score.published, wrong
+    assert score.share("not published") == 1, score.wrong
+    assert score.share("not averaged") == 1, score.wrong
 
 
 def test_most_of_the_guesses_are_right(scores):
-    total = reduce(Score.__add__, (score for score, _ in scores.values()))
+    total = reduce(Score.__add__, scores.values())
 
     assert len(scores) >= 30
-    assert total.needless <= 0.03 * total.columns
-    assert total.roles >= 0.97 * total.columns
-    assert total.kinds >= 0.97 * total.kinds_asked
-    assert total.dates == total.dates_asked
-    assert total.marks >= 0.97 * total.marks_asked
-    assert total.steps == total.steps_asked
+    shares = {what: total.share(what) for what in total.asked}
+    least = {"role": 0.97, "not needless": 0.97, "kind": 0.97, "missing": 0.97, "unit": 0.75}
+    assert all(share >= least.get(what, 1) for what, share in shares.items()), total.wrong
 
 
 @pytest.mark.data
@@ -58,15 +56,11 @@ def test_most_of_the_guesses_are_right(scores):
 def test_the_reference_tables_are_recognised(name):
     if not (DATA / f"{name}.csv").exists():
         pytest.skip(f"needs the reference table {name}.csv in SHOAL_DATA")
-    raw = io.read(DATA / f"{name}.csv")
+    made = draft(io.read(DATA / f"{name}.csv"), source=name)
 
-    score, wrong = judged(
-        first_files.REFERENCE[name], policy.loads(draft(raw, source=name).text).schema
-    )
+    score = judged(first_files.REFERENCE[name], policy.loads(made.text).schema)
 
-    assert not score.published, wrong
-    assert score.roles == score.columns, wrong
-    assert score.kinds == score.kinds_asked, wrong
+    assert not score.wrong
 
 
 def guess(name="x", values=(), **more):
@@ -169,7 +163,9 @@ def test_a_copy_of_a_column_is_as_strict_as_the_column():
 
 
 def test_a_sum_is_named():
-    frame = pl.DataFrame({"a": [i**3 % 101 for i in range(50)], "b": [i * i for i in range(50)]})
+    frame = pl.DataFrame(
+        {"a": [i * 0.37 for i in range(50)], "b": [0.5 * i * i for i in range(50)]}
+    )
     frame = frame.with_columns(total=pl.col("a") + pl.col("b"))
 
     assert recognise(Raw(frame))["total"].reason.endswith("the sum of a and b")
@@ -185,7 +181,7 @@ def test_an_ordered_category_of_pandas_is_an_ordinal():
 
 def test_labels_and_measurement_levels_of_the_file_decide():
     numbers = [1, 2, 3, 4, 9] * 20
-    labels = {"values": {"x": {"1": "a", "2": "b", "3": "c", "4": "d", "9": "no answer"}}}
+    labels = {"x": {"1": "a", "2": "b", "3": "c", "4": "d", "9": "no answer"}}
 
     labelled = guess("x", numbers, labels=labels)
     scale = guess("x", numbers, measures={"x": "scale"})

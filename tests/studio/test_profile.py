@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.io.files import Raw
+from shoal.io.raw import Raw
 from shoal.studio import profile
 
 TABLE = pl.DataFrame(
@@ -24,7 +24,7 @@ TABLE = pl.DataFrame(
 
 
 def of(name, table=TABLE):
-    found = profile.profile(Raw(table, labels={"columns": {"age": "<b>Age</b>"}}))
+    found = profile.profile(Raw(table, column_labels={"age": "<b>Age</b>"}))
     return {column.name: column for column in found.columns}[name]
 
 

@@ -13,7 +13,7 @@ def is_distributed(data: Any) -> bool:
 
 
 def source(data: Any, *, alone: bool = False) -> Source:
-    """A table as the engine sees it that it is for; for `alone` see `shoal.io.files.from_native`.
+    """A table as the engine sees it that it is for; for `alone` see `shoal.io.frames.from_native`.
 
     A Spark DataFrame stays on Spark; any other table is taken into memory.
     """

@@ -234,7 +234,7 @@ class LocalSource:
     @staticmethod
     def of(raw: io.Raw) -> "LocalSource":
         """Take a table that was read."""
-        return LocalSource(Confidential(raw), raw.labels, raw.found)
+        return LocalSource(Confidential(raw), raw.all_labels(), raw.found)
 
     def adopt(self, how: Adoption) -> LocalRows:
         """Bring the rows to the types of the policy, or clamp them to its public domains.

@@ -1,32 +1,26 @@
 """Bytes into a table, and back: files, frames, types, external releases.
 
-The functions of `shoal.io.files` are here too, and are loaded when they are first used.
+The functions of its modules are here too, and are loaded when they are first used.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shoal.io.files import (
+    from shoal.io.csv_files import (
         DELIMITERS,
-        FORMATS,
         GUARDED,
         SAMPLE,
-        STATS,
-        STATS_NAMES,
-        Raw,
         check_header,
-        check_writable,
         found_delimiter,
         found_encoding,
-        from_native,
         header_line,
-        marks,
-        marks_of_other,
-        read,
         stated_delimiter,
-        write,
     )
+    from shoal.io.files import FORMATS, check_writable, marks, marks_of_other, read, write
+    from shoal.io.frames import from_native
+    from shoal.io.raw import Raw
+    from shoal.io.stats_files import STATS, STATS_NAMES
 
 __all__ = [
     "DELIMITERS",
@@ -52,5 +46,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(import_module("shoal.io.files"), name)
+        for module in ("files", "csv_files", "frames", "raw", "stats_files"):
+            found = vars(import_module(f"shoal.io.{module}"))
+            if name in found:
+                return found[name]
     raise AttributeError(f"module 'shoal.io' has no attribute '{name}'")

@@ -39,7 +39,7 @@ from shoal.core import (
 from shoal.core.serialise import plain
 from shoal.errors import ClaimViolationError, InputError, ShoalError
 from shoal.io import decomposition_table, folders
-from shoal.io.files import unguarded
+from shoal.io.csv_files import unguarded
 from shoal.pipeline import check_table, manifest, planning, protect_table
 from shoal.pipeline.manifest import MANIFEST, PUBLIC_VERSIONS, SIGNATURE, Manifest, Recorded
 from shoal.pipeline.planning import Plan

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.io.files import Raw
+from shoal.io.raw import Raw
 from shoal.io.validate import as_text, composed, is_number, parse_numbers
 
 NEARLY_ALL = 0.9
@@ -156,7 +156,7 @@ def column_values(series: pl.Series, raw: Raw) -> ColumnValues:
         values=counts[name],
         counts=counts["\0count"],
         missing=("nan",) if nan else (),
-        labels=raw.labels.get("values", {}).get(name, {}),
+        labels=raw.labels.get(name, {}),
         measure=raw.measures.get(name, ""),
         ordered=raw.ordered.get(name, ()),
     )
@@ -164,13 +164,13 @@ def column_values(series: pl.Series, raw: Raw) -> ColumnValues:
 
 
 def _without_marks(column: ColumnValues) -> ColumnValues:
-    """Set texts aside that mean missing; NA is a country where all the others have two letters."""
+    """Set texts aside that mean missing; NA is a country where the others have two letters."""
     if column.values.dtype != pl.String:
         return column
     lower = column.values.str.strip_chars().str.to_lowercase()
     marks = lower.is_in(words()["missing"].strip().split("\n")) | (lower == "")
     if column.distinct > 2 and column.values.filter(~marks).str.contains(r"^[A-Z]{2}$").all():
-        marks &= lower != "na"
+        marks &= ~lower.is_in(["na", "nr"])
     return column.without(marks)
 
 

@@ -13,7 +13,7 @@ import polars as pl
 from shoal import policy
 from shoal.core import Kind, Role
 from shoal.errors import InputError, visible
-from shoal.io.files import Raw
+from shoal.io.raw import Raw
 from shoal.io.text_files import quoted
 from shoal.io.validate import is_plain, parse_numbers
 from shoal.policy.recognise import Guess, recognise

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core import Kind, Role
-from shoal.io.files import Raw
+from shoal.io.raw import Raw
 from shoal.io.validate import is_plain, parse_numbers
 from shoal.policy.column_values import (
     FEW_ROWS,
@@ -43,8 +43,8 @@ AMOUNTS = frozenset({"quantity", "confidential", "percent", "sampling_weight", "
 """Meanings of names whose numbers are amounts."""
 ISO = frozenset({"%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"})
 """Forms of dates that need no word in the policy."""
-STRICT = (Role.IDENTIFIER, Role.QUASI_IDENTIFIER, Role.CONFIDENTIAL, Role.OTHER)
-"""Roles, the one that protects most first."""
+UNKNOWN = "not recognised"
+"""How the reason begins of a column whose name says nothing."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _columns(raw: Raw) -> dict[str, _Column]:
             continue
         name = series.name
         own = meanings(name)
-        label = raw.labels.get("columns", {}).get(name)
+        label = raw.column_labels.get(name)
         means[name] = own if own - {"public"} or not label else meanings(label)
         values[name] = column_values(series, raw)
     body = any("body" in meant for meant in means.values())
@@ -175,7 +175,7 @@ def meanings(name: str) -> frozenset[str]:
 
 def _guess(column: _Column) -> Guess:
     """The first recogniser that knows a column decides."""
-    for known in (_empty, _named, _household, _person, _numbered, _weight, _text, _rows):
+    for known in (_empty, _named, _household, _person, _numbered, _weight, _text, _rows, _many):
         if (guess := known(column)) is not None:
             return guess
     kind, reason, more = _kind(column)
@@ -205,9 +205,6 @@ def _named(column: _Column) -> Guess | None:
     if not means & {"direct", "named"} or column.counted or values.distinct <= 2 < values.present:
         return None
     if means & {"quasi", "code"} and values.distinct < 0.2 * values.present:
-        return None
-    other = "direct" not in means and re.search(r"[a-z]\W+[a-z]|_|[a-z][A-Z]", column.name)
-    if other and values.distinct < min(MOST_CATEGORIES, 0.02 * values.present):
         return None
     return _dropped("its name reads like one that names a person")
 
@@ -242,9 +239,9 @@ def _numbered(column: _Column) -> Guess | None:
     values, means = column.values, column.means
     if not _is_number(column) or column.counted:
         return None
-    if values.distinct <= 0.5 * values.present and means & {"quasi", "code", "confidential"}:
+    if values.distinct <= 0.5 * values.present and means & {"quasi", "code"}:
         return None  # it numbers places or things
-    if values.distinct > min(MOST_CATEGORIES, 0.1 * values.present):
+    if values.distinct > min(10, 0.1 * values.present):
         return _dropped("its name reads like a number of records")
     return None
 
@@ -283,6 +280,15 @@ def _text(column: _Column) -> Guess | None:
     return _dropped("nearly every value occurs once") if values.names_rows else None
 
 
+def _many(column: _Column) -> Guess | None:
+    """Texts and codes of which there are many, by a name that says nothing: they may be names."""
+    values, known = column.values, {"quasi", "confidential", "code", "public", "calendar"}
+    many = values.distinct > max(MOST_CATEGORIES, 0.05 * values.present)
+    if column.means & known or not many or _kind(column)[0] is not Kind.NOMINAL:
+        return None
+    return _dropped(f"{UNKNOWN}, and it has many different values")
+
+
 def _rows(column: _Column) -> Guess | None:
     """Whole numbers that number the rows: all different, and dense, sorted or equally long."""
     values, known = column.values, {"quantity", "confidential", "quasi"}
@@ -306,11 +312,12 @@ def _role(column: _Column, kind: Kind) -> tuple[Role, str]:
     if "public" in means and column.values.distinct <= 20 and not means & {"quasi", "confidential"}:
         return Role.OTHER, "its name reads like a part of the survey, not of a person"
     amount = kind is Kind.NUMERIC and "quantity" in means and not means & {"age", "birth"}
-    if "confidential" in means and (amount or "quasi" not in means) and kind is not Kind.DATE:
+    learnt = kind is not Kind.DATE and not _is_number(column)
+    if "confidential" in means and (amount or "quasi" not in means) and learnt:
         return Role.CONFIDENTIAL, "its name reads confidential"
     if "quasi" in means or kind is Kind.DATE:
         return Role.QUASI_IDENTIFIER, "others may know it"
-    return Role.QUASI_IDENTIFIER, "not recognised, so taken as known to an attacker"
+    return Role.QUASI_IDENTIFIER, f"{UNKNOWN}, so taken as known to an attacker"
 
 
 def _kind(column: _Column) -> tuple[Kind, str, dict[str, Any]]:
@@ -390,7 +397,7 @@ def _code_by_shape(column: _Column) -> str | None:
     if column.few_codes or not is_smooth(values):
         return "codes, by how often each occurs"
     lengths = values.text.str.strip_chars().str.len_chars()
-    if lengths.n_unique() == 1 and lengths[0] >= 4 and values.present >= FEW_ROWS:
+    if lengths.n_unique() == 1 and lengths[0] >= 3 and values.present >= FEW_ROWS:
         return "codes: all have the same number of digits"
     return None
 
@@ -418,7 +425,7 @@ def _with_units(columns: Mapping[str, _Column], guesses: Mapping[str, Guess]) ->
 
 
 def _with_copies(frame: pl.DataFrame, guesses: Mapping[str, Guess]) -> dict[str, Guess]:
-    """Give two columns that are one-to-one the stricter of their two roles.
+    """Protect what is one-to-one with a quasi-identifier; drop unknown copies of an identifier.
 
     Columns that nearly number the rows are left out: an income and a name are one-to-one too.
     """
@@ -428,18 +435,22 @@ def _with_copies(frame: pl.DataFrame, guesses: Mapping[str, Guess]) -> dict[str,
         distinct = frame[name].drop_nulls().n_unique() if is_plain(dtype) else 0
         if 2 < distinct <= NEARLY_ALL * frame.height:
             alike.setdefault((distinct, frame[name].null_count()), []).append(name)
-    for (distinct, _), names in alike.items():
-        few = distinct <= MOST_CATEGORIES
-        for one, two in pairwise(names):
-            if not _one_to_one(frame, one, two):
-                continue
-            role = min(result[one].role, result[two].role, key=STRICT.index)
-            if role is Role.IDENTIFIER and result[one].role is not result[two].role and few:
-                continue  # a weight that is the same all over a country does not make it a name
-            for name, other in ((one, two), (two, one)):
-                note = f"{result[name].reason}; each value goes with one of '{other}'"
-                result[name] = replace(result[name], role=role, reason=note)
+    for names in alike.values():
+        for one, two in chain(pairwise(names), pairwise(names[::-1])):
+            role = _copied(result[one], result[two])
+            if role is not None and _one_to_one(frame, one, two):
+                note = f"{result[two].reason}; each value goes with one of '{one}'"
+                result[two] = replace(result[two], role=role, reason=note)
     return result
+
+
+def _copied(first: Guess, second: Guess) -> Role | None:
+    """The role that the first of two equal columns lends to the second, if any."""
+    exposed = second.role in {Role.CONFIDENTIAL, Role.OTHER}
+    if first.role is Role.QUASI_IDENTIFIER and exposed:
+        return Role.QUASI_IDENTIFIER
+    unknown = second.reason.startswith(UNKNOWN) and second.role is not Role.IDENTIFIER
+    return Role.IDENTIFIER if first.role is Role.IDENTIFIER and first.flags and unknown else None
 
 
 def _one_to_one(frame: pl.DataFrame, one: str, two: str) -> bool:

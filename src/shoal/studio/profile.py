@@ -111,9 +111,8 @@ def read(path: Path) -> DataProfile | None:
 def profile(raw: io.Raw, guesses: Mapping[str, Guess] | None = None) -> DataProfile:
     """See what is in a table."""
     frame = raw.frame
-    labels = raw.labels.get("columns", {})
     guesses = recognise(raw) if guesses is None else guesses
-    columns = tuple(_column(series, guesses[series.name], labels) for series in frame)
+    columns = tuple(_column(series, guesses[series.name], raw.column_labels) for series in frame)
     return DataProfile(
         rows=frame.height,
         columns=columns,

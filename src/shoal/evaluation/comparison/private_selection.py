@@ -40,7 +40,7 @@ from shoal.core import (
 from shoal.errors import InputError, ShoalError
 from shoal.evaluation.comparison.grid import Candidate, without_requirements
 from shoal.io import clamp
-from shoal.io.files import Raw
+from shoal.io.raw import Raw
 from shoal.mechanism.random_stopping import PRICE, best_of_runs
 from shoal.pipeline import booking, protect_table
 from shoal.pipeline.planning import Plan, plan, with_rows

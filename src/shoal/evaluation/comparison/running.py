@@ -36,7 +36,7 @@ from shoal.errors import ClaimViolationError, InputError, ShoalError
 from shoal.evaluation import evaluate
 from shoal.evaluation.comparison.grid import without_requirements
 from shoal.io import text_files
-from shoal.io.files import Raw
+from shoal.io.raw import Raw
 from shoal.pipeline import protect_table
 from shoal.pipeline.planning import plan
 

@@ -1,0 +1,220 @@
+"""CSV files.
+
+They are read as text: the policy's kinds say what each column is, and `validate` parses it. So a
+number that is not one is counted, and not guessed at.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+from polars import selectors
+from polars.exceptions import PolarsError
+
+from shoal.errors import InputError
+from shoal.io.raw import Raw, check_names
+from shoal.io.validate import is_number
+
+DELIMITERS = (",", ";", "\t", "|")
+SAMPLE = 1 << 16
+FOREIGN = {b"\x1f\x8b": "a gzip archive", b"PK\x03\x04": "a zip archive or an Excel workbook",
+           b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file"}  # fmt: skip
+"""What a file is whose first bytes are these, and CSV it is not."""
+FORMULA = "'*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]"
+"""How text begins that a spreadsheet would run, the wide forms of the signs included; or text that
+has apostrophes before such a sign already."""
+GUARDED = (
+    "In the CSV file, text that starts with = + - @ or a tab has an apostrophe before it, so a "
+    "spreadsheet does not run it. Shoal takes it away when it reads the file beside its manifest."
+)
+
+
+def read_csv(path: Path, delimiter: str | None, encoding: str | None, *, alone: bool) -> Raw:
+    """Read a file of text as text; for the arguments see `shoal.io.files.read`."""
+    raw = path.read_bytes()
+    for mark, name in FOREIGN.items():
+        if raw.startswith(mark):
+            raise InputError(f"Expected '{path}' to be CSV; it is {name}. Unpack or rename it.")
+    known = encoding or found_encoding(raw, path, alone=alone)
+    if alone or known not in {"utf-8", "utf8"}:
+        try:
+            # A byte that the encoding lacks makes a cell unknown, and not the table unreadable.
+            text = raw.decode(known, "replace" if alone else "strict")
+        except (ValueError, LookupError):
+            raise InputError(
+                f"Cannot read '{path}' with the encoding '{known}'. State another one."
+            ) from None
+        raw = text.removeprefix("\ufeff").encode()
+    raw = raw.lstrip(b"\r\n")
+    if not raw.strip():
+        raise InputError(f"'{path}' is empty; expected a header and one row per person.")
+    first = header_line(raw)
+    if raw[len(first) : len(first) + 1] == b"\r" and raw[len(first) : len(first) + 2] != b"\r\n":
+        raw = raw.replace(b"\r", b"\n")
+    sample = first if alone else raw[:SAMPLE]
+    separator = stated_delimiter(delimiter) or found_delimiter(sample.decode(errors="ignore"))
+    try:
+        frame = pl.read_csv(
+            raw, separator=separator, infer_schema=False, has_header=False, null_values=""
+        )
+    except PolarsError:
+        raise InputError(
+            f"Cannot read '{path}' as CSV with the delimiter {separator!r}: a row has more cells "
+            "than the header, or a quote is never closed."
+        ) from None
+    header = [name or "" for name in frame.row(0)]
+    _check_numbers(header, path)
+    rows = _complete_rows(raw, separator, frame, path)[1:]
+    found = f"{known}, delimiter {separator!r}"
+    if header[0] == "" and (all(header[1:]) if alone else _row_names(header, rows)):
+        header, rows, frame = header[1:], rows[:, 1:], frame[:, 1:]
+        found += ", row numbers in the first column left out"
+    check_names(header, f"'{path}'")
+    named = rows.rename(dict(zip(frame.columns, header, strict=True)))
+    return Raw(named, found=found, reading={"delimiter": separator, "encoding": known})
+
+
+def check_header(header: Sequence[str], path: Path) -> None:
+    """Refuse a first row that holds no names, or names that a policy cannot tell apart."""
+    _check_numbers(header, path)
+    check_names(header, f"'{path}'")
+
+
+def _check_numbers(header: Sequence[str], path: Path) -> None:
+    numbers = sum(is_number(name.replace(",", ".")) for name in header)
+    if 2 * numbers > len(header):
+        # Names would be shown in messages, and here they would be a person's cells.
+        raise InputError(
+            f"'{path}' seems to lack a header: {numbers} of the {len(header)} names in its first "
+            "row are numbers. Add a row of column names."
+        )
+
+
+def header_line(raw: bytes) -> bytes:
+    """The first line of a CSV file, without its end; a line end in quotes is none."""
+    quoted = False
+    for place, byte in enumerate(raw):
+        if byte == ord('"'):
+            quoted = not quoted
+        elif byte in b"\r\n" and not quoted:
+            return raw[:place]
+    return raw
+
+
+def _row_names(header: Sequence[str], rows: pl.DataFrame) -> bool:
+    """Whether the first column is what R's write.csv and pandas put there: row numbers, no name."""
+    if len(header) < 2 or not all(header[1:]) or not rows.height:
+        return False
+    numbers = rows.to_series().cast(pl.Int64, strict=False)
+    first = numbers[0]
+    return first in {0, 1} and numbers.equals(
+        pl.Series(numbers.name, range(first, first + rows.height), dtype=pl.Int64)
+    )
+
+
+def _complete_rows(raw: bytes, separator: str, frame: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """Drop blank lines, and refuse rows with fewer cells than the header.
+
+    Polars fills both up with missing cells, and would so make persons of blank lines. With the
+    quoted parts taken out, a line is a row and every delimiter ends a cell. In a table of one
+    column a blank line is a missing cell, as Polars writes it.
+    """
+    if frame.width == 1:
+        return frame
+    plain = re.sub(rb'"[^"]*"', b"\0", raw) if b'"' in raw else raw
+    mark = separator.encode()
+    if plain.count(mark) == frame.height * (frame.width - 1):
+        return frame
+    lines = plain.replace(b"\r\n", b"\n").split(b"\n")
+    cells = [line.count(mark) + 1 if line else 0 for line in lines]
+    filled = pl.Series(cells[: frame.height], dtype=pl.Int64)
+    short = int(((filled > 0) & (filled != frame.width)).sum())
+    if short or filled.len() < frame.height:
+        raise InputError(
+            f"'{path}' has rows with another number of cells than its header, {short:,} of them; "
+            f"expected {frame.width} cells, split at {separator!r}."
+        )
+    return frame.filter(filled > 0)
+
+
+def stated_delimiter(delimiter: str | None) -> str | None:
+    """The delimiter that was stated, or say that it is none."""
+    mark = "\t" if delimiter == r"\t" else delimiter
+    if mark and (len(mark) > 1 or not mark.isascii() or mark in '"\r\n\0'):
+        raise InputError(
+            f"Expected one ASCII character other than a quote as delimiter, found {delimiter!r}."
+        )
+    return mark
+
+
+def found_encoding(raw: bytes, path: Path, *, alone: bool = False) -> str:
+    """Find the encoding: a byte order mark, then UTF-8, then Windows-1252 if it fits.
+
+    Where cells are read `alone`, no record has a say: without a mark it is UTF-8.
+    """
+    for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"),
+                       (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"),
+                       (b"\xfe\xff", "utf-16")):  # fmt: skip
+        if raw.startswith(mark):
+            return name
+    if alone:
+        return "utf-8"
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    else:
+        if b"\0" not in raw:
+            return "utf-8"
+    # Five bytes mean nothing in Windows-1252, and zero bytes are no text.
+    if not set(raw).intersection(b"\x81\x8d\x8f\x90\x9d\0"):
+        return "cp1252"
+    raise InputError(
+        f"Cannot find the encoding of '{path}': it is neither UTF-8 nor Windows-1252. State it "
+        "with --encoding or under [reading]."
+    )
+
+
+def found_delimiter(sample: str) -> str:
+    """Find the delimiter that cuts most of the first lines as it cuts the header, the finest."""
+    complete = sample.rsplit("\n", 1)[0] if sample.count("\n") > 1 else sample
+    lines = complete.replace("\r", "")
+
+    def cells(mark: str) -> int:
+        widths = [len(row) for row in csv.reader(io.StringIO(lines), delimiter=mark) if row]
+        return widths[0] if 2 * widths.count(widths[0]) > len(widths) else 0
+
+    best = max(DELIMITERS, key=cells)
+    return best if cells(best) > 1 else ","
+
+
+def guarded(frame: pl.DataFrame) -> pl.DataFrame:
+    """Put an apostrophe before text that a spreadsheet would run as a formula, and before names.
+
+    Text that looks guarded already gets one more, so two texts stay two, and `unguarded` gives
+    back what was there.
+    """
+    text = selectors.by_dtype(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
+    return frame.with_columns(
+        pl.when(text.str.contains(f"^{FORMULA}")).then("'" + text).otherwise(text).name.keep()
+    ).rename(lambda name: f"'{name}" if re.match(FORMULA, name) else name)
+
+
+def unguarded(frame: pl.DataFrame) -> pl.DataFrame:
+    """Take away what `guarded` put there; all columns are text."""
+    return frame.with_columns(pl.all().str.replace(f"^'({FORMULA})", "${1}")).rename(
+        lambda name: re.sub(f"^'({FORMULA})", r"\1", name)
+    )
+
+
+def is_guarded(path: Path) -> bool:
+    """Whether a CSV file is part of a release whose manifest says that its formulas are guarded."""
+    try:
+        manifest = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))
+        return manifest["guard_formulas"] is True and path.name in manifest["files"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return False

@@ -1,0 +1,112 @@
+"""Frames of other libraries to Polars frames, and back."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import Any
+
+import polars as pl
+from polars.exceptions import PanicException
+
+from shoal.errors import InputError
+from shoal.io.raw import Raw, check_names
+
+
+def from_native(data: Any, *, alone: bool = False) -> Raw:
+    """Take a pandas, Polars or PyArrow table.
+
+    Args:
+        data: the table.
+        alone: cells are read each by itself: a pandas column of objects keeps them as they are, and
+            no cell decides about the type of the others.
+    """
+    if isinstance(data, pl.DataFrame):
+        return Raw(data)
+    import narwhals as nw  # noqa: PLC0415 (loads adapters for every library of tables)
+
+    try:
+        native = nw.from_native(data, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        raise InputError("The table has two columns of one name; expected each once.") from None
+    except TypeError:
+        advice = " Call collect() first." if isinstance(data, pl.LazyFrame) else ""
+        raise InputError(
+            f"Expected a pandas, Polars or PyArrow table, found {type(data).__name__}.{advice}"
+        ) from None
+    check_names(native.columns, "The table")
+    if not native.implementation.is_pyarrow() and find_spec("pyarrow") is None:
+        raise InputError("A pandas table needs pyarrow on its way in and out: install pyarrow.")
+    try:
+        if native.implementation.is_pyarrow():
+            types = {name: data.schema.field(name) for name in native.columns}
+            ordered = {name: _in_order(data[name]) for name, field in types.items()
+                       if getattr(field.type, "ordered", False)}  # fmt: skip
+            return Raw(native.to_polars(), restore=_to_arrow, types=types, ordered=ordered)
+        types = {name: data[name].dtype for name in native.columns}
+        ordered = {name: tuple(map(str, dtype.categories)) for name, dtype in types.items()
+                   if getattr(dtype, "ordered", False)}  # fmt: skip
+        frame = pl.DataFrame(map(_cells, data.items())) if alone else native.to_polars()
+    except ImportError:
+        raise InputError("Reading a pandas table needs pyarrow: pip install pyarrow.") from None
+    except (Exception, PanicException):  # noqa: BLE001 (their own messages may quote cells)
+        raise InputError(
+            "Expected one plain type of value a column, found a column of mixed or unusual "
+            "objects. Convert it to text or to numbers first."
+        ) from None
+    return Raw(frame, restore=_to_pandas, types=types, ordered=ordered)
+
+
+def _in_order(column: Any) -> tuple[str, ...]:
+    """The categories of an Arrow dictionary, as all its chunks share them."""
+    chunks = column.unify_dictionaries().chunks
+    return tuple(map(str, chunks[0].dictionary.to_pylist())) if chunks else ()
+
+
+def _cells(named: tuple[str, Any]) -> pl.Series:
+    """A pandas column without a look at its cells: numbers and times as they are, else objects."""
+    name, column = named
+    if getattr(column.dtype, "kind", "") in set("iufb") or str(column.dtype).startswith("datetime"):
+        with suppress(Exception):  # a type that Polars does not know is read as objects
+            return pl.Series(name, pl.from_pandas(column))
+    return pl.Series(name, column.astype(object).tolist(), dtype=pl.Object)
+
+
+def _to_pandas(released: pl.DataFrame, types: Mapping[str, tuple[pl.DataType, Any]]) -> Any:
+    """Go back to pandas; a column that kept its type here gets its pandas type back.
+
+    The index of the original is not released: it may tell the rows.
+    """
+    result = released.to_pandas()
+    for name, dtype in released.schema.items():
+        values = result[name]
+        if hasattr(values.dtype, "categories"):
+            values = values.cat.remove_unused_categories()
+        came, wanted = types.get(name, (None, None))
+        if came == dtype and values.dtype != wanted:
+            # Whole numbers of NumPy, for one, have no room for a cell that is missing now.
+            with suppress(TypeError, ValueError):
+                values = values.astype(_without_unused(wanted, values))
+        result[name] = values
+    return result
+
+
+def _without_unused(dtype: Any, values: Any) -> Any:
+    """Take out of a pandas categorical the categories that are not released."""
+    if not hasattr(dtype, "categories"):
+        return dtype
+    present = set(values.dropna())
+    kept = [category for category in dtype.categories if category in present]
+    if len(kept) < len(present):
+        return "category"
+    return type(dtype)(kept, ordered=dtype.ordered)
+
+
+def _to_arrow(released: pl.DataFrame, types: Mapping[str, tuple[pl.DataType, Any]]) -> Any:
+    result = released.to_arrow()
+    for place, (name, dtype) in enumerate(released.schema.items()):
+        came, wanted = types.get(name, (None, None))
+        if came == dtype and wanted is not None and result.schema.field(name).type != wanted.type:
+            # Some types, such as a dictionary of numbers, can be read and not be cast to.
+            with suppress(TypeError, ValueError, NotImplementedError):
+                result = result.set_column(place, wanted, result[name].cast(wanted.type))
+    return result

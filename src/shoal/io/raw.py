@@ -1,0 +1,75 @@
+"""A table as it was read, with what its file or its frame says about the columns."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from shoal.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Raw:
+    """A frame as it was read, with what its file or its frame says about the columns.
+
+    Attributes:
+        labels: of the values of a column, each value as the text that categories have.
+        column_labels: of the columns.
+        measures: of the columns, as SPSS states them: nominal, ordinal or scale.
+        ordered: the categories of columns whose type states an order; an enumeration of Polars
+            lists its categories and states none.
+        restore: turns a Polars frame into the type that was handed in, given columns with the types
+            that they came in, Polars' and their own.
+        types: the types of the columns where they came from.
+        found: how the file was written, in words, where that was found out.
+        reading: the same as `[reading]` states it.
+    """
+
+    frame: pl.DataFrame
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    column_labels: Mapping[str, str] = field(default_factory=dict)
+    measures: Mapping[str, str] = field(default_factory=dict)
+    ordered: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    restore: "Restore" = lambda frame, _types: frame
+    types: Mapping[str, Any] = field(default_factory=dict)
+    found: str = ""
+    reading: Mapping[str, str] = field(default_factory=dict)
+
+    def all_labels(self) -> dict[str, Mapping[str, Any]]:
+        """The labels of columns and of values, as a release carries them."""
+        return {"columns": self.column_labels, "values": self.labels}
+
+    def restoring(self, clamped: Collection[str]) -> Callable[[pl.DataFrame], Any]:
+        """What turns a released frame into the type that was handed in.
+
+        A column leaves in the type that it came in, where its values still fit. That type may
+        follow from a single cell, so that it is not looked at where cells are clamped: such a
+        column leaves in the type that its policy gave it.
+        """
+        types = {
+            name: (self.frame.schema[name], own)
+            for name, own in self.types.items()
+            if name not in clamped
+        }
+        restore = self.restore
+        return lambda frame: restore(frame, types)
+
+
+Restore = Callable[[pl.DataFrame, Mapping[str, tuple[pl.DataType, Any]]], Any]
+
+
+def check_names(names: Sequence[Any], where: str) -> None:
+    """Refuse names that a policy cannot tell apart."""
+    for place, name in enumerate(names, start=1):
+        if not isinstance(name, str):
+            kind = type(name).__name__
+            raise InputError(f"{where}: expected text as the name of column {place}, found {kind}.")
+        if not name:
+            raise InputError(f"{where}: column {place} has no name; expected one for each column.")
+        if name in names[: place - 1]:
+            # In a file without a header it is a cell, and is not shown.
+            first = 1 + names.index(name)
+            raise InputError(
+                f"{where}: columns {first} and {place} have one name; expected each name once."
+            )
