@@ -92,11 +92,13 @@ def init(
     with showing_progress() as progress:
         progress("reading the file", 0, 1)
         raw = io.read(data, delimiter=delimiter, encoding=encoding, sheet=sheet)
-        text = draft(raw, source=data.name)
+        drafted = draft(raw, source=data.name)
     if out == standard_input.STDIN:
-        say(text.rstrip("\n"))
+        say(drafted.text.rstrip("\n"))
         return
-    write_text(out, text, force=force)
+    write_text(out, drafted.text, force=force)
+    for question in drafted.questions:
+        say(f"Question: {question}")
     say(f"Wrote {out}. Correct its guesses, then: "
         f"shoal protect {standard_input.shown(data)} --policy {out} --out release")  # fmt: skip
 

@@ -17,7 +17,8 @@ class Raw:
         labels: of the values of a column, each value as the text that categories have.
         column_labels: of the columns.
         measures: of the columns, as SPSS states them: nominal, ordinal or scale.
-        ordered: the categories of columns that state their order, in order.
+        ordered: the categories of columns whose type states an order; an enumeration of Polars
+            lists its categories and states none.
         restore: turns a Polars frame into the type that was handed in, given columns with the types
             that they came in, Polars' and their own.
         types: the types of the columns where they came from.
@@ -34,11 +35,6 @@ class Raw:
     types: Mapping[str, Any] = field(default_factory=dict)
     found: str = ""
     reading: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        stated = {n: tuple(d.categories) for n, d in self.frame.schema.items()
-                  if isinstance(d, pl.Enum)}  # fmt: skip
-        object.__setattr__(self, "ordered", {**stated, **self.ordered})
 
     def all_labels(self) -> dict[str, Mapping[str, Any]]:
         """What the file says about its columns, as a release carries it."""

@@ -15,7 +15,8 @@ from pydantic import TypeAdapter
 from shoal import io
 from shoal.core import Progress, Role, silent
 from shoal.io.validate import is_plain
-from shoal.policy.draft import UNREADABLE, draft, guess
+from shoal.policy.draft import draft
+from shoal.policy.recognise import Guess, recognise
 from shoal.studio.policy_document import without_observed
 from shoal.studio.private_files import read_json, write_json
 
@@ -92,10 +93,10 @@ def write(
     raw = io.read(path, limit=limit)
     progress("reading the columns", 0, 1)
     drafted = draft(raw, source=label)
-    seen = profile(raw)
+    seen = profile(raw, drafted.guesses)
     write_json(_beside(path), asdict(seen), durable=False)
     return {
-        "policy": without_observed(drafted),
+        "policy": without_observed(drafted.text),
         "columns": raw.frame.columns,
         "rows": raw.frame.height,
     }
@@ -107,10 +108,11 @@ def read(path: Path) -> DataProfile | None:
     return None if content is None else TypeAdapter(DataProfile).validate_python(content)
 
 
-def profile(raw: io.Raw) -> DataProfile:
+def profile(raw: io.Raw, guesses: Mapping[str, Guess] | None = None) -> DataProfile:
     """See what is in a table."""
     frame = raw.frame
-    columns = tuple(_column(series, raw.column_labels) for series in frame)
+    guesses = recognise(raw) if guesses is None else guesses
+    columns = tuple(_column(series, guesses[series.name], raw.column_labels) for series in frame)
     return DataProfile(
         rows=frame.height,
         columns=columns,
@@ -120,9 +122,8 @@ def profile(raw: io.Raw) -> DataProfile:
     )
 
 
-def _column(series: pl.Series, labels: Mapping[str, str]) -> ColumnProfile:
+def _column(series: pl.Series, made: Guess, labels: Mapping[str, str]) -> ColumnProfile:
     plain = is_plain(series.dtype)
-    made = guess(series) if plain else UNREADABLE
     present = series.drop_nulls()
     distinct = present.n_unique() if plain else 0
     unique = int(present.is_unique().sum()) / max(series.len(), 1) if plain else 0.0

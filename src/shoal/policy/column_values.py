@@ -1,0 +1,318 @@
+"""What the values of a column show by themselves: missing marks, numbers, dates, codes, orders."""
+
+import re
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.io.raw import Raw
+from shoal.io.validate import as_text, composed, is_number, parse_numbers
+
+NEARLY_ALL = 0.9
+"""Share of distinct values from which a column of texts or codes names its rows."""
+FEW_ROWS = 10
+"""Below this many rows, values say little about a column."""
+DATES = (
+    "%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d",
+    "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%Y%m%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y",
+    "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y", "%d%b%Y",
+)  # fmt: skip
+TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", " %H:%M:%S%.f", "T%H:%M:%S%.f", "T%H:%M:%SZ")
+"""What may follow a date; a date is read without it."""
+_BAND = re.compile(
+    r"(?P<below><=?|under|below|up to|unter|bis|moins de|menos de|meno di|onder)?\s*"
+    r"(?P<low>\d+(?:[.,]\d+)?)\s*(?:k|€|\$|%)?\s*"
+    r"(?:(?:-|\u2013|to|bis|à|a|tot|y)\s*(?P<high>\d+(?:[.,]\d+)?)\s*(?:k|€|\$|%)?)?\s*"
+    r"(?P<above>\+|and over|and more|or more|und mehr|und älter|et plus|y más|e più|en meer)?"
+    r"\s*(?:years|jahre|ans|años|anni|jaar)?"
+)
+"""A range of numbers, as in 18-24, <18 or 65+."""
+_NO_ANSWER = re.compile(
+    r"\b(missing|refus|no answer|don.?t know|not (stated|asked|applicable|available)|inap"
+    r"|keine angabe|wei(ss|ß) nicht|verweiger|trifft nicht|sans r.ponse|nsp|no sabe|ns/nc"
+    r"|non risponde|geen antwoord)"
+)
+_SENTINEL = re.compile(r"9{2,}(\.9+)?|9+[4-8]|8{2,}|7{2,}|6{3,}")
+"""How large numbers are written that stand for missing; 77 and 88 do so beside each other or 99."""
+
+
+@cache
+def words() -> Mapping[str, str]:
+    """The lists of words that `column_words.toml` holds."""
+    return tomllib.loads(Path(__file__).with_name("column_words.toml").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnValues:
+    """The distinct values of a column with their counts, without those that mean missing.
+
+    Attributes:
+        cells: the column as it was read.
+        values: the distinct values that are present, sorted.
+        counts: how often each occurs.
+        missing: texts and numbers that mean missing, as they are written.
+        numbers: the values as numbers, where all of them are.
+        labels: what the file says of a value.
+        measure: the measurement level that the file states: nominal, ordinal or scale.
+        ordered: the categories in order, where the column's type has one.
+    """
+
+    cells: pl.Series
+    values: pl.Series
+    counts: pl.Series
+    missing: tuple[str, ...] = ()
+    numbers: pl.Series | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    measure: str = ""
+    ordered: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many rows the table has."""
+        return self.cells.len()
+
+    @property
+    def distinct(self) -> int:
+        """How many distinct values are present."""
+        return self.values.len()
+
+    @property
+    def present(self) -> int:
+        """How many cells have a value."""
+        return int(self.counts.sum())
+
+    @cached_property
+    def text(self) -> pl.Series:
+        """The distinct values as texts."""
+        return composed(as_text(self.values))
+
+    @property
+    def unbroken(self) -> bool:
+        """Whether no value has decimals: all are whole numbers, of any length, or texts."""
+        return self.numbers is None or bool((self.numbers == self.numbers.round()).all())
+
+    @property
+    def whole(self) -> bool:
+        """Whether all values are whole numbers that a computer adds exactly."""
+        exact = self.numbers is not None and bool((self.numbers.abs() < 2.0**53).all())
+        return exact and self.unbroken
+
+    @property
+    def round_amounts(self) -> bool:
+        """Whether most cells are multiples of ten, as amounts are."""
+        if self.numbers is None or (self.numbers.max() or 0) < 100:  # type: ignore[operator]
+            return False
+        return bool(self.counts.filter(self.numbers % 10 == 0).sum() > 0.8 * self.present)
+
+    @property
+    def names_rows(self) -> bool:
+        """Whether nearly every row has a value of its own."""
+        return self.present >= FEW_ROWS and self.distinct > NEARLY_ALL * self.present
+
+    @property
+    def constant(self) -> bool:
+        """Whether all rows have the same value."""
+        return self.distinct == 1 and self.present == self.rows >= FEW_ROWS
+
+    @property
+    def sorted_in_file(self) -> bool:
+        """Whether the numbers of the rows never fall."""
+        numbers = self.cells.drop_nulls().cast(pl.Float64, strict=False)
+        return not numbers.null_count() and numbers.is_sorted()
+
+    def says_missing(self, value: str) -> bool:
+        """Whether the label of a value says that there was no answer."""
+        return bool(_NO_ANSWER.search(self.labels.get(value, "").lower()))
+
+    def without(self, lacking: pl.Series) -> "ColumnValues":
+        """Set some of the values aside as marks for missing."""
+        return replace(
+            self,
+            values=self.values.filter(~lacking),
+            counts=self.counts.filter(~lacking),
+            missing=(*self.missing, *as_text(self.values.filter(lacking)).to_list()),
+            numbers=None if self.numbers is None else self.numbers.filter(~lacking),
+        )
+
+
+def column_values(series: pl.Series, raw: Raw) -> ColumnValues:
+    """Count the values of a column, and find out which mean missing and whether they are numbers.
+
+    The table is given too, for what its file says of the column.
+    """
+    name = series.name
+    cells = series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
+    nan = bool(cells.dtype.is_float() and cells.is_nan().any())
+    cells = cells.fill_nan(None) if cells.dtype.is_float() else cells
+    counts = cells.drop_nulls().value_counts(sort=False, name="\0count").sort(name)
+    column = ColumnValues(
+        cells=cells,
+        values=counts[name],
+        counts=counts["\0count"],
+        missing=("nan",) if nan else (),
+        labels=raw.labels.get(name, {}),
+        measure=raw.measures.get(name, ""),
+        ordered=raw.ordered.get(name, ()),
+    )
+    return _without_sentinels(_with_numbers(_without_marks(column)))
+
+
+def _without_marks(column: ColumnValues) -> ColumnValues:
+    """Set texts aside that mean missing; NA is a country where the others have two letters."""
+    if column.values.dtype != pl.String:
+        return column
+    lower = column.values.str.strip_chars().str.to_lowercase()
+    marks = lower.is_in(words()["missing"].strip().split("\n")) | (lower == "")
+    if column.distinct > 2 and column.values.filter(~marks).str.contains(r"^[A-Z]{2}$").all():
+        marks &= ~lower.is_in(["na", "nr"])
+    return column.without(marks)
+
+
+def _with_numbers(column: ColumnValues) -> ColumnValues:
+    """Read the values as numbers, where all are but a few words such as N for not applicable."""
+    values = column.values
+    if values.dtype.is_numeric():
+        return replace(column, numbers=values.cast(pl.Float64))
+    if values.dtype != pl.String or not values.len():
+        return column
+    for decimal in (None, ","):
+        odd = parse_numbers(values, decimal=decimal).is_null()
+        strange = values.filter(odd)
+        few = strange.len() <= 3 and 2 * strange.len() + 2 <= values.len() - strange.len()
+        wordy = not strange.str.contains(r"\d").any() and (strange.str.len_chars() <= 20).all()
+        if not strange.len() or (few and wordy):
+            kept = column.without(odd) if strange.len() else column
+            numbers = parse_numbers(kept.values, decimal=decimal)
+            if not numbers.null_count():
+                return replace(kept, numbers=numbers.cast(pl.Float64))
+    return column
+
+
+def _without_sentinels(column: ColumnValues) -> ColumnValues:
+    """Set numbers aside that stand for missing: -99 where nothing is negative, 999 far above."""
+    if column.numbers is None:
+        return column
+    values = column.numbers.to_numpy()
+    written = [f"{value:.15g}" for value in values.tolist()]
+    low = _matching(written, re.compile(r"-1|-\d?(9+|8+|7+|9[78])"))
+    marks = low & bool((values[~low] >= 0).all())
+    high = _matching(written, _SENTINEL)
+    if len({"77", "88", "99"}.intersection(written)) < 2:
+        high &= ~_matching(written, re.compile("77|88"))
+    rest = values[~high & ~marks]
+    if rest.size:
+        far = 4 if column.distinct > 100 else 1.6
+        marks |= high & (values >= far * max(float(rest.max()), 1.0))
+    marks |= np.array([column.says_missing(one) for one in written], dtype=bool)
+    return column.without(pl.Series(marks)) if marks.any() and not marks.all() else column
+
+
+def _matching(written: Sequence[str], pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+    return np.array([bool(pattern.fullmatch(one)) for one in written], dtype=bool)
+
+
+# Dates
+
+
+def date_forms(column: ColumnValues) -> list[str]:
+    """Forms of dates that all values fit, in years that somebody may live in."""
+    text = column.text
+    if column.values.dtype.is_float() or not text.len():
+        return []
+    some = text.gather_every(max(1, text.len() // 50)).str.strip_chars()
+    if column.values.dtype.is_integer():
+        return ["%Y%m%d"] if _is_form(some, text, "%Y%m%d") else []
+    if not some.str.contains(r"^[\dA-Za-z]{1,9}[-./ ]?[\dA-Za-z]{1,9}[-./, ]{0,2}\d{1,4}").all():
+        return []
+    timed = bool(some.str.contains(":").all())
+    ends = TIMES[1:] if timed else TIMES[:1]
+    return [form for one in DATES for end in ends if _is_form(some, text, form := one + end)]
+
+
+def _is_form(some: pl.Series, text: pl.Series, form: str) -> bool:
+    if (" " in form) is not bool(some.str.contains(r"\s").all()):
+        return False  # a blank of the form would fit none in the text
+    if form == "%Y%m%d" and not some.str.contains(r"^(19|20)\d{6}$").all():
+        return False
+    return all(_fits(cells, form) for cells in (some, text))
+
+
+def _fits(text: pl.Series, form: str) -> bool:
+    read = text.str.to_date(form, strict=False)
+    return not read.null_count() and bool(read.dt.year().is_between(1850, 2150).all())
+
+
+# Codes and orders
+
+
+def is_smooth(column: ColumnValues) -> bool:
+    """Whether neighbouring whole numbers occur alike often, as counted or measured ones do.
+
+    Only numbers that repeat can show it. Amounts that are mostly round pass.
+    """
+    if column.numbers is None or column.round_amounts or column.present < 5 * column.distinct:
+        return True
+    order = column.numbers.arg_sort()
+    values = column.numbers.gather(order).to_numpy().astype(np.int64)
+    counts = column.counts.gather(order).to_numpy()
+    below = np.cumsum(counts) / counts.sum()
+    core = (below >= 0.02) & (below <= 0.98)
+    values, counts = values[core], counts[core]
+    if values.size < 4 or values.size < 0.5 * (values[-1] - values[0] + 1):
+        return False
+    filled = np.zeros(values[-1] - values[0] + 1)
+    filled[values - values[0]] = counts
+    left, right = filled[:-1] - filled[:-1].mean(), filled[1:] - filled[1:].mean()
+    spread = np.sqrt((left @ left) * (right @ right))
+    return bool(spread > 0 and left @ right > 0.4 * spread)
+
+
+def order(values: Collection[str]) -> tuple[str, ...] | None:
+    """Sort values that have an order by what they say, or nothing.
+
+    >>> order(["high", "low", "medium"])
+    ('low', 'medium', 'high')
+    >>> order(["65+", "18-24", "<18", "25-64"])
+    ('<18', '18-24', '25-64', '65+')
+    """
+    lower = {value: re.sub(r"[\s_-]+", " ", value.strip().lower()) for value in values}
+    for line in words()["scales"].strip().splitlines():
+        scale = line.split(", ")
+        if set(lower.values()) <= set(scale):
+            return tuple(sorted(values, key=lambda value: scale.index(lower[value])))
+    return _bands(tuple(values))
+
+
+def _bands(values: Sequence[str]) -> tuple[str, ...] | None:
+    """Sort ranges of numbers, at least half of which have two ends or an open one."""
+    bands = [_BAND.fullmatch(value.strip().lower()) for value in values]
+    keys: dict[str, tuple[float, int]] = {}
+    ranges = 0
+    for value, band in zip(values, bands, strict=True):
+        if band is None:
+            return None
+        low = float(band["low"].replace(",", "."))
+        high = float(band["high"].replace(",", ".")) if band["high"] else None
+        if high is not None and (low > high or re.match(r"\s*0\d", value)):
+            return None
+        ranges += high is not None or bool(band["below"] or band["above"])
+        keys[value] = (low, -1 if band["below"] else 1)
+    if 2 * ranges < len(keys) or len(set(keys.values())) < len(keys):
+        return None
+    return tuple(sorted(values, key=keys.__getitem__))
+
+
+def stated_order(column: ColumnValues, *, calendar: bool) -> tuple[str, ...] | None:
+    """The categories in order: as the file says, as a calendar has them, or as they read."""
+    if column.ordered:
+        return column.ordered
+    values = column.text.unique().to_list()
+    if column.measure == "ordinal" or (calendar and column.numbers is not None):
+        return tuple(sorted(values, key=lambda v: (float(v) if is_number(v) else 0.0, v)))
+    return order(values) if len(values) >= 3 else None
