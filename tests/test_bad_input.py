@@ -186,7 +186,7 @@ def test_a_folder_instead_of_a_file_is_refused(desk):
     desk.data = desk.folder / "folder"
     desk.data.mkdir()
 
-    desk.refuses("Expected a file, found the folder")
+    desk.refuses("Expected a file or a folder of Parquet files, found")
 
 
 @pytest.mark.parametrize("name", ["none.csv", "none.parquet", "none.arrow", "none.sav"])

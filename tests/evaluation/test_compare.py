@@ -359,7 +359,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.doc").touch()
 
-    with pytest.raises(InputError, match="holds other things"):
+    with pytest.raises(InputError, match="holds more than a comparison"):
         evaluate_files.compare(
             tmp_path / "people.parquet", tmp_path / "policy.toml", tmp_path / "out", tell=print
         )
@@ -450,7 +450,7 @@ def test_public_people_do_not_undo_a_look(tmp_path):
     (claim,) = claims_of(policy)
 
     assert claim["status"] == "conditional"
-    assert "does not undo it" in told[0]
+    assert "does not undo that" in told[0]
 
 
 def test_another_source_of_the_same_file_is_not_touched_by_a_look(tmp_path):

@@ -661,7 +661,7 @@ def test_tables_without_a_common_column_are_refused_without_their_names():
 
 
 def test_an_original_of_another_policy_is_refused():
-    with pytest.raises(shoal.InputError, match="The original has 1 column, and none is named"):
+    with pytest.raises(shoal.InputError, match="The original has 1 column, but none of the"):
         read.read_external_release(pl.DataFrame({"a": [1]}), PEOPLE, POLICY)
 
 

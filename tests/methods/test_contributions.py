@@ -245,14 +245,14 @@ def test_methods_without_a_proof_refuse_several_rows_before_any_data_is_read(nam
     elif method.promises.contributions is ContributionProof.EXACT and rows == "exact_contributions":
         shoal.plan(stated)
     else:
-        with pytest.raises(InputError, match="a person may have 2 rows, and"):
+        with pytest.raises(InputError, match="a person may have 2 rows, but"):
             shoal.plan(stated)
 
 
 def test_a_method_that_keeps_rows_wants_to_know_their_number():
     shoal.plan(policy("laplace", {"exact_contributions": 2}))
     with pytest.raises(
-        InputError, match="State exact_contributions in place of max_contributions, or use auto"
+        InputError, match="State exact_contributions instead of max_contributions, or use auto"
     ):
         shoal.plan(policy("laplace", {"max_contributions": 2}))
 
@@ -343,7 +343,7 @@ def test_a_record_that_goes_changes_one_record_that_the_mechanism_sees(n, gone, 
 def test_rows_of_nobody_and_other_numbers_of_rows_are_errors_without_a_cell():
     frame = visits([2, 2, 3])
 
-    with pytest.raises(InputError, match="1 of 3 have another number"):
+    with pytest.raises(InputError, match="1 of 3 has another number"):
         shoal.protect(frame, policy("auto", {"exact_contributions": 2}))
     with pytest.raises(InputError, match="4 more rows than persons"):
         shoal.protect(frame, policy("auto"))
@@ -360,7 +360,7 @@ def test_rows_of_nobody_and_other_numbers_of_rows_are_errors_without_a_cell():
             "expected 'max_contributions' or 'exact_contributions', found both",
         ),
         ({"max_contributions": 0}, "greater than or equal to 1"),
-        ({"max_contributions": 2, "privacy_unit": False}, "beside 'privacy_unit = true' only"),
+        ({"max_contributions": 2, "privacy_unit": False}, "only beside 'privacy_unit = true'"),
     ],
 )
 def test_a_policy_that_contradicts_itself_is_refused(person, sentence):

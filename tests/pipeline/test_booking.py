@@ -294,7 +294,7 @@ def test_what_a_policy_requires_is_refused_after_an_inspection(desk):
     done = desk.release(evaluate=True)
     shoal.evaluate(desk.table, done.release, desk.policy)
 
-    with pytest.raises(ClaimViolationError, match="was inspected: from then on an epsilon holds"):
+    with pytest.raises(ClaimViolationError, match="was inspected: since then, an epsilon holds"):
         desk.release(more="[require]\ndifferential-privacy = 1\n")
 
     assert desk.account.spent == 1

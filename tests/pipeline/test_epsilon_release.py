@@ -378,11 +378,14 @@ def test_several_rows_a_person_are_told_to_the_steward_alone(desk):
     policy.write_text(text.replace('name = "identifier"', stated).replace("laplace", "privtree"))
     published = protect_file.protect(data, policy, out, output=OutputOptions(file_format="csv"))
     assert not any("9 rows" in note for note in published.notes)
-    assert "9 rows were left out" in (published.internal / "report.html").read_text()
+    assert (
+        "9 rows beyond the number that the policy states per person were left out"
+        in (published.internal / "report.html").read_text()
+    )
     public = "".join(
         path.read_text() for path in published.folder.iterdir() if path.suffix != ".parquet"
     )
-    assert "rows were left out" not in public
+    assert "per person were left out" not in public
 
 
 def test_a_release_that_is_paid_for_and_cannot_be_put_in_place_is_kept_and_finished(

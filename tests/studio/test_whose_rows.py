@@ -27,5 +27,5 @@ def test_a_column_that_numbers_the_persons_answers_it(client, workspace, tools):
 
     page = client.get(f"/w/{workspace}/roles").text
 
-    assert "Persons are numbered by <b>name</b>" in page
+    assert "The column <b>name</b> numbers the persons" in page
     assert 'id="one-row"' not in page
