@@ -459,7 +459,7 @@ def test_a_policy_without_a_released_column_is_refused(desk):
 
 TAXONOMIES = {
     "two parents": ("north,up,all\nsouth,up,all\neast,up,west,all\n", "'up' has two parents."),
-    "two roots": ("north,all\nsouth,none\n", "must end every row in the same root"),
+    "two roots": ("north,all\nsouth,none\n", "must end in the same root"),
     "a leaf twice": ("north,up,all\nnorth,up,all\n", "must list each leaf once"),
     "an inner leaf": ("north,all\nup,all\nsouth,up,all\n", "a leaf is also an inner node."),
     "a root with a parent": ("north,all,up,all\nsouth,all\n", "must be a tree"),

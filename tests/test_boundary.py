@@ -285,6 +285,6 @@ def test_a_failure_of_the_confidential_step_leaves_the_release_and_can_be_repeat
 
     confidential_folder.report(out, data, rules, evaluation=EvaluationOptions(evaluate=False))
 
-    assert "Internal report on a release" in (done.internal / "report.html").read_text()
+    assert "Confidential report on a release" in (done.internal / "report.html").read_text()
     assert leaving.published(out)[0] == before
     assert folders.internal_of(out).stat().st_mode & 0o777 == 0o700

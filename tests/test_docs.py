@@ -395,6 +395,7 @@ SECTIONS = {
     spec.RequireSpec: "## `[require]`",
     spec.ReleaseSpec: "## `[release]`",
     spec.ReadingSpec: "## `[reading]`",
+    spec.WritingSpec: "## `[writing]`",
     spec.DiversitySpec: "### `l-diversity`",
     spec.ClosenessSpec: "### `t-closeness`",
     spec.StochasticSpec: "### `stochastic-t-closeness`",

@@ -35,6 +35,7 @@ KEYS = {
             "stochastic-t-closeness": "StochasticSpec",
             "[release]": "ReleaseSpec",
             "[reading]": "ReadingSpec",
+            "[writing]": "WritingSpec",
             "[budget]": "BudgetSpec",
             "[context]": "ContextSpec",
             "[evaluate]": "EvaluateSpec",

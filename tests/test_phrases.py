@@ -103,11 +103,13 @@ def in_program(path):
 def is_sentence(text):
     """Whether people read a text as words: two of them at least, and no code."""
     plain = " ".join(text.split())
-    words = re.findall(r"[A-Za-z]{2,}", re.sub(r"{[^}]*}", "", plain))
+    bare = re.sub(r"{[^}]*}", "", plain)
+    words = re.findall(r"[A-Za-z]{2,}", bare)
     code = re.search(
-        r"[_=]\w|::|^[\w./-]+$|^\W*$|\\[a-z]|^(?:SELECT|PRAGMA|CREATE|INSERT|UPDATE)\b", plain
+        r"::|^#!|^[\w./-]+$|^\W*$|\\[a-z]|^(?:SELECT|PRAGMA|CREATE|INSERT|UPDATE)\b", plain
     )
-    return len(words) >= 2 and not code
+    named = re.search(r"[_=]\w", bare) and len(words) < 5  # a name alone; some stand in sentences
+    return len(words) >= 2 and not code and not named
 
 
 def collected():
@@ -146,6 +148,15 @@ SLIPS = {
     r"\bone row a person\b": "one row per person",
     r"(?<!there )(?<!There )\b(?:is|are) no (?!row|more|longer)[a-z]+\b": "is not a",
     r"\bof 1 [a-z]+s\b|\b1 times\b": "the singular",
+    r"\blooked at\b|\ba look\b|\blooking costs\b": "inspected, read or checked",
+    r"\bfound out\b": "detected",
+    r"\b(?:cells?|rows?|values?) a (?:row|person|column|group|cell)\b": "per",
+    r"\binternal report\b": "confidential report",
+    r"\b(?:one|value|row|number) an? (?:column|record|row|bucket|group|person|cell)\b": "per",
+    r"\btables? of (?:one|two|three|several|a few) columns?\b": "marginals",
+    r"\bsurvives?\b": "is preserved",
+    r", and only there\b": "only together with",
+    r"\ba number from [01]\b": "a number of at least",
     r"(?<!doi:10)(?<!/)\b\d\.\d{4,}": "at most three significant digits",
 }
 

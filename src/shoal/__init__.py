@@ -3,7 +3,7 @@
     release = shoal.protect(frame, "policy.toml")
     release.claims, release.checks, release.data
 
-The functions load what they need when they are first used, so that `import shoal` is quick.
+The functions load what they need when they are first used, so `import shoal` is quick.
 """
 
 from importlib import import_module

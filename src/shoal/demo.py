@@ -1,4 +1,4 @@
-"""The demonstration: the shipped sample, from a CSV to a release, told as commands."""
+"""The demonstration: the shipped sample, from a CSV to a release, shown as commands."""
 
 import shutil
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.report import terminal
 
 STORY = ("naive Bayes", "inference", "uniques", "COUNT queries", "own regression", "edit rules")
-"""Measures of which the demonstration tells one line each."""
+"""Measures that the demonstration shows, one line each."""
 
 OTHERS = 5_000
 OTHER_SEED = 2005
@@ -36,7 +36,7 @@ def run(out: Path, *, say: Callable[[str], None], progress: Progress = silent) -
     sample.people(OTHERS, seed=OTHER_SEED).write_csv(out / "others.csv")
     data, policy, folder = out / "people.csv", out / "people.toml", out / "release"
     say(f"A table of 10,000 invented people is in {data}, and its policy in {policy}.")
-    say(f"In {out / 'others.csv'} are {OTHERS:,} other people of the same country.")
+    say(f"{OTHERS:,} other people of the same country are in {out / 'others.csv'}.")
     say(f"\n$ shoal protect {data} --policy {policy} --out {folder} --control {out / 'others.csv'}")
     published = protect_file.protect(
         data, policy, folder, output=OutputOptions(force=True), progress=progress,
@@ -47,10 +47,10 @@ def run(out: Path, *, say: Callable[[str], None], progress: Progress = silent) -
     say(f"\n$ shoal check {folder / 'release.parquet'} --policy {policy}")
     say(terminal.checks_text(check_table.check(read(folder / "release.parquet").frame, policy)))
     if published.measured is not None:
-        say("\nFrom the officer's report:")
+        say("\nFrom the confidential report:")
         for name in STORY:
             say(f"  {name}: {published.measured.of(name)[0].sentence}")
     say(
-        f"\nOpen {folder / 'report.html'} in a browser; the officer's report is "
+        f"\nOpen {folder / 'report.html'} in a browser; the confidential report is "
         f"{published.internal / 'report.html'}."
     )

@@ -51,7 +51,7 @@ class InputError(ShoalError, ValueError):
     """The table, the policy or an argument cannot be used as it is: the user's move.
 
     Also a `ValueError`, which callers expect of a wrong argument. So where a `ValueError` of a
-    library is caught and told anew, our own must not be raised inside, or is let through first.
+    library is caught and reworded, our own must not be raised inside, or is let through first.
     """
 
     exit_code = 2
@@ -116,23 +116,23 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def unlike(what: str, found: Collection[str], known: Collection[str]) -> str:
-    """Say that a table has hardly a name of its policy; nothing where it has half of them or more.
+    """Say that a table has hardly any name of its policy; nothing if it has at least half of them.
 
     In a file without a header the first person's cells stand where names are expected. So no name
     is quoted unless enough others are known.
 
-    >>> unlike("The data", ["Ann", "1956", "north"], ["name", "born", "region"])[:52]
-    'The data has 3 columns, and none is named as the pol'
+    >>> unlike("The data", ["Ann", "1956", "north"], ["name", "born", "region"])[:53]
+    'The data has 3 columns, but none of the 3 names in th'
     >>> unlike("The data", ["name", "brn", "region"], ["name", "born", "region"])
     ''
     """
     shared = len(set(found) & set(known))
     if 2 * shared >= len(set(known)):
         return ""
-    named = "none is named as the policy expects" if not shared else \
-        f"only {shared} of them named as the policy expects"  # fmt: skip
+    some = f"only {shared}" if shared else "none"
     return (
-        f"{what} has {counted(len(found), 'column')}, and {named}; the policy names {len(known)}. "
+        f"{what} has {counted(len(found), 'column')}, but {some} of the {len(known)} names in the "
+        "policy. "
         "If the file lacks a header, add a row of column names; if it has one, use its own policy."
     )
 

@@ -69,8 +69,8 @@ def test_a_refusal_says_requested_remaining_and_difference_and_spends_nothing(pa
         spend(path, "0.6")
 
     assert str(refusal.value) == (
-        "The budget of source 'people' does not hold this release: requested epsilon 0.6,"
-        " remaining 0.25, difference 0.35. Nothing was spent."
+        "The budget of source 'people' does not cover this release: requested epsilon 0.6,"
+        " remaining 0.25, short by 0.35. Nothing was spent."
     )
     assert refusal.value.exit_code == 3
     assert account(path).spent == Fraction(3, 4)
@@ -162,7 +162,7 @@ def test_a_release_without_a_proved_epsilon_makes_the_cumulative_epsilon_none(pa
     assert "cumulative epsilon none" in str(account(path))
     assert booked.epsilon is None
     assert len(booked.warnings) == 1
-    assert "cumulative epsilon of source 'people' is none: it has a release" in booked.warnings[0]
+    assert "Source 'people' has no cumulative epsilon: a release without" in booked.warnings[0]
 
 
 def test_none_stays_none_and_the_budget_goes_on_counting(path):
@@ -249,14 +249,16 @@ def test_at_rest_it_is_one_file(path):
     "act", [budget_file.show, lambda p: spend(p, 1), lambda p: budget_file.settle(p, 1)]
 )
 def test_a_missing_file_is_not_made_by_accident(tmp_path, act):
-    with pytest.raises(InputError, match=r"No budget file .* Make one with 'shoal budget init'"):
+    with pytest.raises(
+        InputError, match=r"There is no budget file .* Make one with `shoal budget init`"
+    ):
         act(tmp_path / "budget.db")
 
     assert not list(tmp_path.iterdir())
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"No folder .*nowhere"):
+    with pytest.raises(InputError, match=r"There is no folder .*nowhere"):
         budget_file.init(tmp_path / "nowhere" / "budget.db", "people", Fraction(1))
 
 
@@ -315,13 +317,13 @@ def test_a_damaged_number_is_refused(path):
 
 
 def test_an_unknown_source_is_refused_with_the_nearest_name(path):
-    with pytest.raises(InputError, match=r"No source named 'peple'.*Did you mean 'people'\?"):
+    with pytest.raises(InputError, match=r"There is no source 'peple'.*Did you mean 'people'\?"):
         spend(path, "0.1", source="peple")
 
 
 @pytest.mark.parametrize("name", ["people", "People", " peo ple "])
 def test_a_source_has_one_budget_however_it_is_written(path, name):
-    with pytest.raises(InputError, match="Source 'people' has a budget"):
+    with pytest.raises(InputError, match="Source 'people' already has a budget"):
         budget_file.init(path, name, Fraction(9))
 
     assert account(path).granted == 1
@@ -329,7 +331,11 @@ def test_a_source_has_one_budget_however_it_is_written(path, name):
 
 @pytest.mark.parametrize(
     ("name", "epsilon", "words"),
-    [("", 1, "empty name"), ("people", 0, "epsilon must be > 0"), ("people", -1, "must be > 0")],
+    [
+        ("", 1, "empty name"),
+        ("people", 0, "Expected epsilon > 0"),
+        ("people", -1, "Expected epsilon > 0"),
+    ],
 )
 def test_impossible_budgets_are_refused(tmp_path, name, epsilon, words):
     with pytest.raises(InputError, match=words):
@@ -541,7 +547,7 @@ def test_a_write_that_fails_leaves_an_old_file_old(old):
 
     with pytest.raises(ClaimViolationError):
         spend(old, 100)
-    with pytest.raises(InputError, match="No source"):
+    with pytest.raises(InputError, match="There is no source"):
         spend(old, "0.1", source="nobody")
 
     assert old.read_bytes() == content
@@ -570,7 +576,7 @@ def test_an_old_entry_has_its_price_alone_and_none_beside_others(tmp_path):
     assert alone == Fraction(1, 4)
     assert account(path).cumulative is None
     assert account(path).spent == Fraction(1, 2)
-    assert "Entry 1 is of an older Shoal" in account(path).reasons[0]
+    assert "Entry 1 is by an older version of Shoal" in account(path).reasons[0]
 
 
 # Inspections
@@ -600,7 +606,7 @@ def test_a_release_after_an_inspection_has_no_number_for_all_together_whatever_t
     assert after.spent == Fraction(1, 2)
     (reason,) = after.reasons
     assert reason == (
-        "The cumulative epsilon of source 'people' is none: entry 2 came after an inspection of the"
+        "Source 'people' has no cumulative epsilon: entry 2 came after an inspection of the"
         " table, so its epsilon is conditional."
     )
 

@@ -43,7 +43,7 @@ def test_a_table_and_its_extract_of_one_diagnosis_have_no_cumulative_epsilon():
 
     assert reason == (
         "Entry 2 is of an extract by protected cells, with change-one neighbours: its public size"
-        " tells who is in the extract. Extracts add up with add-remove neighbours."
+        " discloses who is in the extract. Extracts add up with add-remove neighbours."
     )
 
 
@@ -64,7 +64,7 @@ def test_what_is_cut_by_other_rows_does_not_add_up(neighbours, words):
 
     (reason,) = together(WHOLE, chosen).reasons
 
-    assert "for the sake of other rows" in reason
+    assert "depends on other rows" in reason
 
 
 def test_rows_beside_persons_of_five_rows_cost_six_if_five_is_a_fact_of_the_source():
@@ -78,7 +78,7 @@ def test_rows_beside_persons_of_five_rows_cost_none_if_a_release_cut_them():
     found = together(WHOLE, FIVE)
 
     assert len(found.reasons) == 1
-    assert "no number of rows per person is declared for the source" in found.reasons[0]
+    assert "no largest number of rows per person is declared for the source" in found.reasons[0]
 
 
 # Other facts
@@ -117,7 +117,7 @@ def test_columns_that_are_public_in_one_release_are_public_in_the_sum():
 def test_an_entry_without_facts_costs_its_price_alone_and_none_beside_another():
     assert (together(None).spent, together(None).reasons) == (1, ())
     assert together(None, None).reasons == (
-        "Entries 1 and 2 are of an older Shoal, without declared facts to add them up by.",
+        "Entries 1 and 2 are by an older version of Shoal, without declared facts to add up by.",
     )
     assert "Entry 1 is" in together(None, WHOLE).reasons[0]
 

@@ -50,7 +50,7 @@ def test_closeness_converts_t_and_epsilon_and_rounds_against_the_asker():
     facts = json.loads(shoal("closeness", "--t", 3, *asked, "--json").stdout)
     back = json.loads(shoal("closeness", "--epsilon", facts["epsilon"], *asked, "--json").stdout)
 
-    assert "epsilon 1.09 of a record gives stochastic t-closeness with t = 3," in told.output
+    assert "epsilon 1.09 per record gives stochastic t-closeness with t = 3," in told.output
     assert "Each of the 2 columns by itself has epsilon 0.549, and t = 1.74." in told.output
     assert (
         "t = 3 bounds what an intruder learns about a person by a factor of exp(2.2)" in told.output
@@ -65,9 +65,9 @@ def test_closeness_converts_t_and_epsilon_and_rounds_against_the_asker():
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ((), "one of them; found neither"),
+        ((), "found neither"),
         (("--t", 2, "--epsilon", 1), "found both"),
-        (("--t", 2, "--k", 5, "--rows", 7), "One class is the whole table: t = 1"),
+        (("--t", 2, "--k", 5, "--rows", 7), "A single class is the whole table, and t = 1"),
         (("--t", 0.5), "Expected t from 1 to 1,000,000, found 0.5"),
         (("--epsilon", -1), "Expected epsilon from 1e-06 to 700, found -1.0"),
     ],

@@ -125,7 +125,7 @@ def test_who_was_alone_is_counted_in_the_table_as_it_came(people, method, age, p
     assert figure.baseline == before / ROWS
     assert f"{before:,} of {ROWS:,} were in the original" in figure.sentence
     page = html.internal_report(done.release.manifest, {**compared, "measured": found.facts()}, {})
-    assert f"{before:,} of {ROWS:,} rows were alone in the original, as it came" in page
+    assert f"{before:,} of {ROWS:,} rows were unique in the original, as it came" in page
 
 
 def test_losses_row_by_row(people):

@@ -141,7 +141,9 @@ def test_methods_without_noise_refuse_several_spellings_of_a_person_on_spark(spa
     twice = frame.with_columns(pl.col("id").replace({"3": "04"}))
 
     done = shoal.protect(spark.createDataFrame(frame.to_arrow()), rules)
-    with pytest.raises(InputError, match=r"found 1 more row than persons\. On Spark groups are"):
+    with pytest.raises(
+        InputError, match=r"found 1 more row than persons\. On Spark, k counts rows"
+    ):
         shoal.protect(spark.createDataFrame(twice.to_arrow()), rules)
 
     assert done.manifest["rows"] == 12
@@ -156,7 +158,9 @@ def test_a_person_with_several_rows_is_noticed_over_all_blocks():
     single = reading.single(
         in_blocks(table, pl.Series("id", list("abcde")), rng, [1, 3]), Persons("id", 4)
     )
-    with pytest.raises(InputError, match=r"found 1 more row than persons\. On Spark groups are"):
+    with pytest.raises(
+        InputError, match=r"found 1 more row than persons\. On Spark, k counts rows"
+    ):
         reading.single(in_blocks(table, unit, rng, [1, 3]), Persons("id", 4))
 
     assert single.rows == 5

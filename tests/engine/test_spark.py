@@ -112,7 +112,7 @@ def test_tables_of_three_columns_are_chosen_on_spark_as_on_one_machine(spark):
     one = shoal.protect(frame, policy, noise=RecordingNoise(9))
     many = shoal.protect(on_spark(spark, frame, 3), policy, noise=RecordingNoise(9))
 
-    assert "tables of three columns: " in " ".join(one.manifest["notes"])
+    assert "three-way marginals: " in " ".join(one.manifest["notes"])
     assert_same(one, many)
 
 

@@ -117,7 +117,7 @@ def test_a_pair_that_differs_in_a_quasi_identifier_is_no_pair_for_record_wise_no
     before = pl.DataFrame({"a": [0.0, 0.5, 1.0], "b": [0.0, 0.5, 1.0]})
     after = pl.DataFrame({"a": [0.0, 0.5, 0.9], "b": [0.0, 0.5, 1.0]})
 
-    with pytest.raises(InputError, match="'a' is outside the claim, and differs"):
+    with pytest.raises(InputError, match="'a' is not covered by the claim, and differs"):
         neighbouring_tables.given(planned, before, after)
 
 
@@ -335,9 +335,9 @@ def test_drawn_rows_of_any_number_are_audited():
 @pytest.mark.parametrize(
     ("other", "sentence"),
     [
-        (FRAME.select("a", "b"), "one must have a row more"),
+        (FRAME.select("a", "b"), "must have exactly one row more"),
         (FRAME.select("b", "a").head(2), "same columns"),
-        (FRAME.select("a", "b").head(2).with_columns(a=pl.lit(0.9)), "but for one row"),
+        (FRAME.select("a", "b").head(2).with_columns(a=pl.lit(0.9)), "except for one row"),
     ],
 )
 def test_two_tables_that_are_no_add_remove_neighbours_are_refused(other, sentence):
@@ -527,7 +527,7 @@ def test_a_claim_that_is_refuted_already_fails_whatever_the_runs_find(tmp_path):
     assert basis in {claim.basis for claim in plan(tmp_path / "policy.toml").claims}
     assert "does not support the claim" not in strict.stdout
     text = page.read_text("utf-8")
-    assert "The claim is refuted all the same." in text
+    assert "The claim is still refuted." in text
     assert "Counterexample: " in text
 
 

@@ -202,7 +202,7 @@ def test_candidates_that_cannot_be_told_apart_are_released_more_often_and_then_n
     assert "after 4 repeats" in found.recommendation
     assert told[-1][0].startswith("comparing again")
     page = html.comparison_report(found.facts(), found.plots())
-    assert page.count("(cannot be told apart)") == 2
+    assert page.count("(not distinguishable)") == 2
     assert found.plots()["frontier"]["data"][-1]["name"] == "cannot be told apart"
 
 
@@ -497,5 +497,5 @@ def test_the_report_shows_the_frontier_and_takes_labels_for_text(found):
 
     assert hostile not in page
     assert "<img" not in page
-    assert "What looking costs" in page
+    assert "What inspecting the table costs" in page
     assert "Cannot form one group of k=100,000" in page

@@ -90,12 +90,12 @@ def test_a_candidate_may_state_what_it_requires(policy):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('[[candidate]]\nmethod = "mdav"\nrequire = 3', "expected require as"),
+        ('[[candidate]]\nmethod = "mdav"\nrequire = 3', "expected require in the form"),
         ("k = 3", "expected a list of"),
-        ("[[candidate]]\nk = 3", "candidate 1: expected a method by its name"),
+        ("[[candidate]]\nk = 3", "candidate 1: expected the name of a method"),
         ('[[candidate]]\nmethod = "mdaw"', "Did you mean 'mdav'"),
         ('[[candidate]]\nmethod = "mdav"\nk = []', "at least one alternative"),
-        ('[[candidate]]\nmethod = "mdav"\ncolumns = ["age"]', "a list is a list of alternatives"),
+        ('[[candidate]]\nmethod = "mdav"\ncolumns = ["age"]', "a list means alternatives"),
         ('[[candidate]]\nmethod = "mdav"\nrelease_form = "tidy"', "no release form 'tidy'"),
         ("[[candidate", "not valid TOML"),
     ],

@@ -20,7 +20,7 @@ TABLE = pl.DataFrame({"age": [20, 30, 40], "pay": [1, 2, 3]})
     ("table", "sentence"),
     [
         (TABLE.drop("pay"), "The policy names a column 'pay' that the data lacks."),
-        (TABLE.clear(), "A table to audit on has no rows; expected one row per person."),
+        (TABLE.clear(), "The table to audit has no rows; expected one row per person."),
         (TABLE.with_columns(extra=1), "The data has a column 'extra' that the policy does not"),
     ],
 )

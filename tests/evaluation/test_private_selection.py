@@ -84,7 +84,7 @@ def test_a_choice_priced_for_rows_is_not_made_for_persons_with_several(path, row
     policy["columns"]["person"] = {"role": "identifier", "privacy_unit": True, **rows}
     frame = people().with_columns(person=pl.arange(0, 60) // 3)
 
-    with pytest.raises(InputError, match="priced for one row per person"):
+    with pytest.raises(InputError, match="proved for one row per person"):
         compare.select(frame, policy, epsilon=3, candidates=GRID, tell=print)
 
     assert budget_file.account(path, "people").spent == 0

@@ -30,9 +30,9 @@ CANARY = "Wilhelmina"
 ALLOWED = {0, 2, 3}
 GUIDED = (
     "shoal.budget.budget_file", "shoal.cli.commands", "shoal.evaluation.comparison.grid",
-    "shoal.io.clamp", "shoal.io.csv_files", "shoal.io.decoded_size", "shoal.io.files",
-    "shoal.io.stats_files", "shoal.io.text_files",
-    "shoal.io.validate", "shoal.pipeline.check_table", "shoal.policy.load", "shoal.policy.spec",
+    "shoal.io.clamp", "shoal.io.decoded_size", "shoal.io.files", "shoal.io.text_files",
+    "shoal.io.validate", "shoal.pipeline.check_table", "shoal.policy.load",
+    "shoal.policy.misfits", "shoal.policy.spec", "shoal.policy.values",
     "shoal.report.evidence",
 )  # fmt: skip
 """Modules whose coverage guides atheris."""

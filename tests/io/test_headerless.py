@@ -105,9 +105,8 @@ def test_the_sentence_says_how_many_there_are_and_what_to_do(folder):
     )
 
     assert done.stderr == (
-        "shoal: The table has 4 columns, and none is named as the policy expects; the policy names "
-        "3. If the file lacks a header, add a row of column names; if it has one, use its own "
-        "policy.\n"
+        "shoal: The table has 4 columns, but none of the 3 names in the policy. If the file lacks "
+        "a header, add a row of column names; if it has one, use its own policy.\n"
     )
 
 

@@ -265,7 +265,7 @@ ZONE = {"zone": {"role": "other", "kind": "numeric", "public": True}}
 @pytest.mark.parametrize(
     ("name", "form", "beside", "shown"),
     [
-        ("laplace", "row-aligned", {}, "rows in their order"),
+        ("laplace", "row-aligned", {}, "the rows in their original order"),
         ("laplace", "linked-shuffled", ZONE, "'zone' as it is"),
         ("public-laplace", "row-aligned", ZONE, "'zone' as it is"),
         ("kanon-dp", "linked-shuffled", ILL, "'x' as it is"),
@@ -282,7 +282,7 @@ def test_a_release_that_shows_which_row_of_a_person_stayed_is_refused(name, form
         return {"version": 1, "columns": {**unit, **KEPT, **beside}, "protect": protect}
 
     shoal.plan(stated())
-    with pytest.raises(InputError, match=f"one stays, by its protected cells.*{shown}"):
+    with pytest.raises(InputError, match=f"one is kept, which depends on protected cells.*{shown}"):
         shoal.plan(stated(max_contributions=1))
 
 

@@ -121,28 +121,28 @@ def test_a_table_that_lacks_what_is_required_stops(hierarchy):
          "day": [date(2000, 1, 1)] * 3, "ill": ["a"] * 3}
     )  # fmt: skip
 
-    with pytest.raises(ClaimViolationError, match="because the whole table does not"):
+    with pytest.raises(ClaimViolationError, match="because even the whole table"):
         shoal.protect(table, policy(hierarchy, {"l-diversity": {"l": 2, "column": "ill"}}))
 
 
 @pytest.mark.parametrize(
     ("protect", "sentence"),
     [
-        ({"dimension": "gain"}, "expected beside dimension = 'gain'"),
-        ({"target": "ill"}, "expected beside dimension = 'gain'"),
+        ({"dimension": "gain"}, "expected if and only if dimension = 'gain'"),
+        ({"target": "ill"}, "expected if and only if dimension = 'gain'"),
         ({"dimension": "gain", "target": "ail"}, "no released column named 'ail'"),
         ({"output": "boxes"}, "expected one of intervals, centroids, tree"),
         ({"record_suppression": 1}, "record_suppression"),
         (
             {"record_suppression": Decimal("0.1"), "release_form": "row-aligned"},
-            "cannot keep their places",
+            "cannot be row-aligned",
         ),
-        ({"release_form": "tree"}, "expected 'tree' for the release form 'tree'"),
+        ({"release_form": "tree"}, "expected 'tree' if and only if the release form 'tree'"),
         ({"output": "tree", "release_form": "canonical"}, "has the release form 'tree'"),
         ({"output": "tree"}, "'team': expected categories or a hierarchy"),
         ({"output": "tree", "relaxed": True}, "boxes of relaxed cuts overlap"),
         ({"output": "tree", "count": "il"}, "no confidential column named 'il'. Did you mean"),
-        ({"count": "ill"}, "expected beside output = 'tree' or halt_beyond"),
+        ({"count": "ill"}, "expected only together with output = 'tree' or halt_beyond"),
         ({"halt_beyond": Decimal("0.5"), "halt_distance": "ratio"}, "at least 1"),
         ({"halt_beyond": Decimal("0.5"), "halt_distance": "ordered"}, "declared categories"),
     ],
@@ -170,7 +170,7 @@ def test_gain_entropy_and_a_largest_height_are_taken(hierarchy):
 def test_steering_needs_every_quasi_identifier_among_the_protected(hierarchy):
     require = {"l-diversity": {"l": 2, "column": "ill"}}
 
-    with pytest.raises(InputError, match="must hold every quasi-identifier"):
+    with pytest.raises(InputError, match="must list every quasi-identifier"):
         shoal.plan(policy(hierarchy, require, columns=["age"]))
 
 
@@ -551,5 +551,5 @@ def test_boxes_with_counts_are_refused_where_a_person_has_several_rows():
 
     with pytest.raises(InputError, match="found 1 more row than persons"):
         shoal.protect(table, rules)
-    with pytest.raises(InputError, match="boxes of a tree count rows, and some persons have"):
+    with pytest.raises(InputError, match="boxes of a tree count rows, but some persons have"):
         shoal.protect(table, rules | {"one_row_per_person": False})

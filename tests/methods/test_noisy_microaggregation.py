@@ -136,10 +136,10 @@ def test_algorithm_2_groups_sets_of_columns_at_their_own_price():
         ({"k": 3, "groups": [["a"]]}, "every protected column in exactly one set"),
         ({"k": 3, "groups": [["a"], ["b"]], "epsilons": [1]}, "one for each set"),
         ({"k": 3, "groups": [["a"], ["b"]], "epsilons": [0.5, 0.4]}, "expected a sum of 1"),
-        ({"k": 3, "epsilons": [1]}, "expected 'groups' beside it"),
+        ({"k": 3, "epsilons": [1]}, "expected together with 'groups'"),
         ({}, "either k or adaptive"),
         ({"k": 3, "adaptive": True}, "either k or adaptive"),
-        ({"adaptive": True, "partition": "vmdav"}, "partition: expected beside k alone"),
+        ({"adaptive": True, "partition": "vmdav"}, "partition: expected only together with k"),
         ({"k": 3, "partition": "mondrian", "scale": "own-units"}, "same groups on every scale"),
     ],
 )
@@ -246,7 +246,7 @@ def test_mdav_is_refuted_by_a_pair_that_its_columns_and_k_have(k, columns, squar
 
     (basis,) = (c.basis for c in shoal.plan(rules).claims if c.status is Status.REFUTED)
 
-    assert ("corners of a square" in basis) is square
+    assert ("corners of a unit square" in basis) is square
     assert ("2k + 1 records" in basis) is not square
 
 
@@ -769,4 +769,4 @@ def test_the_order_by_marginality_is_proved_as_a_list_and_its_basis_names_the_hi
     (claim,) = shoal.plan(rules).claims
 
     assert claim.status is Status.PROVED
-    assert claim.basis.endswith("the places of categories follow from the hierarchy alone")
+    assert claim.basis.endswith("the order of the categories depends on the hierarchy alone")

@@ -167,7 +167,7 @@ def test_classes_do_not_count_where_a_row_may_be_known_to_be_somebody_s(how):
 
     (close,) = guarantee(release, StochasticTCloseness)
     assert close.guarantee.t == pytest.approx(math.exp(2))
-    assert "may show whose draw it is" in close.basis
+    assert "may show which person a value was drawn for" in close.basis
 
 
 @settings(max_examples=60)
@@ -190,9 +190,9 @@ def k_of_20(epsilon):
 @pytest.mark.parametrize(
     ("protect", "sentence"),
     [
-        ({}, "takes epsilon, or t in its place; found neither"),
+        ({}, "takes either epsilon or t; found neither"),
         ({"t": 2, "epsilon": 1}, "found both"),
-        ({"epsilon": 1, "joint": False}, "joint: epsilon is always that of all"),
+        ({"epsilon": 1, "joint": False}, "joint: epsilon always covers all"),
         ({"t": 1}, "greater than or equal to 1.000000001"),
     ],
 )
@@ -389,19 +389,31 @@ def test_pram_keeps_the_counts_on_average():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"require": {"l-diversity": {"l": 2, "column": "job"}}}, "steered by confidential values"),
+        (
+            {"require": {"l-diversity": {"l": 2, "column": "job"}}},
+            "if confidential values steered the groups",
+        ),
         (
             {"require": {"t-closeness": {"t": 0.3, "column": "job"}}},
-            "or a release that was stopped",
+            "or stopped the release",
         ),
         ({"columns": {"job": "identifier"}}, "the policy has none"),
-        ({"columns": {"age": "identifier", "town": "identifier"}}, "forms groups from quasi-ident"),
-        ({"columns": {"note": "other"}}, "'note' would bypass the noise"),
+        (
+            {"columns": {"age": "identifier", "town": "identifier"}},
+            "groups records by their quasi-ident",
+        ),
+        ({"columns": {"note": "other"}}, "'note' would be released without noise"),
         ({"columns": {"job": {"role": "confidential", "kind": "nominal"}}}, "expected categories"),
         ({"columns": {"job": "confidential"}}, "expected a kind"),
-        ({"columns": {"age": "other"}, "epsilon": 1}, "'age' would bypass"),
-        ({"columns": None, "protect": ["age", "job"]}, "Leave 'columns' out, and change roles"),
-        ({"columns": None, "protect": ["age", "town"]}, "Leave 'columns' out, and change roles"),
+        ({"columns": {"age": "other"}, "epsilon": 1}, "'age' would be released without"),
+        (
+            {"columns": None, "protect": ["age", "job"]},
+            "Remove 'columns', and change the columns' roles",
+        ),
+        (
+            {"columns": None, "protect": ["age", "town"]},
+            "Remove 'columns', and change the columns' roles",
+        ),
         ({"record_suppression": 0.1}, "no parameter 'record_suppression'"),
         ({"k": 1}, "k"),
     ],

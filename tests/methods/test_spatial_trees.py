@@ -338,13 +338,15 @@ def test_what_a_tree_cannot_hold_is_refused_in_a_sentence(method):
                                "categories": [f"j{i}" for i in range(200_000)]}}  # fmt: skip
     alone = {"id": "identifier", "job": COLUMNS["job"]}
 
-    with pytest.raises(InputError, match="'zone' is public, and boxes or drawn rows"):
+    with pytest.raises(
+        InputError, match="'zone' is public, but this method releases synthetic rows or boxes"
+    ):
         shoal.plan(policy(method, public))
     with pytest.raises(InputError, match="'job' has 200,000 values to count"):
         shoal.plan(policy(method, many))
     with pytest.raises(InputError, match="height: expected at most 16"):
         shoal.plan(policy(method, height=17))
-    with pytest.raises(InputError, match="needs a column to cut"):
+    with pytest.raises(InputError, match="needs at least one column to cut"):
         shoal.plan(policy(method, alone))
     with pytest.raises(InputError, match="has the release form 'synthetic'"):
         shoal.plan(policy(method, release_form="tree"))
@@ -519,5 +521,5 @@ def test_no_column_of_the_original_stands_beside_drawn_rows():
     schema = Schema((number, Column("y", Role.CONFIDENTIAL)))
     table = validate.validate(pl.DataFrame({"x": [1, 2], "y": ["a", "b"]}), schema)
 
-    with pytest.raises(InternalError, match="would stand beside drawn rows"):
+    with pytest.raises(InternalError, match="would be released beside synthetic rows"):
         redrawn(table, [(spatial_encoding(number), np.array([3, 4]))])

@@ -95,7 +95,7 @@ def test_strata_that_were_copied_from_the_data_weaken_the_claim():
     (claim,) = shoal.plan(policy("auto", copied, neighbours="add-remove")).claims
 
     assert claim.status is Status.CONDITIONAL
-    assert "the categories of wave, copied from the data, are public" in claim.assumes
+    assert "the categories of wave, which were copied from the data, are public" in claim.assumes
 
 
 def test_the_claim_lists_what_strata_publish_and_who_are_neighbours():
@@ -117,10 +117,13 @@ def test_empty_and_tiny_strata_are_told_and_unknown_strata_refused():
 
     notes = release.manifest["notes"]
     assert "Strata without rows: w3." in notes
-    assert any("fewer than 50 rows, of which little survives: w2, w4." in note for note in notes)
-    assert any(note.startswith("w1: How it ran") for note in notes)
+    assert any(
+        "fewer than 50 rows, whose synthetic rows are mostly noise: w2, w4." in note
+        for note in notes
+    )
+    assert any(note.startswith("w1: Settings and diagnostics") for note in notes)
     lost = waves([5, 5]).with_columns(wave=pl.lit(None, dtype=pl.String))
-    with pytest.raises(InputError, match="'wave' makes the strata; 10 rows lack it"):
+    with pytest.raises(InputError, match="'wave' defines the strata and is missing in 10 rows"):
         shoal.protect(lost, policy("maxent"))
 
 
@@ -144,7 +147,7 @@ def test_without_a_public_number_every_declared_stratum_has_rows(name):
         ({}, {"strata": "wav"}, "no released column named 'wav'"),
         ({}, {"strata": "x"}, "expected a column with public = true, found 'x'"),
         ({"wave": {"role": "other", "kind": "numeric", "public": True}}, {}, "with categories or"),
-        ({}, {"min_cell": 3}, "cannot be had beside strata"),
+        ({}, {"min_cell": 3}, "min_cell and strata cannot be combined"),
         (
             {"id": {"role": "identifier", "privacy_unit": True, "max_contributions": 2}},
             {},
@@ -153,7 +156,7 @@ def test_without_a_public_number_every_declared_stratum_has_rows(name):
         (
             {"id": {"role": "identifier", "privacy_unit": True, "max_contributions": 1}},
             {},
-            "which of them stay",
+            "which of them are kept",
         ),
         ({"z": {**COLUMNS["wave"]}}, {}, "Column 'z' is public"),
     ],
@@ -272,7 +275,7 @@ def test_methods_that_cannot_keep_missing_cells_use_the_constant_as_before():
 
 
 def test_blocks_by_rank_and_contradictions_are_refused():
-    with pytest.raises(InputError, match="blocks by rank have no place for a missing cell"):
+    with pytest.raises(InputError, match="rank blocks cannot represent a missing cell"):
         shoal.plan(gappy("copula"))
     with pytest.raises(InputError, match="expected 'keep_missing' or 'missing_as', found both"):
         shoal.plan(gappy("auto", {"x": {**GAPS["x"], "missing_as": 3}}))

@@ -207,13 +207,13 @@ def test_one_column_of_categories_is_enough(name):
     assert sum(abs(true.get(job, 0) - drawn.get(job, 0)) for job in true | drawn) < 20
     if name == "auto":
         assert (
-            "auto chose maxent, the counts of the column, for the goal counts."
+            "auto chose maxent (a one-way marginal) for the goal 'counts'."
             in release.manifest["notes"]
         )
 
 
 def test_a_copula_wants_two_columns():
-    with pytest.raises(InputError, match="at least two, found one"):
+    with pytest.raises(InputError, match="at least two columns"):
         shoal.plan(policy("copula", {"age": COLUMNS["age"]}))
 
 
@@ -222,7 +222,7 @@ def test_one_row_is_released_or_refused_before_anything_is_spent(name, options):
     frame = people(1)
     if name == "copula":
         noise = RecordingNoise()
-        with pytest.raises(InputError, match="needs two rows; found one"):
+        with pytest.raises(InputError, match="at least two rows"):
             shoal.protect(frame, policy(name, **options), noise=noise)
         assert noise.calls == []
         return
@@ -231,7 +231,7 @@ def test_one_row_is_released_or_refused_before_anything_is_spent(name, options):
 
     assert release.data.height == 1
     (note,) = [text for text in release.manifest["notes"] if text.startswith("With 1 row ")]
-    assert "little survives" in note
+    assert "is preserved" in note
 
 
 @pytest.mark.parametrize(("name", "options"), VARIANTS)
@@ -254,7 +254,7 @@ def test_few_rows_work_and_are_warned_about(name):
 
     release = shoal.protect(people(49).select("age", "sex"), rules)
 
-    expected = "With 49 rows, fewer than 50, one record is much of every count."
+    expected = "With 49 rows, fewer than 50, one record is a large part of every count."
     assert release.manifest["notes"].count(expected) == 1
 
 
@@ -293,7 +293,9 @@ def test_what_cannot_work_is_refused_in_sentences(name):
     for epsilon in (0, -1, Decimal("NaN"), Decimal("-Infinity"), float("nan"), "much", None):
         with pytest.raises(InputError, match="epsilon"):
             plan(epsilon=epsilon)
-    with pytest.raises(InputError, match="'town' is public, and boxes or drawn rows"):
+    with pytest.raises(
+        InputError, match="'town' is public, but this method releases synthetic rows or boxes"
+    ):
         plan({"town": {"role": "other", "public": True}})
     with pytest.raises(InputError, match="has no release form 'row-aligned'"):
         plan(release_form="row-aligned")
@@ -315,7 +317,7 @@ def test_a_smallest_cell_needs_quasi_identifiers_and_as_many_rows():
 def test_k_anonymity_is_not_to_be_had_from_a_smallest_cell():
     rules = policy("auto", min_cell=5) | {"require": {"k-anonymity": 5}}
 
-    with pytest.raises(ClaimViolationError, match="of drawn rows, which are not persons"):
+    with pytest.raises(ClaimViolationError, match="among synthetic rows, which are not persons"):
         shoal.plan(rules)
 
 
@@ -480,7 +482,11 @@ def test_the_folder_says_that_no_row_is_a_person_and_what_rows_are_no_good_for(t
     page = (out / "report.html").read_text("utf-8")
     codebook = page[page.index('id="codebook"') :]
     assert "no row is a person" in codebook[: codebook.index("<table>")]
-    for use in ("Interactions beyond", "Tails:", "k-anonymity: rows are drawn"):
+    for use in (
+        "Dependence beyond the marginals",
+        "Tails:",
+        "k-anonymity: rows are synthetic",
+    ):
         assert any(line.startswith(use) for line in manifest["not_claimed"])
         assert use in page
     if form == "parquet":
@@ -503,12 +509,12 @@ def test_pandas_tables_get_their_measurements_as_pandas():
 @pytest.mark.parametrize(
     ("columns", "options", "chosen"),
     [
-        (["age", "sex"], {}, "auto chose privtree, fill uniform, for the goal counts."),
-        (["age", "income", "rate"], {"goal": "means"}, "auto chose copula, margins blocks, for"),
+        (["age", "sex"], {}, "auto chose privtree (fill uniform) for the goal 'counts'."),
+        (["age", "income", "rate"], {"goal": "means"}, "auto chose copula (margins blocks) for"),
         (
             ["age", "sex", "grade", "job"],
             {},
-            "auto chose maxent, tables full, for the goal counts.",
+            "auto chose maxent (marginals full) for the goal 'counts'.",
         ),
     ],
 )
@@ -519,7 +525,7 @@ def test_auto_says_what_it_chose_why_and_what_to_expect(columns, options, chosen
 
     at = next(i for i, note in enumerate(notes) if note.startswith(chosen))
     assert len(notes) > at + 2
-    assert notes[-1].startswith(("How it ran:", "With 240 rows"))
+    assert notes[-1].startswith(("Settings and diagnostics:", "With 240 rows"))
     assert len(set(notes)) == len(notes)
 
 
@@ -532,7 +538,7 @@ def test_auto_says_that_a_tree_was_grown_where_columns_follow_from_each_other():
 
     release = shoal.protect(frame, rules, noise=SeededNoise(1))
 
-    said = "auto chose maxent, a tree in place of tables, for the goal counts."
+    said = "auto chose maxent (a tree instead of marginals) for the goal 'counts'."
     assert said in release.manifest["notes"]
 
 

@@ -362,11 +362,11 @@ def test_what_cannot_be_measured_is_said(rng):
         singling_out(one * np.nan, one, one, discrete=kinds, rng=rng)
     with pytest.raises(InputError, match="its kind"):
         singling_out(one, one, one, discrete=[False], rng=rng)
-    with pytest.raises(InputError, match="share none"):
+    with pytest.raises(InputError, match="no axis may be in both"):
         linkability(one, one, one, discrete=kinds, first=[0], second=[0], rng=rng)
     with pytest.raises(InputError, match="neighbours must be at least 1"):
         linkability(one, one, one, discrete=kinds, first=[0], second=[1], rng=rng, neighbours=0)
     with pytest.raises(InputError, match="attacks must be at least 1"):
         inference(one, one, np.zeros(1), one, np.zeros(1), discrete=kinds, rng=rng, attacks=0)
-    with pytest.raises(InputError, match="a secret for each"):
+    with pytest.raises(InputError, match="a confidential value for each"):
         inference(one, one, np.zeros(2), one, np.zeros(1), discrete=kinds, rng=rng)

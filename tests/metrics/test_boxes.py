@@ -129,7 +129,7 @@ def test_an_empty_table_is_a_table():
     ("lower", "upper", "weights", "discrete", "text"),
     [
         ([[2.0]], [[1.0]], [1], (False,), "lower <= upper"),
-        ([[2.0]], [[2.0]], [1], (True,), "places from c to c"),
+        ([[2.0]], [[2.0]], [1], (True,), "interval from c to c"),
         ([[2.0]], [[np.nan]], [1], (False,), "finite ends"),
         ([[2.0]], [[3.0]], [np.nan], (False,), "finite weights"),
         ([[2.0]], [[3.0]], [1, 1], (False,), "for each row and axis"),

@@ -216,7 +216,7 @@ def test_own_queries_are_read_by_kind():
         ({"sex": "mal"}, "no category 'mal'."),
         ({"sex": {"from": "male", "to": "female"}}, "expected from before to"),
         ({"sex": []}, "at least one category"),
-        ([1], "expected conditions by column"),
+        ([1], "expected one condition per column"),
     ],
 )
 def test_own_queries_that_cannot_be_read_are_refused(query, text):
@@ -245,7 +245,7 @@ def test_degenerate_tables_have_a_defined_answer_or_a_sentence():
         count_queries.answers(one, Queries([[0, 0]], [[1, 1]]))
     with pytest.raises(InputError, match="axes must lie between 1 and 1; got 2"):
         count_queries.half_ranges(**flat, axes=2)
-    with pytest.raises(InputError, match="least and its greatest"):
+    with pytest.raises(InputError, match="least and the greatest"):
         count_queries.half_ranges(**flat | {"lows": [5.0]})
     with pytest.raises(InputError, match="Declare bounds"):
         count_queries.half_ranges(**flat | {"highs": [np.inf]})
@@ -261,8 +261,8 @@ def test_degenerate_tables_have_a_defined_answer_or_a_sentence():
         ([[0]], [[1], [2]], None, "for each box and axis"),
         ([[1]], [[1]], None, "lower < upper"),
         ([[np.nan]], [[1]], None, "lower < upper"),
-        ([[0], [0]], [[1], [1]], [0, 2], "rising order"),
-        ([[0], [0]], [[1], [1]], [1, 1], "rising order"),
+        ([[0], [0]], [[1], [1]], [0, 2], "ascending order"),
+        ([[0], [0]], [[1], [1]], [1, 1], "ascending order"),
     ],
 )
 def test_what_is_no_query_is_refused(lower, upper, query, text):

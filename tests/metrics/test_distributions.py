@@ -79,7 +79,7 @@ def test_empty_and_all_missing_releases_are_defined():
     assert {marginal.distance for marginal in gone} == {1.0}
     with pytest.raises(InputError, match="same columns"):
         distributions.total_variations(original, original[:, :1])
-    with pytest.raises(InputError, match="-1 for missing"):
+    with pytest.raises(InputError, match="-1, which stands for missing"):
         distributions.total_variations(original, original - 2)
 
 
@@ -153,5 +153,5 @@ def test_joint_distances_of_degenerate_tables():
     assert distributions.joint_wasserstein(flat, flat, rng=rng).distance.value == 0
     assert distributions.joint_wasserstein(flat, flat * 2, rng=rng).distance.value == np.inf
     for bad in (np.zeros((0, 2)), np.full((5, 2), np.nan)):
-        with pytest.raises(InputError, match="needs two whole rows"):
+        with pytest.raises(InputError, match="needs at least two complete rows"):
             distributions.joint_wasserstein(flat, bad, rng=rng)

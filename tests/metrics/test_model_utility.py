@@ -200,7 +200,7 @@ def test_what_cannot_be_estimated_is_nan():
         assert np.isnan(empty.coefficients).all()
     with pytest.raises(InputError, match="must be 0 or 1"):
         regress(X, x, binary=True)
-    with pytest.raises(InputError, match="one target a record"):
+    with pytest.raises(InputError, match="one target per record"):
         regress(X, x[:3])
 
 

@@ -253,7 +253,7 @@ def test_what_cannot_be_measured_is_said():
         learn(np.zeros((1, 2)), np.ones((1, 1)), np.ones((1, 1)), discrete=[0], domains=[[0, 1]])
     with pytest.raises(InputError, match="Expected counts or codes for 1 boxes"):
         learn(np.zeros((1, 1)), np.ones((1, 1)), np.ones((2, 1)), discrete=[0], domains=[[0, 1]])
-    with pytest.raises(InputError, match="values must be their number"):
+    with pytest.raises(InputError, match="values must be the number of codes"):
         learn(np.zeros((1, 1)), np.ones((1, 1)), np.array([3]), discrete=[0], domains=[[0, 1]])
 
 

@@ -89,5 +89,7 @@ def test_degenerate_tables_have_a_defined_score_or_a_sentence():
             table, table, categorical=(False, True), rng=rng, teller=Teller.BOOSTING
         )
         assert boosted.ratio.value == 0
-    with pytest.raises(InputError, match="rows in both tables and two repeats; found 5, 0"):
+    with pytest.raises(
+        InputError, match="rows in both tables and at least two repeats; found 5, 0"
+    ):
         propensity(flat, flat[:0], categorical=(False, True), rng=rng)

@@ -219,11 +219,11 @@ def test_what_cannot_be_measured_is_said(rng):
         record_linkage(one, empty, rng=rng)
     with pytest.raises(InputError, match="no closest record"):
         closeness(empty, one, one, rng=rng)
-    with pytest.raises(InputError, match="people in and not in the table"):
+    with pytest.raises(InputError, match="people in the table and people not in it"):
         closeness(one, one, empty, rng=rng)
     with pytest.raises(InputError, match="up to 5,000 records; found 5,001"):
         assignment(np.zeros((5001, 1)), np.zeros((5001, 1)), rng=rng)
-    with pytest.raises(InputError, match="finite places"):
+    with pytest.raises(InputError, match="finite numbers"):
         record_linkage(one * np.nan, one, rng=rng)
     with pytest.raises(InputError, match="at least one axis"):
         record_linkage(np.zeros((2, 0)), np.zeros((2, 0)), rng=rng)

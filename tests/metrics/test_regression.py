@@ -60,5 +60,5 @@ def test_new_rows_have_the_features_of_the_old_ones():
 
     # Score, missing, and category 0; the unknown category 5 has no feature.
     assert new.tolist() == [[0, 0, 0], [0, 1, 1]]
-    with pytest.raises(InputError, match="whether it has codes"):
+    with pytest.raises(InputError, match="whether it holds codes"):
         features(np.zeros((2, 2)), (False,))

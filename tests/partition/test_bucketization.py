@@ -302,7 +302,7 @@ def test_one_value_one_class_and_k_of_the_whole_table():
     assert bucketization(X, rank_buckets(X[:, 0], 2), 10, 1).trivial
     assert bucketization(X, rank_buckets(X[:, 0], 2), 5, 1).trivial  # halves of 5 cannot be even
     assert len(bucketization(X, rank_buckets(X[:, 0], 2), 4, 1).partition) == 2  # 4 and 6 can
-    with pytest.raises(InputError, match="Cannot form one cluster of k=2 from 1 records"):
+    with pytest.raises(InputError, match="Cannot form one group of k=2 from 1 records"):
         bucketization(X[:1], [0], 2, 2)
 
 
@@ -369,7 +369,7 @@ def test_many_records_with_many_ties_keep_the_promise():
         ({"t": Fraction(1, 2)}, "t must be at least 1, a ratio of shares; found 1/2"),
         ({"t": 1.5}, "t must be exact"),
         ({"k": 1}, "k must be at least 2"),
-        ({"k": 7}, "Cannot form one cluster of k=7 from 6 records"),
+        ({"k": 7}, "Cannot form one group of k=7 from 6 records"),
         ({"bucket": [0, 0, 0, 2, 2, 2]}, "bucket must hold whole numbers from 0 without gaps"),
         ({"bucket": [0, 1]}, "found 2 for 6 records"),
     ],

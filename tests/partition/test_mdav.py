@@ -208,9 +208,13 @@ def test_a_single_column_is_not_overwritten():
 @pytest.mark.parametrize(
     ("X", "k", "message"),
     [
-        (np.zeros((3, 2)), 5, "Cannot form one cluster of k=5 from 3 records."),
-        (np.zeros((0, 2)), 2, "Cannot form one cluster of k=2 from 0 records."),
-        (np.zeros((9, 2)), 1, "k must be at least 2, or groups hide nobody; found 1."),
+        (np.zeros((3, 2)), 5, "Cannot form one group of k=5 from 3 records."),
+        (np.zeros((0, 2)), 2, "Cannot form one group of k=2 from 0 records."),
+        (
+            np.zeros((9, 2)),
+            1,
+            "k must be at least 2, because a group of one hides nobody; found 1.",
+        ),
         (np.zeros((9, 2)), 2.5, "k must be a whole number of at least 2; found a float."),
         (
             np.zeros(9),

@@ -162,7 +162,7 @@ def test_a_requirement_is_unmet_where_no_grouping_is_made(table, guarantees):
     fails = [own for own in wanted if not naive_holds(own.guarantee, whole, whole)]
     assert missed is (fails[0] if fails else None)
     if missed is not None:
-        with pytest.raises(InputError, match="because the whole table does not"):
+        with pytest.raises(InputError, match="because even the whole table as one group does not"):
             mondrian(X, 2, require=wanted)
 
 
@@ -184,7 +184,7 @@ def test_nodes_are_cut_as_defined_and_every_leaf_meets_what_is_required(
     missed = [g for g in guarantees if not naive_holds(g, whole, whole)]
 
     if missed:
-        with pytest.raises(InputError, match="because the whole table does not"):
+        with pytest.raises(InputError, match="because even the whole table as one group does not"):
             mondrian(X, k, require=require, relaxed=relaxed)
         return
     tree = mondrian_tree(X, k, require=require, relaxed=relaxed, max_height=max_height)
@@ -283,7 +283,7 @@ def test_leaves_have_k_persons_where_units_are_given(table, k, seed):
     k = min(k, len(X))
     units = np.random.default_rng(seed).integers(0, max(len(X) // 2, 1), size=len(X))
     if len(set(units.tolist())) < k:
-        with pytest.raises(InputError, match=f"Cannot form one cluster of k={k} from"):
+        with pytest.raises(InputError, match=f"Cannot form one group of k={k} from"):
             mondrian(X, k, units=units)
         return
 
@@ -416,7 +416,7 @@ def test_one_record_is_no_group():
     with pytest.raises(InputError) as refusal:
         mondrian([[1.0]], 2)
 
-    assert str(refusal.value) == "Cannot form one cluster of k=2 from 1 records."
+    assert str(refusal.value) == "Cannot form one group of k=2 from 1 record."
 
 
 def test_adversarial_orders_are_cut_like_any_other():
@@ -486,27 +486,30 @@ def adult():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"k": 1}, "k must be at least 2, or groups hide nobody; found 1."),
-        ({"k": 11}, "Cannot form one cluster of k=11 from 10 records."),
-        ({"choice": "gain"}, "choice = 'gain', and no other, needs a target."),
-        ({"target": [0] * 10}, "choice = 'gain', and no other, needs a target."),
+        ({"k": 1}, "k must be at least 2, because a group of one hides nobody; found 1."),
+        ({"k": 11}, "Cannot form one group of k=11 from 10 records."),
+        ({"choice": "gain"}, "target must be given if and only if choice = 'gain'."),
+        ({"target": [0] * 10}, "target must be given if and only if choice = 'gain'."),
         ({"max_height": -1}, "max_height must be at least 0; found -1."),
         ({"units": [0, 1]}, "units must have one entry for each of 10 records; found 2."),
-        ({"units": [0] * 10}, "Cannot form one cluster of k=2 from 1 persons."),
-        ({"borders": {1: [1]}}, "borders name column 1 of 1."),
+        ({"units": [0] * 10}, "Cannot form one group of k=2 persons from 1."),
+        (
+            {"borders": {1: [1]}},
+            "borders name column 1; expected one below 1, the number of columns.",
+        ),
         ({"borders": {0: [1, 1]}}, "A column with 2 borders must hold codes from 0 to 2."),
         (
             {"require": [Requirement(diverse(3, Diversity.DISTINCT), np.arange(10) % 2)]},
             (
-                "No grouping meets distinct 3-diversity of ill given age, because the whole table "
-                "does not."
+                "No grouping meets distinct 3-diversity of ill given age, because even the "
+                "whole table as one group does not."
             ),
         ),
         (
             {"require": [Requirement(diverse(2, Diversity.ENTROPY), np.arange(10) // 9)]},
             (
-                "No grouping meets entropy 2-diversity of ill given age, because the whole table "
-                "does not."
+                "No grouping meets entropy 2-diversity of ill given age, because even the whole "
+                "table as one group does not."
             ),
         ),
         (
@@ -535,11 +538,14 @@ def test_what_cannot_be_cut_is_refused(options, message):
         ),
         (
             lambda: Requirement(close(1, Distance.EQUAL), np.array([3]), width=3),
-            "width must be at least 4, for all values that occur; found 3.",
+            "width must be at least 4, to cover all values that occur; found 3.",
         ),
         (
             lambda: Requirement(close(1, Distance.HIERARCHICAL), np.array([1])),
-            "A hierarchical distance needs a hierarchy's edges, one row for each of its 2 values.",
+            (
+                "A hierarchical distance needs the edges of the hierarchy, with one row for "
+                "each of its 2 values."
+            ),
         ),
         (
             lambda: mondrian(
@@ -567,7 +573,7 @@ def test_a_root_whose_entropy_is_exactly_log_l_is_no_failure():
     X = np.arange(8.0)[:, None]
 
     assert len(mondrian(X, 2, require=[Requirement(diverse(4, Diversity.ENTROPY), codes)])) == 1
-    with pytest.raises(InputError, match="because the whole table does not"):
+    with pytest.raises(InputError, match="because even the whole table as one group does not"):
         mondrian(X, 2, require=[Requirement(diverse("4.0000001", Diversity.ENTROPY), codes)])
 
 
@@ -597,7 +603,7 @@ def test_a_whole_that_does_not_hold_the_node_is_refused():
     close = TCloseness(Fraction(1, 2), Distance.EQUAL, (), ())
     X = np.arange(8.0)[:, None]
 
-    with pytest.raises(InputError, match="ends that enclose"):
+    with pytest.raises(InputError, match="two ends for each column"):
         mondrian_tree(X, 2, whole=[[0.0], [6.0]])
     with pytest.raises(InputError, match="at least as often"):
         Requirement(close, np.zeros(8, np.int64), 2, totals=np.array([7, 9]))

@@ -128,7 +128,7 @@ def test_all_records_are_alone_without_noise_and_together_with_much():
 
 @pytest.mark.parametrize("noise", [-1.0, np.nan, np.inf])
 def test_noise_is_a_number_from_zero(noise):
-    with pytest.raises(InputError, match="a number from 0"):
+    with pytest.raises(InputError, match="a number of at least 0"):
         noise_aware([[1.0]], noise)
 
 

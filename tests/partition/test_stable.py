@@ -125,9 +125,13 @@ def test_the_change_is_that_of_the_best_of_all_bijections(seed, g, h, n):
         (
             np.zeros((4, 1)),
             np.zeros((5, 1)),
-            "X and Y must have one shape; found (4, 1) and (5, 1).",
+            "X and Y must have the same shape; found (4, 1) and (5, 1).",
         ),
-        (np.zeros((4, 1)), np.ones((4, 1)), "X and Y must differ in one record; they differ in 4."),
+        (
+            np.zeros((4, 1)),
+            np.ones((4, 1)),
+            "X and Y must differ in exactly one record; they differ in 4.",
+        ),
     ],
 )
 def test_tables_that_are_no_neighbours_are_refused(X, Y, message):

@@ -163,7 +163,7 @@ def test_a_budget_that_does_not_hold_the_release_stops_it_with_numbers(desk, tmp
     done = CliRunner().invoke(app, [*arguments, "--budget", str(budget), "--source", "people"])
 
     assert done.exit_code == 3
-    assert "requested epsilon 0.4, remaining 0.1, difference 0.3" in done.output
+    assert "requested epsilon 0.4, remaining 0.1, short by 0.3" in done.output
     assert not out.exists()
 
 
@@ -258,7 +258,7 @@ def test_the_library_books_as_well(people, tmp_path):
 
     shoal.protect(people, policy)
 
-    with pytest.raises(ClaimViolationError, match=r"remaining 0, difference 0\.5"):
+    with pytest.raises(ClaimViolationError, match=r"remaining 0, short by 0\.5"):
         shoal.protect(people, policy)
 
 
@@ -416,7 +416,7 @@ def test_a_release_that_is_paid_for_and_cannot_be_put_in_place_is_kept_and_finis
     assert account.spent == Fraction(2, 5)
 
     CliRunner().invoke(app, ["report", str(out), str(data), "--policy", str(policy)])
-    assert "Internal report on a release" in (tmp_path / "out.internal/report.html").read_text()
+    assert "Confidential report on a release" in (tmp_path / "out.internal/report.html").read_text()
 
 
 def test_what_was_kept_and_changed_is_not_put_in_place(desk, tmp_path, monkeypatch):

@@ -338,7 +338,7 @@ EDITS = [
     ("noisy", lambda m: m["claims"][0].update(status="refuted"), "claims", 'status: "refuted"'),
     ("noisy", stronger, "claims", "epsilon: 0.01 recorded, 1 derived."),
     ("noisy", stronger, "accounting", "derives epsilon 1; the claim says 1/100"),
-    ("noisy", halved, "accounting", "privacy_losses.0: A spending states less epsilon"),
+    ("noisy", halved, "accounting", "privacy_losses.0: A privacy loss states less epsilon"),
     ("noisy", lambda m: m["privacy_losses"][0].update(sensitivity=1), "report", "not the report"),
     ("grouped", lambda m: m.update(audience="public-use"), "report", "not the report"),
     ("noisy", lambda m: m["privacy_losses"].pop(), "accounting", "The accounting derives epsilon"),

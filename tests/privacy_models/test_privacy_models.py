@@ -475,11 +475,11 @@ def test_a_guarantee_is_decided_by_its_own_model():
         (lambda: Counts.of([0], [-1]), "codes must not be negative."),
         (
             lambda: Counts.of([0, 2], [0, 0], groups=2),
-            "groups must be at least 3, for all that occur; found 2.",
+            "groups must be at least 3, to cover all that occur; found 2.",
         ),
         (
             lambda: Counts.of([0, 2], [0, 0], units=[1]),
-            "units must name the person of each record; found 1 names for 2 records.",
+            "units must give the person of each record; found 1 names for 2 records.",
         ),
         (
             lambda: k_anonymity(np.array([], int), 2),
@@ -495,11 +495,14 @@ def test_a_guarantee_is_decided_by_its_own_model():
         ),
         (
             lambda: l_diversity(counted([(0, 0)]), 2, kind=Diversity.RECURSIVE),
-            "Recursive l-diversity needs a c above 0.",
+            "Recursive l-diversity needs c > 0.",
         ),
         (
             lambda: t_closeness(counted([(0, 1)]), 0, distance=Distance.HIERARCHICAL),
-            "A hierarchical distance needs a hierarchy's edges, one row for each of its 2 values.",
+            (
+                "A hierarchical distance needs the edges of the hierarchy, with one row for "
+                "each of its 2 values."
+            ),
         ),
         (
             lambda: t_closeness(counted([(0, 1)]), 0, distance=Distance.EQUAL, whole=[1]),

@@ -151,13 +151,13 @@ def test_one_class_is_the_whole_table():
     [
         (lambda: t_from_epsilon(-1, [3]), "epsilon must be"),
         (lambda: t_from_epsilon(math.nan, [3]), "epsilon must be"),
-        (lambda: t_from_epsilon(1, []), "class_sizes must be"),
-        (lambda: t_from_epsilon(1, [0, 3]), "class_sizes must be"),
+        (lambda: t_from_epsilon(1, []), "class_sizes must hold"),
+        (lambda: t_from_epsilon(1, [0, 3]), "class_sizes must hold"),
         (lambda: epsilon_for_t(0.5, [3]), "t must be"),
         (lambda: epsilon_from_t(0.5), "t must be"),
         (lambda: t_for_epsilon(-1), "epsilon must be"),
-        (lambda: stochastic_t([[1, 2]], [[1.0]]), "as many values; found"),
-        (lambda: stochastic_t([[0, 0]], np.eye(2)), "no class empty"),
+        (lambda: stochastic_t([[1, 2]], [[1.0]]), "same values by outputs; found"),
+        (lambda: stochastic_t([[0, 0]], np.eye(2)), "without empty classes"),
     ],
 )
 def test_what_has_no_meaning_is_refused(call, sentence):

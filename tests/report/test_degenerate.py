@@ -162,7 +162,7 @@ def test_a_constant_number_that_is_changed_has_a_sentence_of_its_own():
         ([None, None], [None, None], True, 0.0, ""),
         ([1, 2], [None, None], True, None, "it has no number in the release"),
         ([None], [1], False, None, "it has no number in the original"),
-        ([1, None], [None, 1], True, None, "no row has its number in both tables"),
+        ([1, None], [None, 1], True, None, "no row has a number in both tables"),
     ],
 )
 def test_a_loss_is_a_number_or_a_reason(x, y, paired, value, reason):

@@ -97,7 +97,7 @@ def test_a_release_is_not_lost_where_it_cannot_be_measured(people, policy):
     )
 
     assert found is None
-    assert refused.startswith("The release could not be measured: ")
+    assert refused.startswith("The release could not be evaluated: ")
     assert "bug of Shoal, ValueError" in bug
     assert "CANARY" not in bug
 

@@ -122,7 +122,7 @@ def test_a_report_without_a_control_says_so_in_plain_words(people, policy, tmp_p
     done = protect_file.protect(tmp_path / "people.csv", load(policy), tmp_path / "out")
 
     page = (done.internal / "report.html").read_text()
-    assert "No people outside the table were handed in" in page
+    assert "No control group was given" in page
     assert "no control" in page
     assert "Being in the table" not in page
 
@@ -138,7 +138,7 @@ def test_a_report_that_was_not_measured_says_so(people, policy, tmp_path):
         evaluation=EvaluationOptions(evaluate=False),
     )
 
-    assert "because --no-evaluate was given" in (done.internal / "report.html").read_text()
+    assert "because evaluation was switched off" in (done.internal / "report.html").read_text()
     assert done.measured is None
 
 

@@ -34,8 +34,8 @@ def test_attacks_stand_under_their_question_and_the_one_that_gains_most_is_first
     ("control", "ends", "said"),
     [
         (0.1, (0.08, 0.12), "Being in the table adds 20 of 100"),
-        (0.29, (0.2, 0.38), "no difference is shown"),
-        (0.6, (0.55, 0.65), "found less often than others"),
+        (0.29, (0.2, 0.38), "No difference between people in the table"),
+        (0.6, (0.55, 0.65), "succeeds less often for people in the table"),
     ],
 )
 def test_a_gain_is_told_against_people_not_in_the_table(control, ends, said):
@@ -77,9 +77,9 @@ def test_losses_by_group_are_a_table_whatever_the_groups_are_called():
 
     found = officer.groups({"figures": rows}, ["income", "tax: income"])
 
-    assert found["levels"] == ["a: b", "c"]
+    assert found["names"] == ["a: b", "c"]
     assert [line["name"] for line in found["lines"]] == ["income"]
-    assert [cell["text"] for cell in found["lines"][0]["cells"]] == ["30.00%", "10.00%"]
+    assert [cell["text"] for cell in found["lines"][0]["cells"]] == ["30%", "10%"]
     assert [cell["worst"] for cell in found["lines"][0]["cells"]] == [True, False]
     assert found["worst"] == ["Worst.", "Best."]
     assert found["same"] == ["tax: income"]
@@ -89,11 +89,11 @@ def test_losses_by_group_are_a_table_whatever_the_groups_are_called():
 @pytest.mark.parametrize(
     ("loss", "measure", "said"),
     [
-        (0.144, "share of rows whose category changed", "14.40% of the rows have another 'x'."),
-        (0.5, "share of rows whose cell was generalised", "In 50.0% of the rows 'x' is coarser."),
-        (0.04, "SSE / SST", "4.00% of the spread of 'x' is lost."),
-        (1150.0, "SSE / SST", "'x' is off by 1,150 times its spread"),
-        (0.02, "total variation", "A share of 'x' is off by at most 2.00%."),
+        (0.144, "share of rows whose category changed", "14.4% of the rows have another 'x'."),
+        (0.5, "share of rows whose cell was generalised", "'x' is coarser in 50% of the rows."),
+        (0.04, "SSE / SST", "The squared error of 'x' is 4% of its variance."),
+        (1150.0, "SSE / SST", "The squared error of 'x' is 1,150 times its variance"),
+        (0.02, "total variation", "The share of any set of values of 'x' is off by at most 2%."),
         (0.5, "of another version", "'x' lost 0.5 (of another version)."),
     ],
 )
@@ -121,7 +121,7 @@ def test_every_measure_of_a_loss_has_a_scale_and_a_meaning_of_its_own():
     generalised = found["share of rows whose cell was generalised"]
     assert "mean" not in generalised["meaning"]
     (age,) = generalised["columns"]
-    assert (age["text"], age["bar"]["width"]) == ("100.00%", 100)
+    assert (age["text"], age["bar"]["width"]) == ("100%", 100)
     (none, income) = found["SSE / SST"]["columns"]
     assert "publishing only the mean" in found["SSE / SST"]["meaning"]
     assert (income["text"], income["bar"]["width"]) == ("8", 100)

@@ -66,8 +66,8 @@ def test_a_guarantee_is_said_in_plain_words_and_has_a_title(guarantee, said):
         ({"release_form": "synthetic"}, "sample of a model", "no row is one"),
         ({"release_form": "column-shuffled"}, "each column by itself", "Do not cross"),
         ({"release_form": "tree"}, "counts of the boxes", "a box as a person"),
-        ({"columns": {"age": "String"}}, "Treat age as ranges", "middle of a range"),
-        ({"privacy_losses": [{}]}, "Count on noise", "variances are inflated"),
+        ({"columns": {"age": "String"}}, "Treat age as ranges", "replace a range by its middle"),
+        ({"privacy_losses": [{}]}, "Allow for noise", "noise inflates variances"),
         ({"protected_columns": []}, "many rows", "Do not take a row for the truth"),
     ],
 )

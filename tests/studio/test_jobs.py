@@ -179,7 +179,7 @@ def test_cancelled_while_it_is_measured_a_release_stays_without_its_internal_rep
     shown = client.get(f"/api/releases/{job}/internal.html")
     assert shown.status_code == 422
     assert "shoal report" in shown.json()["error"]
-    assert any("internal report is missing" in note for note in status["result"]["notes"])
+    assert any("confidential report is missing" in note for note in status["result"]["notes"])
 
 
 def test_a_comparison_in_many_processes_is_cancelled_with_all_of_them(

@@ -165,7 +165,7 @@ def test_a_port_that_is_taken_or_is_none_is_said_in_a_sentence(tmp_path):
     wrong = command("--port", "70000", "--data", str(tmp_path / "home"))
 
     assert (done.exit_code, wrong.exit_code) == (2, 2)
-    assert done.stderr.startswith("shoal: Cannot listen at 127.0.0.1")
+    assert done.stderr.startswith("shoal: Cannot listen on 127.0.0.1")
     assert "--port" in done.stderr
     assert "70000" in wrong.stderr
 

@@ -301,7 +301,7 @@ def test_a_requirement_that_is_refused_stops_the_release_and_stays_typed(tab, tm
         assert tab.locator(".job").count() == 0
     tab.goto(f"{tab.base}/release")
     assert tab.is_disabled("#run-now")
-    assert "Not everything that was typed can be used" in tab.inner_text("#blocked")
+    assert "Something that was typed cannot be used" in tab.inner_text("#blocked")
     assert tab.locator("#download").count() == 0
 
     tab.goto(f"{tab.base}/protect")

@@ -57,7 +57,8 @@ def test_little_data_for_many_columns_is_warned_about():
     (text,) = weak.warnings
     assert text == (
         "With 1,000 rows and epsilon 1, n epsilon is 15.15 for each pair of columns, below 50: "
-        "little survives besides single columns. Use fewer columns or a larger epsilon."
+        "little beyond the one-way marginals is preserved. Use fewer columns or a larger "
+        "epsilon."
     )
     assert choose([GRADE] * 12, n=10**5, epsilon=Fraction(1)).warnings == ()
 
@@ -67,7 +68,7 @@ def test_few_rows_are_warned_about_whatever_epsilon():
     (few,) = choose([NUMBER], n=49, epsilon=Fraction(10)).warnings
 
     assert one.startswith("With 1 row and epsilon 1, n epsilon is 1 for the column, below 50")
-    assert few == "With 49 rows, fewer than 50, one record is much of every count."
+    assert few == "With 49 rows, fewer than 50, one record is a large part of every count."
 
 
 def test_one_row_has_no_rank_correlation_and_so_no_copula():
@@ -77,5 +78,5 @@ def test_one_row_has_no_rank_correlation_and_so_no_copula():
 
 
 def test_nothing_to_choose_from_is_refused():
-    with pytest.raises(InputError, match="a column, a record"):
+    with pytest.raises(InputError, match="at least one column, at least one record"):
         choose([], n=10, epsilon=Fraction(1))

@@ -26,7 +26,7 @@ def test_without_a_hierarchy_the_middle_is_cut():
         ({"kind": Kind.NUMERIC, "size": 2**31 + 1}, "coarser grid"),
         ({"kind": Kind.DATE}, "numeric, ordinal or nominal"),
         ({"order": (0, 0, 1)}, "each code once"),
-        ({"joins": (0,)}, "expected 2 joins"),
+        ({"joins": (0,)}, "expected 2 heights"),
     ],
 )
 def test_impossible_attributes_are_refused(change, message):

@@ -82,12 +82,12 @@ def test_rows_lie_in_their_domains_and_the_ledger_adds_up(seed, n, epsilon, attr
 def test_every_plan_draws_rows_and_accounts_for_every_draw(n, epsilon, attributes, tables):
     drawn, noise = run(0, n, attributes, epsilon)
 
-    assert drawn.facts["tables"] == tables.value
+    assert drawn.facts["marginals"] == tables.value
     assert len(drawn.rows[0]) == n
-    asked = "groups lose" in drawn.facts
-    threes = len(drawn.facts.get("tables of three columns", ()))
+    asked = "dependence lost by grouping values" in drawn.facts
+    threes = len(drawn.facts.get("three-way marginals", ()))
     assert threes == maxent_plan(attributes, n=n, epsilon=Fraction(epsilon)).three_way
-    tables = drawn.facts["number of tables"] + threes
+    tables = drawn.facts["number of marginals"] + threes
     assert len(drawn.measurements) == len(attributes) + asked + tables
     accounting.verify(
         drawn.privacy_losses, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
@@ -137,7 +137,7 @@ def test_unrelated_columns_stay_so_where_hardly_anything_is_there_for_each_pair(
     def shown(tables, seed):
         drawn = maxent(columns, attributes, epsilon=Fraction(1, 10), noise=SeededNoise(seed),
                        rng=np.random.default_rng(seed), plan=tables)  # fmt: skip
-        assert ("tau of pairs" in drawn.facts) is tables.learns
+        assert ("tau of pairs (least, median, greatest)" in drawn.facts) is tables.learns
         return dependence(drawn.rows)
 
     learnt, public = (
@@ -183,9 +183,9 @@ def test_columns_that_nearly_determine_each_other_get_a_tree_which_is_nearer():
     tree = drawn(chosen, noise)
     tables = drawn(replace(chosen, coarseness_share=Fraction(0)), SeededNoise(5))
 
-    assert tree.facts["tables"] == GROWN
-    assert tree.facts["groups lose"] > 0.25
-    assert tables.facts["tables"] == "blocks"
+    assert tree.facts["marginals"] == GROWN
+    assert tree.facts["dependence lost by grouping values"] > 0.25
+    assert tables.facts["marginals"] == "blocks"
     assert pair_distance(columns, tree.rows) < 0.8 * pair_distance(columns, tables.rows)
     accounting.verify(
         tree.privacy_losses, price, neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
@@ -199,8 +199,8 @@ def test_independent_columns_get_tables():
 
     drawn = maxent(columns, attributes, epsilon=Fraction(1), noise=SeededNoise(1), rng=rng)
 
-    assert drawn.facts["groups lose"] < 0.25
-    assert drawn.facts["tables"] == "blocks"
+    assert drawn.facts["dependence lost by grouping values"] < 0.25
+    assert drawn.facts["marginals"] == "blocks"
 
 
 def test_tables_of_three_columns_are_paid_for_where_much_is_there():
@@ -243,8 +243,8 @@ def test_rows_follow_the_first_fit_where_the_second_does_not_settle(monkeypatch)
     )  # fmt: skip
 
     assert chosen.three_way == 3
-    assert "did not settle" in drawn.facts["fit of three columns"]
-    assert "fit of three columns" not in without.facts
+    assert "did not converge" in drawn.facts["fit of three-way marginals"]
+    assert "fit of three-way marginals" not in without.facts
     for a, b in combinations(range(6), 2):
         one, other = (table_counts([d.rows[a], d.rows[b]], [9, 9]) for d in (drawn, without))
         assert np.abs(one - other).sum() / 2 / 9000 < 0.06
@@ -260,16 +260,18 @@ def test_a_plan_that_pays_for_no_tables_of_three_columns_is_refused():
         (four, {"three_way_share": Fraction(1, 10)}),
         (four, {"three_way": -1, "three_way_share": Fraction(1, 10)}),
     ):
-        with pytest.raises(InputError, match="three columns that there are"):
+        with pytest.raises(
+            InputError, match="a share of epsilon for three-way marginals if and only if"
+        ):
             replace(chosen, **change)
     with pytest.raises(InputError, match="must not be negative"):
         replace(four, three_way_share=Fraction(-1, 10))
-    with pytest.raises(InputError, match="must leave something"):
+    with pytest.raises(InputError, match="must leave a share of epsilon"):
         replace(four, three_way=1, three_way_share=Fraction(1, 2))
 
 
 def test_a_question_that_leaves_nothing_is_refused():
-    with pytest.raises(InputError, match="must leave something"):
+    with pytest.raises(InputError, match="must leave a share of epsilon"):
         MaxentPlan(PairMarginals.PAIRS, 2, Fraction(1, 2), (1, 1), 1.0, Fraction(1), cover([2, 2]),
              coarseness_share=Fraction(1, 2))  # fmt: skip
 
@@ -421,7 +423,7 @@ def test_one_column_is_drawn_from_its_own_counts_for_all_of_epsilon(attribute):
     (column,) = records(2, 5000, (attribute,))
     true, found = (np.bincount(c, minlength=attribute.size) for c in (column, drawn.rows[0]))
     assert np.abs(np.cumsum(true - found)).max() < 250  # 0.05 of the records
-    assert drawn.facts["tables"] == PairMarginals.NONE.value
+    assert drawn.facts["marginals"] == PairMarginals.NONE.value
     assert len(drawn.measurements) == 1
     accounting.verify(
         drawn.privacy_losses, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
@@ -437,12 +439,12 @@ def test_a_plan_that_contradicts_itself_is_refused():
         (two, {"marginals": PairMarginals.NONE}),
         (two, {"one_way_share": Fraction(1)}),
     ):
-        with pytest.raises(InputError, match="counts no tables of one column"):
+        with pytest.raises(InputError, match="for one column measures its one-way marginal alone"):
             replace(chosen, **change)
 
 
 def test_no_column_is_refused():
-    with pytest.raises(InputError, match="needs a column"):
+    with pytest.raises(InputError, match="needs at least one column"):
         maxent_plan((), n=10, epsilon=Fraction(1))
 
 
@@ -466,7 +468,7 @@ def test_impossible_plans_are_refused(groups):
 
 
 def test_a_plan_that_never_sees_two_columns_together_is_refused():
-    with pytest.raises(InputError, match="every two columns together"):
+    with pytest.raises(InputError, match="cover every pair of columns"):
         MaxentPlan(PairMarginals.PAIRS, 2, Fraction(1, 2), (1, 1, 1), 1.0, Fraction(1),
              Cover(((0, 1), (1, 2)), (1, 1), 0.0))  # fmt: skip
 

@@ -57,7 +57,7 @@ def test_maxent_keeps_pairs_of_adult(reference):
     drawn = maxent(columns, attributes, epsilon=Fraction(1), noise=SeededNoise(0),
                    rng=np.random.default_rng(0))  # fmt: skip
 
-    assert drawn.facts["effective sample"] > 0.9
+    assert drawn.facts["effective sample size, relative"] > 0.9
     distances = []
     for a in range(8):
         for b in range(a):

@@ -211,7 +211,7 @@ def test_what_no_pair_shows_is_found_and_drawn():
 
     chosen = maxent_plan(attributes, n=n, epsilon=Fraction(5))
     found, facts = follows(chosen)
-    assert "0 x 3 x 5" in facts["tables of three columns"]
+    assert "0 x 3 x 5" in facts["three-way marginals"]
     assert share(columns) > 0.94
     assert found > 0.75
     assert follows(replace(chosen, three_way=0, three_way_share=Fraction(0)))[0] < 0.6

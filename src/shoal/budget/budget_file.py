@@ -3,12 +3,12 @@
 A source is a population. Extracts and later versions of one table share its name, because
 their people overlap and what is learnt about them adds up.
 
-The order of a release is: `spend`, draw, write, `settle`. The spending is on disk before the
+The order of a release is: `spend`, draw, write, `settle`. The charge is on disk before the
 first draw, so a run that is killed anywhere has spent its epsilon, and no release exists
 without its entry. An entry is never given back and never deleted; triggers in the file say so.
 
 Crashes. One transaction checks the budget and writes the entry. It begins IMMEDIATE, so
-that of two runs the second waits and sees the first one's entry. The file keeps a rollback
+of two runs the second waits and sees the first one's entry. The file keeps a rollback
 journal, not a write-ahead log: at rest it is one file, and a copy of it misses nothing.
 `synchronous = EXTRA` because a commit in that mode is the removal of the journal: with FULL the
 removal itself may be lost with the power, and the journal, back from the dead, would undo an
@@ -131,7 +131,7 @@ DROP TABLE look;
 
 @dataclass(frozen=True)
 class Reservation:
-    """A spending that is on disk. Only now may noise be drawn.
+    """A charge that is on disk. Only now may noise be drawn.
 
     Attributes:
         id: of the entry, for `settle`.
@@ -165,11 +165,11 @@ def init(
     """
     name = source.strip()
     if not folded(name):
-        raise InputError("source must name a population; got an empty name.")
+        raise InputError("Expected the name of a population as source, found an empty name.")
     if epsilon <= 0:
-        raise InputError(f"epsilon must be > 0 for a budget; got {number(epsilon)}.")
+        raise InputError(f"Expected epsilon > 0 for a budget, found {number(epsilon)}.")
     if not path.parent.is_dir():
-        raise InputError(f"No folder '{path.parent}' for the budget file '{path.name}'.")
+        raise InputError(f"There is no folder '{path.parent}' for the budget file '{path.name}'.")
     with _open(path, create=True) as connection:
         if _is_new(connection):
             _run(connection, _TABLES + _INSPECTIONS + _TRIGGERS)
@@ -178,7 +178,9 @@ def init(
         _bring_up_to_date(connection, path)
         same = [known for known in _sources(connection, path) if folded(known) == folded(name)]
         if same:
-            raise InputError(f"Source '{same[0]}' has a budget in '{path}' already; it stays.")
+            raise InputError(
+                f"Source '{same[0]}' already has a budget in '{path}'; it stays as it is."
+            )
         connection.execute(
             "INSERT INTO source VALUES (?, ?, ?, ?)",
             (name, str(Fraction(epsilon)), neighbours.value, now()),
@@ -246,8 +248,8 @@ def spend(
         if after.remaining < 0:
             requested = after.spent - before.spent
             raise ClaimViolationError(
-                f"The budget of source '{before.source}' does not hold this release: requested"
-                f" epsilon {number(requested)}, remaining {number(before.remaining)}, difference"
+                f"The budget of source '{before.source}' does not cover this release: requested"
+                f" epsilon {number(requested)}, remaining {number(before.remaining)}, short by"
                 f" {number(-after.remaining)}. Nothing was spent."
             )
         if cursor.lastrowid is None:
@@ -310,8 +312,8 @@ def _price(epsilon: Fraction, neighbours: Neighbours, account: Account) -> Fract
     if account.neighbours is Neighbours.CHANGE_ONE:
         return 2 * Fraction(epsilon)
     raise InputError(
-        f"The budget of source '{account.source}' counts add-remove neighbours, and this release"
-        " has a price for change-one only. Use a method that is proved for add-remove."
+        f"The budget of source '{account.source}' counts add-remove neighbours, but this release"
+        " has an epsilon for change-one only. Use a method that is proved for add-remove."
     )
 
 
@@ -322,7 +324,7 @@ def _open(path: Path, *, create: bool = False, write: bool = False) -> Iterator[
     One that is opened to be written to is of this version then.
     """
     if not create and not path.is_file():
-        raise InputError(f"No budget file '{path}'. Make one with 'shoal budget init'.")
+        raise InputError(f"There is no budget file '{path}'. Make one with `shoal budget init`.")
     mode = "rwc" if create else "rw"
     begin = "BEGIN IMMEDIATE" if create or write else "BEGIN"
     try:
@@ -423,7 +425,7 @@ def _migrate(connection: sqlite3.Connection, version: int, path: Path) -> None:
 
 
 def _check_file(connection: sqlite3.Connection, path: Path) -> int:
-    """Refuse what is no budget file of ours; its version."""
+    """Refuse what is not a budget file of ours; its version."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION:
         raise InputError(_DAMAGED.format(path=path))
@@ -454,7 +456,7 @@ def _named(connection: sqlite3.Connection, source: str, path: Path) -> str:
     known = _sources(connection, path)
     same = [name for name in known if folded(name) == folded(source)]
     if not same:
-        raise InputError(f"No source named '{source}' in '{path}'.{did_you_mean(source, known)}")
+        raise InputError(f"There is no source '{source}' in '{path}'.{did_you_mean(source, known)}")
     if len(same) > 1:
         raise InputError(
             f"The budget file '{path}' has {len(same)} sources of the name '{source}', which differ"

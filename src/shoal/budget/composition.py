@@ -1,4 +1,4 @@
-"""What several releases of one source tell together: the rule, and its proof.
+"""What several releases of one source disclose together: the rule, and its proof.
 
 Every entry of a budget file holds facts that a steward declared. The cumulative epsilon follows
 from them alone, never from what a table holds: a figure or a refusal that followed from a table's
@@ -181,7 +181,7 @@ class BudgetEntry:
         line = f"{self.id}  {self.time}  {self.method}  {epsilon}  {self.status}{note}"
         if self.epsilon is None:
             return line
-        return f"{line}\n       {self.facts or 'no declared facts: an entry of an older Shoal'}"
+        return f"{line}\n       {self.facts or 'no declared facts: by an older version of Shoal'}"
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ def _unknown(priced: Sequence[BudgetEntry]) -> list[str]:
     old = [entry.id for entry in priced if entry.facts is None]
     if not old:
         return []
-    return [f"{_numbers(old)} of an older Shoal, without declared facts to add them up by."]
+    return [f"{_numbers(old)} by an older version of Shoal, without declared facts to add up by."]
 
 
 def _extracts(priced: Sequence[BudgetEntry], facts: Sequence[DeclaredFacts]) -> list[str]:
@@ -238,17 +238,18 @@ def _extracts(priced: Sequence[BudgetEntry], facts: Sequence[DeclaredFacts]) -> 
     if len(facts) == len(priced) and len({(folded(f.extract), f.extract_by) for f in facts}) <= 1:
         return []
     apart = [entry for entry in priced if entry.facts and not entry.facts.adds_up]
-    told = [e.id for e in apart if e.facts and e.facts.extract_by is Extract.ROW]
-    chosen = [e.id for e in apart if e.id not in told]
+    sized = [e.id for e in apart if e.facts and e.facts.extract_by is Extract.ROW]
+    chosen = [e.id for e in apart if e.id not in sized]
     reasons = []
-    if told:
+    if sized:
         reasons.append(
-            f"{_numbers(told)} of an extract by protected cells, with change-one neighbours: its "
-            "public size tells who is in the extract. Extracts add up with add-remove neighbours."
+            f"{_numbers(sized)} of an extract by protected cells, with change-one neighbours: its "
+            "public size discloses who is in the extract. Extracts add up with add-remove "
+            "neighbours."
         )
     if chosen:
         reasons.append(
-            f"{_numbers(chosen)} of an extract in which a row is or is not for the sake of other "
+            f"{_numbers(chosen)} of an extract in which whether a row is in it depends on other "
             "rows: one person may change the rows of many."
         )
     return reasons
@@ -262,15 +263,15 @@ def _units(
     if len(units) > 1:
         names = " and ".join(f"'{name}'" for name in units.values())
         reasons.append(
-            f"Persons are numbered by {names}, which may be different units. Give the column one "
-            "name in all tables of the source if they are the same."
+            f"Persons are numbered by {names}, which may be different units. If they are the same, "
+            "give the column one name in all tables of the source."
         )
     rows = [e.id for e in priced if e.facts and e.facts.unit == ROW]
     if persons and rows and most is None:
         reasons.append(
             f"{_numbers(rows)} of a release that protects single rows, beside one that protects "
-            "persons, and no number of rows per person is declared for the source. If there is "
-            "one, state max_contributions under [budget]."
+            "persons, and no largest number of rows per person is declared for the source. If "
+            "it is known, state max_contributions under [budget]."
         )
     return reasons
 

@@ -3,8 +3,8 @@
 Entries have numbers, and an inspection keeps the number of the last entry before it. So which came
 first never depends on a clock.
 
-An *inspection* is somebody reading figures of the confidential table: a comparison of methods, a
-measurement of a release against its original, a search for a neighbour to audit. A method that was
+An *inspection* is somebody reading figures of the confidential table: a comparison of methods, an
+evaluation of a release against its original, a search for a neighbour to audit. A method that was
 chosen by such figures is a function of the table, and no price covers that choice.
 """
 
@@ -20,21 +20,21 @@ from shoal.core import Neighbours
 
 _INTERSECTION = (
     "Source '{source}' has {count} releases without a proved epsilon. People who are in several"
-    " of them may be told apart by intersecting their groups, even if each release is"
+    " of them may be distinguished by intersecting their groups, even if each release is"
     " k-anonymous by itself."
 )
 _UNBOUNDED = (
-    "The cumulative epsilon of source '{source}' is none: it has {count} released or reserved"
-    " without a proved epsilon, so no epsilon bounds what all releases tell together."
+    "Source '{source}' has no cumulative epsilon: {count} without a proved epsilon {is_} released "
+    "or reserved, so no epsilon bounds what all releases disclose together."
 )
-_NOT_COMPOSED = "The cumulative epsilon of source '{source}' is none: {reason}"
+_NOT_COMPOSED = "Source '{source}' has no cumulative epsilon. {reason}"
 _INSPECTED = (
     "The table of source '{source}' was inspected, first by `shoal {what}` on {time}. Every epsilon"
     " of a later release holds only if its method and parameters were not chosen from this table."
 )
 _LATER = (
-    "The cumulative epsilon of source '{source}' is none: entry {entry} came after an inspection of"
-    " the table, so its epsilon is conditional."
+    "Source '{source}' has no cumulative epsilon: entry {entry} came after an inspection of the"
+    " table, so its epsilon is conditional."
 )
 
 
@@ -129,8 +129,10 @@ class Account:
         """Why there is no cumulative epsilon, in sentences."""
         texts = []
         if self.unbounded:
-            count = "a release" if self.unbounded == 1 else f"{self.unbounded} releases"
-            texts.append(_UNBOUNDED.format(source=self.source, count=count))
+            one = self.unbounded == 1
+            count = "a release" if one else f"{self.unbounded} releases"
+            is_ = "is" if one else "are"
+            texts.append(_UNBOUNDED.format(source=self.source, count=count, is_=is_))
         texts += [_NOT_COMPOSED.format(source=self.source, reason=r) for r in self._sum.reasons]
         first = self._first_inspection
         later = [e.id for e in self.entries if first is not None and e.id > first.after]
@@ -174,7 +176,7 @@ class Account:
         lines = [head, *(f"  {entry}" for entry in self.entries)]
         for one in self.inspections:
             note = f"  {one.note}" if one.note else ""
-            lines.append(f"  -  {one.time}  inspection by {one.what} of: {one.kind}{note}")
+            lines.append(f"  -  {one.time}  inspection of the {one.kind}, by {one.what}{note}")
         if any(entry.status == "reserved" for entry in self.entries):
-            lines.append("  A reserved entry counts as spent: its run goes on, or was killed.")
+            lines.append("  A reserved entry counts as spent: its run is under way, or was killed.")
         return "\n".join(lines + [f"  ! {text}" for text in self.warnings])

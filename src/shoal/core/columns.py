@@ -79,9 +79,9 @@ class Hierarchy:
         if not self.paths or any(len(path) < 2 for path in self.paths):
             raise InputError("A hierarchy needs rows of at least two cells: a leaf and the root.")
         if len({path[-1] for path in self.paths}) > 1:
-            raise InputError("A hierarchy must end every row in the same root; it has several.")
+            raise InputError("Every row of a hierarchy must end in the same root; it has several.")
         if len(set(self.leaves)) < len(self.leaves):
-            raise InputError("A hierarchy must list each leaf once; a leaf is there twice.")
+            raise InputError("A hierarchy must list each leaf once; it lists a leaf twice.")
         parents: dict[str, str] = {}
         for path in self.paths:
             # A node may be written twice in a row: ARX pads short branches so.
@@ -183,7 +183,7 @@ class Persons:
     Attributes:
         column: it numbers the persons.
         most: rows of a person that an epsilon release looks at.
-        exact: every person has that many, so that the number of rows is known with that of persons.
+        exact: every person has that many, so the number of rows is known with that of persons.
         dropped: further rows of a person are left out; otherwise they are an error.
     """
 

@@ -23,6 +23,6 @@ def for_method(secret: Confidential[T]) -> T:
 def for_folder(secret: Confidential[T], folder: Path) -> T:
     """Take a value out for a confidential folder, which only its owner may read."""
     if folder.stat().st_mode & 0o077:
-        raise PermissionError("A confidential folder must be its owner's alone.")
+        raise PermissionError("Only its owner may have access to a confidential folder.")
     content: T = _content(secret)
     return content

@@ -185,15 +185,15 @@ Testable = KAnonymity | LDiversity | TCloseness
 
 
 def figure(number: float | Fraction) -> str:
-    """Write an achieved figure for people: whole, exact if short, else to four digits.
+    """Write an achieved figure for people: whole, exact if short, else to three digits.
 
     >>> figure(5), figure(Fraction(1, 4)), figure(Fraction(1, 3))
-    ('5', '0.25', '0.3333')
+    ('5', '0.25', '0.333')
     """
     if isinstance(number, int):
         return f"{number:,}"
-    text = shown(Fraction(number)) if isinstance(number, Fraction) else f"{number:.4g}"
-    return text if "/" not in text else f"{float(number):.4g}"
+    text = shown(Fraction(number)) if isinstance(number, Fraction) else f"{number:.3g}"
+    return text if "/" not in text else f"{float(number):.3g}"
 
 
 def shown(number: Fraction) -> str:

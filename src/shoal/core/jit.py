@@ -1,7 +1,7 @@
 """How kernels are compiled: on first use, once a machine, and not silently.
 
 Numba keeps compiled kernels beside the source or, where that folder is read-only, in the
-user's cache folder (NUMBA_CACHE_DIR overrides both), so that later processes load them. Where no
+user's cache folder (NUMBA_CACHE_DIR overrides both), so later processes load them. Where no
 folder can be written they are compiled in memory, by every process anew.
 """
 
@@ -107,7 +107,7 @@ def _sources() -> str:
 def compile_notice(tell: Callable[[str], None]) -> Iterator[None]:
     """Call `tell` with one sentence if kernels must be compiled inside the `with` block.
 
-    Nothing is told where the kernels are already loaded or cached on disk.
+    Nothing is said where the kernels are already loaded or cached on disk.
     """
     listener = _Listener(tell)
     event.register("numba:compile", listener)

@@ -52,7 +52,7 @@ class FileReading:
 
 @dataclass(frozen=True)
 class FileWriting:
-    """`[writing]`: how a CSV release is written; none where `[reading]` decides."""
+    """How a CSV release is written, as `[writing]` states it. None where `[reading]` decides."""
 
     delimiter: str | None = None
     decimal: str | None = None

@@ -28,9 +28,9 @@ class PrivacyLoss:
         epsilon: the price; at least sensitivity / scale.
         neighbours: for which the sensitivity was computed.
         draws: how many random values were drawn.
-        parallel: name of a division of the records into disjoint parts, if this entry looks at
-            one part alone.
-        part: which part; entries on one part add up, parts share a price (`hazmat.budget`).
+        parallel: name of a division of the records into disjoint parts, if this entry uses one
+            part alone.
+        part: which part; entries on one part add up, parts share a price (`hazmat.accounting`).
         fixed: a record whose values change stays in its part, because the parts follow
             public facts only, such as public columns or row numbers.
     """
@@ -48,11 +48,11 @@ class PrivacyLoss:
 
     def __post_init__(self) -> None:
         if (self.parallel is None) != (self.part is None):
-            raise InternalError("A spending names a division and its part, or neither.")
+            raise InternalError("A privacy loss names a division and its part, or neither.")
         if min(self.sensitivity, self.scale, self.epsilon) < 0 or self.scale == 0:
-            raise InputError("A spending needs sensitivity and epsilon >= 0 and a scale > 0.")
+            raise InputError("A privacy loss needs sensitivity and epsilon >= 0 and a scale > 0.")
         if self.epsilon * self.scale < self.sensitivity:
-            raise InternalError("A spending states less epsilon than its noise costs.")
+            raise InternalError("A privacy loss states less epsilon than its noise costs.")
 
 
 class Noise(Protocol):
@@ -86,7 +86,7 @@ class Noise(Protocol):
         ...
 
     def uniform(self, below: int, *, size: int) -> NDArray[np.int64]:
-        """Draw so many numbers evenly from 0 to below - 1, without a look at the data.
+        """Draw so many numbers evenly from 0 to below - 1, without using the data.
 
         They cost nothing. They are drawn here where a proof needs that nobody can guess them.
         """

@@ -8,8 +8,11 @@ from typing import Any
 from shoal.core.claims import ONE_ROW, Check, Claim
 from shoal.core.guarantees import figure
 from shoal.core.privacy_loss import PrivacyLoss
+from shoal.errors import counted
 
-HOW_TO_STATE_IT = "state one_row_per_person = true, or mark who is who with privacy_unit = true"
+HOW_TO_STATE_IT = (
+    "state one_row_per_person = true, or mark the column that numbers persons: privacy_unit = true"
+)
 """How a policy answers what a promise about persons assumes of rows."""
 
 
@@ -35,7 +38,8 @@ class Release:
 
     def __repr__(self) -> str:
         rows, columns = self.manifest["rows"], len(self.manifest["columns"])
-        lines = [f"Release of {rows:,} rows x {columns} columns by {self.manifest['method']}"]
+        size = f"{counted(rows, 'row')} x {counted(columns, 'column')}"
+        lines = [f"Release of {size} by {self.manifest['method']}"]
         lines += [f"  claim  {claim.status.value:<11} {claim.guarantee}" for claim in self.claims]
         if any(ONE_ROW in claim.assumes for claim in self.claims):
             lines.append(f"  assumes  {ONE_ROW} ({HOW_TO_STATE_IT})")

@@ -49,7 +49,7 @@ def parsed(raw: bytes) -> Any:
     that JSON does not know and half of a character are refused, and so is what lies too deep.
 
     Raises:
-        ValueError: it is no such JSON.
+        ValueError: it is not such JSON.
     """
     try:
         value = json.loads(
@@ -57,13 +57,13 @@ def parsed(raw: bytes) -> Any:
         )
         json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
-        raise ValueError("It is nested too deep.") from None
+        raise ValueError("It is nested too deeply.") from None
     level = [value]
     for _ in range(DEEPEST):
         level = [item for one in level for item in _inside(one)]
         if not level:
             return value
-    raise ValueError("It is nested too deep.")
+    raise ValueError("It is nested too deeply.")
 
 
 def _inside(value: Any) -> Iterable[Any]:
@@ -75,7 +75,7 @@ def _inside(value: Any) -> Iterable[Any]:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("A key stands twice in one object.")
+        raise ValueError("An object has the same key twice.")
     return found
 
 

@@ -1,7 +1,7 @@
 """What the pipeline asks of an engine. An engine moves data and holds no privacy logic.
 
 A `Source` is what was handed in. It adopts the policy's types and becomes `Coerced` rows; these run
-a method and become an `Outcome`, of which the pipeline asks what it publishes. The original is
+a method and become an `Outcome`, which the pipeline asks for what it publishes. The original is
 confidential on all of this way; what compares it with the release is `Evidence`.
 """
 
@@ -113,7 +113,7 @@ class Source(Protocol):
 
     @property
     def distributed(self) -> bool:
-        """Whether it lies in blocks, so that only some methods run on it."""
+        """Whether it lies in blocks, so only some methods run on it."""
 
     def adopt(self, how: Adoption) -> Coerced:
         """Bring the rows to the types of the policy."""

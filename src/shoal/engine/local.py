@@ -345,7 +345,7 @@ def _homogeneous(
 ) -> dict[str, dict[str, int]]:
     """Count the classes, and their rows, in which everybody has the same confidential value.
 
-    Only columns that are released as they are count: there, such a class tells the value of
+    Only columns that are released as they are count: there, such a class discloses the value of
     each of its members.
     """
     bare = [name for name in after.schema.with_role(Role.CONFIDENTIAL) if name not in protected]
@@ -386,16 +386,16 @@ def column_figures(
 def _column_figures(before: Table, after: Table, name: str, *, paired: bool) -> dict[str, Any]:
     """Compare a column cell by cell, or its distribution where no row stands for a row."""
     column, (x, y) = before.schema[name], (before.frame[name], after.frame[name])
-    told = partial(column_figures, column, (x.null_count(), y.null_count()))
+    figures_of = partial(column_figures, column, (x.null_count(), y.null_count()))
     if paired and y.dtype == pl.String != x.dtype:
         kept = float(x.cast(pl.String).eq_missing(y).mean() or 0.0)  # type: ignore[arg-type]
-        return told(1 - kept, GENERALISED)
+        return figures_of(1 - kept, GENERALISED)
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
         codes = before.codes(name), after.codes(name)
         if not paired:
-            return told(information_loss.total_variation(*codes), "total variation")
-        return told(information_loss.share_changed(*codes), RECODED)
+            return figures_of(information_loss.total_variation(*codes), "total variation")
+        return figures_of(information_loss.share_changed(*codes), RECODED)
     ratio, why = information_loss.of_spread(
         before.numbers(name), after.numbers(name), paired=paired
     )
-    return told(ratio, "SSE / SST" if paired else "rank-matched SSE / SST", why)
+    return figures_of(ratio, "SSE / SST" if paired else "rank-matched SSE / SST", why)

@@ -40,14 +40,14 @@ def learned(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) 
     axis = _target(sides, stated)
     others = [one for one in range(len(sides.names)) if one != axis]
     if not others:
-        raise InputError("it takes two columns to learn.")
+        raise InputError("it needs at least two columns.")
     name = sides.names[axis]
     order = rng.permutation(len(sides.places))
     fifth = max(len(order) // 5, 1)
     if sides.control is not None:
         tested, whom = sides.control, "people not in the table"
     else:
-        tested, whom = sides.places[order[:fifth]], "people whom both have seen"
+        tested, whom = sides.places[order[:fifth]], "people who are in both training sets"
     classify = sides.discrete[axis]
     found = model_utility.learn(
         model_utility.LabelledRows(
@@ -63,8 +63,9 @@ def learned(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) 
     score = "accuracy" if classify else "R2"
     text = (
         f"A model trained on the release predicts '{name}' with {score} "
-        f"{found.released.value:.3f}; trained on the original {found.original.value:.3f}, without "
-        f"a model {found.baseline.value:.3f} (tested on {found.tested:,} {whom})."
+        f"{found.released.value:.3f}; a model trained on the original reaches "
+        f"{found.original.value:.3f}, and a constant guess {found.baseline.value:.3f} (tested on "
+        f"{found.tested:,} {whom})."
     )
     yield Figure(Part.UTILITY, "learning", name, found.released, Better.HIGHER, text,
                  found.original)  # fmt: skip
@@ -80,23 +81,26 @@ def regressed(sides: AlignedArrays, formula: str | None) -> Iterator[Figure]:
         raise InputError(f"expected a model such as 'income ~ age + hours', found '{formula}'.")
     y = _axis(sides, left, formula)
     if sides.discrete[y]:
-        raise InputError(f"'{sides.names[y]}' has no numbers to regress on.")
+        raise InputError(f"'{sides.names[y]}' is not numeric, so it cannot be regressed.")
     fits, labels = [], ["intercept"]
     for rows in (sides.places, sides.midpoints):
         columns, labels = _design(sides, rows, names)
         fits.append(model_utility.regress(columns, rows[:, y]))
     overlaps = model_utility.interval_overlap(fits[0], fits[1])
     model = formula.strip()
-    text = f"Intervals of {model} overlap by {overlaps.mean:.0%} on average."
+    text = (
+        f"The confidence intervals of {model}, from the original and from the release, overlap "
+        f"by {overlaps.mean:.0%} on average."
+    )
     yield Figure(Part.UTILITY, "own regression", model, overlaps.mean, Better.HIGHER, text,
                  reason="the original determines none of its coefficients")  # fmt: skip
     order = sorted(range(len(labels)), key=lambda place: np.nan_to_num(overlaps.each[place], nan=2))
     for place in order:
         found = [fit.coefficients[place] for fit in fits]
-        before, after = (f"{b:.4g}" if np.isfinite(b) else "not determined" for b in found)
+        before, after = (f"{b:.3g}" if np.isfinite(b) else "not determined" for b in found)
         text = (
-            f"{labels[place]}: {before} in the original, {after} in the release; intervals "
-            f"overlap by {overlaps.each[place]:.0%}."
+            f"{labels[place]}: {before} in the original, {after} in the release; their "
+            f"confidence intervals overlap by {overlaps.each[place]:.0%}."
         )
         yield Figure(Part.UTILITY, "interval overlap", labels[place], overlaps.each[place],
                      Better.HIGHER, text,
@@ -107,7 +111,9 @@ def _axis(sides: AlignedArrays, term: str, formula: str) -> int:
     name = re.sub(r"^`(.*)`$", r"\1", term.strip())
     if name not in sides.names:
         guess = did_you_mean(name, sides.names)
-        raise InputError(f"'{formula}' names '{name}', which the release lacks.{guess}")
+        raise InputError(
+            f"'{formula}' names '{name}', which is not a column of the release.{guess}"
+        )
     return sides.names.index(name)
 
 
@@ -124,22 +130,22 @@ def _design(sides: AlignedArrays, rows: Floats, axes: Sequence[int]) -> tuple[Fl
         if len(categories) > MOST_DUMMIES:
             raise InputError(f"'{name}' has more than {MOST_DUMMIES} categories.")
         gone = np.isnan(rows[:, axis])
-        for code, level in enumerate(categories[1:], start=1):
+        for code, category in enumerate(categories[1:], start=1):
             columns.append(np.where(gone, np.nan, rows[:, axis] == code))
-            labels.append(f"{name} = {level}")
+            labels.append(f"{name} = {category}")
     return np.column_stack(columns), labels
 
 
 def told_apart(sides: AlignedArrays, rng: np.random.Generator) -> Iterator[Figure]:
     """The propensity score: can a classifier tell released rows from original ones?"""
     if sides.reading.tree is not None:
-        raise InputError("a tree has boxes, and no records.")
+        raise InputError("a tree has boxes instead of records.")
     found = propensity.propensity(
         sides.places, sides.midpoints, categorical=sides.discrete, rng=rng
     )
     text = (
-        f"Released rows are told from original ones {found.ratio.value:.3g} times as well as a "
-        "fresh draw from the original would be (pMSE ratio)."
+        f"A classifier distinguishes released rows from original ones {found.ratio.value:.3g} "
+        "times as well as it would a fresh sample of the original (pMSE ratio)."
     )
     yield Figure(Part.UTILITY, "propensity", "the table", found.ratio, Better.LOWER, text)
 
@@ -153,11 +159,11 @@ def broken(sides: AlignedArrays, texts: Sequence[str]) -> Iterator[Figure]:
             edit_rules.count(rule, _columns(sides, rows, rule.columns))
             for rows in (sides.places, sides.midpoints)
         )
-        told = (
-            f"{text}: broken in {after.violations:,} of {after.applicable:,} released rows, and in "
-            f"{before.violations:,} of {before.applicable:,} original ones."
+        sentence = (
+            f"{text}: violated in {after.violations:,} of {after.applicable:,} released rows, "
+            f"and in {before.violations:,} of {before.applicable:,} original ones."
         )
-        found.append(Figure(Part.UTILITY, "edit rules", text, after.share, Better.LOWER, told,
+        found.append(Figure(Part.UTILITY, "edit rules", text, after.share, Better.LOWER, sentence,
                             before.share))  # fmt: skip
     yield from sorted(found, key=lambda figure: -figure.point)
 

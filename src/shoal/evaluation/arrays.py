@@ -1,4 +1,4 @@
-"""Original and release side by side, in the arrays that measures take."""
+"""Original and release side by side, in the arrays that metrics take."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +24,7 @@ class AlignedArrays:
         places: of the original, records by axes; NaN for a missing number.
         original: the same as boxes, weighted where the policy names a weight.
         released: the release as boxes.
-        suppressed: released boxes by axes: the cell tells nothing.
+        suppressed: released boxes by axes: the cell says nothing.
         gap: released boxes by axes: width of the places that a box holds and its cell does not.
         control: places of people who are not in the original, on the same axes and over the same
             categories; none where none were handed in.
@@ -70,7 +70,7 @@ class AlignedArrays:
         return laid._weighted()
 
     def _weighted(self) -> "AlignedArrays":
-        """Count by the sampling weights, where both tables have them; they are no axis then."""
+        """Count by the sampling weights, where both tables have them; they are not an axis then."""
         name = self.schema.flagged("sampling_weight")
         if name not in self.names or self.reading.weights is None:
             return self
@@ -104,7 +104,7 @@ class AlignedArrays:
 
     @cached_property
     def midpoints(self) -> Floats:
-        """The release as one place a cell, the middle of an interval; NaN where suppressed."""
+        """The release as one place per cell, the middle of an interval; NaN where suppressed."""
         middle = self.released.centres()
         exact = self.released.lower == self.released.upper
         whole = ~exact & ~np.asarray(self.discrete) & _whole(self.places)
@@ -183,7 +183,7 @@ def _value_places(table: Table, tree: SpatialDecomposition) -> Floats:
     places = {value: float(place) for place, value in enumerate(tree.values)}
     if table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}:
         categories = table.categories(name)
-        known = np.array([places.get(level, np.nan) for level in (*categories, "")])
+        known = np.array([places.get(category, np.nan) for category in (*categories, "")])
         return known[table.codes(name)]
     texts = table.frame[name].cast(str).fill_null("")
     return np.array([places.get(text, np.nan) for text in texts])

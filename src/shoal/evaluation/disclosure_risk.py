@@ -1,4 +1,4 @@
-"""What a release tells an attacker: guesses of a secret, links to people, people who stand out.
+"""What a release reveals to an attacker: guesses of a secret, links to people, unique people.
 
 Every rate is shown for people in the table, with what guessing reaches, and for people not in it
 where such people are handed in: only that difference is due to the release.
@@ -25,7 +25,7 @@ from shoal.metrics.attacks.result import Attack
 from shoal.metrics.attacks.singling_out import singling_out
 
 ATTACKS = 2000
-"""People attacked at most, where an attack looks at single people."""
+"""People attacked at most, where an attack goes person by person."""
 CLOSE = 10_000
 """People of either sort whose closest released record is sought, at most."""
 COMPARISONS = 1_000_000_000
@@ -41,10 +41,10 @@ TOLERANCE = 0.05
 NEAR = 0.1
 """Error, in standard deviations of the original, up to which a learner's number is right."""
 WIDE = 0.15
-"""Intervals wider than this are told in sentences too."""
+"""Intervals wider than this are shown in sentences too."""
 NO_CONTROL = (
-    "people not in the table: none were handed in (--control), so that what is due to the release "
-    "cannot be told from what anybody could infer"
+    "people not in the table: none were given (--control), so what is due to the release cannot "
+    "be separated from what anybody could infer"
 )
 
 
@@ -69,7 +69,7 @@ class AttackTask:
         """What the attacker knows: the quasi-identifiers."""
         keys = [axis for axis in self.sides.keys if axis != self.secret]
         if not keys:
-            raise InputError("the release has no quasi-identifier that an attacker could know.")
+            raise InputError("the release has no quasi-identifier for an attacker to know.")
         return keys
 
     def guessed(self) -> int:
@@ -83,9 +83,9 @@ class AttackTask:
         return min(most, max(FEWEST, COMPARISONS // max(len(self.sides.released), 1)))
 
     def rows(self) -> None:
-        """Refuse trees, whose rows are no records."""
+        """Refuse trees, whose rows are not records."""
         if self.sides.reading.tree is not None:
-            raise InputError("a tree has boxes, and no records.")
+            raise InputError("a tree has boxes instead of records.")
 
 
 def evaluate_risk(
@@ -147,13 +147,13 @@ def _naive_bayes(task: AttackTask) -> Iterator[Figure]:
     text = f"Guesses of '{name}' are right {1 + found.breach_increase.value:.2f} times as often as "
     yield Figure(
         Part.RISK, "breach increase", name, found.breach_increase, Better.LOWER,
-        f"{text}the most frequent value would be.",
+        f"{text}always guessing the most frequent value.",
         reason="too few guesses are right for a ratio",
     )  # fmt: skip
-    text = f"Of the {found.top_people:,} people whom the attacker is surest of, "
+    text = f"Of the {found.top_people:,} people about whom the attacker is most certain, "
     yield Figure(
         Part.RISK, "surest guesses", name, found.top, Better.LOWER,
-        f"{text}{_hundred(found.top)} of 100 are guessed right.",
+        f"{text}{_hundred(found.top)} of 100 are guessed correctly.",
     )  # fmt: skip
 
 
@@ -212,13 +212,16 @@ def _linkage(task: AttackTask) -> Iterator[Figure]:
     most = SAMPLE if x.shape[1] <= record_linkage.TREE_AXES else task.people(ATTACKS)
     found = record_linkage.record_linkage(x, y, rng=task.rng, sample=min(most, len(x)))
     text = (
-        f"The nearest released record is their own for {_hundred(found.main)} of 100 people, by "
-        f"{_listed(sides, known)}."
+        f"For {_hundred(found.main)} of 100 people, the released record nearest in "
+        f"{_listed(sides, known)} is their own."
     )
     yield _rate("record linkage", _listed(sides, known), found, text)
     if len(x) <= SMALL:
         found = record_linkage.assignment(x, y, rng=task.rng)
-        text = f"The best matching of all records is right for {_hundred(found.main)} of 100."
+        text = (
+            f"The best one-to-one matching of all records is right for {_hundred(found.main)} of "
+            "100 people."
+        )
         yield _rate("best matching", _listed(sides, known), found, text)
     numbers = [axis for axis in sides.numeric if not np.isnan(sides.midpoints[:, axis]).all()]
     if numbers:
@@ -226,8 +229,8 @@ def _linkage(task: AttackTask) -> Iterator[Figure]:
             sides.places[:, numbers], sides.midpoints[:, numbers]
         )
         text = (
-            f"For {_hundred(close.records)} of 100 people all numbers lie within 5% of a standard "
-            "deviation of the released ones."
+            f"For {_hundred(close.records)} of 100 people, every number lies within 5% of a "
+            "standard deviation of the released one."
         )
         yield Figure(Part.RISK, "interval disclosure", "the numbers", close.records,
                      Better.LOWER, text)  # fmt: skip
@@ -240,7 +243,7 @@ def _closeness(task: AttackTask) -> Iterator[Figure]:
         return
     axes = list(range(len(task.sides.names)))
     released = _embedded(task.sides, task.sides.midpoints, axes)
-    # Both sorts of people are tried, so that each has half of the comparisons.
+    # Both sorts of people are tried, so each has half of the comparisons.
     tree = released.shape[1] <= record_linkage.TREE_AXES
     most = CLOSE if tree else max(FEWEST, task.people(CLOSE) // 2)
     inside, outside = (
@@ -249,13 +252,13 @@ def _closeness(task: AttackTask) -> Iterator[Figure]:
     )
     found = record_linkage.closeness(released, inside, outside, rng=task.rng, sample=None)
     text = (
-        f"A released row lies nearer to a person in the table than to one who is not, in "
-        f"{_hundred(found.advantage)} of 100 comparisons; 50 is chance."
+        "A released row lies nearer to a person in the table than to a person not in it in "
+        f"{_hundred(found.advantage)} of 100 comparisons; 50 would be chance."
     )
     yield Figure(Part.RISK, "closeness", "the table", found.advantage, Better.LOWER, text, 0.5)
     text = (
-        f"A released row equals {_hundred(found.copies.main)} of 100 people in the table, and "
-        f"{_hundred(found.copies.control)} of 100 who are not."
+        f"A released row is equal to {_hundred(found.copies.main)} of 100 people in the table, "
+        f"and to {_hundred(found.copies.control)} of 100 people not in it."
     )
     yield _rate("copies", "the table", found.copies, text)
 
@@ -271,17 +274,23 @@ def _uniques(task: AttackTask) -> Iterator[Figure]:
     hidden = sides.suppressed[:, known]
     after = uniqueness.uniques(released, hidden=hidden)
     text = (
-        f"{after.uniques:,} of {after.records:,} released rows are alone with "
-        f"{_listed(sides, known)}; {before:,} of {rows:,} were in the original."
+        f"{after.uniques:,} of {after.records:,} released rows "
+        f"{'is' if after.uniques == 1 else 'are'} unique in {_listed(sides, known)}; {before:,} "
+        f"of {rows:,} {'was' if before == 1 else 'were'} in the original."
     )
     yield Figure(Part.RISK, "uniques", _listed(sides, known), after.share, Better.LOWER, text,
                  before / rows)  # fmt: skip
     weights = sides.released.weights if sides.reading.weights is not None else None
     single = uniqueness.individual_risk(released, weights, hidden=hidden)
-    whom = "by their weights" if weights is not None else "if the table is the whole population"
+    whom = (
+        "estimated from the sampling weights"
+        if weights is not None
+        else "if the table is the whole population"
+    )
     text = (
-        f"A match on the released quasi-identifiers is right with probability "
-        f"{single.mean.value:.3g} on average, {whom}: {single.expected:,.1f} people."
+        "A match on the released quasi-identifiers is correct with probability "
+        f"{single.mean.value:.3g} on average, {whom}; {single.expected:,.1f} correct matches are "
+        "expected."
     )
     yield Figure(Part.RISK, "individual risk", _listed(sides, known), single.mean,
                  Better.LOWER, text)  # fmt: skip
@@ -308,8 +317,8 @@ def _singling_out(task: AttackTask) -> Iterator[Figure]:
             attacks=task.people(ATTACKS),
         )  # fmt: skip
         text = (
-            f"Of 100 conditions on {subject} that fit one released row, {_hundred(found.main)} fit "
-            f"exactly one person in the table{_outside(found)}."
+            f"Of 100 conditions on {subject} that match one released row, {_hundred(found.main)} "
+            f"match exactly one person in the table{_outside(found)}."
         )
         yield _rate("singling out", subject, found, text)
 
@@ -320,7 +329,7 @@ def _linkability(task: AttackTask) -> Iterator[Figure]:
     sides = task.sides
     axes = list(range(len(sides.names)))
     if len(axes) < 2:
-        raise InputError("it takes two columns to link.")
+        raise InputError("linking needs at least two columns.")
     keys = sides.keys
     first = keys if 0 < len(keys) < len(axes) else axes[: len(axes) // 2]
     second = [axis for axis in axes if axis not in first]
@@ -353,11 +362,11 @@ def _inference(task: AttackTask) -> Iterator[Figure]:
             tolerance=None if sides.discrete[axis] else TOLERANCE, control=others,
             attacks=task.people(ATTACKS),
         )  # fmt: skip
-        near = "" if sides.discrete[axis] else ", to 5%,"
+        near = "" if sides.discrete[axis] else " to within 5%"
         if sides.discrete[axis]:
             found = replace(found, baseline=_most_common(sides, axis, found.baseline))
         text = (
-            f"The released row nearest by {_listed(sides, known)} tells "
+            f"The released row nearest in {_listed(sides, known)} gives the right "
             f"'{sides.names[axis]}'{near} for {_hundred(found.main)} of 100 people in the "
             f"table{_outside(found)}."
         )
@@ -381,15 +390,19 @@ def _guess_sentence(sides: AlignedArrays, known: list[int], axis: int, found: At
     others = "" if found.control is None else (
         f", and for {_hundred(found.control)} of 100 who are not in it")  # fmt: skip
     return (
-        f"An attacker who knows {_listed(sides, known)} finds the right '{sides.names[axis]}' for "
-        f"{_hundred(found.main)} of 100 people in the table{others}; guessing the most common one "
-        f"finds {_hundred(found.baseline)}."
+        f"An attacker who knows {_listed(sides, known)} finds the right '{sides.names[axis]}' "
+        f"for {_hundred(found.main)} of 100 people in the table{others}; guessing the most "
+        f"common value is right for {_hundred(found.baseline)}."
     )
 
 
 def _outside(found: Attack) -> str:
-    rate = "" if found.control is None else f", {_hundred(found.control)} for people not in it"
-    return f"{rate}; guessing without the release: {_hundred(found.baseline)}"
+    rate = (
+        ""
+        if found.control is None
+        else f", and for {_hundred(found.control)} of 100 people not in it"
+    )
+    return f"{rate}; for {_hundred(found.baseline)} by guessing without the release"
 
 
 def _hundred(rate: Estimate | None) -> str:

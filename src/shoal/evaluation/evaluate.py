@@ -1,7 +1,7 @@
-"""Measure any release against its original: what it keeps, and what it tells.
+"""Measure any release against its original: what it preserves, and what it reveals.
 
 `evaluate` takes two tables, whoever made the second. The result comes from the original and is as
-confidential as it. Sampling here carries no privacy: it is seeded, so that figures repeat.
+confidential as it. Sampling here carries no privacy: it is seeded, so figures repeat.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -51,7 +51,7 @@ def evaluate(
     tell: Callable[[str], None] = lambda _sentence: None,
     progress: Progress = silent,
 ) -> Evaluation:
-    """Measure what a release keeps and what it tells.
+    """Measure what a release preserves and what it reveals.
 
     This is an inspection of the original. It is recorded in the policy's budget file first.
 
@@ -60,15 +60,15 @@ def evaluate(
         released: what was made of it, by any tool; or a `Release`.
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         control: people of the same population who are not in the original, with its columns. Only
-            with them can be told what is due to the release.
+            with them, what is due to the release can be separated.
         only: `utility` or `risk`; both by default.
-        which: names of the measures and attacks to run, out of `ATTACKS` and `METRICS`; all by
+        which: names of the metrics and attacks to run, out of `ATTACKS` and `METRICS`; all by
             default. A figure does not depend on which others are taken.
         aligned: whether row i of the release is about row i of the original. A `unit` column in
-            both tables tells it too.
+            both tables shows it too.
         rename: for columns that the release calls otherwise: its name to the policy's.
         seed: of the samples that are drawn.
-        tell: called with what it costs that the original is inspected, in sentences.
+        tell: called with sentences on what inspecting the original costs.
         progress: called with the stage and how far it is.
 
     Raises:
@@ -76,7 +76,7 @@ def evaluate(
     """
     text_files.check_options(seed=seed)
     policy = policies.load(policy)
-    _parts(only), _names(which)  # what is refused is no inspection
+    _parts(only), _names(which)  # what is refused is not an inspection
     for sentence in booking.record_inspection(policy, what="evaluate"):
         tell(sentence)
     if isinstance(released, Release):

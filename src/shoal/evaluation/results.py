@@ -66,7 +66,7 @@ class Figure:
         return float("nan") if value is None else value
 
     def settled(self) -> "Figure":
-        """The same figure; without a value, and with the reason, where it is no finite number."""
+        """The same figure; without a value, and with the reason, where it is not finite."""
         baseline, control = (
             value if _is_finite(value) else None for value in (self.baseline, self.control)
         )
@@ -80,7 +80,7 @@ class Figure:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What a release keeps and what it tells: confidential, as the original is.
+    """What a release preserves and what it reveals: confidential, as the original is.
 
     Attributes:
         figures: worst first within a measure.
@@ -139,7 +139,7 @@ class Evaluation:
         plots: dict[str, Any] = {}
         losses = [f for f in self.figures if f.metric in COLUMN_LOSSES and isfinite(f.point)]
         if losses:
-            plots["losses"] = _bars(losses, "loss (0 is none)")
+            plots["losses"] = _bars(losses, "loss (0: none)")
         attacks = [
             f for f in self.figures if f.part is Part.RISK and isinstance(f.baseline, Estimate)
         ]
@@ -165,8 +165,8 @@ class Evaluation:
 COLUMN_LOSSES = ("SSE / SST", "share changed", "rank-matched SSE / SST", "total variation")
 """Measures that stand for the loss of single columns."""
 LOSS_WORDS = (
-    "0 is nothing lost; 1 is as much as if every value were replaced by one, or changed. Of each "
-    "column the worst such measure is shown."
+    "0 means that nothing was lost; 1 means as much as if every value were replaced by the same "
+    "one, or changed. For each column the worst of these metrics is shown."
 )
 """What the figures of `COLUMN_LOSSES` mean, for people."""
 
@@ -183,7 +183,9 @@ def _table(part: Part, figures: list[Figure]) -> list[str]:
         own = [figure for figure in figures if figure.metric == name]
         lines += [f"  {name}: {figure.sentence}" for figure in own[:_MOST_LINES]]
         if len(own) > _MOST_LINES:
-            lines.append(f"  {name}: {len(own) - _MOST_LINES} more, less bad; see --json")
+            lines.append(
+                f"  {name}: {len(own) - _MOST_LINES} more that are less severe; see --json"
+            )
     return lines
 
 
@@ -210,7 +212,7 @@ def _bars(figures: Iterable[Figure], title: str) -> dict[str, Any]:
             {
                 "type": "bar",
                 "orientation": "h",
-                # Plotly reads some HTML in texts, so that names are escaped for it.
+                # Plotly reads some HTML in texts, so names are escaped for it.
                 "y": [escape(f"{figure.subject}: {figure.metric}") for figure in ordered],
                 "x": [figure.point for figure in ordered],
                 "hovertemplate": "%{y}: %{x:.3f}<extra></extra>",
@@ -248,7 +250,9 @@ def _attack_bars(figures: list[Figure]) -> dict[str, Any]:
 def _histogram(errors: tuple[float, ...]) -> dict[str, Any]:
     finite = [min(error, 2.0) for error in errors if isfinite(error)]
     layout = {
-        "xaxis": {"title": {"text": "relative error of a COUNT query (2 and more at 2)"}},
+        "xaxis": {
+            "title": {"text": "relative error of a COUNT query (errors above 2 are shown at 2)"}
+        },
         "yaxis": {"title": {"text": "queries"}},
         "margin": {"t": 10, "r": 10},
         "height": 280,
@@ -284,9 +288,9 @@ def take(
     rng: np.random.Generator,
     progress: Progress,
 ) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
-    """Figures of the named measures, and why others could not be taken.
+    """Figures of the named metrics, and why others could not be computed.
 
-    Each is handed a task with draws of its own, so that it does not depend on which others are
+    Each is handed a task with draws of its own, so it does not depend on which others are
     taken. No figure is infinite: where these tables give no number, it has none, and says why.
     """
     figures: list[Figure] = []

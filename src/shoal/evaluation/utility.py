@@ -1,6 +1,6 @@
-"""What a release keeps for an analyst: losses, marginals, counts, models, rules.
+"""What a release preserves for an analyst: losses, marginals, counts, models, rules.
 
-Each measure stands in a function of its own that yields figures. One that cannot be taken on these
+Each metric is a function that yields figures. One that cannot be computed on these
 tables is skipped, with a sentence that says why.
 """
 
@@ -23,7 +23,7 @@ from shoal.metrics import count_queries, distributions, generalisation, informat
 
 QUERIES = 2000
 MOST_HALVED = 6
-"""Columns of which a query may take half of every domain."""
+"""The most columns for which queries take half of every domain."""
 SUBSET = 3
 """Axes that the second workload restricts."""
 BINS = 16
@@ -51,7 +51,7 @@ def evaluate_utility(
     rng: np.random.Generator,
     progress: Progress,
 ) -> tuple[tuple[Figure, ...], tuple[str, ...], tuple[float, ...]]:
-    """Take the named measures of utility, as far as these tables allow.
+    """Compute the named metrics of utility, as far as these tables allow.
 
     Figures, what was left out, and the errors of the COUNT queries for the plot.
     """
@@ -77,23 +77,28 @@ def _row_losses(task: UtilityTask) -> Iterator[Figure]:
         if sides.discrete[axis]:
             before, after = sides.codes(axis), sides.codes(axis, released=True)
             share = information_loss.share_changed(before, after)
-            text = f"{share:.1%} of the rows have another '{name}', or none."
+            text = f"In {share:.1%} of the rows '{name}' is different or missing."
             found.append(_figure("share changed", name, share, text))
         else:
             ratio, why = information_loss.of_spread(x[:, axis], y[:, axis], paired=True)
-            text = f"{_times(ratio)} the spread of '{name}' is lost (1: as publishing its mean)."
+            text = (
+                f"The squared error of '{name}' is {_times(ratio)} its variance (1: as if only "
+                "its mean were published)."
+            )
             found.append(_figure("SSE / SST", name, ratio, text, reason=why))
     yield from _worst_first(found)
     numbers = sides.numeric
     if numbers:
         X, Y = x[:, numbers], y[:, numbers]
         il1s = information_loss.il1s(X, Y)
-        text = f"A number is off by {il1s:.3g} times its spread (sqrt 2 standard deviations)."
+        text = (
+            f"On average, a number is off by {il1s:.3g} times sqrt(2) standard deviations (IL1s)."
+        )
         flat = [sides.names[axis] for axis in numbers if _constant(x[:, axis])]
         yield _figure("IL1s", WHOLE, il1s, text, reason=_without_spread(flat))
         squares, errors = information_loss.sse(X, Y), information_loss.sae(X, Y)
-        yield _figure("SSE", WHOLE, squares, f"Squared errors add up to {squares:.5g}.")
-        yield _figure("SAE", WHOLE, errors, f"Errors add up to {errors:.5g}.")
+        yield _figure("SSE", WHOLE, squares, f"The squared errors sum to {squares:.3g}.")
+        yield _figure("SAE", WHOLE, errors, f"The absolute errors sum to {errors:.3g}.")
 
 
 def _column_losses(task: UtilityTask) -> Iterator[Figure]:
@@ -104,7 +109,10 @@ def _column_losses(task: UtilityTask) -> Iterator[Figure]:
         name = sides.names[axis]
         x, y = sides.places[:, axis], _expanded(sides, axis)
         ratio, why = information_loss.of_spread(x, y, paired=False)
-        text = f"Sorted, '{name}' is off by {_times(ratio)} its spread."
+        text = (
+            f"With both columns sorted, the squared error of '{name}' is {_times(ratio)} its "
+            "variance."
+        )
         found.append(_figure("rank-matched SSE / SST", name, ratio, text, reason=why))
     yield from _worst_first(found)
 
@@ -124,11 +132,11 @@ def _without_spread(names: Sequence[str]) -> str:
     if not names:
         return ""
     listed = ", ".join(f"'{name}'" for name in names)
-    return f"{listed} {'has' if len(names) == 1 else 'have'} no spread in the original"
+    return f"{listed} {'has' if len(names) == 1 else 'have'} no variance in the original"
 
 
 def _expanded(sides: AlignedArrays, axis: int) -> Floats:
-    """One number a person: the middle of each box, as often as its weight says in a tree."""
+    """One number per person: the middle of each box, as often as its weight says in a tree."""
     middle = sides.midpoints[:, axis]
     if sides.reading.tree is None:
         return middle
@@ -149,7 +157,10 @@ def _marginals(task: UtilityTask) -> Iterator[Figure]:
     for size, name in ((1, "total variation"), (2, "total variation of pairs")):
         for marginal in [one for one in found if len(one.columns) == size][: LISTED * 2 // size]:
             what = " and ".join(sides.names[axis] for axis in marginal.columns)
-            text = f"A share of {what} is off by at most {marginal.distance:.2%}."
+            text = (
+                f"The share of any set of values of {what} is off by at most "
+                f"{marginal.distance:.2%}."
+            )
             yield _figure(name, " x ".join(sides.names[a] for a in marginal.columns),
                           marginal.distance, text)  # fmt: skip
 
@@ -178,9 +189,11 @@ def _moments(task: UtilityTask) -> Iterator[Figure]:
         worst = int(np.nanargmax(apart))
         pair = f"{names[rows[worst]]} x {names[columns[worst]]}"
         moved = changes.correlations[rows[worst], columns[worst]]
-        text = f"The correlation of {pair} moves by {moved:+.3f}, the most."
+        text = f"The correlation of {pair} moves by {moved:+.3f}, more than any other."
         yield _figure("correlation", pair, float(apart[worst]), text)
-    text = f"Eigenvalues of the correlations differ by {changes.eigenvalues:.3g} in all."
+    text = (
+        f"The eigenvalues of the correlation matrix differ by {changes.eigenvalues:.3g} in total."
+    )
     why = "an eigenvalue of the original is 0, and the release changes it"
     yield _figure("eigenvalues", WHOLE, float(changes.eigenvalues), text, reason=why)
 
@@ -207,8 +220,9 @@ def _joint(task: UtilityTask) -> Iterator[Figure]:
     scale = np.array([1.0 if _constant(column) else float(np.nanstd(column)) for column in x.T])
     found = distributions.joint_wasserstein(x / scale, y / scale, rng=task.rng, sample=500)
     text = (
-        f"Taken together, the numbers are off by {found.distance.value:.3g} of their spread; two "
-        f"samples of the original are off by {found.floor.value:.3g}."
+        f"The joint distribution of the numbers is off by {found.distance.value:.3g} standard "
+        "deviations (Wasserstein distance); two samples of the original differ by "
+        f"{found.floor.value:.3g}."
     )
     why = "no numeric column varies in the original, and the release changes one"
     yield _figure("joint W2", WHOLE, found.distance, text, baseline=found.floor, reason=why)
@@ -219,24 +233,27 @@ def _classes(task: UtilityTask) -> Iterator[Figure]:
     sides = task.sides
     keys = sides.keys
     if not keys:
-        raise InputError("the policy names no quasi-identifier that the release has.")
+        raise InputError("none of the policy's quasi-identifiers is in the release.")
     if sides.reading.tree is not None:
-        raise InputError("a tree has boxes, and no classes of rows.")
+        raise InputError("a tree has boxes instead of classes of rows.")
     labels = sides.released.classes(keys)
     size = generalisation.average_class_size(labels)
     text = f"A class of equal quasi-identifiers has {size:.3g} rows on average."
     yield _figure("average class size", WHOLE, size, text)
     hidden = sides.suppressed[:, keys].all(axis=1)
     cost = generalisation.discernibility(labels, suppressed=hidden)
-    text = f"Rows that cannot be told apart, summed over all rows: {cost:,.0f}."
+    text = (
+        "The number of rows from which a row cannot be told apart, summed over all rows, is "
+        f"{cost:,.0f}."
+    )
     yield _figure("discernibility", WHOLE, float(cost), text)
     left = generalisation.certainty_penalty(
         sides.released, sides.lows, sides.highs, gap=sides.gap
     ).granularities
     for axis in sorted(keys, key=left.__getitem__):
         text = (
-            f"Of the detail of '{sides.names[axis]}', {left[axis]:.1%} is left; 100% is every cell "
-            "exact, 0% every cell suppressed."
+            f"'{sides.names[axis]}' keeps {left[axis]:.1%} of its detail (100%: every cell "
+            "exact; 0%: every cell suppressed)."
         )
         yield _figure("granularity", sides.names[axis], left[axis], text, better=Better.HIGHER)
 
@@ -261,8 +278,9 @@ def _counts(task: UtilityTask) -> Iterator[Figure]:
         task.errors[:] = errors.tolist()
         middle = count_queries.median_relative_error(errors)
         text = (
-            f"Half of {QUERIES:,} counts over half-ranges of {subject} are off by less than "
-            f"{middle.value:.1%}; they ask for {np.median(true) / total:.1%} of the people."
+            f"Half of {QUERIES:,} COUNT queries, each over half of the range of {subject}, are "
+            f"off by less than {middle.value:.1%}; the median query counts "
+            f"{np.median(true) / total:.1%} of the people."
         )
         why = "too few of the queries have a true answer above 0"
         yield _figure("COUNT queries", subject, middle, text, reason=why)
@@ -280,8 +298,8 @@ def _own_counts(task: UtilityTask) -> Iterator[Figure]:
     true, answered = count_queries.answers(before, queries), count_queries.answers(after, queries)
     for number, (own, theirs) in enumerate(zip(true, answered, strict=True), start=1):
         error = abs(theirs - own) / own if own > 0 else float("inf") if theirs else 0.0
-        text = f"Query {number} counts {theirs:,.1f} in the release for {own:,.1f}."
-        why = f"nobody in the original is counted, and {theirs:,.1f} in the release"
+        text = f"Query {number} counts {theirs:,.1f} in the release and {own:,.1f} in the original."
+        why = f"it counts nobody in the original, but {theirs:,.1f} in the release"
         yield _figure("own queries", f"query {number}", float(error), text, reason=why)
 
 
@@ -290,7 +308,7 @@ def _read_queries(path: Path) -> list[dict[str, Any]]:
     document = text_files.parse_toml(text_files.read_text(path, what), what.capitalize())
     queries = document.get("query")
     if not isinstance(queries, list) or set(document) != {"query"}:
-        raise InputError(f"'{path.name}': expected a list of [[query]] tables, found none.")
+        raise InputError(f"'{path.name}': expected a list of [[query]] tables and nothing else.")
     return queries
 
 
@@ -315,7 +333,7 @@ def _groups(task: UtilityTask) -> Iterator[Figure]:
     mine, theirs = sides.codes(axis), sides.codes(axis, released=True)
     aligned = sides.reading.aligned is True
     found = []
-    for code, level in enumerate(sides.categories(axis)):
+    for code, category in enumerate(sides.categories(axis)):
         before = np.flatnonzero(mine == code)
         after = before if aligned else np.flatnonzero(theirs == code)
         if not before.size:
@@ -324,8 +342,8 @@ def _groups(task: UtilityTask) -> Iterator[Figure]:
             if other == axis:
                 continue
             value, what, why = _group_loss(sides, other, before, after)
-            text = f"Among the {before.size:,} people with {name} = {level}, {what}."
-            found.append(_figure("loss by group", f"{level}: {column}", value, text, reason=why))
+            text = f"Among the {before.size:,} people with {name} = {category}, {what}."
+            found.append(_figure("loss by group", f"{category}: {column}", value, text, reason=why))
     yield from _worst_first(found)
 
 
@@ -338,13 +356,21 @@ def _group_loss(
         x, y = sides.codes(axis)[before], sides.codes(axis, released=True)[after]
         if aligned:
             value = information_loss.share_changed(x, y)
-            return value, f"{value:.1%} have another '{name}', or none", ""
+            return value, f"'{name}' is different or missing for {value:.1%}", ""
         value = information_loss.total_variation(x, y)
-        return value, f"a share of '{name}' is off by at most {value:.2%}", ""
+        return (
+            value,
+            f"the share of any set of values of '{name}' is off by at most {value:.2%}",
+            "",
+        )
     x_, y_ = sides.places[before, axis], sides.midpoints[after, axis]
     ratio, why = information_loss.of_spread(x_, y_, paired=aligned)
-    sorted_ = "" if aligned else ", sorted,"
-    return ratio, f"'{name}'{sorted_} is off by {_times(ratio)} its spread (SSE / SST)", why
+    sorted_ = "" if aligned else ", with both columns sorted,"
+    return (
+        ratio,
+        f"the squared error of '{name}'{sorted_} is {_times(ratio)} its variance (SSE / SST)",
+        why,
+    )
 
 
 def _times(value: float | None) -> str:

@@ -1,6 +1,6 @@
 """What a release costs: the price of each draw, and how prices compose.
 
-Everything is a fraction, so that 0.1 ten times is 1.
+Everything is a fraction, so 0.1 ten times is 1.
 
 Let each entry i cost e_i: between neighbouring tables its output's probabilities differ by at
 most a factor exp(e_i).
@@ -8,7 +8,7 @@ most a factor exp(e_i).
 Sequence. Entries on the same records cost the sum of their prices (Dwork et al. 2006,
 composition), also when a later question depends on earlier outputs.
 
-Parts. A division cuts the records into disjoint parts; each of its entries looks at one part.
+Parts. A division cuts the records into disjoint parts; each of its entries depends on one part.
 Between neighbours, an entry's output changes only if its part changes. Its price is stated for
 neighbours of the whole table (`PrivacyLoss.sensitivity`), so a changed part costs at most the sum
 of its entries, and the division costs the most that parts changing together can cost:
@@ -56,8 +56,8 @@ def composed(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fract
     """
     if mechanism not in _FACTORS:
         raise InternalError(
-            f"The accounting knows no proof for mechanism '{mechanism}'; it knows"
-            f" {', '.join(_FACTORS)}."
+            f"The accounting has no proof for the mechanism '{mechanism}'; it knows "
+            f"{', '.join(_FACTORS)}."
         )
     return _FACTORS[mechanism] * Fraction(sensitivity) / Fraction(scale)
 
@@ -68,7 +68,7 @@ def total(
     """Epsilon of all entries together, whatever their order.
 
     Args:
-        privacy_losses: the entries of one release. Divisions are told apart by their names, so that
+        privacy_losses: the entries of one release. Divisions are told apart by their names, so
             those of two releases must not meet here: a record may lie in another part of each.
         neighbours: for which the total is wanted. By default those of the entries, which must
             then agree.
@@ -87,7 +87,9 @@ def total(
         )
     kinds = {entry.neighbours for entries in divisions.values() for entry in entries}
     if neighbours is None and len(kinds) > 1:
-        raise InternalError("Losses for different neighbours cannot be added up as they are.")
+        raise InternalError(
+            "Privacy losses that are stated for different neighbours cannot be added up."
+        )
     wanted = neighbours or next(iter(kinds), None)
     prices = (_convert(_division(d), d[0].neighbours, wanted) for d in divisions.values())
     return sum(prices, Fraction(0))
@@ -126,7 +128,7 @@ def verify(
         if stated[mechanism, scale] == drawn.get((mechanism, scale), 0):
             continue
         raise InternalError(
-            f"The accounting has {stated[mechanism, scale]:,} draws of {mechanism} at scale "
+            f"The accounting lists {stated[mechanism, scale]:,} draws of {mechanism} at scale "
             f"{scale}; the noise drew {drawn.get((mechanism, scale), 0):,}."
         )
 
@@ -146,7 +148,9 @@ def _division(entries: list[PrivacyLoss]) -> Fraction:
     """Price of the entries of one division, for their own neighbours."""
     first = entries[0]
     if any((e.neighbours, e.fixed) != (first.neighbours, first.fixed) for e in entries):
-        raise InternalError(f"The entries of division '{first.parallel}' disagree about it.")
+        raise InternalError(
+            f"The entries of the division '{first.parallel}' contradict each other."
+        )
     parts: defaultdict[str | None, Fraction] = defaultdict(Fraction)
     for entry in entries:
         parts[entry.part] += entry.epsilon
@@ -159,4 +163,7 @@ def _convert(epsilon: Fraction, stated: Neighbours, wanted: Neighbours | None) -
         return epsilon
     if wanted is Neighbours.CHANGE_ONE:
         return 2 * epsilon
-    raise InternalError("A price for change-one neighbours is none for add-remove neighbours.")
+    raise InternalError(
+        "An epsilon that is proved for change-one neighbours does not hold for add-remove "
+        "neighbours."
+    )

@@ -36,7 +36,7 @@ class RecordingNoise(CheckedNoise):
 
     Args:
         added: what is added to the values of each call in turn, repeated as needed; 0 by
-            default, so that a mechanism shows its exact answer.
+            default, so a mechanism shows its exact answer.
 
     >>> noise = RecordingNoise(added=[1, -1])
     >>> noise.discrete_laplace(np.array([10, 20, 30]), scale=Fraction(5, 2))

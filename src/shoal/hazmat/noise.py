@@ -4,7 +4,7 @@ Prices, proved in the docstrings below. With scale s and a neighbour that moves 
 
     discrete-laplace    epsilon = D / s    D = L1 change of the vector of whole numbers
     permute-and-flip    epsilon = 2 D / s  D = largest change of a single score
-    randomised-response epsilon = 1 / s    whatever the level changes to; D is 1 by convention
+    randomised-response epsilon = 1 / s    whatever category it changes to; D is 1 by convention
 
 Scales are fractions. OpenDP takes floats, so a scale is rounded up to the next float, and the
 stated epsilon stays an upper bound.
@@ -89,20 +89,20 @@ class CheckedNoise(ABC):
         Claim 1: that is the index of the largest q_i + E_i, with E_i independent exponential
         of mean s. For let H be the set of i with q_i + E_i >= max q. Each i is in H
         independently with probability p_i; in H, q_i + E_i - max q is again exponential of
-        mean s, so that each member of H is the largest with the same probability. And the
+        mean s, so each member of H is the largest with the same probability. And the
         first success in a random order is uniform over the set of coins that show heads.
 
         Claim 2: that costs 2 D / s = epsilon if no score moves by more than D. Fix all E_j
         but E_i, and let T = max_{j != i} q_j + E_j. Index i wins if E_i > T - q_i, with
         probability G(T - q_i), G(t) = min(1, exp(-t/s)). For the neighbour T' <= T + D and
-        q'_i >= q_i - D, so that it wins with probability at least G(T - q_i + 2 D), which is at
+        q'_i >= q_i - D, so it wins with probability at least G(T - q_i + 2 D), which is at
         least exp(-2 D / s) G(T - q_i). Average over the other E_j.
 
         No use is made of monotonicity, which would halve the price. Ties share alike. In
         expectation the chosen score is at least that of the exponential mechanism
         P(i) ~ exp(epsilon q_i / (2 D)) (McKenna and Sheldon).
 
-        Scores are whole numbers, such as counts or grid units, so that their sensitivity is
+        Scores are whole numbers, such as counts or grid units, so their sensitivity is
         exact. OpenDP would take floats too, as the exact fractions that they are; but the
         rounding on the way to a float score can exceed the sensitivity of its formula.
 
@@ -147,38 +147,38 @@ class CheckedNoise(ABC):
     ) -> NDArray[np.int64]:
         """Answer for each code by randomised response, in the shape that came.
 
-        With L categories, the answer is the truth with probability p and each other level with
+        With L categories, the answer is the truth with probability p and each other category with
         probability (1 - p) / (L - 1). The textbook's p is 1 / (1 + (L - 1) exp(-epsilon)); it
         is irrational, and here the log odds of the truth against all lies together are
 
             h = floor(2^40 (epsilon - r)) / 2^40, at most 40, where r >= ln(L - 1),
 
-        so that p = 1 / (1 + exp(-h)). That is the textbook's p up to a factor of 1 - 2^-38, or
+        so p = 1 / (1 + exp(-h)). That is the textbook's p up to a factor of 1 - 2^-38, or
         up to 1 - exp(-40) where epsilon is so large that no lie will be seen.
 
         Price. P(truth) / P(another) = (L - 1) exp(h) <= (L - 1) exp(epsilon - r), which is at
         most exp(epsilon), because exp(r) >= L - 1. The other way, h > epsilon - r - 2^-40 or h
-        = 40, and r < ln(L - 1) + 2^-38, so that P(another) / P(truth) < exp(2^-37 - epsilon):
+        = 40, and r < ln(L - 1) + 2^-38, so P(another) / P(truth) < exp(2^-37 - epsilon):
         below exp(epsilon) from epsilon = 2^-30 on. Below that the answer is uniform over all
-        categories and tells nothing. Where the output is a lie for both codes the ratio is 1.
+        categories and says nothing. Where the output is a lie for both codes the ratio is 1.
         Hence for any codes c, c' of a record and any output, P(o | c) <= exp(epsilon) P(o | c'):
         each record pays epsilon, and a table in which one record changes pays epsilon too.
 
         Coin. A coin of log odds -x for heads, x > 0, is one draw of OpenDP: for Z discrete
         Laplace of scale 1/x, G = Z if Z >= 0, else -Z - 1, is geometric with P(G = j) ~
-        exp(-x j) (see `select_many`), so that P(G odd) = exp(-x) P(G even). For h > 0 heads is
+        exp(-x j) (see `select_many`), so P(G odd) = exp(-x) P(G even). For h > 0 heads is
         a lie, and the float scale is rounded up; for h < 0 heads is the truth, and the float
         scale is rounded down; for h = 0 the coin is fair. Each rounding makes lies likelier,
         and moves h by less than 2^-46, which the 2^-37 above has room for. The scale is at
-        most 2^40, so that OpenDP's cut-off at 2^63 has probability below exp(-2^23).
+        most 2^40, so OpenDP's cut-off at 2^63 has probability below exp(-2^23).
 
         r is a multiple of 2^-40 above the float ln(L - 1), and is only used once a partial
         sum of its exponential series, which is all positive, has been found to reach L - 1.
 
-        One draw and one uniform number a record, whatever epsilon and L are.
+        One draw and one uniform number per record, whatever epsilon and L are.
 
         Raises:
-            InternalError: if a code is no level, or epsilon is not a positive exact number.
+            InternalError: if a code is not a category, or epsilon is not a positive exact number.
 
         References:
             Warner, "Randomized response", JASA 60 (1965). doi:10.1080/01621459.1965.10480775
@@ -349,14 +349,12 @@ def _log_above(number: int) -> Fraction:
 
 
 def _codes(codes: NDArray[Any], categories: int) -> NDArray[np.int64]:
-    """The codes as int64, each a level, or an error that does not show them."""
+    """The codes as int64, each a category, or an error that does not show them."""
     if not 1 <= categories <= _MOST_CATEGORIES:
         raise InternalError(f"Expected 1 to 2^31 categories; got {categories}.")
     whole = _whole(codes, _MOST_CATEGORIES)
     if whole.size and (int(whole.min()) < 0 or int(whole.max()) >= categories):
-        raise InternalError(
-            f"A code that is none of the {categories} categories reached the noise."
-        )
+        raise InternalError(f"A code outside the {categories} categories reached the noise.")
     return whole
 
 
@@ -373,7 +371,9 @@ def _whole(values: NDArray[Any], limit: int) -> NDArray[np.int64]:
             raise InternalError("A number that is not finite reached the noise.")
         # Beyond 2^53 neighbouring whole numbers are the same float.
         if (np.abs(array) > 2.0**53).any() or (np.rint(array) != array).any():
-            raise InternalError("A number that is not whole reached the noise; use a grid.")
+            raise InternalError(
+                "A number that is not whole reached the noise; put numbers on a grid first."
+            )
     elif array.dtype.kind not in "iu":
         raise InternalError(f"Noise is added to whole numbers; got {array.dtype}.")
     if array.size and (int(array.min()) < -limit or int(array.max()) > limit):

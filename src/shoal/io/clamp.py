@@ -1,13 +1,13 @@
 """Bring a frame into public bounds, record by record, and silently: for epsilon releases.
 
-A table that is refused until it fits tells something about its records; so does a type or a
-level that is read off the data. Here every protected cell becomes a value of its public domain,
-by a function of that cell alone: numbers outside the bounds are clamped, unknown categories
-become the level `other`, missing cells a public constant, or stay missing where the policy says so
-and the method counts them as one more value. How many did is counted for the
-steward, and never published.
+A table that is refused until it fits discloses something about its records; so does a type or a
+category that is read off the data. Here every protected cell becomes a value of its public domain,
+by a function of that cell alone: numbers outside the bounds are clamped, unknown categories become
+the category `other`, missing cells a public constant, or stay missing where the policy says so and
+the method counts them as one more value. How many did is counted for the steward, and never
+published.
 
-The type of a column is no fact about a cell: one missing cell makes floats of whole numbers in
+The type of a column is not a fact about a cell: one missing cell makes floats of whole numbers in
 pandas, one text makes objects of them. So cells are read one by one, whatever holds them
 (`CellReader`), and the type in which a column leaves follows from the policy.
 """

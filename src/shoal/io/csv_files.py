@@ -258,7 +258,7 @@ def found_encoding(raw: bytes, path: Path, *, alone: bool = False) -> str:
     else:
         if b"\0" not in raw:
             return "utf-8"
-    # Five bytes mean nothing in Windows-1252, and zero bytes are no text.
+    # Five bytes mean nothing in Windows-1252, and zero bytes are not text.
     if not set(raw).intersection(b"\x81\x8d\x8f\x90\x9d\0"):
         return "cp1252"
     raise InputError(

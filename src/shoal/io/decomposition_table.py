@@ -3,9 +3,9 @@
 A box has for each quasi-identifier its lower and its upper end, and a count for each confidential
 value. What a box holds:
 
-- numbers: lower <= x < upper. A column of whole numbers has whole ends, so that ages 20 to 29
+- numbers: lower <= x < upper. A column of whole numbers has whole ends, so ages 20 to 29
   are written 20 and 30. An end that is not there is infinite.
-- dates: the same, in days; ends that are no whole days are written as times.
+- dates: the same, in days; ends that are not whole days are written as times.
 - categories: from the first to the last one, both included, in the public order
   (`category_order`). A missing cell is one more category, the last, and written as an empty cell.
 

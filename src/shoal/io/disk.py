@@ -1,7 +1,7 @@
 """What we ask of the disk: locks that end with their process, and bytes that outlive a power cut.
 
 The locks are those of `filelock`: `flock` on Unix, `LockFileEx` on Windows. The system lets go of
-them when their process ends, however it ends, so that nobody has to guess whether a lock that lies
+them when their process ends, however it ends, so nobody has to guess whether a lock that lies
 around is still meant. Budget files lock themselves: see SQLite.
 """
 

@@ -48,7 +48,7 @@ class Raw:
         """What turns a released frame into the type that was handed in.
 
         A column leaves in the type that it came in, where its values still fit. That type may
-        follow from a single cell, so that it is not looked at where cells are clamped: such a
+        follow from a single cell, so it is not used where cells are clamped: such a
         column leaves in the type that its policy gave it.
         """
         types = {

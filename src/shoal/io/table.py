@@ -42,7 +42,7 @@ class Table:
         frame: numbers as integers or floats, dates as dates, ordinal and nominal columns as
             enumerations in the order of their categories, everything else as it came.
         schema: the columns of the frame, identifiers left out, in the order of the policy.
-        dtypes: the types that the columns came in, so that they can leave in the same.
+        dtypes: the types that the columns came in, so they can leave in the same.
         persons: whose row each is, as numbers from 0; none where each person has one row.
     """
 
@@ -111,7 +111,7 @@ class Table:
     def canonical_order(self, columns: Sequence[str] | None = None) -> NDArray[np.int64]:
         """Sort the rows by all columns in schema order, or by some, missing first.
 
-        Rows that are equal in every column, and of one person, are interchangeable, so that
+        Rows that are equal in every column, and of one person, are interchangeable, so
         whatever is computed on the sorted rows does not depend on the order of the file. Rows
         that are equal in the chosen columns stay in the order of the file.
         """
@@ -144,9 +144,9 @@ class Table:
     ) -> NDArray[np.float64]:
         """Place mixed records in one Euclidean space, for the k-anonymity methods.
 
-        Each column adds variance 1, as standardised numbers do, so that none dominates.
+        Each column adds variance 1, as standardised numbers do, so none dominates.
         Numbers, dates and ordinal ranks take one axis: (x - mean) / sd. A nominal takes one
-        axis for each edge of its hierarchy, so that squared distance is path length; a flat
+        axis for each edge of its hierarchy, so squared distance is path length; a flat
         nominal is a star. A missing number lies at the mean, two standard deviations off
         the axis; a missing nominal is one more leaf at the root.
 
@@ -154,7 +154,7 @@ class Table:
 
         Args:
             columns: which columns, in this order.
-            scales: one a column, of the table that these rows are a part of; by default they
+            scales: one per column, of the table that these rows are a part of; by default they
                 are the whole table.
         """
         given = [None] * len(columns) if scales is None else scales
@@ -164,7 +164,7 @@ class Table:
         ]))  # fmt: skip
 
     def unit_matrix(self, columns: Sequence[str]) -> NDArray[np.float64]:
-        """Place each record in the unit box, one axis a column, by public quantities alone.
+        """Place each record in the unit box, one axis per column, by public quantities alone.
 
         Numbers and dates: (x - low) / (high - low) by the policy's bounds. Ordinals and
         nominals: the place in the declared order over their number, a missing cell last. A

@@ -43,7 +43,7 @@ def refuse_special(path: Path) -> None:
     """Refuse a pipe, a device or a socket, which may never end; whatever is not there may pass.
 
     `/dev/stdin` and the pipes of a shell's `<(...)` are such; a file is read more than once. A name
-    that is no text is refused as well: reports and manifests could not hold it.
+    that is not text is refused as well: reports and manifests could not hold it.
     """
     try:
         str(path).encode()
@@ -111,14 +111,14 @@ def refuse_absurd(content: Mapping[str, Any], where: str) -> None:
 
 
 def is_ordinary(value: object) -> bool:
-    """Whether a value is no number, or one that can be computed with."""
+    """Whether a value is not a number, or is one that can be computed with."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return True
     if isinstance(value, int):
         return value.bit_length() <= 3.32 * MOST_DIGITS
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
-        return True  # NaN and infinities are told as such.
+        return True  # NaN and infinities are reported as such.
     return len(digits) <= MOST_DIGITS and abs(exponent) <= MOST_EXPONENT
 
 

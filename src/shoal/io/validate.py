@@ -335,7 +335,7 @@ def _refuse_infinite(values: pl.Series, column: Column) -> None:
 def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
     """Read numbers from text: as integers if all are, with a decimal comma if that fits."""
     if decimal == ",":
-        # A point beside a decimal comma groups thousands, and is no number to us.
+        # A point beside a decimal comma groups thousands, and is not a number to us.
         swapped = series.str.replace_many([",", "."], [".", ","])
         return parse_numbers(swapped, decimal=".")
     for trim in (False, True):

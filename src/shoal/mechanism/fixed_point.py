@@ -52,7 +52,10 @@ class FixedPointGrid:
         if not 1 <= self.bits <= _MOST_BITS:
             raise InputError(f"bits must lie between 1 and {_MOST_BITS}; got {self.bits}.")
         if not _NARROWEST <= self.step * self.steps <= _WIDEST:
-            raise InputError("bounds must lie 1e-150 to 1e151 apart, where floats tell places.")
+            raise InputError(
+                "bounds must lie between 1e-150 and 1e151 apart, the range in which floats can "
+                "represent the grid."
+            )
 
     @property
     def steps(self) -> int:
@@ -77,7 +80,7 @@ class FixedPointGrid:
         """
         values = np.asarray(values, dtype=np.float64)
         if np.isnan(values).any():
-            raise InternalError("A missing number reached the grid; it has no place on it.")
+            raise InternalError("A missing number reached the grid, which cannot represent it.")
         low, high = float(self.low), float(self.high)
         units = (np.clip(values, low, high) - low) * (1 / (high - low)) * self.steps
         return np.clip(np.rint(units), 0, self.steps).astype(np.int64)

@@ -1,9 +1,9 @@
 """Noise on microaggregates: one draw for each group, shared by its records.
 
-All numbers are whole: cells lie on a public `Grid` of 2^bits steps, group sums of cells are
-exact, and discrete Laplace noise is added to the sums. Dividing a noisy sum by the group's size is
-post-processing, so that noise of scale S / epsilon on a sum is noise of scale
-S / (|C| epsilon) on the mean: what the papers add, scaled to each group's own size.
+All numbers are whole: cells lie on a public `FixedPointGrid` of 2^bits steps, group sums of cells
+are exact, and discrete Laplace noise is added to the sums. Dividing a noisy sum by the group's size
+is post-processing, so noise of scale S / epsilon on a sum is noise of scale S / (|C| epsilon) on
+the mean: what the papers add, scaled to each group's own size.
 
 How far one record can move the vector of all group sums, S, depends on how groups form:
 
@@ -14,7 +14,7 @@ How far one record can move the vector of all group sums, S, depends on how grou
 Proof for blocks by rank (Lemma 1 of sanchez2014, for sums). Let x be sorted and y be sorted after
 one value changed, by at most W, upwards without loss of generality. Then x_(i) <= y_(i) for all
 i, and sum_i (y_(i) - x_(i)) is the change itself, at most W. Block boundaries depend on ranks
-alone, so that the block sums move upwards and by at most W in all. Equal values do no harm:
+alone, so the block sums move upwards and by at most W in all. Equal values do no harm:
 the sorted vector does not know who is who.
 """
 
@@ -59,7 +59,7 @@ def noise_on_groups(
 ) -> tuple[Floats, tuple[PrivacyLoss, ...]]:
     """Replace each record by the mean of its group with noise: soriacomas2017, Algorithm 1.
 
-    All records of a group C share one draw a column, of scale
+    All records of a group C share one draw per column, of scale
 
         (sum of the widths) / (|C| epsilon),    or    width / (|C| epsilon_j)  with `epsilons`,
 
@@ -98,7 +98,7 @@ def noise_on_groups(
         prices = [Fraction(price) for price in epsilons]
     if len(prices) != len(grids) or min(prices) <= 0 or sum(prices) != whole:
         raise InputError(
-            f"epsilons must be {len(grids)} positive numbers, one a column, with a sum of "
+            f"epsilons must be {len(grids)} positive numbers, one per column, with a sum of "
             f"{epsilon}; epsilon must be positive."
         )
     released, privacy_losses = np.empty_like(values), []
@@ -121,7 +121,7 @@ def noisy_means(
     """Mean of each group with noise, in grid units, clamped to the grid.
 
     Args:
-        units: one whole number a record, 0 to `steps`.
+        units: one whole number per record, 0 to `steps`.
         partition: the groups.
         steps: width of the grid.
         purchase: the price, and how many groups one record can change by the width.

@@ -77,7 +77,7 @@ def noisy_choice(
 
 
 def table_counts(groups: Sequence[Ints], sizes: Sequence[int]) -> Ints:
-    """Records in each cell of a table, one axis a column; blocks of records add up.
+    """Records in each cell of a table, one axis per column; blocks of records add up.
 
     >>> table_counts([np.array([0, 1, 1]), np.array([0, 0, 0])], [2, 2])
     array([[1, 0],

@@ -5,7 +5,7 @@ record with category c is released with v. Randomised response is the PRAM with
 
     P[c, c] = e^epsilon / (e^epsilon + L - 1),    P[c, u] = 1 / (e^epsilon + L - 1),  u != c,
 
-and costs epsilon a record. It moves all shares towards 1 / L.
+and costs epsilon per record. It moves all shares towards 1 / L.
 
 Invariant PRAM. Let pi be the shares of the categories in the table, and after the response u draw
 v from the distribution that Bayes' rule gives for the truth,
@@ -16,7 +16,7 @@ Then pi R = pi: (pi P)_u = m_u, and sum_u m_u Q[u, v] = pi_v sum_u P[v, u] = pi_
 records, n pi_c of them with category c, is released with sum_c n pi_c R[c, v] = n pi_v records of
 category v on average: expected counts are the true ones.
 
-Price. For fixed pi, v depends on c through u alone, so that for any c, c'
+Price. For fixed pi, v depends on c through u alone, so for any c, c'
 
     R[c, v] = sum_u P[c, u] Q[u, v] <= e^epsilon sum_u P[c', u] Q[u, v] = e^epsilon R[c', v].
 
@@ -91,7 +91,7 @@ def posterior(P: Floats, shares: Floats) -> Floats:
 def redrawn(answers: Ints, Q: Floats, rng: np.random.Generator) -> Ints:
     """Draw for each answer from its row of Q: post-processing, once Q is fixed.
 
-    What Q gives no probability is never drawn. One uniform number a record; the cost is that
+    What Q gives no probability is never drawn. One uniform number per record; the cost is that
     of sorting the answers.
     """
     ends = np.cumsum(Q, axis=1)
@@ -100,7 +100,7 @@ def redrawn(answers: Ints, Q: Floats, rng: np.random.Generator) -> Ints:
     order = np.argsort(answers, kind="stable")
     starts = np.searchsorted(answers[order], np.arange(len(Q) + 1))
     drawn = np.empty(answers.size, dtype=np.int64)
-    for level in range(len(Q)):
-        rows = order[starts[level] : starts[level + 1]]
-        drawn[rows] = np.searchsorted(ends[level], places[rows], side="right")
+    for code in range(len(Q)):
+        rows = order[starts[code] : starts[code + 1]]
+        drawn[rows] = np.searchsorted(ends[code], places[rows], side="right")
     return drawn

@@ -25,7 +25,7 @@ class SkewedGrid:
         sqrt    sqrt(t)
         log     ln(1 + 100 t) / ln(101)
 
-    `encode` looks at one cell and public facts only, as `FixedPointGrid.encode` does, so that
+    `encode` depends on one cell and public facts only, as `FixedPointGrid.encode` does, so
     whatever holds for codes on a grid holds for these.
 
     >>> scale = SkewedGrid(0, 1000, Transform.LOG)

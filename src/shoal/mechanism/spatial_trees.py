@@ -4,7 +4,7 @@ Space is a product of axes, each with cells 0, 1, ..., c - 1: days, categories i
 steps of a public grid. A box holds the cells lower <= x < upper of each axis. The root holds all.
 Boxes are cut in two, again and again, and after every `stride` cuts all boxes are counted with
 noise: a level. On the last level each box may be counted by confidential value instead, as one
-level more, so that the histogram takes part in the least squares of `consistency`.
+level more, so the histogram takes part in the least squares of `consistency`.
 
 Which axis is cut is public: the axes take turns, and one that has a single cell left in the box
 lets the next one go first. Where it is cut is public too for the quadtree, the middle; for the
@@ -16,14 +16,14 @@ which is largest at a median. A box whose noisy count is below a public threshol
 It stays, and is counted again on each level: its share of the level's budget is paid anyway, and
 least squares uses every count.
 
-Proof that `grow` costs epsilon between tables of which one has a record more (add-remove). Fix
+Proof that `grow` costs epsilon between tables that differ by one added record (add-remove). Fix
 all that was drawn so far: then the boxes are fixed, the records fall into them as disjoint
 parts, and the record in question lies in exactly one box.
 
     counts of a level      one count differs, by 1: discrete Laplace noise of scale 1 / e costs e
     histogram              one cell of one box differs, by 1: the same
     cuts of a level        one box's scores differ: the count below and the count of the box both
-                           grow by 1 or only the latter does, so that 2 r - m moves by exactly 1
+                           grow by 1 or only the latter does, so 2 r - m moves by exactly 1
                            and each score by at most 1; permute-and-flip at sensitivity 1 costs e.
                            The other boxes choose alike: parallel composition
 
@@ -45,7 +45,7 @@ Decisions where the papers leave a choice:
 
 - Levels. The noise of a level counts in proportion to the boxes n_l that the border of a query
   meets; sum n_l / e_l^2 is least, for a given sum of e_l, at e_l ~ n_l^(1/3). After k cuts of d
-  axes in turn n_l ~ 2^(k (1 - 1/d)), so that e_l ~ 2^(k (1 - 1/d) / 3): 2^(1/3) a level for a
+  axes in turn n_l ~ 2^(k (1 - 1/d)), so e_l ~ 2^(k (1 - 1/d) / 3): 2^(1/3) a level for a
   quadtree of two axes, as in the paper. The histogram is one level more, after one cut more.
 - Medians share their part of epsilon in equal parts over the cuts.
 - A wide axis offers at most 64 positions, spread evenly over the box. A hierarchy is cut at
@@ -189,7 +189,7 @@ def grow(
     """Cut space into boxes and count the records in them, privately.
 
     Args:
-        cells: one row a record, one column an axis; or records that walk, `Records` by `Records`.
+        cells: one row per record, one column per axis; or blocks of records that walk (`Records`).
         axes: the space, public.
         values: confidential value of each record, 0 to bins - 1; none to count records alone.
         bins: how many values there are.
@@ -220,7 +220,7 @@ def grow(
             continue
         place = len(levels) - 1
         counts, privacy_loss = _counted(
-            space.counts, price.levels[place], f"boxes, level {place + 1}", noise
+            space.counts, price.levels[place], f"counts of boxes, level {place + 1}", noise
         )
         privacy_losses.append(privacy_loss)
         levels.append(Level(origin, counts, _variance(price.levels[place])))
@@ -230,7 +230,7 @@ def grow(
             space.stop(counts < design.patience * deviation)
     if counted:
         table = walk.ask(partial(Records.histogram, bins=bins, boxes=len(space.lower)))
-        counts, privacy_loss = _counted(table, price.levels[-1], "values in boxes", noise)
+        counts, privacy_loss = _counted(table, price.levels[-1], "counts of values in boxes", noise)
         privacy_losses.append(privacy_loss)
         parents = np.repeat(np.arange(len(space.lower)), bins)
         levels.append(Level(parents, counts, _variance(price.levels[-1])))

@@ -37,7 +37,7 @@ def strewn(sizes: Ints, rng: np.random.Generator) -> Floats:
     """Places between 0 and 1 of the rows of each leaf, leaf by leaf, evenly strewn.
 
     With c rows in a leaf, its r-th row in a random order takes a random place of the r-th of c
-    equal parts. Asked once a column, this makes a Latin hypercube of each leaf.
+    equal parts. Asked once per column, this makes a Latin hypercube of each leaf.
 
     Args:
         sizes: rows of each leaf.

@@ -1,7 +1,7 @@
 """Choose among `privtree`, `copula` and `maxent` by public facts, and say why.
 
-Claim: epsilon, proved, for change-one neighbours. The rule (`shoal.synthesis.auto`) looks at
-the kinds and sizes of the columns, the number of rows, epsilon and the goal, never at a record;
+Claim: epsilon, proved, for change-one neighbours. The rule (`shoal.synthesis.auto`) uses
+the kinds and sizes of the columns, the number of rows, epsilon and the goal, never a record;
 each of the mechanisms is proved at the same price. What was chosen, why, and what to expect of it
 stands in the notes of the manifest.
 """
@@ -49,17 +49,17 @@ def _choose(task: SynthesisTask, setting: Setting[AutoParameters]) -> Synthesize
     elif isinstance(plan, Margins):
         generate, how = partial(copula, margins=plan), f"margins {plan}"
     else:
-        generate, how = partial(maxent, plan=plan), f"tables {plan.marginals}"
+        generate, how = partial(maxent, plan=plan), f"marginals {plan.marginals}"
 
     def notes(facts: Mapping[str, Any]) -> tuple[str, ...]:
-        ran = _HOW.get(facts.get("tables", ""), how)
-        what = f"auto chose {chosen.mechanism}, {ran}, for the goal {goal}."
+        ran = _HOW.get(facts.get("marginals", ""), how)
+        what = f"auto chose {chosen.mechanism} ({ran}) for the goal '{goal}'."
         return (what, *chosen.why, *chosen.warnings)
 
     return Synthesizer(generate, notes)
 
 
-_HOW = {GROWN: "a tree in place of tables", PairMarginals.NONE.value: "the counts of the column"}
+_HOW = {GROWN: "a tree instead of marginals", PairMarginals.NONE.value: "a one-way marginal"}
 
 
 def _no_copula(setting: Setting[AutoParameters]) -> None:
@@ -67,23 +67,28 @@ def _no_copula(setting: Setting[AutoParameters]) -> None:
     kinds = {setting.schema[name].kind for name in setting.columns}
     if setting.parameters.goal is Goal.MEANS and kinds <= {Kind.NUMERIC, Kind.DATE}:
         raise InputError(
-            "[protect], goal: for means of numbers alone the choice may fall on copula, which does "
-            "not run on Spark. Use goal counts, or privtree or maxent."
+            "[protect], goal: with numeric columns only and the goal 'means', auto may choose "
+            "copula, which does not run on Spark. Use goal = 'counts', or the method privtree "
+            "or maxent."
         )
 
 
 METHOD = synthetic_method(
     "auto",
-    "Choose privtree, copula or maxent by public facts, and say why (differential privacy).",
+    "Choose privtree, copula or maxent from public facts, and say why (differential privacy).",
     _choose,
     parameters=AutoParameters,
     basis=(
-        "the choice follows from the columns' kinds and sizes, the number of rows, epsilon and the "
-        "goal, all public; privtree, copula and maxent each have a proof at the same price"
+        "the choice depends only on the columns' kinds and domain sizes, the number of rows, "
+        "epsilon and the goal, which are all public; privtree, copula and maxent are each "
+        "proved for the same epsilon"
     ),
     source=f"{PRIVTREE}; {COPULA}; {MARGINALS}",
     unsupported=(
-        "Interactions beyond pairs of columns, some threes aside, and the goal not chosen.",
+        (
+            "Dependence among three or more columns, except in the three-way marginals that "
+            "were measured, and the goal that was not chosen."
+        ),
     ),
     refuse_distributed=_no_copula,
 )

@@ -14,7 +14,7 @@ With l, the number of classes that emphasise each bucket, classes are as large a
 them: k = N / ((t + 1) l), b standing for t + 1, and their sizes differ by at most one where such
 classes can be t-close. Once N is known k-anonymity is promised with that k, rounded down.
 
-What the ratio gives an intruder's view is conditional and stated in words alone: epsilon = 2 ln t
+What the ratio gives an attacker's view is conditional and stated in words alone: epsilon = 2 ln t
 if the prior is one public distribution, all that is seen of a person is a draw from the class's
 distribution, and both tables are t-close. It is not differential privacy of the release.
 """
@@ -43,7 +43,8 @@ SOURCE = (
 )
 LARGEST = 10**9
 TRIVIAL = (
-    "Trivial: one class is left, and it is the whole table; its quasi-identifiers say nothing."
+    "Trivial: the whole table became one class, so the released quasi-identifiers carry no "
+    "information."
 )
 
 
@@ -93,8 +94,8 @@ def _claims(setting: Setting[BucketizationParameters]) -> tuple[Claim, ...]:
     close = Claim(
         guarantee=_closeness(setting),
         status=k_anonymity.status,
-        basis="by construction: in a class of e records a bucket of share p has from "
-        "ceil(e p / t) to floor(e p t)",
+        basis="by construction: a class of e records holds ceil(e p / t) to floor(e p t) "
+        "records of a bucket whose share in the table is p",
         assumes=k_anonymity.assumes,
         source=f"{SOURCE}, section 6",
         release_form=setting.release_form,
@@ -115,18 +116,19 @@ def _not_claimed(setting: Setting[BucketizationParameters]) -> tuple[str, ...]:
     t = setting.parameters.t
     names = ", ".join(_confidential(setting))
     within = (
-        f"{names}: close are the buckets that are released in place of the values. How values are "
-        "distributed within a bucket of a class is neither released nor bounded."
+        f"{names}: t-closeness holds for the buckets that are released in place of the values. "
+        "How values are distributed within a bucket of a class is neither released nor bounded."
     )
     view = (
-        f"Not differential privacy. {shown(Fraction(t))}-closeness bounds what an intruder learns "
-        f"by a factor of exp({epsilon_from_t(float(t)):.4g}) if the prior is one public "
-        "distribution, if all that is seen of a person is a draw from the class's distribution, "
-        "without side knowledge about its members, and if both tables compared are as close."
+        f"Not differential privacy. {shown(Fraction(t))}-closeness bounds what an attacker "
+        f"learns by a factor of exp({epsilon_from_t(float(t)):.4g}) if the prior is the same "
+        "public distribution for both tables, if the attacker sees of a person only a draw from "
+        "the distribution of the class and knows nothing else about its members, and if both "
+        "tables are t-close."
     )
     ends = (
-        "Ends of the intervals are values that somebody has, the least and the greatest of the "
-        "table among them."
+        "The ends of the intervals are values of persons in the table, including its smallest "
+        "and its largest value."
     )
     return (within, ends, view)
 
@@ -135,34 +137,32 @@ def _refuse(setting: Setting[BucketizationParameters]) -> None:
     parameters, confidential = setting.parameters, _confidential(setting)
     keys = setting.schema.with_role(Role.QUASI_IDENTIFIER)
     if not confidential:
-        raise InputError("Method 'bucketization' needs a column of role confidential; found none.")
+        raise InputError("Method 'bucketization' needs a confidential column; found none.")
     if not keys:
-        raise InputError(
-            "Method 'bucketization' needs a column of role quasi-identifier; found none."
-        )
+        raise InputError("Method 'bucketization' needs a quasi-identifier; found none.")
     both = [name for name in setting.columns if name in confidential]
     if both:
         raise InputError(
-            f"[protect] columns must not hold '{both[0]}': confidential columns are put into "
-            "buckets anyway."
+            f"[protect], columns: must not list '{both[0]}', because confidential columns are "
+            "always released as buckets."
         )
     if not set(setting.columns) >= set(keys):
         raise InputError(
-            "[protect] columns must hold every quasi-identifier, because t-closeness is about "
-            "their classes."
+            "[protect], columns: must list every quasi-identifier, because t-closeness is about "
+            "classes of equal quasi-identifiers."
         )
     if parameters.b is not None and parameters.b > parameters.k:
         raise InputError(
-            f"[protect], b: expected at most k = {parameters.k}, because a class holds every "
+            f"[protect], b: expected at most k = {parameters.k}, because every class holds every "
             f"bucket, found {parameters.b}."
         )
     b, rows = _number(setting), setting.rows
     if parameters.l is not None and rows is not None and rows < b * parameters.l * parameters.k:
         most = rows // (b * parameters.k)
-        move = f"Lower l to at most {most}." if most else "Lower k, or leave l out."
+        move = f"Lower l to at most {most}." if most else "Lower k, or remove l."
         raise InputError(
-            f"[protect], l: {b} buckets with {parameters.l} classes each have "
-            f"{rows // (b * parameters.l):,} of {rows:,} rows in a class, and k is "
+            f"[protect], l: {b} buckets with {parameters.l} classes each leave "
+            f"{rows // (b * parameters.l):,} of {rows:,} rows per class, fewer than k = "
             f"{parameters.k:,}. {move}"
         )
 
@@ -192,7 +192,7 @@ def _run(table: Table, setting: Setting[BucketizationParameters], tools: Tools) 
 
 METHOD = Method(
     name="bucketization",
-    summary="Group records so that every group holds confidential buckets alike (t-closeness).",
+    summary="Form groups with similar shares of each bucket of confidential values (t-closeness).",
     reference=SOURCE,
     parameters=BucketizationParameters,
     example=Example({"k": 5, "t": 2}),

@@ -37,41 +37,48 @@ class CopulaParameters(SynthesisParameters):
 def _refuse(setting: Setting[CopulaParameters]) -> None:
     if len(setting.columns) < 2:
         raise InputError(
-            "This method joins columns; expected at least two, found one. Use privtree, maxent or "
-            "auto."
+            "Expected at least two columns, because this method models their dependence; found "
+            "one. Use privtree, maxent or auto."
         )
     kept = [name for name in setting.columns if setting.schema[name].keep_missing]
     if kept and setting.parameters.margins is Margins.BLOCKS:
         raise InputError(
-            f"Column '{kept[0]}', keep_missing: blocks by rank have no place for a missing cell. "
-            'Use margins = "tree", or privtree, maxent or auto.'
+            f"Column '{kept[0]}', keep_missing: rank blocks cannot represent a missing cell. Use "
+            'margins = "tree", or privtree, maxent or auto.'
         )
     if setting.rows is not None and setting.rows < 2 and setting.parameters.strata is None:
-        raise InputError("A rank correlation needs two rows; found one. Use privtree or auto.")
+        raise InputError(
+            "Expected at least two rows, because a rank correlation needs them; found one. Use "
+            "privtree or auto."
+        )
 
 
 def _choose(task: SynthesisTask, setting: Setting[CopulaParameters]) -> Synthesizer:
     if len(task.codes) < 2:
         # A stratum of one row, or a noisy number of one: public both, and so is the choice.
-        one = "One row has no rank correlation: it was drawn as privtree does."
+        one = "With one row there is no rank correlation, so the row was drawn by privtree."
         return Synthesizer(partial(privtree, fill=Fill.UNIFORM), lambda _facts: (one,))
     return Synthesizer(partial(copula, margins=setting.parameters.margins))
 
 
 METHOD = synthetic_method(
     "copula",
-    "Learn columns one by one and their rank correlations, draw rows (differential privacy).",
+    "Model each column and their rank correlations, draw synthetic rows (differential privacy).",
     _choose,
     parameters=CopulaParameters,
     basis=(
-        "a changed record moves the sums of a column's blocks by rank by its width in all (Lemma 1 "
-        "of sanchez2014), or its tree as in privtree; concordances of every two columns move by at "
-        "most 2 (n - 1); rows are drawn from noisy answers"
+        "a changed record moves the sums of a column's rank blocks by at most the column's "
+        "width in total (Lemma 1 of sanchez2014), or its tree as in privtree; it moves the "
+        "concordance of each pair of columns by at most 2 (n - 1); rows are drawn from the "
+        "noisy answers alone"
     ),
-    source=f"{COPULA}; sanchez2014 for blocks by rank; for trees {PRIVTREE}",
+    source=f"{COPULA}; sanchez2014 for rank blocks; for trees {PRIVTREE}",
     unsupported=(
-        "Dependence that a rank correlation does not show, and interactions beyond pairs.",
-        "Nominal columns: they take part by their places in the declared order.",
+        (
+            "Dependence that a rank correlation does not capture, and dependence among three or "
+            "more columns."
+        ),
+        "Dependence of nominal columns: their categories are ranked in the declared order.",
     ),
     refuse=_refuse,
 )

@@ -3,7 +3,7 @@
 Claim: epsilon, proved, for change-one neighbours and for add-remove; see
 `shoal.mechanism.spatial_trees` for the proof and `shoal.methods._shared.spatial_trees` for what
 both trees share. Three tenths of epsilon go to the medians unless `structure` says otherwise. Boxes
-are counted after every two cuts, so that a box has four children, as in the paper: on Adult that
+are counted after every two cuts, so a box has four children, as in the paper: on Adult that
 had lower errors than a count after every cut.
 """
 
@@ -35,12 +35,12 @@ def _shape(setting: Setting[KdTreeParameters]) -> tuple[int, Fraction]:
 
 METHOD = tree_method(
     "dp-kdtree",
-    "Cut space at private medians, count boxes with noise, draw rows (differential privacy).",
+    "Cut at private medians, count boxes with noise, draw synthetic rows (differential privacy).",
     parameters=KdTreeParameters,
     shape=_shape,
     basis=(
-        "boxes of a level are disjoint, so that a record that comes or goes moves the scores of "
-        "one cut by 1 and one count of each level by 1; prices add up over cuts and levels, and "
-        "where boxes are cut follows from noisy numbers alone"
+        "the boxes of a level are disjoint, so adding or removing a record moves the scores of "
+        "one cut per level by at most 1 and one count per level by 1; the epsilons of cuts and "
+        "levels add up, and where boxes are cut depends on noisy results alone"
     ),
 )

@@ -5,7 +5,7 @@ Claim: epsilon, proved, for change-one neighbours and for add-remove; see
 both trees share. All of epsilon goes to counts.
 
 A box of a quadtree has 2^d children, and one cut on each of d axes makes them. With many axes that
-is more than counts can bear, so that boxes are counted after every four cuts, or after d if there
+is more than counts can bear, so boxes are counted after every four cuts, or after d if there
 are fewer axes; the axes take turns, and after d cuts each has been cut once.
 """
 
@@ -25,12 +25,12 @@ def _shape(setting: Setting[SpatialTreeParameters]) -> tuple[int, Fraction]:
 
 METHOD = tree_method(
     "dp-quadtree",
-    "Cut space at midpoints, count boxes with noise, draw rows (differential privacy).",
+    "Cut at midpoints, count boxes with noise, draw synthetic rows (differential privacy).",
     parameters=SpatialTreeParameters,
     shape=_shape,
     basis=(
-        "boxes of a level are disjoint, so that a record that comes or goes moves one count of "
-        "each level by 1; prices add up over levels, and which boxes are cut follows from noisy "
-        "counts alone"
+        "the boxes of a level are disjoint, so adding or removing a record moves one count per "
+        "level by 1; the epsilons of the levels add up, and which boxes are cut depends on "
+        "noisy counts alone"
     ),
 )

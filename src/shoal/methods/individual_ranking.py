@@ -1,7 +1,7 @@
 """Individual ranking: each column is sorted and averaged in blocks of k, on its own.
 
-Claim: k-anonymity of each protected column by itself, proved (see `grouping`); a missing cell is
-sorted last and takes part in the blocks like any other.
+Claim: k-anonymity of each protected column by itself, proved (see `microaggregation`); a missing
+cell is sorted last and takes part in the blocks like any other.
 
 Not claimed: joint k-anonymity. On the 13 Census columns at k=3, 1,080 of 1,080 released rows are
 unique. An attacker who knows two columns roughly finds the record.
@@ -19,7 +19,7 @@ SOURCE = (
 
 METHOD = microaggregation.column_method(
     "individual-ranking",
-    "Sort each column on its own and average blocks of k (k-anonymity a column).",
+    "Sort each column separately and average blocks of k (k-anonymity of each column).",
     individual_ranking,
     source=SOURCE,
 )

@@ -1,8 +1,8 @@
-"""Insensitive microaggregation: groups of k along a public total order, or one order a group.
+"""Insensitive microaggregation: groups of k along a public total order, or one order per group.
 
-Claim: k-anonymity of the protected columns together, proved (see `grouping`). An order sees each
-record by itself and public quantities only, so that bounds or categories must be stated for
-every protected column.
+Claim: k-anonymity of the protected columns together, proved (see `microaggregation`). An order sees
+each record by itself and public quantities only, so bounds or categories must be stated for every
+protected column.
 """
 
 from collections.abc import Sequence
@@ -57,13 +57,13 @@ def public_scale_stated(setting: Setting[InsensitiveParameters]) -> None:
         column = setting.schema[name]
         if column.kind in {Kind.NUMERIC, Kind.DATE} and column.bounds is None:
             raise InputError(
-                f"Column '{name}': expected bounds, because the order must not be read off the "
+                f"Column '{name}': expected bounds, because the order must not depend on the "
                 "data, found none."
             )
         if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.all_categories is None:
             raise InputError(
-                f"Column '{name}': expected categories or a hierarchy, because the order must not "
-                "be read off the data, found none."
+                f"Column '{name}': expected categories or a hierarchy, because the order must "
+                "not depend on the data, found none."
             )
 
 
@@ -72,7 +72,7 @@ def sorted_once(setting: Setting[Any]) -> None:
     if setting.parameters.order is RecordOrder.CORNERS:
         raise InputError(
             "[protect], order: expected reference, lexicographic or hilbert on Spark, because "
-            "corners sorts the records anew for every group, found corners."
+            "'corners' sorts the records again for every group, found corners."
         )
 
 

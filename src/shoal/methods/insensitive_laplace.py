@@ -1,11 +1,11 @@
 """Insensitive microaggregation, then noise: the baseline INS, I-MDAV of the later papers.
 
 Claim: epsilon, proved, for the groups in their public order (`canonical`), or shuffled. When one
-record changes, each of the g = floor(n / k) groups changes in at most one record, so that the
-group sums of a column of width W move by at most g W in all; the noise has that scale over
-epsilon_j. For an order by distance to a corner the bound is attained (points that alternate
-between two axes), so that no smaller noise would do. Where the order is lexicographic, the first
-column's groups are blocks by rank, and its bound is W instead of g W (`mechanism.perturb`).
+record changes, each of the g = floor(n / k) groups changes in at most one record, so the group sums
+of a column of width W move by at most g W in all; the noise has that scale over epsilon_j. For an
+order by distance to a corner the bound is attained (points that alternate between two axes), so no
+smaller noise would do. Where the order is lexicographic, the first column's groups are blocks by
+rank, and its bound is W instead of g W (`mechanism.microaggregate_noise`).
 
 Refuted row-aligned: which rows are equal shows who is in which group, without noise.
 
@@ -49,8 +49,8 @@ from shoal.partition.insensitive import Sorted, order_keys
 from shoal.policy.values import choice
 
 BASIS = (
-    "each of the g groups changes in at most one record, so that group sums move by at most g "
-    "widths in all; the groups' order is public"
+    "each of the g groups changes in at most one record, so the group sums move by at most g "
+    "widths in total; the order of the groups is public"
 )
 
 
@@ -77,7 +77,9 @@ def counterexample(k: int) -> Pair:
     before = np.repeat([[0.0, 1.0], [0.001, 0.0], [0.0, 0.0]], [k, k - 1, 1], axis=0)
     after = before.copy()
     after[-1] = [1.0, 0.0]
-    return Pair(before, after, "one outlier in the first column changes everybody's place")
+    return Pair(
+        before, after, "one outlier in the first column changes the position of every record"
+    )
 
 
 def _claims(setting: Setting[InsensitiveLaplaceParameters]) -> tuple[Claim, ...]:
@@ -85,12 +87,12 @@ def _claims(setting: Setting[InsensitiveLaplaceParameters]) -> tuple[Claim, ...]
         claim = epsilon_claims.privacy_claim(
             setting,
             Status.REFUTED,
-            basis="counterexample: two rows are equal if they share a group, and moving one of "
-            "them along the order parts them with certainty",
+            basis="counterexample: two rows of the same group are released equal, and moving "
+            "one of them along the order makes them different with certainty",
             source=epsilon_claims.OURS,
         )
     elif _scale_matters(setting):
-        basis = f"counterexample: the order is read off the data; {counterexample(2).event}"
+        basis = f"counterexample: the order depends on the data; {counterexample(2).event}"
         claim = epsilon_claims.privacy_claim(
             setting, Status.REFUTED, basis=basis, source=epsilon_claims.OURS
         )
@@ -162,7 +164,7 @@ def _refused_in_blocks(setting: Setting[InsensitiveLaplaceParameters]) -> None:
 
 METHOD = noisy_microaggregation.noisy_method(
     "insensitive-laplace",
-    "Group along a public order and add noise to the centroids (INS, I-MDAV).",
+    "Group along a public order of the records and add noise to the centroids (INS, I-MDAV).",
     _run,
     Promises(_claims, counterexample=counterexample),
     source=SOURCE,

@@ -1,13 +1,13 @@
 """Individual ranking, then Laplace noise on the block means: sanchez2014, Algorithm 1.
 
 What is proved. Lemma 1 of the paper: the sorted block means of a column move by at most width / k
-in all when one record changes (`mechanism.perturb` has the proof for sums). So each column's
-list of noisy block means costs its epsilon_j, and the lists together, with nothing that says
-which row has which block, cost epsilon: release form `column-shuffled`. The same with one column,
-whose shuffled rows are such a list.
+in all when one record changes (`mechanism.microaggregate_noise` has the proof for sums). So each
+column's list of noisy block means costs its epsilon_j, and the lists together, with nothing that
+says which row has which block, cost epsilon: release form `column-shuffled`. The same with one
+column, whose shuffled rows are such a list.
 
 What is refuted. Lemma 4 of the paper says that the table costs as much as its columns together:
-m epsilon for epsilon a column, which is our epsilon for the release. The table also shows which
+m epsilon for epsilon per column, which is our epsilon for the release. The table also shows which
 records share a block of each column, and that is not noisy. `counterexample`: row-aligned, two
 records are equal in one table and not in its neighbour; shuffled, with two columns or more, the
 number of distinct rows is 2 in one table and 4 in its neighbour.
@@ -16,7 +16,7 @@ Nominals. The paper leaves categories for later. Here a nominal column of c cate
 column of their places, 0 to c - 1, in a public order: the declared one, or that of semantic
 marginality, m(a) = sum of the path lengths d(a, b) over all categories b of the hierarchy, from the
 most central category to the most marginal one, ties as declared. Proof that Lemma 1 applies. The
-order is a function of the hierarchy, which the policy states, so that both tables have the same
+order is a function of the hierarchy, which the policy states, so both tables have the same
 one, and the place of a record is a function of its own cell. Changing one record changes one place,
 by at most c - 1; the column of places is a column of numbers of width c - 1. Rounding a noisy mean
 place and looking up its category are post-processing. The published marginality counts how
@@ -51,8 +51,8 @@ SOURCE = (
     "univariate microaggregation, Privacy in Statistical Databases (2014), Algorithm 1"
 )
 TABLE_BASIS = (
-    "counterexample: the release shows which records share a block, without noise; {event}. "
-    "Lemma 1, on the block means themselves, holds: release them column-shuffled"
+    "counterexample: the release shows without noise which records share a block; {event}. "
+    "Lemma 1 holds for the block means themselves: release them column-shuffled"
 )
 
 
@@ -80,8 +80,8 @@ def counterexample(k: int) -> Pair:
     after = before.copy()
     after[0] = [1.0, 0.1]
     event = (
-        "moving one record off the diagonal of two blobs of k turns 2 distinct rows into 4, and "
-        "parts two records that were equal"
+        "with two clusters of k records on a diagonal, moving one record off it turns 2 "
+        "distinct rows into 4 and makes two equal records different"
     )
     return Pair(before, after, event)
 
@@ -92,7 +92,7 @@ def _claims(setting: Setting[IndividualRankingLaplaceParameters]) -> tuple[Claim
     ):
         basis = epsilon_claims.LIST_BASIS
         if setting.parameters.nominal_order is NominalOrder.MARGINALITY:
-            basis = f"{basis}; the places of categories follow from the hierarchy alone"
+            basis = f"{basis}; the order of the categories depends on the hierarchy alone"
         return (epsilon_claims.privacy_claim(setting, Status.PROVED, basis=basis, source=SOURCE),)
     basis = TABLE_BASIS.format(event=counterexample(2).event)
     return (

@@ -53,8 +53,9 @@ def counterexample(k: int) -> Pair:
     after = before.copy()
     after[0] = 1.0
     event = (
-        "of 4k + 1 records at the two ends of a column the larger group is the majority's; one "
-        "record turns it over, and group sums move by 2k + 1 widths where the noise is for one"
+        "with 4k + 1 records at the two ends of a column, the larger group lies at the end that "
+        "has the majority; changing one record moves it to the other end, and the group sums "
+        "move by 2k + 1 widths, while the noise is scaled for one"
     )
     return Pair(before, after, event)
 
@@ -89,7 +90,7 @@ def _run(table: Table, setting: Setting[IrMdavLaplaceParameters], tools: Tools) 
 
 METHOD = noisy_microaggregation.noisy_method(
     "ir-mdav-laplace",
-    "MDAV on each column by itself, then noise (soriacomas2017, DP_1 and DP_2).",
+    "MDAV on each column separately, then noise (soriacomas2017, DP_1 and DP_2).",
     _run,
     Promises(_claims, counterexample=counterexample),
     source=SOURCE,

@@ -1,7 +1,7 @@
 """k-anonymous quasi-identifiers, and record-wise noise on the confidential columns.
 
 domingoferrer2015, Section 4. Groups form from the quasi-identifiers alone. A confidential number,
-date or rank gets discrete Laplace noise, one draw a cell, of scale width / epsilon_j; a nominal
+date or rank gets discrete Laplace noise, one draw per cell, of scale width / epsilon_j; a nominal
 passes through randomised response over its declared categories, which is a PRAM. epsilon is that of
 a record, all its m confidential columns together, and epsilon_j = epsilon / m; or t is stated in
 its place, jointly or column by column.
@@ -26,8 +26,9 @@ NAME = "kanon-dp"
 def _claims(setting: Setting[RecordwiseParameters]) -> tuple[Claim, ...]:
     reading = EpsilonReading(
         Status.PROVED,
-        "groups form from the quasi-identifiers alone, and each confidential cell has a draw of "
-        "its own; a record changes its own draws only, and they cost epsilon together",
+        "groups depend on the quasi-identifiers alone, and each confidential cell gets its own "
+        "noise; a record affects only the noise draws of its own cells, which together cost "
+        "epsilon",
     )
     return recordwise.claims(setting, [reading])
 
@@ -56,7 +57,7 @@ def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> 
 
 METHOD = Method(
     name=NAME,
-    summary="Group quasi-identifiers, add noise to each confidential cell (k-anonymity, epsilon).",
+    summary="Group by quasi-identifiers, add noise to confidential cells (k-anonymity, epsilon).",
     reference=recordwise.SOURCE,
     parameters=RecordwiseParameters,
     example=Example(

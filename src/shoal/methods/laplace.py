@@ -4,7 +4,7 @@ Claim: epsilon, proved, row-aligned or shuffled. Changing a record changes its o
 protected column by at most the width of the public bounds, and each column's noise has scale width
 / epsilon_j with the epsilon_j adding up to epsilon; a nominal cell is chosen at price epsilon_j.
 Public columns may stand beside it: they are the same in both tables. A person of exactly r rows
-changes r of them, so that a row's noise is paid with epsilon / r
+changes r of them, so a row's noise is paid with epsilon / r
 (`shoal.methods._shared.contributions`).
 """
 
@@ -36,7 +36,10 @@ def _claims(setting: Setting[NoisyParameters]) -> tuple[Claim, ...]:
     claim = epsilon_claims.privacy_claim(
         setting,
         Status.PROVED,
-        basis="a record changes its own row only, and each column's noise is scaled to its width",
+        basis=(
+            "a record affects its own row only, and each column's noise is scaled to the "
+            "column's width"
+        ),
         source=SOURCE,
     )
     return (claim,)

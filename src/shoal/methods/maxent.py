@@ -1,7 +1,7 @@
-"""Noisy tables of the columns, and rows from the distribution of greatest entropy near them.
+"""Noisy marginals of the columns, and rows from the maximum-entropy distribution that fits them.
 
-Claim: epsilon, proved, for change-one neighbours; the theorem and the plan (which tables, how many
-groups, which share of epsilon) are in `shoal.synthesis.maxent`, and
+Claim: epsilon, proved, for change-one neighbours; the theorem and the plan (which marginals, how
+many groups, which share of epsilon) are in `shoal.synthesis.maxent`, and
 `shoal.methods._shared.synthesis` says what happens around it.
 """
 
@@ -18,18 +18,22 @@ from shoal.synthesis.maxent import maxent
 
 METHOD = synthetic_method(
     "maxent",
-    "Count tables of the columns with noise, draw rows of most entropy (differential privacy).",
+    "Measure noisy marginals, draw rows from the maximum-entropy fit (differential privacy).",
     lambda _task, _setting: Synthesizer(maxent),
     parameters=SynthesisParameters,
     basis=(
-        "a changed record moves the counts of each table by 2 in all, and the trees of numbers as "
-        "in privtree; which tables are counted is public, or chosen by permute-and-flip, which is "
-        "paid for; over which groups follows from noisy counts, and whether a tree takes their "
-        "place from a noisy answer that is paid for; rows are drawn from noisy answers"
+        "a changed record moves the counts of each marginal by 2 in total, and the trees of "
+        "numeric columns as in privtree; which marginals are measured is public, or selected by "
+        "permute-and-flip, which is paid for; how values are grouped depends on noisy counts "
+        "alone, and whether a tree replaces the marginals depends on a noisy answer that is "
+        "paid for; rows are drawn from the noisy answers alone"
     ),
-    source=f"{MARGINALS}; for covers of pairs {COVERS}; for numbers {PRIVTREE}",
+    source=f"{MARGINALS}; for covers of pairs {COVERS}; for numeric columns {PRIVTREE}",
     unsupported=(
-        "Interactions beyond the tables that were counted: mostly pairs, over groups of values.",
+        (
+            "Dependence beyond the marginals that were measured: mostly two-way, over groups of "
+            "values."
+        ),
     ),
     refuse_distributed=anywhere,
 )

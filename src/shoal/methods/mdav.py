@@ -1,6 +1,6 @@
-"""MDAV microaggregation of mixed records: groups of k to 2k-1, one value a group.
+"""MDAV microaggregation of mixed records: groups of k to 2k-1, one value per group.
 
-Claim: k-anonymity of the protected columns together, proved (see `grouping`). Nothing is
+Claim: k-anonymity of the protected columns together, proved (see `microaggregation`). Nothing is
 promised about columns that are released unprotected: records of a group may share a
 confidential value, or be told apart by it.
 """
@@ -75,8 +75,8 @@ def refuse_distributed(setting: Setting[MdavParameters]) -> None:
     """Refuse blocks by a column: on many machines cells are cut by a coarse tree."""
     if setting.parameters.blocks not in {None, MEDIAN}:
         raise InputError(
-            "[protect], blocks: on Spark cells are cut by a coarse tree; expected 'median' or "
-            f"nothing, found '{setting.parameters.blocks}'."
+            "[protect], blocks: on Spark, blocks are the cells of a coarse tree; expected "
+            f"'median' or nothing, found '{setting.parameters.blocks}'."
         )
 
 

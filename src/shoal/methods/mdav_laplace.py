@@ -15,7 +15,7 @@ Algorithm 2 groups disjoint sets of columns separately, each at a price of its o
 `groups = [["age", "hours"], ["income"]]`, with `epsilons` if they are not to share by width.
 
 "The approach works with any microaggregation algorithm": `partition`. Each of them groups by the
-data, so that each carries the same two claims, refuted by a pair of its own (`COUNTEREXAMPLES`).
+data, so each carries the same two claims, refuted by a pair of its own (`COUNTEREXAMPLES`).
 Groups of at least k whole records share their noisy centre: k-anonymity, proved. Groups of
 `optimal-univariate` are of one column each, and so is their k-anonymity. Where one shuffled column
 is a list, the blocks of MDAV may be fixed, and the proof of `ir-mdav-laplace` holds; the other
@@ -61,8 +61,8 @@ SOURCE = (
     "and record perturbation, MDAI (2017)"
 )
 CONDITIONAL_BASIS = (
-    "Proposition 2 and parallel composition: with groups held fixed, a record moves one centroid, "
-    "by at most width / |C|"
+    "Proposition 2 and parallel composition: with the groups held fixed, a changed record moves "
+    "one centroid by at most width / |C|"
 )
 
 
@@ -133,8 +133,8 @@ def counterexample(k: int) -> Pair:
     after = before.copy()
     after[-1] = [0.967, 1.0]
     event = (
-        "moving one of 2k records at the corners of a square by 0.033 flips the groups, and the "
-        "centroids move by about 2 where the noise is scaled for 2 / k"
+        "with 2k records at the corners of a unit square, moving one record by 0.033 flips the "
+        "groups, and the centroids move by about 2, while the noise is scaled for 2 / k"
     )
     return Pair(before, after, event)
 
@@ -148,9 +148,9 @@ def two_ends(k: int) -> Pair:
     after = before.copy()
     after[-1] = 0.51
     event = (
-        "of 2k + 1 records k lie at each end; one beside the middle moves by 0.02, the larger "
-        "group is then at the other end, and the sums of the groups, known by their sizes, move by "
-        "2k widths where the noise is for one"
+        "with 2k + 1 records, k at each end and one near the middle, moving that one by 0.02 "
+        "puts the larger group at the other end; the sums of the groups, which their sizes "
+        "identify, move by 2k widths, while the noise is scaled for one"
     )
     return Pair(before, after, event)
 
@@ -164,8 +164,8 @@ def two_halves(k: int) -> Pair:
     after = before.copy()
     after[0] = 1.0
     event = (
-        "of 2k records k lie at each end; one moves to the other end, no cut is left, and the "
-        "release has one distinct row in place of two"
+        "with 2k records, k at each end, moving one to the other end leaves no possible cut, "
+        "and the release has one distinct row instead of two"
     )
     return Pair(before, after, event)
 
@@ -194,8 +194,9 @@ def refuting_pair(setting: Setting[MdavLaplaceParameters], k: int) -> Pair:
 
 
 ONE_OR_MANY = (
-    "from a table of equal records, one group, to one with half of them at each end, several "
-    "groups if there are enough records, one changed record adds a group, and so a distinct row"
+    "a table of equal records forms one group, and one with half of the records at each end "
+    "forms several if there are enough records; changing one record after the other leads from "
+    "the first to the second, so some single change adds a group, and with it a distinct row"
 )
 
 
@@ -227,8 +228,9 @@ def two_readings(
 def one_column_claims(setting: Setting[NoisyParameters], k: int) -> tuple[Claim, ...]:
     """Claims for one shuffled column, whose groups are blocks by rank."""
     refutation = (
-        "counterexample: of 4k + 1 records at the two ends of a column the larger group is the "
-        "majority's; one record turns it over, and group sums move by 2k + 1 widths"
+        "counterexample: with 4k + 1 records at the two ends of a column, the larger group lies "
+        "at the end that has the majority; changing one record moves it to the other end, and "
+        "the group sums move by 2k + 1 widths"
     )
     return (epsilon_claims.list_claim(setting, k, refutation=refutation),)
 
@@ -242,8 +244,8 @@ def _claims(setting: Setting[MdavLaplaceParameters]) -> tuple[Claim, ...]:
             epsilon_claims.shared_rows(setting, k, SOURCE),
         )
     refutation = (
-        "counterexample, for the original records: groups follow the data, and the release shows "
-        f"them; {ONE_OR_MANY if k is None else refuting_pair(setting, k).event}"
+        "counterexample, for the original records: groups depend on the data, and the release "
+        f"shows them; {ONE_OR_MANY if k is None else refuting_pair(setting, k).event}"
     )
     claims = two_readings(
         setting,
@@ -270,15 +272,19 @@ def _refuse(setting: Setting[MdavLaplaceParameters]) -> None:
     if (parameters.k is None) is not parameters.adaptive:
         raise InputError("[protect]: expected either k or adaptive = true.")
     if parameters.adaptive and parameters.partition is not GroupingAlgorithm.MDAV:
-        raise InputError("[protect], partition: expected beside k alone, found adaptive = true.")
+        raise InputError(
+            "[protect], partition: expected only together with k, found adaptive = true."
+        )
     if parameters.partition in UNSCALED and parameters.scale is not GroupingScale.PUBLIC:
         raise InputError(
             f"[protect], scale: '{parameters.partition}' forms the same groups on every scale; "
-            "expected it beside mdav, vmdav, mu-approx or adaptive alone."
+            "expected scale only together with mdav, vmdav, mu-approx or adaptive."
         )
     if parameters.groups is None:
         if parameters.epsilons is not None:
-            raise InputError("[protect], epsilons: expected 'groups' beside it, found none.")
+            raise InputError(
+                "[protect], epsilons: expected together with 'groups', found no groups."
+            )
         return
     named = [name for group in parameters.groups for name in group]
     if sorted(named) != sorted(setting.columns):

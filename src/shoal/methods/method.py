@@ -106,7 +106,7 @@ class Masked:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two tables in the unit box that differ in one record, and what tells them apart."""
+    """Two tables in the unit box that differ in one record, and what distinguishes them."""
 
     before: NDArray[np.float64]
     after: NDArray[np.float64]

@@ -13,12 +13,12 @@ common ancestor, or a set; `output = "centroids"` writes the group's centre, as 
 `record_suppression` leaves rows out so that the rest is generalised less. A first pass, steered by
 k alone, finds the leaves whose records lose most; some are dropped whole, and a second pass cuts
 the rest from the start. So every claim is about the rest by the proof above, t-closeness against
-the rest's own distribution. The first pass looks at no confidential value and has strict cuts, so
+the rest's own distribution. The first pass uses no confidential value and has strict cuts, so
 that who is dropped follows from the protected columns; only if the rest lacks an l-diversity that
 is required are fewer leaves dropped.
 
 `halt_beyond` is the rule of cormode2013: a node farther than t from the whole table is not cut. The
-cut that made it was not looked at, so that leaves lie beyond t: nothing is claimed from it.
+cut that made it was not examined, so leaves lie beyond t: nothing is claimed from it.
 
 Persons: where a column numbers them and some have several rows, no cut is made unless both sides
 have k persons; l and t steer the cuts in records, and leaves are merged until they hold in persons
@@ -124,7 +124,7 @@ class MondrianParameters(MicroaggregationParameters):
 
 
 def steering(setting: Setting[MondrianParameters]) -> list[LDiversity | TCloseness]:
-    """What is required beside k, and looked at before each cut."""
+    """What is required beside k, and checked before each cut."""
     return [g for g in setting.required if isinstance(g, LDiversity | TCloseness)]
 
 
@@ -138,14 +138,14 @@ def counted_column(setting: Setting[MondrianParameters]) -> str | None:
 def _claims(setting: Setting[MondrianParameters]) -> tuple[Claim, ...]:
     (k_anonymity,) = microaggregation.joint_claims(SOURCE)(setting)
     if setting.parameters.output is LeafOutput.TREE:
-        boxes = "by construction: every box of these columns counts at least k records"
+        boxes = "by construction: every box of these columns contains at least k records"
         k_anonymity = replace(k_anonymity, basis=boxes)
     classes = set(setting.columns)
     steered = tuple(
         Claim(
             guarantee=guarantee,
             status=k_anonymity.status,
-            basis="by construction: no cut is made unless both sides keep it",
+            basis="by construction: a cut is made only if both sides still satisfy it",
             assumes=k_anonymity.assumes,
             source=SOURCE,
             release_form=setting.release_form,
@@ -164,22 +164,23 @@ def _not_claimed(setting: Setting[MondrianParameters]) -> tuple[str, ...]:
         texts += microaggregation.bare_columns(setting, besides=steered)
     elif counted is not None:
         texts.append(
-            f"Counts of {counted} are exact: where all records of a box share a value, it is known "
-            "for each of them."
+            f"Counts of {counted} are exact: if all records of a box share a value, it is "
+            "disclosed for each of them."
         )
     if parameters.output is LeafOutput.INTERVALS:
-        texts.append("Ends of the intervals are values that somebody of the group has.")
+        texts.append("The ends of an interval are values of persons in its group.")
     if parameters.record_suppression:
         texts.append(
-            "Nothing is promised to those who are left out but that their rows are not there: who "
-            "is known to be in the original and is not found here has unusual values in "
+            "People whose rows were suppressed are promised only that their rows are absent: "
+            "anyone known to be in the original and missing here has unusual values in "
             f"{', '.join(setting.columns)}."
         )
     if parameters.halt_beyond is not None:
         texts.append(
-            f"{shown(Fraction(parameters.halt_beyond))}-closeness of {counted} is not promised by "
-            "halt_beyond: a group beyond it is not cut further, but stays. On the Adult table, "
-            "halted beyond 0.35, groups reach a total variation of 0.72 to 0.75."
+            f"{shown(Fraction(parameters.halt_beyond))}-closeness of {counted} is not promised "
+            "by halt_beyond: a group farther from the table is not cut again, but it is "
+            "released. On the Adult table with halt_beyond = 0.35, groups reach a total "
+            "variation of 0.72 to 0.75."
         )
     return tuple(texts)
 
@@ -187,15 +188,15 @@ def _not_claimed(setting: Setting[MondrianParameters]) -> tuple[str, ...]:
 def _refuse(setting: Setting[MondrianParameters]) -> None:
     parameters, schema = setting.parameters, setting.schema
     if (parameters.dimension is CutColumn.GAIN) is not (parameters.target is not None):
-        raise InputError("[protect], target: expected beside dimension = 'gain', and only there.")
+        raise InputError("[protect], target: expected if and only if dimension = 'gain'.")
     if parameters.target is not None and parameters.target not in schema.released:
         raise InputError(f"[protect], target: no released column named '{parameters.target}'.")
     _refuse_unused(parameters)
     for guarantee in steering(setting):
         if not set(setting.columns) >= set(guarantee.keys):
             raise InputError(
-                f"[protect] columns must hold every quasi-identifier, because {guarantee.name} is "
-                "about their classes."
+                f"[protect], columns: must list every quasi-identifier, because {guarantee.name} "
+                "is about classes of equal quasi-identifiers."
             )
         if isinstance(guarantee, TCloseness):
             _refuse_unordered(setting, guarantee)
@@ -204,12 +205,12 @@ def _refuse(setting: Setting[MondrianParameters]) -> None:
         _refuse_unordered(setting, halting(setting))
     if parameters.record_suppression and setting.release_form is ReleaseForm.ROW_ALIGNED:
         raise InputError(
-            "[protect], record_suppression: rows that are left out cannot keep their places; "
-            "expected another release form than 'row-aligned'."
+            "[protect], record_suppression: a release without some rows cannot be row-aligned; "
+            "expected another release form."
         )
     if (parameters.output is LeafOutput.TREE) is not (setting.release_form is ReleaseForm.TREE):
         raise InputError(
-            "[protect], output: expected 'tree' for the release form 'tree', and for no other."
+            "[protect], output: expected 'tree' if and only if the release form is 'tree'."
         )
     if parameters.output is LeafOutput.TREE:
         _refuse_tree(setting)
@@ -218,10 +219,12 @@ def _refuse(setting: Setting[MondrianParameters]) -> None:
 def _refuse_unused(parameters: MondrianParameters) -> None:
     stated = parameters.model_fields_set
     if "halt_distance" in stated and parameters.halt_beyond is None:
-        raise InputError("[protect], halt_distance: expected beside halt_beyond, and only there.")
+        raise InputError("[protect], halt_distance: expected only together with halt_beyond.")
     unused = sorted(stated & {"aggregate", "integers"})
     if unused and parameters.output is not LeafOutput.CENTROIDS:
-        raise InputError(f"[protect], {unused[0]}: expected beside output = 'centroids' alone.")
+        raise InputError(
+            f"[protect], {unused[0]}: expected only together with output = 'centroids'."
+        )
 
 
 def _refuse_unordered(setting: Setting[MondrianParameters], guarantee: TCloseness) -> None:
@@ -242,7 +245,7 @@ def _refuse_count(setting: Setting[MondrianParameters]) -> None:
     if parameters.count is not None:
         if not used:
             raise InputError(
-                "[protect], count: expected beside output = 'tree' or halt_beyond, and only there."
+                "[protect], count: expected only together with output = 'tree' or halt_beyond."
             )
         if parameters.count not in confidential:
             guess = did_you_mean(parameters.count, confidential)
@@ -258,54 +261,53 @@ def _refuse_count(setting: Setting[MondrianParameters]) -> None:
     if parameters.halt_beyond is not None and counted is None:
         raise InputError("[protect], halt_beyond: expected a confidential column, found none.")
     if used and counted in setting.columns:
-        raise InputError(f"[protect], count: '{counted}' is protected, and so cannot be counted.")
+        raise InputError(f"[protect], count: '{counted}' is protected, so it cannot be counted.")
 
 
 def _refuse_tree(setting: Setting[MondrianParameters]) -> None:
     parameters, counted = setting.parameters, counted_column(setting)
     if parameters.relaxed:
         raise InputError(
-            "[protect], relaxed: boxes of relaxed cuts overlap, so that no tree can be written; "
-            "expected false."
+            "[protect], relaxed: boxes of relaxed cuts overlap, so they cannot be written as a "
+            "tree; expected false."
         )
     for guarantee in steering(setting):
         if guarantee.columns != (counted,):
             raise InputError(
-                f"{guarantee.name} of {', '.join(guarantee.columns)} cannot be seen in a tree that "
-                f"counts {counted}; choose the counted column with 'count'."
+                f"{guarantee.name} of {', '.join(guarantee.columns)} cannot be checked in a tree "
+                f"that counts {counted}; choose the counted column with 'count'."
             )
     for column in map(setting.schema.__getitem__, setting.columns):
         if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
             continue
         if column.all_categories is None:
             raise InputError(
-                f"Column '{column.name}': expected categories or a hierarchy, whose order the boxes"
-                " "
-                "of a tree follow."
+                f"Column '{column.name}': expected categories or a hierarchy, because the boxes "
+                "of a tree follow their order."
             )
         if column.observed and parameters.record_suppression:
             raise InputError(
-                f"Column '{column.name}': its categories were copied from the data, and the boxes "
-                "of a tree would show those of rows that are left out; state public ones."
+                f"Column '{column.name}': its categories were copied from the data, and the "
+                "boxes of a tree would show those of suppressed rows. State public categories."
             )
 
 
 def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
-    tools.progress("cutting space", 0, 1)
+    tools.progress("cutting at medians", 0, 1)
     missed = unmet([_requirement(table, guarantee) for guarantee in steering(setting)])
     if missed is not None:
         raise ClaimViolationError(
-            f"No grouping meets {missed.guarantee}, because the whole table does not. Nothing was "
-            "written."
+            f"No grouping meets {missed.guarantee}, because even the whole table as one group "
+            "does not. Nothing was written."
         )
     kept = _kept(table, setting) if parameters.record_suppression else None
     rest = table if kept is None else table.take(kept)
     tree = _cut(rest, setting)
     if parameters.output is LeafOutput.TREE and table.persons is not None:
         raise InputError(
-            "[protect], output: the boxes of a tree count rows, and some persons have several. "
-            "Bring the table to one row per person, or choose intervals or centroids."
+            "[protect], output: the boxes of a tree count rows, but some persons have several "
+            "rows. Bring the table to one row per person, or choose intervals or centroids."
         )
     if parameters.output is LeafOutput.TREE:
         boxes = decomposition_table.of_tree(
@@ -419,13 +421,18 @@ def _refuse_distributed(setting: Setting[MondrianParameters]) -> None:
     """Refuse on many machines what needs every record in one place."""
     parameters = setting.parameters
     if parameters.output is LeafOutput.TREE:
-        raise InputError("[protect], output: 'tree' runs on one machine only; expected another.")
+        raise InputError(
+            "[protect], output: 'tree' runs on one machine only; on Spark, expected 'intervals' "
+            "or 'centroids'."
+        )
     if parameters.record_suppression:
-        raise InputError("[protect], record_suppression: it runs on one machine only; expected 0.")
+        raise InputError(
+            "[protect], record_suppression: available on one machine only; on Spark, expected 0."
+        )
     if parameters.dimension is not CutColumn.RANGE:
         raise InputError(
-            f"[protect], dimension: '{parameters.dimension}' runs on one machine only; expected "
-            "'range'."
+            f"[protect], dimension: '{parameters.dimension}' runs on one machine only; on Spark, "
+            "expected 'range'."
         )
 
 
@@ -457,7 +464,7 @@ def _distributed(
 
 METHOD = Method(
     name="mondrian",
-    summary="Cut space at medians into groups of k or more, steered by l and t (k-anonymity).",
+    summary="Cut records at medians into groups of k or more, respecting l and t (k-anonymity).",
     reference=SOURCE,
     parameters=MondrianParameters,
     example=Example({"k": 5}),

@@ -1,6 +1,6 @@
 """Mu-Approx: groups cut from a forest of near neighbours.
 
-Claim: k-anonymity of the protected columns together, proved (see `grouping`).
+Claim: k-anonymity of the protected columns together, proved (see `microaggregation`).
 """
 
 from shoal.io.table import Table
@@ -24,7 +24,7 @@ def _run(table: Table, setting: Setting[MicroaggregationParameters], tools: Tool
 
 METHOD = microaggregation.joint_method(
     "mu-approx",
-    "Group records along a forest of near neighbours (k-anonymity).",
+    "Group records along a forest of nearest neighbours (k-anonymity).",
     _run,
     source=SOURCE,
 )

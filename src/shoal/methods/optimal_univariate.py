@@ -1,10 +1,10 @@
 """Optimal ranking: each column is cut into groups of k to 2k-1 by rank, with the least loss.
 
-Claim: k-anonymity of each protected column by itself, proved (see `grouping`). Not claimed: joint
-k-anonymity, as for `individual-ranking`.
+Claim: k-anonymity of each protected column by itself, proved (see `microaggregation`). Not claimed:
+joint k-anonymity, as for `individual-ranking`.
 
 On Spark the sorted values of a column come to the driver, which finds the cuts: one column at a
-time, about 60 bytes a record (value, scaled value, sums, costs and beginnings).
+time, about 60 bytes per record (value, scaled value, sums, costs and beginnings).
 """
 
 from shoal.methods._shared import microaggregation
@@ -18,7 +18,7 @@ SOURCE = (
 
 METHOD = microaggregation.column_method(
     "optimal-univariate",
-    "Like individual-ranking, with the cuts of least loss (k-anonymity a column).",
+    "Like individual-ranking, with optimal cuts (k-anonymity of each column).",
     optimal_univariate,
     source=SOURCE,
     cut=microaggregation.present_cut(optimal_begins),

@@ -45,7 +45,7 @@ REFERENCE = (
     f"{recordwise.SOURCE}, Section 8"
 )
 FIXED_SHARES = (
-    "the share of each value in the whole table is public, and held fixed while a record changes"
+    "the share of each value in the whole table is public, and stays fixed when a record changes"
 )
 
 
@@ -54,15 +54,20 @@ def counterexample(k: int) -> Pair:
     before = np.zeros((2 * k, 1))
     after = before.copy()
     after[0] = 1.0
-    return Pair(before, after, "a value that one record has is released, and else never")
+    return Pair(
+        before,
+        after,
+        "a value that a single record has can be released, and without that record it never is",
+    )
 
 
 def _claims(setting: Setting[RecordwiseParameters]) -> tuple[Claim, ...]:
     conditional = EpsilonReading(
         Status.CONDITIONAL,
-        "groups form from the quasi-identifiers alone, each confidential cell has a response of "
-        "its own at its part of epsilon, and with fixed shares the second draw is post-processing; "
-        "two tables whose shares do agree differ in two records or more, which cost epsilon each",
+        "groups depend on the quasi-identifiers alone, each confidential cell gets its own "
+        "randomised response at its share of epsilon, and with fixed shares the second draw is "
+        "post-processing; two tables that do have the same shares differ in at least two "
+        "records, each of which costs epsilon",
         (FIXED_SHARES,),
     )
     refuted = EpsilonReading(
@@ -78,8 +83,8 @@ def _refuse(setting: Setting[RecordwiseParameters]) -> None:
     for name in recordwise.confidential(setting.schema):
         if setting.schema[name].kind not in {Kind.ORDINAL, Kind.NOMINAL}:
             raise InputError(
-                f"Column '{name}': method '{NAME}' draws categories, and this column holds numbers "
-                "or dates. Cut it into an ordinal with categories, or use kanon-dp."
+                f"Column '{name}': method '{NAME}' redraws categories, but this column holds "
+                "numbers or dates. Recode it as ordinal with categories, or use kanon-dp."
             )
 
 
@@ -88,7 +93,7 @@ def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> 
     price = recordwise.price(setting)
     privacy_losses = []
     for name in recordwise.confidential(setting.schema):
-        tools.progress("drawing categories", 0, 1)
+        tools.progress("redrawing categories", 0, 1)
         codes, categories = table.codes(name), len(table.categories(name))
         answers, privacy_loss = responses(
             codes, categories=categories, purchase=Purchase(name, price), noise=tools.noise
@@ -102,7 +107,7 @@ def _run(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) -> 
 
 METHOD = Method(
     name=NAME,
-    summary="Group quasi-identifiers, redraw confidential categories by invariant PRAM.",
+    summary="Group by quasi-identifiers, redraw confidential categories by invariant PRAM.",
     reference=REFERENCE,
     parameters=RecordwiseParameters,
     example=Example(

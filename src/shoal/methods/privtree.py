@@ -44,18 +44,19 @@ def _choose(_task: SynthesisTask, setting: Setting[PrivTreeParameters]) -> Synth
 
 METHOD = synthetic_method(
     "privtree",
-    "Halve space where people are, count boxes with noise, draw rows (differential privacy).",
+    "Halve crowded boxes, count them with noise, draw synthetic rows (differential privacy).",
     _choose,
     parameters=PrivTreeParameters,
     basis=(
-        "a changed record moves counts on two paths of the tree, whose splits together cost 3.607 "
-        "over the scale of their noise, however deep; counts of leaves move by 2 in all, their "
-        "sums by their widths; rows are drawn from noisy answers"
+        "a changed record moves the counts on two paths of the tree; the splits on both paths "
+        "together cost at most 3.607 divided by the scale of their noise, at any depth; the "
+        "leaf counts move by 2 in total, and the leaf sums by the leaves' widths; rows are "
+        "drawn from the noisy answers alone"
     ),
     source=PRIVTREE,
     unsupported=(
-        "What holds inside a box: rows are spread evenly there, or share its mean.",
-        "Use with many columns: each is halved a few times only.",
+        "The distribution inside a box: rows are spread evenly there, or share its noisy mean.",
+        "Use with many columns: each column is then halved only a few times.",
     ),
     refuse_distributed=anywhere,
 )

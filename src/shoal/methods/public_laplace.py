@@ -36,8 +36,8 @@ def _claims(setting: Setting[NoisyGroupParameters]) -> tuple[Claim, ...]:
     claim = epsilon_claims.privacy_claim(
         setting,
         Status.PROVED,
-        basis="groups form from public columns alone and so are the same in both tables; a record "
-        "moves one group's sums, by at most the widths",
+        basis="groups depend on public columns alone, so they are the same in both tables; a "
+        "changed record moves the sums of one group by at most the columns' widths",
         source=f"{epsilon_claims.OURS}; after {SOURCE}, Proposition 2",
         invariants=["who is in the table"],
         assumes=[]
@@ -49,7 +49,7 @@ def _claims(setting: Setting[NoisyGroupParameters]) -> tuple[Claim, ...]:
 
 def _not_claimed(setting: Setting[NoisyGroupParameters]) -> tuple[str, ...]:
     text = (
-        f"{', '.join(_public(setting))}: released as they are, because the policy declares them "
+        f"{', '.join(_public(setting))}: released unchanged, because the policy declares them "
         "public. Who is in the table is not hidden."
     )
     return (text,)
@@ -61,8 +61,8 @@ def _refuse(setting: Setting[NoisyGroupParameters]) -> None:
     typed = [name for name in _public(setting) if schema[name].kind is not None]
     if not typed:
         raise InputError(
-            "Method 'public-laplace' forms groups from columns with public = true and a kind, and "
-            "the policy has none."
+            "Method 'public-laplace' groups records by columns that have public = true and a "
+            "kind, and the policy has none."
         )
 
 
@@ -100,7 +100,7 @@ def _grouped(table: Table, setting: Setting[NoisyGroupParameters], tools: Tools)
 
 METHOD = noisy_microaggregation.noisy_method(
     "public-laplace",
-    "Group by public columns and add noise to the others' means (differential privacy).",
+    "Group by public columns and add noise to the means of the others (differential privacy).",
     _run,
     Promises(_claims, _not_claimed, ContributionProof.EXACT),
     source=SOURCE,

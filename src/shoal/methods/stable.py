@@ -2,7 +2,8 @@
 
 The published Algorithm 1 takes two neighbouring tables and groups the second one after the first
 (`shoal.partition.stable`). A release has one table, and for one table the algorithm forms the
-groups of MDAV. Claim: k-anonymity of the protected columns together, proved (see `grouping`).
+groups of MDAV. Claim: k-anonymity of the protected columns together, proved (see
+`microaggregation`).
 """
 
 from shoal.io.table import Table

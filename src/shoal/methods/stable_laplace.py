@@ -1,12 +1,12 @@
 """Stable microaggregation, then noise: iftikhar2019 (S-MDAV).
 
-The paper's Algorithm 1 takes a pair of neighbouring tables X and Y and groups Y after X, so that at
+The paper's Algorithm 1 takes a pair of neighbouring tables X and Y and groups Y after X, so at
 most two groups differ, in one record each; noise of scale 2 Delta / (k epsilon) then hides the
 difference between that pair. Whether Delta is a column's width or the sum over columns the
 paper leaves open: `sensitivity`.
 
 Conditional: given that the neighbour is grouped after this very table, as Algorithm 1 does. With
-`per-attribute`, every column is noised for the whole epsilon, so that m columns cost m epsilon.
+`per-attribute`, every column is noised for the whole epsilon, so m columns cost m epsilon.
 
 Refuted, for the original records: a mechanism sees one table. Run on X it forms the groups of
 MDAV(X), run on Y those of MDAV(Y), and these may differ everywhere: `counterexample`, the square
@@ -59,12 +59,12 @@ def _claims(setting: Setting[StableLaplaceParameters]) -> tuple[Claim, ...]:
     claims = two_readings(
         setting,
         epsilon=stated * len(setting.columns) if per_attribute else stated,
-        basis="Definition 3.1: at most two groups differ, in one record each, so that noise of "
-        "scale 2 Delta / (k epsilon) suffices for the pair",
+        basis="Definition 3.1: at most two groups differ, in one record each, so noise of scale "
+        "2 Delta / (k epsilon) suffices for the pair of tables",
         source=SOURCE,
-        refutation="counterexample, for the original records: a mechanism sees one table, and "
-        f"groups each as MDAV does; {counterexample(2).event} (here, for 4 / k)",
-        assumes=["the neighbouring table is grouped after this one, as Algorithm 1 does"],
+        refutation="counterexample, for the original records: a mechanism sees one table only, "
+        f"and groups it as MDAV does; {counterexample(2).event} (here, for 4 / k)",
+        assumes=["the neighbouring table is grouped to match this one, as in Algorithm 1"],
     )
     return (*claims, epsilon_claims.shared_rows(setting, k, SOURCE))
 

@@ -1,6 +1,6 @@
 """V-MDAV: groups of variable size, k to 2k-1, that take in what lies close to them.
 
-Claim: k-anonymity of the protected columns together, proved (see `grouping`).
+Claim: k-anonymity of the protected columns together, proved (see `microaggregation`).
 """
 
 from functools import partial

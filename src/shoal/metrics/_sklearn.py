@@ -1,4 +1,4 @@
-"""The models of scikit-learn that measures train, behind its optional extra.
+"""The models of scikit-learn that metrics train, behind its optional extra.
 
 One thread each: on a shared machine more threads cost more time than they save, and results
 must not depend on their number.
@@ -61,4 +61,4 @@ def _load(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise InputError("This measure needs scikit-learn. Install the extra 'sklearn'.") from None
+        raise InputError("This metric needs scikit-learn. Install the extra 'sklearn'.") from None

@@ -1,4 +1,4 @@
-"""What losses are made of, so that the parts of a table can be measured apart and added up.
+"""What losses are made of, so the parts of a table can be measured apart and added up.
 
 Rows must correspond, as in `loss`, whose figures these give. Sums of floats differ in the last
 bits with the parts they are made of.
@@ -81,7 +81,9 @@ class Losses:
         """Compare records by columns with the same records as released."""
         x, y = (np.asarray(table, dtype=np.float64) for table in (original, released))
         if x.ndim != 2 or x.shape != y.shape:
-            raise InputError("Both tables must be records by columns, of the same shape.")
+            raise InputError(
+                "Both tables must be matrices of records by columns, of the same shape."
+            )
         apart = x - y
         both = np.where(np.isnan(apart), np.nan, x)
         squares, errors = np.nansum(apart**2, axis=0), np.nansum(np.abs(apart), axis=0)
@@ -93,17 +95,17 @@ class Losses:
 
     @property
     def sse(self) -> float:
-        """As `loss.sse`."""
+        """As `information_loss.sse`."""
         return float(self.squares.sum())
 
     @property
     def sae(self) -> float:
-        """As `loss.sae`."""
+        """As `information_loss.sae`."""
         return float(self.errors.sum())
 
     @property
     def il1s(self) -> float:
-        """As `loss.il1s`."""
+        """As `information_loss.il1s`."""
         used = self.compared.count > 0
         if not used.any():
             return 0.0
@@ -116,7 +118,7 @@ class Losses:
 
     @property
     def sse_over_sst(self) -> Floats:
-        """Of each column, as `loss.sse_over_sst`."""
+        """Of each column, as `information_loss.sse_over_sst`."""
         flat = self.compared.flat
         infinite = np.where(self.squares == 0, 0.0, np.inf)
         return np.where(flat, infinite, self.squares / np.where(flat, 1.0, self.compared.around))

@@ -21,10 +21,10 @@ from shoal.metrics.kernels.attacks import nearest_boxes
 
 @dataclass(frozen=True, eq=False)
 class WeightedBoxes:
-    """Boxes with weights, one row a record or a leaf.
+    """Boxes with weights, one row per record or leaf.
 
     Attributes:
-        lower: one row a box, one column an axis; read-only.
+        lower: one row per box, one column per axis; read-only.
         upper: the other end; equal to lower where the cell is an exact number.
         weights: how many persons each box stands for; noisy ones may be fractions or negative.
         discrete: which axes are categories.
@@ -47,16 +47,19 @@ class WeightedBoxes:
         object.__setattr__(self, "discrete", tuple(bool(kind) for kind in self.discrete))
         shape = (len(self.weights), len(self.discrete))
         if self.weights.ndim != 1 or self.lower.shape != shape or self.upper.shape != shape:
-            raise InputError("Boxes need a lower and an upper end for each row and axis, a weight.")
+            raise InputError(
+                "Boxes need a lower and an upper end for each row and axis, and a weight for "
+                "each row."
+            )
         if not (np.isfinite(self.lower).all() and np.isfinite(self.upper).all()):
-            raise InputError("Boxes need finite ends. Declare bounds for columns without an end.")
+            raise InputError("Boxes need finite ends. Declare bounds for columns with an open end.")
         if not np.isfinite(self.weights).all():
             raise InputError("Boxes need finite weights.")
         if not (self.lower <= self.upper).all():
             raise InputError("Boxes need lower <= upper.")
         codes = np.flatnonzero(self.discrete)
         if codes.size and not (self.lower[:, codes] < self.upper[:, codes]).all():
-            raise InputError("Category c must hold the places from c to c + 1.")
+            raise InputError("Category c must be the interval from c to c + 1.")
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -75,12 +78,14 @@ class WeightedBoxes:
         Args:
             X: records by axes. A missing cell is NaN.
             discrete: which axes are categories.
-            weights: one a row; 1 where none is given.
+            weights: one per row; 1 where none is given.
             domain: least and greatest place of each axis, which a missing cell then spans.
         """
         lower = np.array(X, dtype=np.float64, order="C")
         if lower.ndim != 2 or lower.shape[1] != len(discrete):
-            raise InputError("Expected records by axes, and for each axis whether it is discrete.")
+            raise InputError(
+                "Expected a matrix of records by axes, and for each axis whether it is discrete."
+            )
         upper = lower + np.asarray(discrete, dtype=np.float64)
         gone = np.isnan(lower)
         if gone.any():
@@ -147,7 +152,7 @@ class WeightedBoxes:
         """
         chances = np.maximum(self.weights, 0.0)
         if rows and not chances.sum() > 0:
-            raise InputError("No box has a weight above zero: there are no rows to draw.")
+            raise InputError("No box has a weight above zero, so there are no rows to draw.")
         ends = np.cumsum(chances)
         picked = np.searchsorted(ends, rng.random(rows) * ends[-1:].sum(), side="right")
         # Rounding may reach the last end: step back to a box with weight.
@@ -181,7 +186,7 @@ class WeightedBoxes:
 def equal_rows(X: Floats) -> Ints:
     """Number the distinct rows of a matrix from 0, in the order in which they first appear.
 
-    Rows are sorted by a hash of their bits and then compared, so that two rows with the same
+    Rows are sorted by a hash of their bits and then compared, so two rows with the same
     number are equal for sure. Cost O(n m + n log n).
 
     >>> equal_rows(np.array([[7.0, 1.0], [2.0, 1.0], [7.0, 1.0]]))
@@ -238,12 +243,15 @@ def boxes_of(lower: Floats, upper: Floats, discrete: ArrayLike) -> ReleaseBoxes:
     a, b = (np.ascontiguousarray(end, dtype=np.float64) for end in (lower, upper))
     kinds = np.asarray(discrete, dtype=bool)
     if a.ndim != 2 or a.shape != b.shape or kinds.shape != a.shape[1:]:
-        raise InputError("Expected lower and upper, boxes by axes, and for each axis its kind.")
+        raise InputError(
+            "Expected lower and upper as matrices of boxes by axes, and the kind of each axis."
+        )
     if not len(a):
-        raise InputError("The release has no rows: there is nothing to attack with.")
+        raise InputError("The release has no rows, so there is nothing to attack with.")
     if not (np.isfinite(a).all() and np.isfinite(b).all() and (a <= b).all()):
         raise InputError(
-            "Every box needs finite ends, lower first; a suppressed cell is its whole domain."
+            "Every box needs finite ends, the lower first; a suppressed cell spans its "
+            "whole domain."
         )
     return ReleaseBoxes(a, b, kinds)
 

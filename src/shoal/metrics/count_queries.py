@@ -38,7 +38,7 @@ class Queries:
     """COUNT queries: each the weight inside one box, or inside several that do not overlap.
 
     Attributes:
-        lower: one row a box, one column an axis; -inf where the axis is not restricted.
+        lower: one row per box, one column per axis; -inf where the axis is not restricted.
         upper: the other end, not included; inf where the axis is not restricted.
         query: which query each box belongs to, 0..q-1 in rising order; one box each where none
             are given.
@@ -66,7 +66,7 @@ class Queries:
             raise InputError("Queries need lower < upper on each axis.")
         steps = np.diff(query, prepend=-1)
         if query.shape != (len(self.lower),) or not np.isin(steps, (0, 1)).all():
-            raise InputError("Boxes of queries must be numbered 0..q-1 in rising order.")
+            raise InputError("Boxes of queries must be numbered 0 to q - 1 in ascending order.")
 
     def __len__(self) -> int:
         owner: Any = self.query
@@ -99,7 +99,7 @@ class QueryColumn(NamedTuple):
 def index(boxes: WeightedBoxes) -> Index:
     """Merge equal boxes and lay them out for `answers`.
 
-    Cost O(n m + n log n), once. A point x is kept as the box from x to the next float, so that
+    Cost O(n m + n log n), once. A point x is kept as the box from x to the next float, so
     one rule of shares serves points and intervals.
     """
     labels = boxes.classes()
@@ -118,12 +118,12 @@ def answers(indexed: Index, queries: Queries) -> Floats:
 
         q(T) = sum_i w_i prod_j |box_ij inside query_j| / |box_ij|
 
-    A point counts 1 or 0. Sums run block by block, so that fractional weights may differ in the
+    A point counts 1 or 0. Sums run block by block, so fractional weights may differ in the
     last bits from another order; whole ones are exact below 2^53.
 
     Cost: for n distinct boxes, q queries and R distinct ranges of a single axis, n R comparisons,
     n q m / 64 operations on words, and the shares of the boxes on the surface of a query.
-    Half ranges have R of 33 an axis at most.
+    Half ranges have R of 33 per axis at most.
     """
     boxes, d = queries.lower.shape
     if d != len(indexed.lower):
@@ -168,7 +168,7 @@ def half_ranges(
 
     Of a discrete axis with d categories ceil(d/2) consecutive ones are taken. Of an axis of
     numbers a range of half the domain's width is taken, at one of 33 places: the domain is cut
-    into 64 steps, so that its ends are asked for too, as those of categories are. A range that
+    into 64 steps, so its ends are asked for too, as those of categories are. A range that
     touches an end of the domain includes all beyond it.
 
     Args:
@@ -182,9 +182,9 @@ def half_ranges(
     low, high = (np.asarray(ends, dtype=np.float64) for ends in (lows, highs))
     d, codes = len(discrete), np.asarray(discrete, dtype=bool)
     if low.shape != (d,) or high.shape != (d,) or not (low <= high).all():
-        raise InputError("Expected for each axis its least and its greatest place.")
+        raise InputError("Expected the least and the greatest place of each axis.")
     if not np.isfinite(low).all() or not np.isfinite(high).all():
-        raise InputError("Half of a domain needs finite ends. Declare bounds.")
+        raise InputError("Half of a domain is defined only for finite ends. Declare bounds.")
     if not 1 <= (number := d if axes is None else axes) <= d:
         raise InputError(f"axes must lie between 1 and {d}; got {axes}.")
     cells = np.where(codes, high - low, STEPS).astype(np.int64)
@@ -229,8 +229,8 @@ def answered_half_ranges(
         found, drawn = found + int(kept.sum()), drawn + queries
     if found < queries:
         raise InputError(
-            f"Of {drawn:,} random queries {found:,} have a true answer above zero; expected "
-            f"{queries:,}. Restrict fewer axes, or ask own queries."
+            f"Of {drawn:,} random queries, {found:,} have a true answer above zero; expected "
+            f"{queries:,}. Restrict fewer axes, or use your own queries."
         )
     kept_queries = Queries(np.concatenate(lower)[:queries], np.concatenate(upper)[:queries])
     return kept_queries, np.concatenate(true)[:queries]
@@ -258,7 +258,7 @@ def median_relative_error(errors: ArrayLike, confidence: float = 0.95) -> Estima
     not, as with fewer than 6 queries at 0.95, the ends are 0 and infinity.
 
     It says how far the drawn queries may mislead about half-range queries, and nothing of
-    other queries. For own queries, which are no sample, take the plain median.
+    other queries. For own queries, which are not a sample, take the plain median.
 
     References:
         David and Nagaraja, "Order Statistics", 3rd edition, section 7.1.
@@ -269,7 +269,7 @@ def median_relative_error(errors: ArrayLike, confidence: float = 0.95) -> Estima
     ordered = np.sort(np.asarray(errors, dtype=np.float64))
     q = len(ordered)
     if not q:
-        raise InputError("No query has a true answer above zero: there is no relative error.")
+        raise InputError("No query has a true answer above zero, so there is no relative error.")
     if not 0 < confidence < 1:
         raise InputError(f"confidence must lie between 0 and 1; got {confidence}.")
     ranks = np.arange((q + 1) // 2)
@@ -304,7 +304,7 @@ def parse(document: Sequence[Mapping[str, Any]], axes: Sequence[QueryColumn]) ->
     for number, asked in enumerate(document):
         where = f"Query {number + 1}"
         if not isinstance(asked, Mapping):
-            raise InputError(f"{where}: expected conditions by column, found {asked!r}.")
+            raise InputError(f"{where}: expected one condition per column, found {asked!r}.")
         for name in asked:
             if name not in names:
                 raise InputError(f"{where}: no column named '{name}'.{did_you_mean(name, names)}")
@@ -350,13 +350,13 @@ def _numbers(condition: Any, axis: QueryColumn, where: str) -> list[tuple[float,
 
 def _places(condition: Any, axis: QueryColumn, where: str) -> list[tuple[float, float]]:
     categories = axis.categories or ()
-    place: dict[Any, int] = {level: code for code, level in enumerate(categories)}
+    place: dict[Any, int] = {category: code for code, category in enumerate(categories)}
 
-    def find(level: Any) -> int:
-        if isinstance(level, list | dict) or level not in place:
+    def find(category: Any) -> int:
+        if isinstance(category, list | dict) or category not in place:
             # No guess: a category that the policy does not state is a cell of the original.
-            raise InputError(f"{where}: no category {level!r}.")
-        return place[level]
+            raise InputError(f"{where}: no category {category!r}.")
+        return place[category]
 
     match condition:
         case {**ends} if ends and set(ends) <= {"from", "to"}:
@@ -366,11 +366,11 @@ def _places(condition: Any, axis: QueryColumn, where: str) -> list[tuple[float, 
                 raise InputError(f"{where}: expected from before to, found {condition!r}.")
             return [(float(low), float(high))]
         case [*listed]:
-            codes = sorted({find(level) for level in listed})
+            codes = sorted({find(category) for category in listed})
         case _:
             codes = [find(condition)]
     if not codes:
         raise InputError(f"{where}: expected at least one category, found none.")
-    # Neighbours join into one range, so that a long list costs little.
+    # Neighbours join into one range, so a long list costs little.
     breaks = np.flatnonzero(np.diff(codes) > 1) + 1
     return [(float(run[0]), float(run[-1] + 1)) for run in np.split(codes, breaks)]

@@ -1,7 +1,8 @@
 """Distances between the distributions of two tables, whose rows need not correspond.
 
 Total variation of all one- and two-way marginals, over codes or over boxes, and the joint
-Wasserstein distance on samples. For the marginal Wasserstein distance see `loss.rank_matched`.
+Wasserstein distance on samples. For the marginal Wasserstein distance see
+`information_loss.rank_matched`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +42,7 @@ class JointDistance(NamedTuple):
 def quantile_edges(values: ArrayLike, bins: int) -> Floats:
     """Inner edges that cut a column into bins of about equal numbers of rows.
 
-    Equal edges are merged, so that a heap of equal values has one bin. Missing cells are left
+    Equal edges are merged, so a heap of equal values has one bin. Missing cells are left
     out. The edges are values of the column: do not publish them.
 
     >>> quantile_edges([1, 2, 3, 4], 2)
@@ -53,7 +54,7 @@ def quantile_edges(values: ArrayLike, bins: int) -> Floats:
         raise InputError(f"bins must be at least 1; got {bins}.")
     if not present.size:
         return np.empty(0)
-    # Edges are values, so that each bin holds at least the value that it begins with.
+    # Edges are values, so each bin holds at least the value that it begins with.
     edges = np.unique(np.quantile(present, np.arange(1, bins) / bins, method="higher"))
     # An edge at the least value would leave an empty bin below it.
     return np.asarray(edges[edges > present.min()], dtype=np.float64)
@@ -87,16 +88,16 @@ def total_variations(
     Args:
         original: records by columns, codes from -1.
         released: the same columns; rows need not correspond, nor be equally many.
-        weights: one a row for each table, or none.
+        weights: one per row for each table, or none.
 
     >>> total_variations(np.array([[0, 0], [1, 1]]), np.array([[0, 1], [1, 0]]))[0]
     MarginalDistance(columns=(0, 1), distance=1.0)
     """
     tables = [np.asarray(table, dtype=np.int64) for table in (original, released)]
     if any(table.ndim != 2 for table in tables) or tables[0].shape[1] != tables[1].shape[1]:
-        raise InputError("Both tables must be records by the same columns.")
+        raise InputError("Both tables must be matrices of records by the same columns.")
     if any(table.min(initial=0) < -1 for table in tables):
-        raise InputError("Codes must run from -1 for missing.")
+        raise InputError("Codes must be at least -1, which stands for missing.")
     width = np.maximum(*(table.max(axis=0, initial=-1) for table in tables)) + 2
     columns = [np.ascontiguousarray((table + 1).T) for table in tables]
     heavy = [None if w is None else np.asarray(w, dtype=np.float64) for w in weights]
@@ -190,7 +191,7 @@ def joint_wasserstein(
     at the floor cannot be told from none at this sample size. Both are means over repeats, with
     Student's interval; the repeats share the tables, so the interval speaks of the samples.
 
-    Cost O(repeats s^3) at worst, for s = 1,000 about 0.1 s a repeat.
+    Cost O(repeats s^3) at worst, for s = 1,000 about 0.1 s per repeat.
 
     Args:
         original: records by columns, in units that make columns comparable; rows with a
@@ -206,13 +207,13 @@ def joint_wasserstein(
     """
     x, y = (np.asarray(table, dtype=np.float64) for table in (original, released))
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
-        raise InputError("Both tables must be records by the same columns.")
+        raise InputError("Both tables must be matrices of records by the same columns.")
     x, y = (table[~np.isnan(table).any(axis=1)] for table in (x, y))
     s = min(sample, len(x) // 2, len(y))
     if s < 1 or repeats < 2:
         raise InputError(
-            f"A joint distance needs two whole rows of the original, one of the release and two "
-            f"repeats; found {len(x)}, {len(y)} and {repeats}."
+            "A joint distance needs at least two complete rows of the original, one of the "
+            f"release and two repeats; found {len(x)}, {len(y)} and {repeats}."
         )
     whole = float(x.var(axis=0)[np.ptp(x, axis=0) > 0].sum())
     distances, floors = [], []
@@ -253,7 +254,7 @@ def _worst_first(found: list[MarginalDistance]) -> tuple[MarginalDistance, ...]:
 def _pieces(lower: Floats, upper: Floats, cuts: Floats) -> tuple[Ints, Floats]:
     """Number the distinct intervals of an axis, and give the share of each in each bin.
 
-    Intervals within one bin are all alike, so that points of any number make no more kinds
+    Intervals within one bin are all alike, so points of any number make no more kinds
     than there are bins.
     """
     bins = len(cuts) + 1

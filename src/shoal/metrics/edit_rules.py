@@ -3,7 +3,8 @@
 A rule is a comparison of sums, products and quotients of columns and numbers. Comparisons join by
 `and`, `or` and `not`: "not married or age >= 16" says that married people are 16 or older, for
 a column `married` of zeros and ones. Texts are compared by == and != alone. Columns whose
-name is no plain word stand in backquotes or quotes; a quoted text that is no column is a value:
+name is not a plain word stand in backquotes or quotes; a quoted text that is not a column is a
+value:
 
     tax <= income        0 <= age < 120        a + b == total        `net pay` < 0.5 * gross
     status != "widowed" or age >= 16
@@ -71,7 +72,7 @@ def parse(text: str, names: Sequence[str]) -> EditRule:
     ('tax', 'net income')
     """
     if not 0 < len(text) <= LONGEST:
-        raise InputError(f"A rule must be a text of 1 to {LONGEST} characters.")
+        raise InputError(f"A rule must have 1 to {LONGEST} characters.")
     # A backquoted name becomes a string, which Python's grammar knows.
     plain = re.sub(r"`([^`]*)`", lambda quoted: repr(quoted[1]), text.strip())
     try:
@@ -142,10 +143,10 @@ class _Reading:
             case ast.Compare(left=left, ops=ops, comparators=others):
                 kinds = [self.term(part) for part in (left, *others)]
                 if not all(type(op) in _COMPARE for op in ops):
-                    raise self.error("has a comparison that is not known")
+                    raise self.error("has an unknown comparison")
                 exact = all(isinstance(op, ast.Eq | ast.NotEq) for op in ops)
                 if "text" in kinds and (not exact or "number" in kinds):
-                    raise self.error("orders texts, which are compared by == and != alone")
+                    raise self.error("orders texts, which only == and != can compare")
             case _ if self.term(node) != "column":
                 raise self.error("compares nothing")
 
@@ -168,7 +169,7 @@ class _Reading:
             case ast.Compare() | ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
                 raise self.error("mixes conditions and numbers")
             case _:
-                raise self.error("has a part that is not known")
+                raise self.error("has a part that is not allowed")
 
     def number(self, node: ast.expr) -> None:
         if self.term(node) == "text":

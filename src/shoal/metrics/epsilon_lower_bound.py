@@ -6,7 +6,7 @@ upper confidence bound of the two probabilities, epsilon >= ln(p / q).
 
 The runs on each table fall in two halves that share nothing. On the first half an event is chosen:
 a score of the output, a threshold, a side of it, and which table is on top. On the second half
-the few events that were chosen are counted, and only there are bounds computed, so that
+the few events that were chosen are counted, and only there are bounds computed, so
 they hold however the choice was made. The first part of the first half, the pilot, serves scores
 that learn: what they look at is fitted there, and the threshold is chosen on the rest.
 
@@ -42,7 +42,7 @@ from shoal.metrics.intervals import least, most
 Sampler = Callable[[int], Any]
 """Runs a mechanism on one fixed table so many times; what it returns only scores look into."""
 Score = Callable[[Any], Floats]
-"""One number a run, from a batch of outputs."""
+"""One number per run, from a batch of outputs."""
 Learner = Callable[[Any, Any], Score]
 """Makes a score from the pilot's outputs on both tables."""
 
@@ -84,7 +84,7 @@ class EpsilonLowerBound:
     Attributes:
         epsilon: `low` is the lower bound at the stated confidence; `high` is infinite, because
             no audit bounds epsilon from above. `value` is the log-ratio of the two counts
-            with half a run added to each, so that it stays finite where an event never
+            with half a run added to each, so it stays finite where an event never
             happened; it is the point estimate for this event, not for the mechanism.
         event: the one that showed it.
         before: in how many of the second half's runs it happened on the first table.
@@ -150,7 +150,7 @@ def lower_bound(
     else:
         pilot = 0
     if not looks:
-        raise InputError("An audit needs at least one score to look at.")
+        raise InputError("An audit needs at least one score.")
     finalists = min(finalists, len(looks))
     share = (1 - confidence) / (2 * finalists * family)
     done = [0]
@@ -338,7 +338,7 @@ def unordered_likelihood_ratio(before: Floats, after: Floats, scale: Floats) -> 
 
 
 def learned_patterns(key: Callable[[Any], NDArray[np.int64]]) -> Learner:
-    """Log-ratio of how often a pattern, a number a run, came up in the pilot; 0 for other ones."""
+    """Log-ratio of how often a pattern, one number per run, came up in the pilot; 0 for others."""
 
     def learn(before: Any, after: Any) -> Score:
         keys = [key(before), key(after)]

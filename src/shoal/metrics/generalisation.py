@@ -98,7 +98,7 @@ def certainty_penalty(
     weighted by persons, then averaged over axes. An exact cell has 0, a suppressed one 1. An
     axis without width, or with one category, has 0.
 
-    A box may hold more than its cell: a set of categories that are no neighbours is kept as all
+    A box may hold more than its cell: a set of categories that are not neighbours is kept as all
     between them. `gap` is how much more, boxes by axes, and does not count.
 
     For categories Xu et al. divide by the number of categories instead, and give a single
@@ -116,7 +116,7 @@ def certainty_penalty(
     low, high = (np.asarray(ends, dtype=np.float64) for ends in (lows, highs))
     d = len(boxes.discrete)
     if low.shape != (d,) or high.shape != (d,) or not (low <= high).all():
-        raise InputError("Expected for each axis its least and its greatest place.")
+        raise InputError("Expected the least and the greatest place of each axis.")
     unit = np.asarray(boxes.discrete, dtype=np.float64)
     room = high - low - unit
     # Cells that stick out of the domain, as noisy ones may, are cut to it.

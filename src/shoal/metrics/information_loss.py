@@ -68,7 +68,7 @@ def il1s(original: Floats, released: Floats) -> float:
     x, apart, both = x[:, both > 0], apart[:, both > 0], both[both > 0]
     if not both.size:
         return 0.0
-    # The mean of equal cells may differ from them by rounding, and that is no spread.
+    # The mean of equal cells may differ from them by rounding, and that is not spread.
     flat = np.fmin.reduce(x) == np.fmax.reduce(x)
     present = np.count_nonzero(~np.isnan(x), axis=0)
     around = x - np.nansum(x, axis=0) / present
@@ -102,7 +102,7 @@ def sse_over_sst(original: Floats, released: Floats) -> float:
 
 
 def of_spread(original: Floats, released: Floats, *, paired: bool) -> tuple[float | None, str]:
-    """Loss of a column in units of the original's spread, or why it is no finite number.
+    """Loss of a column in units of the original's spread, or why it is not a finite number.
 
     `sse_over_sst` where rows correspond, `rank_matched` where they do not. A column that is
     missing throughout in one table alone is lost or invented: 0 would call that no loss, and
@@ -118,18 +118,18 @@ def of_spread(original: Floats, released: Floats, *, paired: bool) -> tuple[floa
     if not x.size or not y.size:
         if x.size == y.size:
             return 0.0, ""
-        return None, f"it has no number in the {'release' if x.size else 'original'}"
+        return None, f"it has no numbers in the {'release' if x.size else 'original'}"
     if paired:
         both = ~np.isnan(original) & ~np.isnan(released)
         x, y = original[both], released[both]
         if not x.size:
-            return None, "no row has its number in both tables"
+            return None, "no row has a number in both tables"
     found = sse_over_sst(x, y) if paired else rank_matched(x, y)
     if np.isfinite(found):
         return found, ""
     if np.ptp(x) == 0:
         return None, "all its numbers in the original are equal, and the release changes them"
-    return None, "its spread in the original is too small to divide by"
+    return None, "its variance in the original is too small to divide by"
 
 
 def share_changed(original: NDArray[np.int64], released: NDArray[np.int64]) -> float:
@@ -190,5 +190,5 @@ def total_variation(original: NDArray[np.int64], released: NDArray[np.int64]) ->
 def _pairs(original: Floats, released: Floats) -> tuple[Floats, Floats]:
     x, y = (np.asarray(table, dtype=np.float64) for table in (original, released))
     if x.ndim != 2 or x.shape != y.shape:
-        raise InputError("Both tables must be records by columns, of the same shape.")
+        raise InputError("Both tables must be matrices of records by columns, of the same shape.")
     return x, y

@@ -38,7 +38,7 @@ def wilson(successes: float, trials: int, confidence: float = 0.95) -> Estimate:
         centre = (s + z^2/2) / (t + z^2)
         half   = z / (t + z^2) * sqrt(s (t - s) / t + z^2 / 4)
 
-    The point estimate is s/t, not the centre, so that tables add up. Shorter than
+    The point estimate is s/t, not the centre, so tables add up. Shorter than
     `clopper_pearson`, and right on average only. A trial may score a fraction of a success, as
     where ties share one: the interval is then too long, since a score between 0 and 1 varies less
     than a toss with the same mean.
@@ -102,7 +102,10 @@ def student(repeats: ArrayLike, confidence: float = 0.95, *, at_least: float = -
     values = np.asarray(repeats, dtype=np.float64)
     r = len(values)
     if r < 2 or not 0 < confidence < 1:
-        raise InputError(f"Expected two repeats and a confidence in (0, 1); got {r}, {confidence}.")
+        raise InputError(
+            f"Expected at least two repeats and a confidence between 0 and 1; got {r}, "
+            f"{confidence}."
+        )
     if np.isinf(values).any():
         return Estimate(float("inf"), float("inf"), float("inf"), confidence)
     mean = float(values.mean())

@@ -129,10 +129,10 @@ def _usable(rows: LabelledRows, name: str, most: int, rng: np.random.Generator) 
     X, y = np.asarray(rows.X, dtype=np.float64), np.asarray(rows.y, dtype=np.float64)
     given = np.ones(len(y)) if rows.weights is None else np.asarray(rows.weights, np.float64)
     if X.ndim != 2 or y.shape != (len(X),) or given.shape != y.shape:
-        raise InputError(f"Expected for each {name} row one target and one weight.")
+        raise InputError(f"Expected one target and one weight for each {name} row.")
     kept = np.flatnonzero(~np.isnan(y) & (given > 0))
     if not kept.size:
-        raise InputError(f"There is no {name} row with a target: nothing can be learned.")
+        raise InputError(f"There is no {name} row with a target, so nothing can be learned.")
     if len(kept) > most:
         kept = rng.choice(kept, most, replace=False)
     return LabelledRows(X[kept], y[kept], given[kept])
@@ -194,7 +194,7 @@ class Fit:
     """A regression, as its user reads it.
 
     Attributes:
-        coefficients: the intercept, then one a column; NaN where it cannot be estimated.
+        coefficients: the intercept, then one per column; NaN where it cannot be estimated.
         lows: lower ends of the confidence intervals.
         highs: upper ends.
         rows: rows without a missing cell, on which it rests.
@@ -230,7 +230,7 @@ def regress(X: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, binary: boo
     """
     A, target = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if A.ndim != 2 or target.shape != (len(A),):
-        raise InputError("Expected records by columns, and one target a record.")
+        raise InputError("Expected a matrix of records by columns, and one target per record.")
     whole = ~(np.isnan(A).any(axis=1) | np.isnan(target))
     if not whole.all():
         A, target = A[whole], target[whole]
@@ -284,7 +284,7 @@ def interval_overlap(original: Fit, released: Fit) -> Overlaps:
         doi:10.1198/000313006X124640
     """
     if original.coefficients.shape != released.coefficients.shape:
-        raise InputError("Both fits must be of one model, with the same coefficients.")
+        raise InputError("Both fits must be of the same model, with the same coefficients.")
     each = [
         _overlap((a, b), (c, d))
         for a, b, c, d in zip(

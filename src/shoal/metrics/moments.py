@@ -65,7 +65,7 @@ def moments(table: ArrayLike) -> Moments:
     n = present.sum(axis=0)
     # Columns are centred first: squares of large numbers would cancel.
     means = _divide(np.where(present, X, 0.0).sum(axis=0), n)
-    # The mean of equal cells may differ from them by rounding, and that is no spread.
+    # The mean of equal cells may differ from them by rounding, and that is not spread.
     flat = np.fmin.reduce(X, axis=0, initial=np.inf) == np.fmax.reduce(X, axis=0, initial=-np.inf)
     Z = np.where(present & ~flat, X - means, 0.0)
     variances = _divide((Z**2).sum(axis=0) - _divide(Z.sum(axis=0) ** 2, n), n - 1)
@@ -172,7 +172,7 @@ def _divide(total: Floats, number: NDArray[np.int64]) -> Floats:
 def _table(table: ArrayLike) -> Floats:
     X = np.asarray(table, dtype=np.float64)
     if X.ndim != 2:
-        raise InputError("A table must be records by columns.")
+        raise InputError("A table must be a matrix of records by columns.")
     return X
 
 

@@ -94,11 +94,11 @@ def propensity(
     """
     x, y = (np.asarray(table, dtype=np.float64) for table in (original, released))
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
-        raise InputError("Both tables must be records by the same columns.")
+        raise InputError("Both tables must be matrices of records by the same columns.")
     if not len(x) or not len(y) or repeats < 2 or most < 1:
         raise InputError(
-            f"A propensity score needs rows in both tables and two repeats; found {len(x)}, "
-            f"{len(y)} and {repeats}."
+            "A propensity score needs rows in both tables and at least two repeats; found "
+            f"{len(x)}, {len(y)} and {repeats}."
         )
     sampled = len(x) > most or len(y) > most
     found, expected, parameters = [], [], 0

@@ -1,4 +1,4 @@
-"""Linear and logistic regression on features of mixed columns, as the measures need them."""
+"""Linear and logistic regression on features of mixed columns, as the metrics need them."""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -15,7 +15,7 @@ MOST_LEVELS = 50
 """Categories with a feature of their own; the rarer ones share one."""
 
 MOST_FEATURES = 150
-"""Features at which products are left out, so that a fit takes seconds."""
+"""Features at which products are left out, so a fit takes seconds."""
 
 DEPENDENT = 1e-9
 """Share of a column's variance below which it is a sum of the columns before it."""
@@ -23,7 +23,7 @@ DEPENDENT = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """How columns become features: standard scores, one a category, and their products.
+    """How columns become features: standard scores, one per category, and their products.
 
     Attributes:
         categorical: which columns are codes.
@@ -65,13 +65,15 @@ class Features:
 def features(X: Floats, categorical: ArrayLike, *, products: bool = False) -> Features:
     """Decide the features of a table.
 
-    The most frequent category has none, so that features do not add up to a constant, missing
+    The most frequent category has none, so features do not add up to a constant, missing
     counting as a category of its own without a feature where others exist. Products are left
     out where they would make more than MOST_FEATURES.
     """
     codes = tuple(bool(kind) for kind in np.asarray(categorical))
     if X.ndim != 2 or X.shape[1] != len(codes):
-        raise InputError("Expected records by columns, and for each column whether it has codes.")
+        raise InputError(
+            "Expected a matrix of records by columns, and for each column whether it holds codes."
+        )
     centres, scales = np.zeros(len(codes)), np.ones(len(codes))
     categories: list[Floats] = []
     gaps: list[int] = []
@@ -132,10 +134,10 @@ def standard(X: Floats) -> Standard:
 
 
 class LogisticFit(NamedTuple):
-    """A logistic regression: intercept first, then one coefficient a column.
+    """A logistic regression: intercept first, then one coefficient per column.
 
     Attributes:
-        converged: False where the classes can be told apart without error, so that the
+        converged: False where the classes can be told apart without error, so the
             likelihood has no maximum.
     """
 

@@ -1,6 +1,6 @@
-"""Records that are alone with their values: in the sample, and as far as can be told in public.
+"""Unique records: in the sample and, as far as can be estimated, in the population.
 
-A key is a combination of values of the attributes that an intruder may know. f is the number of
+A key is a combination of values of the attributes that an attacker may know. f is the number of
 records of the table with a record's key, F the number of people in the population with it. Missing
 is a value of its own.
 
@@ -49,11 +49,11 @@ class Uniques:
 
 @dataclass(frozen=True, eq=False)
 class IndividualRisk:
-    """Estimated chance, record by record, that an intruder's match on the key is right.
+    """Estimated chance, record by record, that an attacker's match on the key is right.
 
     Attributes:
-        risks: one a record.
-        mean: the global risk, their mean. The interval is for the share of hits of an intruder
+        risks: one per record.
+        mean: the global risk, their mean. The interval is for the share of hits of an attacker
             who tries every record once, if the risks are right: it does not cover their error.
         expected: number of re-identifications to expect, the sum of the risks.
         population_uniques: how many of the sample uniques are expected to be alone in the
@@ -71,8 +71,8 @@ class Contribution:
     """What one attribute adds to a risk.
 
     Attributes:
-        alone: the risk if the intruder knows this attribute only.
-        without: the risk if the intruder knows all the others.
+        alone: the risk if the attacker knows this attribute only.
+        without: the risk if the attacker knows all the others.
         added: the risk of all attributes minus `without`.
     """
 
@@ -90,7 +90,7 @@ class PopulationMatch:
             records whose key the population has; 0 if there is none.
         alone: records whose key is one person's in the population.
         absent: records whose key nobody in the population has.
-        expected: re-identifications to expect of an intruder who picks one of the matching people
+        expected: re-identifications to expect of an attacker who picks one of the matching people
             at random: the sum of 1 / F.
     """
 
@@ -105,7 +105,7 @@ def uniques(columns: NDArray[np.generic], *, hidden: NDArray[np.bool_] | None = 
 
     Args:
         columns: records by attributes.
-        hidden: which cells are suppressed. Such a cell matches any, so that a record is alone if
+        hidden: which cells are suppressed. Such a cell matches any, so a record is alone if
             no other agrees with it wherever both show a value; p patterns of hidden cells cost
             p^2 times as much.
 
@@ -143,7 +143,7 @@ def individual_risk(
     approximates p / (f - (1 - p)) beyond; its `measure_risk` also takes 0.0001 off p.
 
     Args:
-        columns: records by attributes that an intruder may know.
+        columns: records by attributes that an attacker may know.
         weights: people that each record stands for; a weight below 1 counts as 1.
         hidden: which cells are suppressed, and match any; see `uniques`.
         confidence: of the interval.
@@ -337,7 +337,7 @@ def value_codes(columns: NDArray[np.generic]) -> list[NDArray[np.int64]]:
     """
     table = np.asarray(columns)
     if table.ndim != 2:
-        raise InputError("Expected records by columns.")
+        raise InputError("Expected a matrix of records by columns.")
     return [np.unique(table[:, j], return_inverse=True)[1] for j in range(table.shape[1])]
 
 

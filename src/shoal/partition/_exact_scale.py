@@ -1,17 +1,17 @@
-"""The arithmetic that every exact path shares, so that all of them agree to the last bit.
+"""The arithmetic that every exact path shares, so all of them agree to the last bit.
 
 A table is first scaled by one power of two, which loses nothing and changes no order of
 distances. Then
 
 * a squared distance is the sum over columns, in column order, of (x_j - q_j)^2 in
   float64, each operation rounded on its own (no fused multiply-add);
-* a centroid comes from sums of fixed-point integers, so that it does not depend on the
+* a centroid comes from sums of fixed-point integers, so it does not depend on the
   order in which records were added or removed:
 
       h = floor(x 2^31),  l = floor((x 2^31 - h) 2^31),
       c = (sum h + 2^-31 sum l) / m * 2^-31.
 
-After scaling |x| <= 1, so that 2^31 records fit in 64-bit sums. Bits of x below 2^-62 of
+After scaling |x| <= 1, so 2^31 records fit in 64-bit sums. Bits of x below 2^-62 of
 the largest magnitude in the table do not enter the centroid; they do enter distances.
 """
 

@@ -56,9 +56,13 @@ def group_size(k: Any, n: int) -> int:
             f"k must be a whole number of at least 2; found a {type(k).__name__}."
         ) from None
     if size < 2:
-        raise InputError(f"k must be at least 2, or groups hide nobody; found {size}.")
+        raise InputError(
+            f"k must be at least 2, because a group of one hides nobody; found {size}."
+        )
     if size > n:
-        raise InputError(f"Cannot form one cluster of k={size} from {n} records.")
+        raise InputError(
+            f"Cannot form one group of k={size} from {n} record{'' if n == 1 else 's'}."
+        )
     return size
 
 

@@ -23,7 +23,7 @@ LEAF = 32
 REACH = 4096
 """How far beyond k, or beyond the size of balanced classes, large ones may lie."""
 TRIES = 3 * REACH
-"""Pairs of a small and a large size that are looked at."""
+"""Pairs of a small and a large size that are examined."""
 Number = Fraction | Decimal | int
 
 
@@ -99,7 +99,7 @@ def bucketization(
     3. The classes are verified in fractions, and one that failed would be merged with its nearest
        (`merge_close`); by construction none does.
 
-    The table itself is t-close to itself, so that there is always an answer: one class in the
+    The table itself is t-close to itself, so there is always an answer: one class in the
     worst case, which `trivial` says. t = 1 wants shares that are equal exactly.
 
     Distances are Euclidean: scale the columns first. Ties go to the lowest index. Cost: about
@@ -172,14 +172,14 @@ def class_sizes(totals: ArrayLike, k: int, t: Number, *, most: int | None = None
     ratio = _ratio(t)
     whole = np.array(totals, np.int64)  # a copy: kernels would be compiled anew for read-only ones
     if whole.ndim != 1 or not whole.size or whole.min() < 1:
-        raise InputError("totals must be whole numbers of at least 1, one a bucket.")
+        raise InputError("totals must be whole numbers of at least 1, one per bucket.")
     n = int(whole.sum())
     k = group_size(k, n)
     unit = n // math.gcd(*whole.tolist())
     parts = n // unit
     limit = n if most is None else most
     if limit < 1:
-        raise InputError(f"most must be a whole number from 1; found {most}.")
+        raise InputError(f"most must be a whole number of at least 1; found {most}.")
     even = min(parts // -(-k // unit), limit)
     best = Sizes(parts // even * unit, unit, even - parts % even, parts % even)
     if ratio > 1:
@@ -229,7 +229,7 @@ def merge_close(X: ArrayLike, labels: ArrayLike, bucket: ArrayLike, t: Number) -
     partition = Partition(np.asarray(labels))
     if len(partition.labels) != len(X):
         raise InputError(
-            f"labels must name the class of each record; found {len(partition.labels)} for "
+            f"labels must give the class of each record; found {len(partition.labels)} for "
             f"{len(X)} records."
         )
     g = len(partition)
@@ -266,7 +266,7 @@ def _ratio(t: Number) -> Fraction:
         raise InputError('t must be exact: write Fraction("1.5") or Decimal("1.5"), not a float.')
     most = Fraction(t)
     if most < 1:
-        raise InputError(f"t must be at least 1, a ratio of shares; found {t}.")
+        raise InputError(f"t must be at least 1, because it is a ratio of shares; found {t}.")
     return most
 
 
@@ -275,10 +275,10 @@ def _counted(bucket: ArrayLike, n: int) -> tuple[Ints, Ints]:
     try:
         found = Partition(np.asarray(bucket))
     except InputError:
-        raise InputError("bucket must hold whole numbers from 0 without gaps.") from None
+        raise InputError("bucket must hold whole numbers from 0, without skipping any.") from None
     if len(found.labels) != n:
         raise InputError(
-            f"bucket must name the bucket of each record; found {len(found.labels)} for {n} "
+            f"bucket must give the bucket of each record; found {len(found.labels)} for {n} "
             "records."
         )
     # A copy, because kernels would be compiled anew for read-only arrays.
@@ -308,7 +308,7 @@ def _uneven(totals: Ints, k: int, t: Fraction, above: int) -> Sizes | None:
     """Find many small classes and fewer large ones, if they are more than `above`.
 
     For two sizes, the number of large classes goes up in steps. Large classes have room for what
-    the small ones leave over, so that the least feasible number is found by bisection.
+    the small ones leave over, so the least feasible number is found by bisection.
     """
     n, most = int(totals.sum()), int(totals.min())
     mean = n // above  # a size that is possible, where balanced classes were found

@@ -1,6 +1,6 @@
 """A coarse tree from a sample: cells for methods that work within blocks of a large table.
 
-The sample says where few records lie, so that cuts part few neighbours. The cells of the tree hold
+The sample says where few records lie, so cuts part few neighbours. The cells of the tree hold
 every record of the whole table, whatever the sample was.
 """
 
@@ -60,8 +60,8 @@ class CoarseTree:
     def merged(self, sizes: Ints, least: int) -> "CoarseTree":
         """Let each cell with fewer than `least` records join its sibling.
 
-        The cut above such a cell is taken out, so that its records go the ways of those on the
-        other side. Counts of cells on that side only grow, so that one pass from the leaves up
+        The cut above such a cell is taken out, so its records go the ways of those on the
+        other side. Counts of cells on that side only grow, so one pass from the leaves up
         will do. Cells are numbered anew, from low to high.
 
         Args:
@@ -103,7 +103,7 @@ def coarse_cells(
     """Cut space into cells of about `size` to twice as many records, where few records lie.
 
     A node that the sample says to hold 2 `size` records or more is cut. Of each axis the cuts
-    between two different values in the middle of the node's records are looked at, and of all axes
+    between two different values in the middle of the node's records are examined, and of all axes
     the one is taken around which 2/64 of the records stretch farthest, ties by the lowest axis and
     cut. A node whose records are equal, or of which no cut leaves enough on both sides, is a cell.
 
@@ -123,7 +123,9 @@ def coarse_cells(
     """
     sample = matrix(sample)
     if not k <= least <= size:
-        raise InputError(f"Cells need k <= least <= size; found {k}, {least} and {size}.")
+        raise InputError(
+            f"Expected k <= least <= size; found k={k}, least={least} and size={size}."
+        )
     share = len(sample) / rows
     wanted = (2 * size * share, SPARE * least * share)
     centre = sample.mean(axis=0)

@@ -19,7 +19,7 @@ def insensitive(X: ArrayLike, k: int, *, order: Order = "reference") -> Partitio
     """Sort the records of X by a public total order and cut it in consecutive groups of k.
 
     With g = floor(n / k), the record at place i (from 0) is in group min(floor(i / k), g - 1).
-    Changing one record moves each of the others by at most one place, so that there is a
+    Changing one record moves each of the others by at most one place, so there is a
     bijection between the groups before and after in which two groups differ by at most
     one record. The group means then move by at most g / k times the diameter of the box
     in all, and no order by distance to a point does better.
@@ -44,7 +44,7 @@ def insensitive(X: ArrayLike, k: int, *, order: Order = "reference") -> Partitio
 
     Proof that `corners` keeps the bijection. Let A be the records that both tables have
     left, x the one that only the first has, y the one that only the second has. The first k
-    of A + x and of A + y in one total order both hold the first k - 1 of A, so that they
+    of A + x and of A + y in one total order both hold the first k - 1 of A, so they
     differ by at most one record. Together with what is left they are A + x and A + y, and
     what is left again has one record of its own in each table, or none.
 
@@ -103,8 +103,8 @@ def _in_box(X: Floats) -> Floats:
     outside = int(np.count_nonzero((X < 0) | (X > 1)))
     if outside:
         raise InputError(
-            f"X must lie in [0, 1], scaled by public bounds; {outside} of its {X.size} cells "
-            "lie outside."
+            f"X must be scaled to [0, 1] by public bounds; {outside} of its {X.size} cells lie "
+            "outside."
         )
     return X
 
@@ -129,7 +129,7 @@ def _places(X: Floats, order: Sorted) -> NDArray[np.intp]:
 def _hilbert_words(cells: Ints, bits: int) -> list[Ints]:
     """Return the place of each cell along the Hilbert curve, as words, the leading first.
 
-    A word holds as many bits as 62 allow, so that any number of columns can be had.
+    A word holds as many bits as 62 allow, so any number of columns can be had.
     """
     planes = _hilbert_planes(cells, bits)
     words = []

@@ -35,11 +35,14 @@ def marginality(distances: ArrayLike, counts: ArrayLike | None = None) -> Floats
     D = matrix(distances, "distances")
     if D.shape[0] != D.shape[1] or (D < 0).any() or (D != D.T).any() or np.diagonal(D).any():
         raise InputError(
-            "distances must be a square symmetric matrix of numbers from 0, with 0 on the diagonal."
+            "distances must be a square symmetric matrix of non-negative numbers with a "
+            "zero diagonal."
         )
     weights = np.ones(len(D)) if counts is None else column(counts, "counts")
     if len(weights) != len(D) or (weights < 0).any():
-        raise InputError(f"counts must give a number from 0 for each of the {len(D)} categories.")
+        raise InputError(
+            f"counts must give a non-negative number for each of the {len(D)} categories."
+        )
     result: Floats = D @ weights
     return result
 
@@ -78,7 +81,7 @@ def path_lengths(paths: ArrayLike) -> Floats:
     P = matrix(paths, "paths")
     used = P >= 0
     if (np.diff(used.astype(int), axis=1) > 0).any():
-        raise InputError("paths must be filled up with -1 at the end only.")
+        raise InputError("paths must be padded with -1, and only at the end.")
     depth = used.sum(axis=1)
     shared = np.zeros((len(P), len(P)), np.int64)
     together = np.ones((len(P), len(P)), bool)

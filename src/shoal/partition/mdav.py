@@ -25,7 +25,7 @@ def mdav(X: ArrayLike, k: int, *, progress: Progress = silent) -> Partition:
     in the order in which they form.
 
     Distances are Euclidean: scale the columns first. Ties go to the lowest index. The
-    partition is exactly that of the definition in the arithmetic of `_scale`, whatever
+    partition is exactly that of the definition in the arithmetic of `_exact_scale`, whatever
     path was taken.
 
     Cost: about n^1.2 over a kd-tree where few columns carry the spread, n^2 / k otherwise;
@@ -65,7 +65,7 @@ def _rounds(
     """Run the rounds, over a tree where that pays, and return the labels.
 
     A tree is tried from `tree_from` records on and kept while its searches look at less
-    than `tree_while` of the records for each group: beyond that, looking at all of them
+    than `tree_while` of the records for each group: beyond that, visiting all of them
     in float32 was measured to be as fast. Whenever half of the records have left, the
     rest is copied together and a new tree is planted.
     """

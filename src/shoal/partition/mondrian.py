@@ -43,7 +43,7 @@ class PartitionTree:
     Attributes:
         partition: which leaf each record is in; leaves are numbered from low to high along
             the cuts.
-        lower: least value of each leaf's records, one row a leaf and one column each.
+        lower: least value of each leaf's records, one row per leaf and one column each.
         upper: largest value of them.
         above: what the cuts alone say of a leaf: above < x <= upto, infinite where nothing was
             cut. These cells cover the whole space, each point once. Relaxed cuts leave
@@ -88,11 +88,11 @@ def mondrian_tree(
     A node is cut by the column that `choice` ranks first, ties by the lowest column; where no
     cut of it is allowed, by the next one, and a node is a leaf when no column is left. A cut is
     allowed if both sides have k records and meet every requirement. Of each column two cuts
-    are looked at, the nearest ones on both sides of the median, the more balanced first, the
+    are examined, the nearest ones on both sides of the median, the more balanced first, the
     lower of two equally balanced. So if the whole table meets what is required, every leaf
     does; and if it does not, no grouping does, because all models are kept by merging.
 
-    Strict cuts lie between two values, so that equal rows share a leaf. Relaxed ones give the
+    Strict cuts lie between two values, so equal rows share a leaf. Relaxed ones give the
     low side half of the records, of those equal to the median the first: leaves are smaller,
     and their boxes may overlap or be the same. A column that is constant in a node is never cut.
 
@@ -100,7 +100,7 @@ def mondrian_tree(
     a leaf with its neighbours in the order. The order of nominal codes must be public.
 
     Cost: O(n d log(n / k)), more where cuts are far from balanced, and O(n) a requirement and
-    level, for the ordered, ratio and hierarchical distances O(values) a node more.
+    level, for the ordered, ratio and hierarchical distances O(values) per node more.
 
     Not promised: differential privacy, since cuts depend on exact counts; the least loss; with
     `halt`, t-closeness.
@@ -145,7 +145,7 @@ def mondrian_tree(
     choice = CutColumn(choice)
     classes = np.zeros(n, np.int64) if target is None else _of_records(target, "target", n)
     if (choice is CutColumn.GAIN) is (target is None):
-        raise InputError("choice = 'gain', and no other, needs a target.")
+        raise InputError("target must be given if and only if choice = 'gain'.")
     if max_height is not None and max_height < 0:
         raise InputError(f"max_height must be at least 0; found {max_height}.")
     columns = X.T.copy()
@@ -189,7 +189,9 @@ def _extent(columns: Floats, whole: ArrayLike | None) -> Floats:
         if ends.shape != (2, len(columns)) or not (
             (ends[0] <= low).all() and (high <= ends[1]).all()
         ):
-            raise InputError("whole must give for each column ends that enclose its values.")
+            raise InputError(
+                "whole must give two ends for each column, with all its values between them."
+            )
         low, high = ends
     extent: Floats = np.maximum(high / 2 - low / 2, 5e-324)
     return extent
@@ -236,7 +238,7 @@ def blocks(
 ) -> Partition:
     """Cut the table into blocks and partition each block by itself.
 
-    Every group lies within one block and is made by `method`, so that each has at least k
+    Every group lies within one block and is made by `method`, so each has at least k
     records: k-anonymity is exact. The cost becomes linear in n where blocks do not grow
     with it. Groups at the seams lose some homogeneity: with blocks of 10,000 records or
     more a few per cent of the sum of squares.
@@ -263,7 +265,7 @@ def blocks(
     X = matrix(X)
     k = group_size(k, len(X))
     if least < k:
-        raise InputError(f"Blocks of {least} records cannot hold a group of k={k}.")
+        raise InputError(f"A block of {least} records cannot hold a group of k={k}.")
     cut = median_cut(X, least) if by is None else _by_category(by, len(X), least)
     labels = np.empty(len(X), np.int64)
     rows = np.argsort(cut.labels, kind="stable")
@@ -286,7 +288,7 @@ def median_cut(X: ArrayLike, least: int = LEAST) -> Partition:
     variance: the lower half has floor(m / 2) records, equal values go to it by the lowest
     index. Parts are numbered from low to high along the cuts. Cost: O(n d log(n / least)).
 
-    We depart from Mondrian, which cuts between values, so that blocks have equal sizes
+    We depart from Mondrian, which cuts between values, so blocks have equal sizes
     even where many records are equal; groups within blocks do not need the difference.
 
     References:
@@ -328,7 +330,7 @@ def _rules(
     if units is not None:
         persons = np.unique(_of_records(units, "units", n), return_inverse=True)[1].ravel()
         if persons.max() + 1 < k:
-            raise InputError(f"Cannot form one cluster of k={k} from {persons.max() + 1} persons.")
+            raise InputError(f"Cannot form one group of k={k} persons from {persons.max() + 1}.")
         many = LDiversity(Fraction(k), Diversity.DISTINCT, (), ())
         wanted.append(Requirement(many, persons))
     if halt is not None:
@@ -338,7 +340,10 @@ def _rules(
     rules, codes = compiled(wanted, n)
     missed = refused(list(require), rules)
     if missed is not None:
-        raise InputError(f"No grouping meets {missed.guarantee}, because the whole table does not.")
+        raise InputError(
+            f"No grouping meets {missed.guarantee}, because even the whole table as one group "
+            "does not."
+        )
     return rules, codes
 
 
@@ -353,7 +358,9 @@ def _of_records(values: ArrayLike, name: str, n: int) -> Ints:
 def _border(columns: Floats, j: int, own: ArrayLike) -> Ints:
     """Return the heights after each code of a column, with a 0 after the last."""
     if not 0 <= j < len(columns):
-        raise InputError(f"borders name column {j} of {len(columns)}.")
+        raise InputError(
+            f"borders name column {j}; expected one below {len(columns)}, the number of columns."
+        )
     heights = whole_numbers(own, "borders")
     x = columns[j]
     if (x != np.floor(x)).any() or x.min() < 0 or x.max() > len(heights):
@@ -397,7 +404,7 @@ def _by_category(by: ArrayLike, n: int, least: int) -> Partition:
     """Take neighbouring categories together until each block has `least` records."""
     codes = np.asarray(by)
     if codes.shape != (n,) or codes.dtype.kind not in "iu" or (n and codes.min() < 0):
-        raise InputError(f"by must give one whole number from 0 for each of the {n} records.")
+        raise InputError(f"by must give a non-negative whole number for each of the {n} records.")
     names, codes = np.unique(codes, return_inverse=True)
     block: Ints = np.zeros(len(names), np.int64)
     held = 0

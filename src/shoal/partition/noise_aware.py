@@ -61,7 +61,7 @@ def noise_aware(X: ArrayLike, noise: float, *, progress: Progress = silent) -> P
     X = matrix(X)
     n = len(X)
     if not (np.isfinite(noise) and noise >= 0):
-        raise InputError(f"noise must be a number from 0; found {noise}.")
+        raise InputError(f"noise must be a number of at least 0; found {noise}.")
     if not n:
         raise InputError("Cannot group a table without records.")
     extent = float(np.max(np.ptp(X / 2, axis=0))) * 2
@@ -87,7 +87,7 @@ def grouping_cost(X: ArrayLike, partition: Partition, noise: float) -> float:
     labels, sizes = partition.labels, partition.sizes
     squares = 0.0
     for x in X.T:
-        # Relative to one record of each group, so that nothing is lost where values are large.
+        # Relative to one record of each group, so nothing is lost where values are large.
         near = x - x[np.unique(labels, return_index=True)[1]][labels]
         means = np.bincount(labels, near) / sizes
         squares += float(np.sum((near - means[labels]) ** 2))

@@ -22,7 +22,7 @@ class Requirement:
     """A model of privacy, and the confidential values that it is about.
 
     Attributes:
-        guarantee: what every group must meet. The names of columns in it are not looked at.
+        guarantee: what every group must meet. The names of columns in it are not used.
         codes: value of each record, as whole numbers from 0, a missing cell having its own;
             of several columns together, one code a combination. Under the ordered distance
             the codes are the order.
@@ -46,7 +46,7 @@ class Requirement:
         width = needed if self.width is None else self.width
         if width < needed:
             raise InputError(
-                f"width must be at least {needed}, for all values that occur; found {width}."
+                f"width must be at least {needed}, to cover all values that occur; found {width}."
             )
         object.__setattr__(self, "codes", codes)
         object.__setattr__(self, "width", max(width, 1))
@@ -55,15 +55,16 @@ class Requirement:
             held = np.bincount(codes, minlength=len(totals))
             if len(totals) != max(width, 1) or len(held) > width or (held > totals).any():
                 raise InputError(
-                    f"totals must count each of {max(width, 1)} values at least as often as codes."
+                    f"totals must count each of the {max(width, 1)} values at least as often "
+                    "as codes do."
                 )
             object.__setattr__(self, "totals", totals)
         if getattr(self.guarantee, "distance", None) is Distance.HIERARCHICAL and (
             self.edges is None or len(self.edges) < width
         ):
             raise InputError(
-                "A hierarchical distance needs a hierarchy's edges, one row for each of its "
-                f"{width} values."
+                "A hierarchical distance needs the edges of the hierarchy, with one row for "
+                f"each of its {width} values."
             )
 
 
@@ -73,7 +74,7 @@ def compiled(requirements: Sequence[Requirement], n: int) -> tuple[Rules, Ints]:
     wholes = {int(own.totals.sum()) for own in requirements if own.totals is not None}
     if wholes:
         if len(wholes) > 1 or any(own.totals is None for own in requirements):
-            raise InputError("Requirements must all be about the same whole table.")
+            raise InputError("All requirements must refer to the same whole table.")
         n = wholes.pop()
     for own in requirements:
         # No distance sums more than n times n a value, twice over in a tree.

@@ -53,11 +53,11 @@ def stable(X: ArrayLike, Y: ArrayLike, k: int) -> tuple[Partition, Partition]:
     X, Y = matrix(X), matrix(Y, "Y")
     k = group_size(k, len(X))
     if X.shape != Y.shape:
-        raise InputError(f"X and Y must have one shape; found {X.shape} and {Y.shape}.")
+        raise InputError(f"X and Y must have the same shape; found {X.shape} and {Y.shape}.")
     rows = np.flatnonzero((X != Y).any(axis=1))
     if len(rows) > 1:
-        raise InputError(f"X and Y must differ in one record; they differ in {len(rows)}.")
-    # One scale for both, so that squares of any finite numbers are finite.
+        raise InputError(f"X and Y must differ in exactly one record; they differ in {len(rows)}.")
+    # One scale for both, so squares of any finite numbers are finite.
     X, Y = np.split(unit_scaled(np.vstack([X, Y])), 2)
     before = mdav(X, k)
     if not len(rows):

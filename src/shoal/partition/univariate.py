@@ -40,7 +40,7 @@ def individual_ranking(x: ArrayLike, k: int) -> Partition:
 
 
 def individual_rankings(X: ArrayLike, k: int) -> tuple[Partition, ...]:
-    """Rank every column of X by itself: one partition a column, see `individual_ranking`.
+    """Rank every column of X by itself: one partition per column, see `individual_ranking`.
 
     >>> [p.labels.tolist() for p in individual_rankings([[1, 9], [2, 8], [3, 7], [4, 6]], 2)]
     [[0, 0, 1, 1], [1, 1, 0, 0]]
@@ -53,7 +53,7 @@ def individual_rankings(X: ArrayLike, k: int) -> tuple[Partition, ...]:
 def optimal_univariate(x: ArrayLike, k: int) -> Partition:
     """Group the values of one column so that their sum of squares within groups is least.
 
-    An optimal grouping consists of runs of k to 2k - 1 values of the sorted column, so that
+    An optimal grouping consists of runs of k to 2k - 1 values of the sorted column, so
     a dynamic program over the sorted values v finds it:
 
         f(0) = 0,  f(i) = min over j in i - 2k + 1 .. i - k of f(j) + SSE(v[j:i])
@@ -80,7 +80,7 @@ def optimal_univariate(x: ArrayLike, k: int) -> Partition:
 
 
 def optimal_univariates(X: ArrayLike, k: int) -> tuple[Partition, ...]:
-    """Group every column of X by itself: one partition a column, see `optimal_univariate`.
+    """Group every column of X by itself: one partition per column, see `optimal_univariate`.
 
     >>> [p.labels.tolist() for p in optimal_univariates([[1, 9], [2, 8], [3, 7], [4, 6]], 2)]
     [[0, 0, 1, 1], [1, 1, 0, 0]]

@@ -21,7 +21,7 @@ def rank_buckets(places: ArrayLike, b: int, *, heights: ArrayLike | None = None)
 
     With `heights`, places are leaves of a hierarchy in the order of `hierarchy_order`. Of the
     places within N / (4 b) records of the wanted one, the border is then the one where the
-    tallest branches part, the nearest of several, so that branches stay together where masses
+    tallest branches part, the nearest of several, so branches stay together where masses
     allow it.
 
     Cost: one sort.
@@ -71,7 +71,7 @@ def joint_buckets(
         heights: by number of the column, see `rank_buckets`.
 
     Returns:
-        One row a record, one column a column: the bucket after that many cuts, from 0, none
+        One row per record, one column per column: the bucket after that many cuts, from 0, none
         empty. The last column is the bucket; those before it are unions of buckets.
 
     >>> joint_buckets([[1, 2, 3, 4], [9, 8, 7, 6]], 4).T
@@ -123,7 +123,9 @@ def _between(values: Floats, heights: Ints) -> Ints:
     """Height of the lowest node above each value that occurs and the next one."""
     whole = values.astype(np.int64)
     if len(values) and ((whole != values).any() or whole[0] < 0 or whole[-1] > len(heights)):
-        raise InputError(f"places must be whole numbers from 0 to {len(heights)}, as heights say.")
+        raise InputError(
+            f"places must be whole numbers from 0 to {len(heights)}, the number of heights."
+        )
     if len(values) < 2:
         return np.empty(0, np.int64)
     tallest: Ints = np.maximum.reduceat(heights[: whole[-1]], whole[:-1])

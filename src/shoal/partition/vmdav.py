@@ -32,7 +32,7 @@ def vmdav(
 
     Free records left over, fewer than k, go one by one to the group with the nearest mean.
 
-    We depart from the paper in two ways, so that every group has k to 2k - 1 records. A
+    We depart from the paper in two ways, so every group has k to 2k - 1 records. A
     group stops growing when exactly k records are free, and the leftovers go to the
     nearest group that has room (the means are those before any leftover).
 

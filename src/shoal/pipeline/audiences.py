@@ -70,8 +70,8 @@ def objection(policy: Policy, claims: Iterable[Claim], *, why: str = "as set up"
         return (
             f"Audience '{policy.audience}' ({rule.title.lower()}) needs a proved claim, but that "
             f"of method '{policy.method}' is conditional: it assumes that {ONE_ROW}. If that is "
-            "so, state one_row_per_person = true; if not, mark the column that numbers the persons "
-            "with privacy_unit = true."
+            "so, state it (one_row_per_person); if not, mark the column that numbers the persons "
+            "(privacy_unit)."
         )
     statuses = " or ".join(one for one in Status if one in rule.enough)
     return (

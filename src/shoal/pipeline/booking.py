@@ -76,13 +76,14 @@ def inspection_costs(policy: Policy, *, sample: bool) -> tuple[str, ...]:
         return (known,)
     known = (
         "Choosing by inspecting the table costs privacy: from now on, an epsilon of this source "
-        f"holds only if {NOT_CHOSEN}. Use --on-sample or --private-epsilon to keep epsilon proved."
+        f"holds only if {NOT_CHOSEN}. To keep epsilon proved, compare on a sample of other people "
+        "or choose one method privately."
     )
     return (known,) if policy.budget else (known, _NOT_RECORDED)
 
 
 _NOT_RECORDED = (
-    "The policy names no [budget], so this inspection cannot be recorded: no later release will "
+    "The policy names no budget, so this inspection cannot be recorded: no later release will "
     "know of it, and you must keep track of it yourself."
 )
 
@@ -122,11 +123,10 @@ def record_inspection(policy: Policy, *, what: str, note: str = "") -> tuple[str
     )
     if known:
         return ()
-    avoid = ", and use --no-evaluate until then" if what == budget_file.What.PROTECT else ""
     sentence = (
         f"These figures are an inspection of the table, recorded under source '{account.source}' "
         f"in the budget file: every later epsilon of the source holds only if {NOT_CHOSEN}. To "
-        f"keep later ones proved, evaluate after the last release{avoid}."
+        f"keep later ones proved, evaluate nothing before the last release."
     )
     return (sentence,)
 

@@ -192,7 +192,7 @@ class Manifest(_Record):
         "every CSV release without --no-guard-formulas."
     )
     dialect: dict[str, str] = Field(
-        description="How a CSV release is written: delimiter, decimal mark and encoding."
+        description="How a CSV release is written: its delimiter, decimal mark and encoding."
     )
     files: dict[str, FileRecord] = Field(
         description="Each file of the release but the manifest, with its digest and length."

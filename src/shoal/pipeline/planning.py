@@ -472,7 +472,7 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
     boxes = setting.release_form is ReleaseForm.TREE
     if weight in schema.released and weight not in setting.columns and not boxes:
         notes.append(
-            f"Sampling weight '{weight}' is released as it is; means of groups are unweighted."
+            f"Sampling weight '{weight}' is released as it is; centres of groups are unweighted."
         )
     stratum = schema.flagged("stratum")
     if stratum:

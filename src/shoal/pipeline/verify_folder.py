@@ -187,7 +187,7 @@ def signing() -> Any:
 def _part(
     name: str, faults: Sequence[str], compared: str, left: Sequence[str] = ()
 ) -> VerifiedPart:
-    """A part that fails, or of which something is left, or that is verified as a whole."""
+    """A part that fails, or that is verified except for what is left, or as a whole."""
     if faults:
         return VerifiedPart(name, PartStatus.FAILS, tuple(faults))
     if left:

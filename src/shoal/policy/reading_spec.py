@@ -26,8 +26,8 @@ class ReadingSpec(Spec):
     encoding: str | None = Field(
         None,
         description="The character encoding of a CSV file. UTF-8, UTF-16 with a byte order mark "
-        "and Windows-1252 are detected. Not Windows-1252 in an epsilon release: the file is read "
-        "as UTF-8, and cells that are not UTF-8 count as unknown.",
+        "and Windows-1252 are detected. An epsilon release does not detect Windows-1252: cells "
+        "that are not UTF-8 count as unknown.",
     )
     decimal: _Decimal | None = Field(
         None,
@@ -35,16 +35,19 @@ class ReadingSpec(Spec):
         "separate thousands. In the protected columns of an epsilon release the mark is a point "
         "unless stated.",
     )
-    sheet: str | None = Field(
-        None, description="The sheet of an Excel workbook, where it has several."
-    )
+    sheet: str | None = Field(None, description="The sheet of an Excel workbook that has several.")
 
 
 class WritingSpec(Spec):
     """How a CSV release is written; what is left out is as `[reading]` states it."""
 
-    delimiter: _Mark | None = Field(None, description="The character between two cells.")
-    encoding: Literal["utf-8", "utf-8-sig"] | None = Field(
-        None, description="utf-8, or utf-8-sig, which Excel reads."
+    delimiter: _Mark | None = Field(
+        None,
+        description="The character between two cells of a CSV release. By default that of reading.",
     )
-    decimal: _Decimal | None = Field(None, description="The decimal mark: a point or a comma.")
+    encoding: Literal["utf-8", "utf-8-sig"] | None = Field(
+        None, description="The character encoding of a CSV release. Excel reads utf-8-sig."
+    )
+    decimal: _Decimal | None = Field(
+        None, description="The decimal mark of a CSV release. By default that of reading."
+    )

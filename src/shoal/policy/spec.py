@@ -1,6 +1,7 @@
 """The shape of the policy file, as pydantic models; `misfits` says what does not fit it.
 
-`shoal.policy.load` reads a file into these and builds a `Policy` of them.
+`shoal.policy.load` reads a file into these and builds a `Policy` of them; methods state their
+parameters with the types of `values`.
 """
 
 from datetime import date
@@ -130,8 +131,7 @@ class ColumnSpec(_Spec):
     )
     stratum: bool = Field(
         default=False,
-        description="The column holds the sampling stratum. It is not used, so groups may span "
-        "strata.",
+        description="The column holds the sampling stratum. Groups may span strata.",
     )
     step: Annotated[Number, Field(gt=0)] | None = Field(
         None,
@@ -168,9 +168,11 @@ class ColumnSpec(_Spec):
         "methods with noise use the constant. In place of missing_as.",
     )
 
-    label: str | None = Field(None, max_length=255, description="What it is, in words; public.")
+    label: str | None = Field(
+        None, max_length=255, description="What the column is, in words. It is public."
+    )
     value_labels: dict[str, str] = Field(
-        default_factory=dict, description="What its values mean, by value; public."
+        default_factory=dict, description="What the values mean, by value. It is public."
     )
 
     @model_validator(mode="after")
@@ -507,7 +509,7 @@ class PolicySpec(_Spec):
     )
     reading: ReadingSpec = Field(
         default_factory=lambda: ReadingSpec.model_validate({}),
-        description="How the data file is written.",
+        description="How a CSV file is written.",
     )
     writing: WritingSpec = Field(
         default_factory=lambda: WritingSpec.model_validate({}),

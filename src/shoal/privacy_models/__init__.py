@@ -2,14 +2,14 @@
 
 An equivalence class is a set of records that agree in all quasi-identifiers. A missing cell
 is a value of its own: two missing cells are equal, and a missing cell never equals a present
-one. Counts, not records, come in, so that they may come from anywhere: `Counts` says how many
+one. Counts, not records, come in, so they may come from anywhere: `Counts` says how many
 persons of each class hold each confidential value, and two of them can be added.
 
 Where persons have several records, a model is decided twice (`decided`): counted in records, which
 is what a reader of the table sees, and in persons, each once for each value that she holds in the
 class. Both must hold. With one record per person they are the same.
 
-Every model has one number a class, for which a threshold is set, and every such threshold is
+Every model has one number per class, for which a threshold is set, and every such threshold is
 decided exactly (`exact.py`).
 """
 

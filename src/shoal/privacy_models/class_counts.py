@@ -15,8 +15,8 @@ from shoal.errors import InputError
 class Counts:
     """How many persons of each class hold each confidential value, where any does.
 
-    One entry a pair of class and value that occurs, in the order of the classes and, within
-    a class, of the values. A class without persons is allowed, and no model looks at it, so
+    One entry per pair of class and value that occurs, in the order of the classes and, within
+    a class, of the values. A class without persons is allowed, and every model ignores it, so
     that parts of a table can be counted apart and added.
 
     Attributes:
@@ -26,7 +26,7 @@ class Counts:
         counts: persons, at least 1.
         persons: in each class, whatever values they hold. Where a person has one record,
             this is the sum of the class's counts; where a person has several, each is
-            counted once a value, and the sum may be larger.
+            counted once per value, and the sum may be larger.
         width: number of values that there may be, occurring or not.
         apart: of each class the largest number of values that as many different persons hold;
             None where each person has one record, since it is then that of the values.
@@ -79,7 +79,7 @@ class Counts:
             unit = np.unique(np.asarray(units), return_inverse=True)[1].ravel()
             if len(unit) != len(label):
                 raise InputError(
-                    f"units must name the person of each record; found {len(unit)} names for "
+                    f"units must give the person of each record; found {len(unit)} names for "
                     f"{len(label)} records."
                 )
             many = int(unit.max(initial=0)) + 1
@@ -105,7 +105,7 @@ class Counts:
             InputError: units were counted; one that lies in both parts would count twice.
         """
         if self.apart is not None or other.apart is not None:
-            raise InputError("Counts of persons with several records cannot be added.")
+            raise InputError("Counts of persons cannot be added when persons have several records.")
         width = max(self.width, other.width)
         groups = max(len(self.persons), len(other.persons))
         keys = [part.classes * width + part.values for part in (self, other)]
@@ -143,12 +143,12 @@ def k_when_missing_matches(classes: NDArray[np.int64], counts: NDArray[np.int64]
     """Largest k such that every record matches at least k, if missing matches anything.
 
     This is the other reading of a missing cell in the literature: records match if they agree
-    wherever both are present. Matching is then no equivalence, so that the smallest number
+    wherever both are present. Matching is then no equivalence, so the smallest number
     of matches over all records is reported. Cost O(p^2 g log g) for p patterns of missing
     cells among g classes.
 
     Args:
-        classes: one row a class, one integer code a column, -1 where missing.
+        classes: one row per class, one integer code per column, -1 where missing.
         counts: records in each class.
 
     >>> k_when_missing_matches(np.array([[0, 1], [0, -1], [1, 1]]), np.array([1, 1, 2]))
@@ -193,5 +193,7 @@ def _room(codes: Ints, given: int | None, name: str) -> int:
     """Return how many codes there may be, at least 1."""
     needed = int(codes.max(initial=-1)) + 1
     if given is not None and given < needed:
-        raise InputError(f"{name} must be at least {needed}, for all that occur; found {given}.")
+        raise InputError(
+            f"{name} must be at least {needed}, to cover all that occur; found {given}."
+        )
     return max(needed if given is None else given, 1)

@@ -85,7 +85,7 @@ def l_diversity(
         return decide(counts.persons[present], most, present, wanted, least=True)
     if kind is Diversity.RECURSIVE:
         if c is None or c <= 0:
-            raise InputError("Recursive l-diversity needs a c above 0.")
+            raise InputError("Recursive l-diversity needs c > 0.")
         largest = _recursive(counts, starts, Fraction(c))
         wanted = Fraction(math.ceil(wanted))
         return decide(largest, np.ones_like(largest), present, wanted, least=True)

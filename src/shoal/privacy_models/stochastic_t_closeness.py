@@ -26,7 +26,7 @@ record by record, with epsilon = ln((t - a) / (1 - a)), least for the smallest c
 `epsilon_for_t`. With Proposition 1, the other way round, the two are equivalent, each with the
 formula of the other.
 
-An intruder's view. Proposition 3 uses of the two distributions no more than their ratio. So under
+An attacker's view. Proposition 3 uses of the two distributions no more than their ratio. So under
 its assumptions stochastic exp(epsilon/2)-closeness of both tables gives epsilon for the view.
 """
 
@@ -61,8 +61,8 @@ def stochastic_t(counts: ArrayLike, channel: ArrayLike) -> float:
     Z = np.asarray(channel, np.float64)
     if held.ndim != 2 or Z.ndim != 2 or held.shape[1] != len(Z) or not held.sum(axis=1).all():
         raise InputError(
-            "counts must be classes by values, no class empty, and channel values by outputs, as "
-            f"many values; found {held.shape} and {Z.shape}."
+            "counts must be a matrix of classes by values without empty classes, and channel a "
+            f"matrix of the same values by outputs; found {held.shape} and {Z.shape}."
         )
     drawn = held @ Z
     whole = drawn.sum(axis=0) / held.sum()
@@ -83,7 +83,7 @@ def t_from_epsilon(epsilon: float, class_sizes: Sequence[int]) -> float:
     Proof. Let p_i = Pr(Z(c_i) in B), d the sum of p_i over E. Every p_j outside E is at most
     exp(epsilon) p_i for each i in E, hence at most exp(epsilon) d / |E|, and the share of the
     whole table is at most d/N + (N - |E|)/N exp(epsilon) d/|E|, which is t times the class's
-    share d/|E|. The other way, it is at least d/N + (N - |E|)/N exp(-epsilon) d/|E|, so that
+    share d/|E|. The other way, it is at least d/N + (N - |E|)/N exp(-epsilon) d/|E|, so
     the class's share is at most s = 1 / (a + (1 - a) exp(-epsilon)) times it, a = |E|/N; and
     s <= t, because (a + (1 - a) e^x)(a + (1 - a) e^-x) = a^2 + (1 - a)^2 + 2 a (1 - a) cosh x
     >= 1. It is attained in the limit by an output that is e^epsilon times as likely outside
@@ -119,15 +119,15 @@ def epsilon_for_t(t: float, class_sizes: Sequence[int]) -> float:
     """
     share = _smallest_share(class_sizes)
     if not (math.isfinite(t) and t >= 1):
-        raise InputError(f"t must be a number from 1; found {t}.")
+        raise InputError(f"t must be a number of at least 1; found {t}.")
     return math.inf if share == 1 else math.log((t - share) / (1 - share))
 
 
 def epsilon_from_t(t: float) -> float:
-    """The epsilon that t-closeness by ratio gives an intruder's view: 2 ln t.
+    """The epsilon that t-closeness by ratio gives an attacker's view: 2 ln t.
 
     Conditional, and never differential privacy of the release (Proposition 3). It assumes that
-    the intruder's prior is one public distribution, the same for both tables; that all he
+    the attacker's prior is one public distribution, the same for both tables; that all he
     sees of a person is a draw from the class's distribution, with no side knowledge about the
     members; and that both tables are t-close.
 
@@ -135,12 +135,12 @@ def epsilon_from_t(t: float) -> float:
     1.0
     """
     if not (math.isfinite(t) and t >= 1):
-        raise InputError(f"t must be a number from 1; found {t}.")
+        raise InputError(f"t must be a number of at least 1; found {t}.")
     return 2 * math.log(t)
 
 
 def t_for_epsilon(epsilon: float) -> float:
-    """The t at which t-closeness by ratio gives an intruder's view epsilon: exp(epsilon / 2).
+    """The t at which t-closeness by ratio gives an attacker's view epsilon: exp(epsilon / 2).
 
     The inverse of `epsilon_from_t`, under the same conditions: no differential privacy of the
     release. Ask `bucketization` for this t, rounded down.
@@ -154,11 +154,11 @@ def t_for_epsilon(epsilon: float) -> float:
 
 def _check_epsilon(epsilon: float) -> None:
     if not (math.isfinite(epsilon) and epsilon >= 0):
-        raise InputError(f"epsilon must be a number from 0; found {epsilon}.")
+        raise InputError(f"epsilon must be a number of at least 0; found {epsilon}.")
 
 
 def _smallest_share(class_sizes: Sequence[int]) -> float:
     sizes = list(class_sizes)
     if not sizes or min(sizes) < 1:
-        raise InputError("class_sizes must be whole numbers from 1, at least one.")
+        raise InputError("class_sizes must hold at least one whole number, each of at least 1.")
     return min(sizes) / sum(sizes)

@@ -35,7 +35,7 @@ def t_closeness(
         hierarchical  height(u, v) / height(root)
 
     where height(u, v) is that of the lowest node above both: the longest way down from it to
-    a leaf, so that leaves have height 0 wherever they hang (Li et al. 2007, section 4.3, which
+    a leaf, so leaves have height 0 wherever they hang (Li et al. 2007, section 4.3, which
     draws balanced trees only). Then with e_x the difference of the shares below node x,
 
         hierarchical = sum_x |e_x| (height(parent of x) - height(x)) / (2 height(root)).
@@ -43,7 +43,7 @@ def t_closeness(
     `variation` is total variation, and equals `equal`. `ratio` is the largest of p_v/q_v and
     q_v/p_v over all values (domingoferrer2015, Definition 4 and Proposition 2): 1 at best;
     values on neither side do not count, and one that is missing on one side makes it
-    infinite, so that a class must hold every value of the table. The paper writes both "no
+    infinite, so a class must hold every value of the table. The paper writes both "no
     more than t" and "less than t"; we take the first, Definition 1.
 
     One value, m = 1, is at distance 0 in any earth mover's distance. Cost: O(e log m) for e
@@ -55,7 +55,7 @@ def t_closeness(
             missing cells are a value, their place in the order is the caller's choice.
         t: at least 0; for the ratio, at least 1 to be of use.
         distance: how far a share is moved, see above.
-        edges: of `Hierarchy.edges`: one row a value, the numbers of its edges up to the root,
+        edges: of `Hierarchy.edges`: one row per value, the numbers of its edges up to the root,
             padded with -1. A value for missing cells needs a row: an edge of its own.
         whole: persons by value in the table to compare with; None adds up the classes.
 
@@ -85,8 +85,8 @@ def t_closeness(
     elif distance is Distance.HIERARCHICAL:
         if edges is None or len(edges) < counts.width:
             raise InputError(
-                "A hierarchical distance needs a hierarchy's edges, one row for each of its "
-                f"{counts.width} values."
+                "A hierarchical distance needs the edges of the hierarchy, with one row for "
+                f"each of its {counts.width} values."
             )
         cost, unit = _hierarchical(table, np.asarray(edges))
     else:
@@ -127,7 +127,7 @@ def _exact(counts: Counts, starts: Ints, total: Ints, factor: int) -> _Table:
 def _ordered(table: _Table) -> NDArray[Any]:
     """Sum |N A_i - n Q_i| over all but the last value, A and Q being cumulative counts.
 
-    Between two values of a class A stays as it is and Q grows, so that the terms change sign
+    Between two values of a class A stays as it is and Q grows, so the terms change sign
     once: prefix sums of Q give each stretch at once.
     """
     before = table.starts
@@ -154,7 +154,7 @@ def _hierarchical(table: _Table, edges: Ints) -> tuple[NDArray[Any], int]:
     """Sum |N A_x - n Q_x| (height of the parent - height) over all nodes x but the root.
 
     An edge stands for the node at its lower end. A node without persons of the class costs
-    n Q_x, so that only the nodes above the class's own values are looked at.
+    n Q_x, so only the nodes above the class's own values are visited.
     """
     rows, steps = np.nonzero(edges >= 0)
     node = edges[rows, steps]

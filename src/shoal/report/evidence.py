@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from shoal.evaluation.evaluate import Evaluation
 
 MEASURED = 50_000
-"""Rows up to which a release is measured unless the caller says; more take minutes."""
+"""Rows up to which a release is evaluated unless the caller says; more take minutes."""
 
 ON_SPARK = (
-    "The release was not measured, because it was made on Spark. Use `shoal evaluate` on a sample "
+    "The release was not evaluated, because it was made on Spark. Use `shoal evaluate` on a sample "
     "of both tables for attacks and utility."
 )
 _LIBRARIES = (*PUBLIC_VERSIONS, "numba", "scikit-learn", "pyspark")
@@ -54,26 +54,27 @@ def measured(
     control: io.Raw | None,
     progress: Progress,
 ) -> tuple["Evaluation | None", str]:
-    """Measure a release for its officer, or say why it was not done.
+    """Evaluate a release for its officer, or say why it was not done.
 
-    A release that is paid for is not lost because it cannot be measured: whatever stops the
-    measurement becomes a sentence. In an epsilon release, the original is measured as it was
-    clamped; who is alone in it is counted as it came. Unless it is wanted or not, at most
-    `MEASURED` rows are measured.
+    A release that is paid for is not lost because it cannot be evaluated: whatever stops the
+    evaluation becomes a sentence. In an epsilon release, the original is compared as it was
+    clamped; its unique rows are counted before that. Unless `wanted` says so, at most `MEASURED`
+    rows are evaluated.
     """
     rows = raw.frame.height
     if wanted is False:
-        return None, "The release was not measured, because --no-evaluate was given."
+        return None, "The release was not evaluated, because evaluation was switched off."
     if wanted is None and control is None and rows > MEASURED:
         return None, (
-            f"The release was not measured, because it has more than {MEASURED:,} rows. Add "
-            "--evaluate for attacks and utility in the officer's report."
+            f"The release was not evaluated, because it has more than {MEASURED:,} rows. "
+            "Request the evaluation (--evaluate) for attacks and utility in the confidential "
+            "report."
         )
     from shoal.evaluation import evaluate  # noqa: PLC0415 (heavy, and only needed here)
 
     aligned = release.manifest["release_form"] == ReleaseForm.ROW_ALIGNED.value
     try:
-        found = evaluate.evaluate_frames(
+        evaluation = evaluate.evaluate_frames(
             _clamped(planned, raw.frame),
             io.from_native(release.data).frame,
             planned.policy,
@@ -83,13 +84,13 @@ def measured(
             progress=progress,
         )
     except ShoalError as reason:
-        return None, f"The release could not be measured: {reason}"
+        return None, f"The release could not be evaluated: {reason}"
     except Exception as error:  # noqa: BLE001 (its message may quote the data)
         return None, (
-            f"The release could not be measured: a bug of Shoal, {type(error).__name__}. Please "
+            f"The release could not be evaluated: a bug of Shoal, {type(error).__name__}. Please "
             "report this line."
         )
-    return found, ""
+    return evaluation, ""
 
 
 def check_control(control: io.Raw | None, policy: Policy) -> None:
@@ -98,7 +99,9 @@ def check_control(control: io.Raw | None, policy: Policy) -> None:
         return
     missing = [name for name in policy.schema.released if name not in control.frame.columns]
     if missing:
-        raise InputError(f"--control: expected the columns of the original; no '{missing[0]}'.")
+        raise InputError(
+            f"--control: expected the columns of the original, found no '{missing[0]}'."
+        )
 
 
 def facts(
@@ -120,12 +123,12 @@ def compared(path: Path | None) -> dict[str, Any] | None:
         return None
     raw = read_bytes(path, f"the comparison '{path.name}'")
     try:
-        found = parsed(raw)
-        rows = [*found["candidates"], *found["baselines"]]
+        printed = parsed(raw)
+        rows = [*printed["candidates"], *printed["baselines"]]
         _ = [(row["label"], row["method"], row["parameters"], row["standing"]) for row in rows]
         _ = [(one["value"], one["low"], one["high"]) for row in rows
              for one in (row["risk"], row["error"]) if one is not None]  # fmt: skip
-        return {key: found[key] for key in ("recommendation", "axes", "candidates", "baselines")}
+        return {key: printed[key] for key in ("recommendation", "axes", "candidates", "baselines")}
     except (ValueError, LookupError, TypeError):
         raise InputError(
             f"--comparison: expected what `shoal compare --json` prints in '{path.name}'."

@@ -1,9 +1,9 @@
 """Self-contained HTML reports, from the manifest and the confidential figures.
 
-The public report is a function of the manifest alone, so that nothing of the original can
-reach it. Every text is escaped. The two reports of a release hold no script at all, and forbid
-scripts and requests by a content security policy: bars are SVG, drawn here, which print as
-they are. Other pages draw by the Plotly bundle pasted into them.
+The public report is a function of the manifest alone, so nothing of the original can reach it.
+Every text is escaped. The two reports of a release hold no script at all, and forbid scripts and
+requests by a content security policy: bars are SVG, drawn here, and print as they are. Other pages
+draw with the Plotly bundle that is pasted into them.
 """
 
 import json
@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from shoal.core.serialise import plain
-from shoal.errors import visible
+from shoal.errors import counted, visible
 from shoal.methods import REGISTRY
 from shoal.report import officer, phrases
 
@@ -34,7 +34,7 @@ def public_report(manifest: Mapping[str, Any]) -> str:
     """Render what may be published beside the table: a function of the manifest alone.
 
     The manifest has the digest of this report, which cannot be in it. The report has a digest of
-    all the rest, so that no field of a manifest changes without its report.
+    all the rest, so no field of a manifest changes without its report.
     """
     files = {name: facts for name, facts in manifest.get("files", {}).items() if name != REPORT}
     manifest = {**manifest, "files": files}
@@ -92,12 +92,12 @@ def audit_report(audit: Mapping[str, Any]) -> str:
 
 
 def evaluation_report(facts: Mapping[str, Any], plots: Mapping[str, Any], difference: str) -> str:
-    """Render what a measurement found, for the steward and the officer."""
+    """Render what an evaluation found, for the steward and the officer."""
     return _page("evaluation.html", facts=facts, plots=plots, difference=difference)
 
 
 def comparison_report(facts: Mapping[str, Any], plots: Mapping[str, Any]) -> str:
-    """Render a comparison of methods: the frontier, the recommendation, and what looking costs."""
+    """Render a comparison of methods: the frontier, the recommendation, and the cost."""
     return _page("comparison.html", facts=facts, plots=plots)
 
 
@@ -124,11 +124,12 @@ def environment(package: str) -> Environment:
     )
     environment.filters["island"] = island
     environment.filters["lines"] = lines
-    environment.filters["percent"] = lambda share: f"{100 * share:.1f}%"
+    environment.filters["percent"] = phrases.percent
     environment.filters["listed"] = phrases.listed
     environment.filters["title_of"] = phrases.title
     environment.filters["meaning_of"] = phrases.meaning
     environment.filters["figure"] = figure
+    environment.filters["counted"] = counted
     environment.globals["status_words"] = phrases.STATUS_WORDS
     environment.globals["form_words"] = phrases.FORM_WORDS
     environment.globals["remark_words"] = phrases.REMARK_WORDS
@@ -140,7 +141,7 @@ def environment(package: str) -> Environment:
 
 
 def figure(value: Any) -> str:
-    """Write a number for people: whole with separators, else to four digits, or that it is none."""
+    """Write a number for people: whole with separators, else to three digits; or "none"."""
     if value is None:
         return "none"
     if isinstance(value, int) and not isinstance(value, bool):
@@ -159,7 +160,7 @@ def lines(text: str) -> Markup:
 
 
 def island(value: Any) -> Markup:
-    """Write JSON so that no text in it can end the script element that holds it."""
+    """Write JSON in which no text can end the script element that holds it."""
     text = json.dumps(_seen(value))
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
@@ -167,7 +168,7 @@ def island(value: Any) -> Markup:
 
 
 def _seen(value: Any) -> Any:
-    """Plain values with every text written so that it can be seen; breaks of lines stay."""
+    """Plain values with every character of a text visible; line breaks stay."""
     if isinstance(value, str):
         return visible(value, lines=True)
     if isinstance(value, float):

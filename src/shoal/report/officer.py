@@ -1,4 +1,4 @@
-"""Arrange what the officer reads: what is asked, what attackers gain, what got worse for whom.
+"""Arrange what the officer reads: what is required, what attackers gain, what got worse for whom.
 
 From the manifest and the confidential figures, as plain values, to values that the template
 shows. Nothing is computed here that the figures do not hold, but differences and their order.
@@ -10,7 +10,7 @@ from typing import Any
 
 from shoal.core import Estimate
 from shoal.metrics.intervals import difference
-from shoal.report.phrases import listed, number
+from shoal.report.phrases import listed, number, percent
 
 Row = Mapping[str, Any]
 
@@ -20,16 +20,16 @@ QUESTIONS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         "Singling out",
         "Can one person be picked out of the table?",
         ("The attacker looks for a condition that exactly one released row fits, such as an exact "
-        "income or a rare combination, and hopes that exactly one person fits it too. If that "
+        "income or a rare combination, and hopes that exactly one person fits it, too. If that "
         "succeeds as often for people who are not in the table, the release is not the cause."),
         ("singling out", "uniques", "individual risk", "contribution to risk"),
     ),
     (
         "linkability",
         "Linkability",
-        "Can a released row be traced to its person, or two files about a person be put together?",
+        "Can a released row be traced to its person, or two files about a person be linked?",
         ("The attacker has files about people and looks for the released rows nearest to them. "
-        "Where both halves of what is known about a person lead to the same row, they are linked."),
+        "If both halves of what is known about a person lead to the same row, they are linked."),
         ("linkability", "record linkage", "best matching", "copies", "closeness",
          "interval disclosure"),
     ),
@@ -38,9 +38,9 @@ QUESTIONS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         "Inference",
         "Can a confidential value of a person be guessed?",
         ("The attacker knows the quasi-identifiers of a person and guesses a confidential value, "
-        "from the nearest released row or by a model learnt from the release. A model also guesses "
-        "well about people who are not in the table: that is what statistics are for, and it is "
-        "why the difference counts."),
+        "from the nearest released row or with a model trained on the release. A model also "
+        "guesses well about people who are not in the table: that is what statistics are for, and "
+        "it is why the difference counts."),
         ("naive Bayes", "gradient boosting", "inference", "surest guesses", "breach increase"),
     ),
 )  # fmt: skip
@@ -71,7 +71,7 @@ NOTHING = 1e-9
 
 
 def questions(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The attacks under the three questions, the most telling first, with bars for each rate."""
+    """The attacks under the three questions, the largest gain first, with bars for each rate."""
     rows = [row for row in measured["figures"] if row["part"] == "risk"]
     known = [name for *_, names in QUESTIONS for name in names]
     found = []
@@ -115,7 +115,7 @@ def _bar(share: Estimate, most: float = 1.0) -> dict[str, float]:
 
 
 def gain(row: Row) -> str:
-    """Say what an attacker has of the release, over people not in the table or over guessing."""
+    """Say what the release gives an attacker, over people not in the table or over guessing."""
     share, control, blind = (_estimate(row, prefix) for prefix in ("", "control", "baseline"))
     if share is None or (control is None and blind is None):
         return ""
@@ -125,14 +125,14 @@ def gain(row: Row) -> str:
         if apart.low > 0:
             return f"Being in the table adds {size}: this is due to the release."
         if apart.high < 0:
-            return f"People in the table are found less often than others, by {size}."
-        return f"Between people in the table and others no difference is shown: {size}."
+            return f"The attack succeeds less often for people in the table, by {size}."
+        return f"No difference between people in the table and others is shown: {size}."
     over = share.value - (blind.value if blind else 0.0)
     if over <= 0:
-        return "That is no more than a blind guess finds."
+        return "That is no more than a blind guess achieves."
     return (
         f"That is {_hundred(over)} of 100 more than a blind guess. How much of it is due to the "
-        "release is not known without people outside the table."
+        "release is not known without people who are not in the table."
     )
 
 
@@ -179,26 +179,26 @@ def groups(measured: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any
     rows = [row for row in measured["figures"] if row["metric"] == "loss by group"]
     by_length = sorted(columns, key=len, reverse=True)
     cells: dict[str, dict[str, Row]] = {}
-    levels: dict[str, None] = {}
+    people: dict[str, None] = {}
     for row in rows:
-        # A group and a column make the subject; only the names tell where it is cut.
+        # A group and a column make the subject; only the names show where it is cut.
         name = next((n for n in by_length if row["subject"].endswith(f": {n}")), None)
         if name is None:
             continue
-        level = row["subject"][: -len(name) - 2]
-        levels[level] = None
-        cells.setdefault(name, {})[level] = row
+        group = row["subject"][: -len(name) - 2]
+        people[group] = None
+        cells.setdefault(name, {})[group] = row
     changed = {
         name: own for name, own in cells.items() if any(not _unchanged(row) for row in own.values())
     }
     if not changed:
         return None
     lines = [
-        {"name": name, "cells": [_cell(own.get(level), own) for level in levels]}
+        {"name": name, "cells": [_cell(own.get(group), own) for group in people]}
         for name, own in changed.items()
     ]
     same = [name for name in cells if name not in changed]
-    return {"levels": list(levels), "lines": lines, "same": same, "worst": _uneven(changed)}
+    return {"names": list(people), "lines": lines, "same": same, "worst": _uneven(changed)}
 
 
 def _cell(row: Row | None, own: Mapping[str, Row]) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def _cell(row: Row | None, own: Mapping[str, Row]) -> dict[str, Any]:
         return {"text": "none", "worst": True}
     most = max(_number(other) for other in own.values())
     value = _number(row)
-    return {"text": _percent(value), "worst": value == most and value > NOTHING and len(own) > 1}
+    return {"text": percent(value), "worst": value == most and value > NOTHING and len(own) > 1}
 
 
 def _uneven(cells: Mapping[str, Mapping[str, Row]]) -> list[str]:
@@ -227,7 +227,7 @@ def _uneven(cells: Mapping[str, Mapping[str, Row]]) -> list[str]:
 def losses(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What each protected column lost, by measure: each has a scale and a meaning of its own.
 
-    Columns are worst first, before them those whose loss is no number; scales in the order of
+    Columns are worst first, before them those whose loss is not a number; scales in the order of
     `SCALES`.
     """
     found = []
@@ -244,15 +244,15 @@ def losses(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 SCALES = {
-    "SSE / SST": "Numbers and dates, row by row: the share of the spread that is lost. 0 is "
-    "nothing, 1 is as much as publishing only the mean, more is worse than that.",
+    "SSE / SST": "Numbers and dates, row by row: the squared error as a share of the variance. 0 "
+    "means no error, 1 is as much as publishing only the mean, more is worse than that.",
     "rank-matched SSE / SST": "Numbers and dates, both columns sorted: how far the distribution "
-    "moved, over the spread. 0 is not at all, 1 is as far as publishing only the mean.",
+    "moved, as a share of the variance. 0 is not at all, 1 is as far as publishing only the mean.",
     "share of rows whose cell was generalised": "Cells that became a range or a group of "
     "categories: 0 is no row, 1 is every row. It does not say how wide the ranges are; "
     "granularity does.",
     "share of rows whose category changed": "Categories: 0 is no row, 1 is every row.",
-    "total variation": "Categories, by their shares: 0 is the same shares, 1 is that no value "
+    "total variation": "Categories, by their shares: 0 if all shares are the same, 1 if no value "
     "is in common.",
 }
 """The measures of a column's loss, and what 0 and 1 mean on each."""
@@ -262,7 +262,7 @@ def _loss_row(column: Mapping[str, Any], most: float) -> dict[str, Any]:
     loss = column["loss"]
     if loss is None:
         return {**column, "words": _lost(column), "text": "none", "bar": None}
-    text = number(loss) if column["metric"].endswith("SSE / SST") else _percent(loss)
+    text = number(loss) if column["metric"].endswith("SSE / SST") else percent(loss)
     bar = _bar(Estimate(loss, loss, loss, 0.95), most)
     return {**column, "words": _lost(column), "text": text, "bar": bar}
 
@@ -273,18 +273,21 @@ def _lost(column: Mapping[str, Any]) -> str:
         return f"The loss of '{name}' cannot be computed: {column['reason']}."
     if metric.endswith("SSE / SST") and loss > 1:
         return (
-            f"'{name}' is off by {number(loss)} times its spread: worse than publishing its mean."
+            f"The squared error of '{name}' is {number(loss)} times its variance: worse than "
+            "publishing its mean."
         )
-    said = _LOST.get(metric, "'{name}' lost {loss:.4g} ({metric}).")
-    return said.format(name=name, loss=loss, metric=metric)
+    if metric not in _LOST:
+        return f"'{name}' lost {number(loss)} ({metric})."
+    return _LOST[metric].format(name=name, loss=percent(loss))
 
 
 _LOST = {
-    "share of rows whose category changed": "{loss:.2%} of the rows have another '{name}'.",
-    "share of rows whose cell was generalised": "In {loss:.1%} of the rows '{name}' is coarser.",
-    "total variation": "A share of '{name}' is off by at most {loss:.2%}.",
-    "SSE / SST": "{loss:.2%} of the spread of '{name}' is lost.",
-    "rank-matched SSE / SST": "Sorted, '{name}' is off by {loss:.2%} of its spread.",
+    "share of rows whose category changed": "{loss} of the rows have another '{name}'.",
+    "share of rows whose cell was generalised": "'{name}' is coarser in {loss} of the rows.",
+    "total variation": "The share of any set of values of '{name}' is off by at most {loss}.",
+    "SSE / SST": "The squared error of '{name}' is {loss} of its variance.",
+    "rank-matched SSE / SST": "With both columns sorted, the squared error of '{name}' is {loss} "
+    "of its variance.",
 }
 
 
@@ -308,8 +311,8 @@ def frontier(
             round(96 - 92 * max(row["risk"]["value"], 0.0) / risk, 2),
         )
         row["words"] = (
-            f"{row['label']}: an attacker gains {row['risk']['value']:.1%}, counts are off by "
-            f"{row['error']['value']:.1%}"
+            f"{row['label']}: an attacker gains {percent(row['risk']['value'])}, counts are off by "
+            f"{percent(row['error']['value'])}"
         )
     return {
         "rows": rows,
@@ -390,10 +393,6 @@ def _number(row: Row) -> float:
 def _hundred(share: float) -> str:
     hundred = 100 * share
     return f"{hundred:.0f}" if hundred >= 10 or hundred == round(hundred) else f"{hundred:.1f}"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.2%}" if share >= 5e-5 or share == 0 else "under 0.01%"
 
 
 def _between(share: Estimate) -> str:

@@ -1,6 +1,6 @@
 """Plain sentences for people who do not know the field: promises, advice, a glossary.
 
-Each function takes parts of a manifest, which is public. Nothing here looks at data.
+Each function takes parts of a manifest, which is public. Nothing here reads data.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,14 @@ from typing import Any
 STATUS_WORDS = {
     "proved": "proved",
     "conditional": "conditional: true if the assumptions below hold",
-    "unproven": "unproven: no proof is known to us",
+    "unproven": "unproven: we know no proof",
     "refuted": "refuted: a counterexample exists",
 }
 
 FORM_WORDS = {
     "row-aligned": "Row i of the release is about row i of the original.",
     "linked-shuffled": "Each row is about one person; the rows are shuffled.",
-    "canonical": "Groups of rows stand in a public order; which row was whose is not shown.",
+    "canonical": "Groups of rows stand in a public order, which does not show whose row is whose.",
     "column-shuffled": "Each column is shuffled by itself: no row is a person.",
     "synthetic": "Rows are drawn from a model: no row is a person.",
     "tree": "A row is a box: ranges of the quasi-identifiers, with counts of people.",
@@ -26,34 +26,37 @@ FORM_WORDS = {
 
 ROLE_WORDS = {
     "identifier": "It names a person, and is dropped from every release.",
-    "quasi-identifier": "Others may know it; together such columns may single somebody out, so "
-    "that they are protected.",
+    "quasi-identifier": "Others may know it. Together, such columns may single somebody out, so "
+    "they are protected.",
     "confidential": "Nobody should learn it about a person. It is released as it is, unless the "
-    "method protects it too.",
+    "method protects it, too.",
     "other": "Neither known to others nor secret. It is released as it is.",
 }
 
 KIND_WORDS = {
-    "numeric": "Numbers on a scale where averages have a meaning.",
-    "ordinal": "Categories with an order, which the list of categories states.",
+    "numeric": "Numbers on a scale on which averages have a meaning.",
+    "ordinal": "Categories with an order: that of the list of categories.",
     "nominal": "Categories without an order.",
     "date": "Dates or times.",
 }
 
 WHY_BOUNDS = (
     "State what can occur at all, from public knowledge, and not what occurs in the table: limits "
-    "read off the data tell about the person at the end, and no epsilon can be proved with them."
+    "read off the data disclose the person at the end, and no epsilon can be proved with them."
 )
 
 WHY_CATEGORIES = (
-    "State every value that can occur at all. A list that was copied from the data tells which "
-    "values somebody has, so that a claim of differential privacy becomes conditional."
+    "State every value that can occur at all. A list copied from the data discloses which "
+    "values somebody has, so a claim of differential privacy becomes conditional."
 )
 
 REMARK_WORDS = {
-    "classes": "Number of groups",
+    "classes": "Number of equivalence classes",
+    "failing_classes": "Classes that fail",
+    "homogeneous_classes": "Classes in which all share a value",
     "counted": "Counted in",
     "k_if_missing_matches_anything": "k, if a missing cell is taken to match anything",
+    "patterns_of_missing_cells": "Patterns of missing cells, too many to match",
 }
 
 JUDGEMENT = (
@@ -63,51 +66,51 @@ JUDGEMENT = (
     ),
     "Whether the assumptions of each promise hold for your recipients and your people.",
     "Whether the remaining gain of an attacker is acceptable for this purpose and this recipient.",
-    "Whether what got worse, and for whom, is acceptable for the analyses that are planned.",
-    "Whether earlier or planned releases of the same people tell more together with this one.",
+    "Whether the losses, and whom they hit, are acceptable for the analyses that are planned.",
+    "Whether it discloses more together with earlier or planned releases of the same people.",
     "Whether law, contracts and promises to the people in the table allow it.",
 )
 
 LIMITS = (
-    "A promise is about the attacker that its assumptions describe, and about no other.",
+    "A promise is about the attacker whom its assumptions describe, and about no other.",
     (
         "An attack that finds little shows that this attacker finds little. Another, with other "
         "knowledge or a better method, may find more: an attack shows harm, and never excludes it."
     ),
     "Intervals cover the choice of the people who were attacked, not the choice of the attack.",
     (
-        "A check is exact, and about the released table alone. It counts rows, unless it says that "
-        "it counted persons."
+        "A check is exact and is about the released table alone. It counts rows unless it says "
+        "that it counted persons."
     ),
     "Bounds, categories, hierarchies and roles are the steward's word; nothing can verify them.",
 )
 
 GLOSSARY = {
-    "Attack": "A try to learn something about a person from the release, run here to see how "
-    "often it succeeds.",
+    "Attack": "An attempt to learn something about a person from the release, run here to see "
+    "how often it succeeds.",
     "Baseline": "How often somebody succeeds who does not use the release, or uses it blindly.",
     "Check": "A promise recomputed on the finished table, exactly.",
     "Claim": "A promise with its status, its reason, its assumptions and its source.",
-    "Class, group": "All rows with the same quasi-identifiers.",
+    "Class, group": "All rows with the same values of the quasi-identifiers: an equivalence class.",
     "Confidential": "What nobody should learn about a person, such as an income.",
-    "Control": "People of the same population who are not in the table. What is found out about "
-    "them is not due to their being in it.",
+    "Control": "People of the same population who are not in the table. What an attack learns "
+    "about them is not due to their being in it.",
     "Differential privacy": "One person's row changes the probability of any outcome by a factor "
     "of at most exp(epsilon), whatever the attacker knows.",
     "Digest (SHA-256)": "A fingerprint of a file: another file has another digest.",
-    "Epsilon": "The price of differential privacy: the smaller, the more is hidden. Those of "
-    "several releases add up.",
-    "Estimate": "A measured figure with an interval. It shows what was found and promises nothing.",
+    "Epsilon": "The price of differential privacy: the smaller, the more is hidden. The epsilons "
+    "of several releases add up.",
+    "Estimate": "A measured figure with an interval. It promises nothing.",
     "Identifier": "What names a person. Identifiers are dropped from every release.",
-    "Interval": "The range in which the true figure lies for 95 of 100 such measurements.",
+    "Interval": "A range that holds the true figure in 95 of 100 such measurements.",
     "k-anonymity": "Every combination of quasi-identifiers is shared by at least k rows.",
     "l-diversity": "The rows of every class have several confidential values.",
     "Quasi-identifier": "What others may know about a person, such as age or region; together, "
     "such columns may single somebody out.",
-    "Spread": "The sum of squared deviations from the mean; SSE / SST is the share of it that "
-    "is lost: 0 is nothing, 1 is as much as publishing the mean alone.",
     "t-closeness": "In every class, confidential values are distributed nearly as in the table.",
-    "Total variation": "The most by which the share of any set of values differs.",
+    "Total variation": "The largest difference in the share of any set of values.",
+    "Variance": "The mean squared deviation from the mean. SSE / SST is the squared error as a "
+    "share of it: 0 means no error, 1 is as much as publishing only the mean.",
     "Witness": "The group of released rows that decides a check, by its row numbers.",
 }
 
@@ -115,7 +118,7 @@ PUBLIC_GLOSSARY = {
     name: text
     for name, text in GLOSSARY.items()
     if name
-    not in {"Attack", "Baseline", "Control", "Estimate", "Interval", "Spread", "Total variation"}
+    not in {"Attack", "Baseline", "Control", "Estimate", "Interval", "Total variation", "Variance"}
 }
 """What a public report needs: it holds no measurement."""
 
@@ -131,12 +134,21 @@ def listed(names: Sequence[str], *, joint: str = "and") -> str:
 
 
 def number(value: float) -> str:
-    """Write a number to four digits, large ones whole.
+    """Write a number to three digits, large ones whole.
 
     >>> number(0.123456), number(12345.6)
-    ('0.1235', '12,346')
+    ('0.123', '12,346')
     """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def percent(share: float) -> str:
+    """Write a share as a percentage, to three digits.
+
+    >>> percent(0.123456), percent(0.0012345), percent(0.00001), percent(1)
+    ('12.3%', '0.123%', 'under 0.01%', '100%')
+    """
+    return "under 0.01%" if 0 < share < 1e-4 else f"{number(100 * share)}%"
 
 
 def title(guarantee: Mapping[str, Any]) -> str:
@@ -187,8 +199,8 @@ def meaning(guarantee: Mapping[str, Any]) -> str:
         k = guarantee["k"]
         return (
             f"Every combination of {listed(guarantee['columns'])} in the released table is shared "
-            f"by at least {k} rows. Who knows no more than these about somebody cannot narrow that "
-            f"person down to fewer than {k} rows."
+            f"by at least {k} rows. An attacker who knows nothing else about somebody cannot "
+            f"narrow that person down to fewer than {k} rows."
         )
     if name == "differential-privacy":
         return _epsilon_meaning(guarantee)
@@ -211,9 +223,9 @@ def meaning(guarantee: Mapping[str, Any]) -> str:
 
 _DIVERSE = {
     "distinct": "there are at least {l} different values of {what}.",
-    "entropy": "{what} is as uncertain as {l} equally frequent values, at least.",
+    "entropy": "{what} is at least as uncertain as {l} equally frequent values.",
     "recursive": "the most frequent value of {what} is rarer than {c} times all values from "
-    "the {l}-th on, together.",
+    "the {l}-th most frequent on, together.",
     "frequency": "no value of {what} has a share above 1 / {l}.",
 }
 
@@ -245,51 +257,51 @@ def uses(manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     plain = [n for n in protected if kinds[n] in _MEASURED and n not in ranges]
     do, dont = [], []
     if form == "tree":
-        do.append("Add up the counts of the boxes that a question covers; where it covers a part "
+        do.append("Add up the counts of the boxes that a question covers; where it covers part "
                   "of a box, take that part of its count.")  # fmt: skip
         dont.append("Do not read a box as a person. Counts may be fractions or below 0.")
     elif form == "synthetic":
         do.append("Use the rows as a sample of a model of the people: for counts, shares, means "
                   "and relations between columns.")  # fmt: skip
         dont.append("Do not read a row as a person: no row is one, even if it looks like one.")
-        dont.append("Do not trust what is rare: small groups are where a model is worst.")
+        dont.append("Do not rely on what is rare: a model is worst at small groups.")
     elif form == "column-shuffled":
         do.append("Use each column by itself: its mean, its quantiles, its shares.")
-        dont.append("Do not cross, correlate or regress columns: rows were shuffled column by "
-                    "column, so that any relation in the table is chance.")  # fmt: skip
+        dont.append("Do not cross, correlate or regress columns: each column was shuffled by "
+                    "itself, so any relation in the table is chance.")  # fmt: skip
     else:
         do.append("Use the table for counts, means and relations of many rows.")
         dont.append(
             f"Do not take a protected cell for the truth about a person: {listed(protected)} "
-            "were changed."
+            f"{'was' if len(protected) == 1 else 'were'} changed."
             if protected
             else "Do not take a row for the truth about a person."
         )
     if ranges:
         do.append(f"Treat {listed(ranges)} as ranges: the value lies somewhere between the ends.")
-        dont.append("Do not put the middle of a range in the place of a value where exactness "
-                    "matters; try both ends.")  # fmt: skip
+        dont.append("Do not replace a range by its middle where exactness matters; try both "
+                    "ends.")  # fmt: skip
     if manifest["privacy_losses"]:
-        do.append("Count on noise: average over many rows, and give wide intervals.")
+        do.append("Allow for noise: average over many rows, and give wide intervals.")
         dont.append(
-            "Do not take standard errors from software as they are: variances are inflated by "
-            "noise, relations between noisy columns are weakened, and neither is in the formula."
+            "Do not use standard errors from software as they are: noise inflates variances and "
+            "weakens relations between noisy columns, and the usual formula allows for neither."
         )
     elif plain and form not in {"tree", "synthetic"}:
         dont.append(
             f"Do not use {listed(plain)} for extremes or for variances: similar people share one "
-            "value, so that variances are too small and extremes are gone."
+            "value, so variances are too small and extremes are lost."
         )
     weights = [
         n for n, spec in manifest["policy"]["columns"].items() if spec.get("sampling_weight")
     ]
     if weights and weights[0] in manifest["columns"]:
-        do.append(f"Weight rows by '{weights[0]}' for statements about the population.")
-    do.append("Name the method and its parameters where you publish results.")
+        do.append(f"Weight rows by '{weights[0]}' in statements about the population.")
+    do.append("State the method and its parameters when you publish results.")
     dont += [
         (
-            "Do not try to find out who somebody in the table is, and do not link it to "
-            "other files about people."
+            "Do not try to find out who is in the table, and do not link it to other files about "
+            "people."
         ),
         (
             "Do not read a promise as more than it says: its assumptions and the list of "
@@ -362,8 +374,8 @@ def _facts(spec: Mapping[str, Any]) -> list[str]:
         "bottom_code": "values below {} were set to it",
         "missing_as": "missing cells became {}",
         "other": "unknown categories became {}",
-        "max_contributions": "an epsilon release uses at most {} rows of a person",
-        "exact_contributions": "every person has {} rows",
+        "max_contributions": "rows per person that an epsilon release uses at most: {}",
+        "exact_contributions": "rows that every person has: {}",
         "transform": "compared on a {} scale",
     }
     facts += [text.format(spec[key]) for key, text in words.items() if spec.get(key) is not None]

@@ -6,13 +6,16 @@ from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, cast
 
+from pydantic.fields import FieldInfo
+
 from shoal.core import Check, Column, KAnonymity, Kind, Release, Role, Schema, figure
 from shoal.core.serialise import plain
-from shoal.errors import InputError
+from shoal.errors import InputError, counted
 from shoal.io.text_files import check_options
 from shoal.methods import REGISTRY, Method, Setting
 from shoal.methods._shared.recordwise import least_t
 from shoal.privacy_models import epsilon_for_t, epsilon_from_t, t_for_epsilon
+from shoal.report.phrases import REMARK_WORDS
 
 
 def release_text(release: Release, notes: Iterable[str]) -> str:
@@ -21,7 +24,7 @@ def release_text(release: Release, notes: Iterable[str]) -> str:
 
 
 def checks_text(checks: Iterable[Check]) -> str:
-    """One paragraph a check, the group that decides by its row numbers."""
+    """One paragraph per check, the group that decides by its row numbers."""
     lines = []
     for check in checks:
         verdict = "holds" if check.holds else "FAILS"
@@ -32,11 +35,12 @@ def checks_text(checks: Iterable[Check]) -> str:
         where = f", for example rows {rows}" if rows else ""
         size = check.witness["size"]
         group = "smallest" if isinstance(check.guarantee, KAnonymity) else "deciding"
-        counted = "person" if check.remarks.get("counted") == "persons" else "record"
-        lines.append(f"  {group} group: {size:,} {counted}{'s' if size != 1 else ''}{where}")
+        noun = "person" if check.remarks.get("counted") == "persons" else "record"
+        lines.append(f"  {group} group: {counted(size, noun)}{where}")
         for name, value in check.remarks.items():
             text = value if isinstance(value, str) else f"{value:,}"
-            lines.append(f"  {name.replace('_', ' ')}: {text}")
+            words = REMARK_WORDS.get(name, name.replace("_", " "))
+            lines.append(f"  {words[:1].lower()}{words[1:]}: {text}")
     return "\n".join(lines)
 
 
@@ -53,13 +57,22 @@ def methods_text() -> str:
     for method in REGISTRY.values():
         lines = [method.name, f"  {method.summary}"]
         for name, field in method.parameters.model_fields.items():
-            default = "required" if field.is_required() else f"default {field.get_default()}"
-            lines.append(f"  {name}: {field.description} ({default})")
+            lines.append(f"  {name}: {field.description} ({_default(field)})")
         lines.append(f"  release forms: {', '.join(method.forms.offered)}")
         lines += [f"  {line}" for line in _promises(method)]
         lines.append(f"  reference: {method.reference}")
         paragraphs.append("\n".join(lines))
     return "\n\n".join(paragraphs)
+
+
+def _default(field: FieldInfo) -> str:
+    """What a parameter is if it is not stated, as a policy would write it."""
+    if field.is_required():
+        return "required"
+    value = field.get_default()
+    if value is None:
+        return "optional"
+    return f"default {str(value).lower() if isinstance(value, bool) else value}"
 
 
 def closeness(
@@ -80,12 +93,12 @@ def closeness(
     """
     if (t is None) is (epsilon is None):
         found = "neither" if t is None else "both"
-        raise InputError(f"Expected --t or --epsilon, one of them; found {found}.")
+        raise InputError(f"Expected either --t or --epsilon, found {found}.")
     check_options(t=t, epsilon=epsilon, k=k, rows=rows, columns=columns)
     if rows is not None and rows < 2 * k:
         raise InputError(
-            f"Expected rows for two classes of k, found k = {k} and rows = {rows}. One class is "
-            "the whole table: t = 1 for any epsilon."
+            f"Expected rows for two classes of k, found k = {k} and rows = {rows}. A single class "
+            "is the whole table, and t = 1 for any epsilon."
         )
     if t is not None:
         view = {"epsilon_of_a_view": epsilon_from_t(t)}
@@ -103,18 +116,18 @@ def closeness(
 
 
 def closeness_text(facts: Mapping[str, float], *, columns: int) -> str:
-    """The same in sentences; digits beyond three go against whoever is asking."""
+    """The same in sentences; the third digit is rounded to the safe side."""
     t, epsilon = _digits(facts["t"], ROUND_CEILING), _digits(facts["epsilon"], ROUND_FLOOR)
     first = (
-        f"kanon-dp: epsilon {epsilon} of a record gives stochastic t-closeness with t = {t}, of "
-        "the confidential columns jointly."
+        f"kanon-dp: epsilon {epsilon} per record gives stochastic t-closeness with t = {t} of the "
+        "confidential columns jointly."
     )
     lines = [first]
     if columns > 1:
         own = _digits(facts["epsilon_of_a_column"], ROUND_FLOOR)
         close = _digits(facts["t_of_a_column"], ROUND_CEILING)
         lines.append(
-            f"  Each of the {columns} columns by itself has epsilon {own}, and t = {close}."
+            f"  Each of the {columns} columns by itself has epsilon {own} and t = {close}."
         )
     if "t_for_a_view" in facts:
         t, factor = _digits(facts["t_for_a_view"], ROUND_FLOOR), epsilon

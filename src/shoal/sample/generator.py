@@ -42,7 +42,7 @@ COLUMNS: Final = (
 )
 """The columns of the table, in order."""
 
-_BLOCK: Final = 8192  # households drawn at a time, so that a block's arrays stay in the cache
+_BLOCK: Final = 8192  # households drawn at a time, so a block's arrays stay in the cache
 _MISSING: Final = -1
 
 
@@ -63,7 +63,7 @@ def people(n: int, seed: int) -> pl.DataFrame:
         The columns name, person, household, age, sex, region, education, marital, hours,
         occupation, income, tax, condition, weight and batch. Education, hours, income and
         condition have some nulls. Tax is never above income; where income is missing, it
-        is never above the income that was not told.
+        is never above the income that was not reported.
 
     Raises:
         InputError: if n or seed is out of range.
@@ -161,9 +161,9 @@ def _frame(codes: dict[str, NDArray[Any]], seed: int) -> pl.DataFrame:
     for name in ("age", "hours", "income", "tax"):
         values = pl.Series(name, codes.pop(name).astype(np.int64))
         columns.append(values.set(values == _MISSING, None))
-    for name, levels in _LEVELS.items():
+    for name, categories in _CATEGORIES.items():
         # Index -1 takes the last entry, which is null: so a missing code becomes a null.
-        column = pl.Series(name, [*levels, None], dtype=pl.String)
+        column = pl.Series(name, [*categories, None], dtype=pl.String)
         columns.append(column.gather(codes.pop(name)))
     return pl.DataFrame(columns).select(COLUMNS)
 
@@ -180,7 +180,7 @@ def _numbers(index: NDArray[Any], *, seed: int, factor: int, digits: int) -> Int
     return numbers
 
 
-_LEVELS: Final[dict[str, Sequence[str]]] = {
+_CATEGORIES: Final[dict[str, Sequence[str]]] = {
     "name": [
         f"{given} {surname}" for names in GIVEN_NAMES for given in names for surname in SURNAMES
     ],

@@ -13,7 +13,7 @@ HEAD, PARTNER, CHILD, SHARER, ELDER = range(5)
 
 
 class Members(NamedTuple):
-    """The people of some households, one entry a person, households one after the other.
+    """The people of some households, one entry per person, households one after the other.
 
     Attributes:
         household: index of the household within the draw.
@@ -101,7 +101,7 @@ def _child_age(parent: Ints, rank: Ints, children: Ints, u: Floats) -> Ints:
     """Spread the children of a parent over the ages that they can have at home, 0 to 27."""
     low = np.maximum(0, parent - 44)
     high = np.maximum(low, np.minimum(27, parent - 19))
-    # Each child has its own stretch of [0, 1), so that siblings are seldom twins.
+    # Each child has its own stretch of [0, 1), so siblings are seldom twins.
     stretch = np.clip((rank + u) / np.maximum(children, 1), 0.0, 0.999999)
     leaning = stretch * (0.78 + 0.22 * stretch)  # grown-up children have often moved out
     age: Ints = (low + leaning * (high - low + 1)).astype(np.int64)

@@ -13,7 +13,7 @@ TOP_INCOME: Final = 500_000
 
 
 class Lives(NamedTuple):
-    """One entry a person, nothing missing yet.
+    """One entry per person, nothing missing yet.
 
     Attributes:
         education: index into `world.EDUCATIONS`.
@@ -108,15 +108,15 @@ def _income(
 
     total = np.minimum(pay + other + capital, TOP_INCOME) * (who.age >= 16)
     total = total * (idle | (rng.random(n) >= 0.008))  # a year of losses counts as nothing
-    return _as_told(whole(total), rng.random(n))
+    return _as_reported(whole(total), rng.random(n))
 
 
-def _as_told(income: Ints, u: Floats) -> Ints:
+def _as_reported(income: Ints, u: Floats) -> Ints:
     """Round as people do: one in five to thousands, one in four to hundreds."""
     step = np.where(u < 0.20, 1000, np.where(u < 0.45, 100, 1))
     step = np.where(income < 5000, 1, step)
-    told: Ints = np.minimum((income + step // 2) // step * step, TOP_INCOME)
-    return told
+    reported: Ints = np.minimum((income + step // 2) // step * step, TOP_INCOME)
+    return reported
 
 
 def _tax(rng: np.random.Generator, income: Ints) -> Ints:
@@ -155,7 +155,7 @@ def _health_weights() -> list[list[int]]:
     """Weigh the conditions, and none of them, by age band, sex and third of standing.
 
     A condition with women = w percent falls on men and women as 200 : 2 w over 100 + w, so
-    that its frequency among both together is the stated one.
+    its frequency among both together is the stated one.
     """
     rows = []
     for band in range(len(_BANDS)):

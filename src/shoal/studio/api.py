@@ -37,12 +37,12 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     for status, words in (
         (400, "The request is not well formed."),
         (401, "No session."),
-        (403, "Another site asks, or under another name."),
-        (404, "There is no such thing."),
-        (405, "Not by this method."),
-        (409, "Not yet."),
-        (413, "Too large."),
-        (422, "It cannot be used as it is."),
+        (403, "The request comes from another site, or under another host name."),
+        (404, "It does not exist."),
+        (405, "The address does not take this method."),
+        (409, "Something else has to be done first."),
+        (413, "The request is too large."),
+        (422, "The content cannot be used as it is."),
     )
 }
 router = APIRouter(prefix="/api", responses=REFUSALS, tags=["studio"])
@@ -61,7 +61,7 @@ class FileOut(BaseModel):
     label: str
     suffix: str
     bytes: int
-    here: bool = Field(description="False after a restart: it has to be chosen again.")
+    here: bool = Field(description="False after a restart: the file has to be chosen again.")
 
 
 class WorkspaceOut(BaseModel):
@@ -78,8 +78,8 @@ class WorkspaceOut(BaseModel):
     file_format: str
     source: str
     jobs: dict[str, str]
-    undo: int = Field(description="Steps that can be taken back.")
-    redo: int = Field(description="Steps that can be taken again.")
+    undo: int = Field(description="Steps that can be undone.")
+    redo: int = Field(description="Steps that can be redone.")
     invalid: dict[str, str] = Field(
         description="What was typed or sent and cannot be used, by form; nothing is released "
         "until each is sent again and taken, or undone."
@@ -119,7 +119,7 @@ class PolicyText(_Model):
 
 
 class PolicyFields(_Model):
-    """Sections of a policy; a column that is named is replaced, a section that is none goes."""
+    """Sections of a policy; a column that is named is replaced, a null section removed."""
 
     columns: dict[str, dict[str, Any] | str] | None = None
     protect: dict[str, Any] | None = None
@@ -161,7 +161,7 @@ class ProtectIn(_Model):
 
 
 class CompareIn(_Model):
-    """Compare methods; this is a look at the table."""
+    """Compare methods; this inspects the table."""
 
     kind: Literal["compare"]
     on_others: bool = False
@@ -183,7 +183,7 @@ class SelectIn(_Model):
 
 
 class EvaluateIn(_Model):
-    """Measure a release."""
+    """Evaluate a release."""
 
     kind: Literal["evaluate"]
     release: str = Field(pattern=ID)
@@ -279,13 +279,13 @@ def undo(studio: TheStudio, workspace: Current) -> WorkspaceOut:
 
 @router.post("/workspaces/{id}/redo")
 def redo(studio: TheStudio, workspace: Current) -> WorkspaceOut:
-    """Take the last undo back."""
+    """Redo what was undone last."""
     return _workspace(studio, studio.store.redo(workspace.id))
 
 
 @router.post("/workspaces/{id}/data", status_code=202, openapi_extra=uploads.BODY)
 def put_data(studio: TheStudio, workspace: Current, file: Upload) -> JobStatus:
-    """Upload the table; the job that is answered looks at it."""
+    """Upload the table; the job that is answered reads it."""
     return studio.jobs.status(studio.put_data(workspace, file))
 
 
@@ -306,7 +306,7 @@ def get_profile(studio: TheStudio, workspace: Current) -> DataProfile:
     """What was seen of the table."""
     found = studio.profile(workspace)
     if found is None:
-        raise HTTPException(409, "There is no table that was looked at. Choose a file, or wait.")
+        raise HTTPException(409, "No table was read yet. Choose a file, or wait.")
     return found
 
 

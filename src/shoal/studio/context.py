@@ -250,7 +250,7 @@ class Studio:
     def start_compare(
         self, workspace: Workspace, *, on_others: bool = False, **options: Any
     ) -> str:
-        """Compare methods, in a job: a look at the table that is recorded and costs.
+        """Compare methods, in a job: an inspection of the table, recorded and with its cost.
 
         Args:
             workspace: with data and a policy.
@@ -262,7 +262,7 @@ class Studio:
         self._settled(workspace)
         others = self.path(workspace, workspace.others)
         if on_others and others is None:
-            raise InputError("Choose a file of other people first; there is none to look at.")
+            raise InputError("Choose a file of other people first; there is none to compare on.")
         arguments = self._arguments(
             workspace,
             JobKind.COMPARE,
@@ -291,7 +291,7 @@ class Studio:
         return self._start(workspace, JobKind.SELECT, arguments, id_=id_)
 
     def start_evaluate(self, workspace: Workspace, release: str) -> str:
-        """Measure a release against the table, in a job; the page is `jobs.folder(id)/out`."""
+        """Evaluate a release against the table, in a job; the page is `jobs.folder(id)/out`."""
         folder = self.released(release)
         id_ = new_id()
         manifest = read_json(folder / "manifest.json")
@@ -409,7 +409,7 @@ class Studio:
         """What a job works on: the table, and the policy as it is now, in the job's own folder."""
         data = self._data(workspace)
         if any(one.kind is kind for one in self.jobs.of(workspace.id)):
-            raise InputError("This is under way already. Wait for it, or cancel it first.")
+            raise InputError("This is already under way. Wait for it, or cancel it first.")
         folder = private_folder(self.jobs.folder(id_))
         self.booked(workspace, self.judged(workspace))
         (folder / "policy.toml").write_text(workspace.policy, encoding="utf-8")

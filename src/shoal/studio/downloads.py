@@ -87,7 +87,7 @@ def release_file(
     *,
     save: bool = False,
 ) -> Response:
-    """A report or the manifest of a release: to look at, or to save."""
+    """A report or the manifest of a release: to read, or to save."""
     if name == "manifest.json":
         found = read_json(folder / name)
         return JSONResponse(found, headers=_saving(f"{folder.name}-{name}") if save else None)
@@ -96,7 +96,7 @@ def release_file(
     word = "internal" if confidential else "public"
     page = place / "report.html"
     if not page.exists():
-        raise InputError("This release has no internal report. Make it with `shoal report`.")
+        raise InputError("This release has no confidential report. Make it with `shoal report`.")
     text = page.read_text(encoding="utf-8")
     headers = report_headers(text)
     if save:

@@ -50,7 +50,7 @@ def sentence(workspace: Workspace) -> str:
     column = f"Roles and policy, column '{name}'"
     place = PLACES.get(where, f"Sent by a script, {name}" if kind == "api" else column)
     return (
-        f"Not everything that was typed can be used. {place}: {draft.error} Correct it there, or "
+        f"Something that was typed cannot be used. {place}: {draft.error} Correct it there, or "
         "take it back with Undo."
     )
 

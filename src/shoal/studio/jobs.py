@@ -10,7 +10,7 @@ worker ends too: no job is left behind. A job that a dead server left unfinished
 
 A job that does not finish leaves nothing: `out/` is removed, and with it the hidden folders in
 which `shoal.pipeline` prepares a release. Only the budget file keeps what was booked. A release
-that is in place stays, even if its internal report was never made; so does one that is paid for
+that is in place stays, even if its confidential report was never made; so does one that is paid for
 and waits to be put in place.
 """
 
@@ -48,12 +48,12 @@ LOCK = ".lock"
 INTERRUPTED = "The studio ended while this was under way. Start it again."
 CANCELLED = "Cancelled. Nothing was written."
 UNREPORTED = (
-    "The release was in place when the work was ended, and only its internal report is missing. "
+    "The work ended when the release was in place; only its confidential report is missing. "
     "Make it with `shoal report`; that spends no epsilon."
 )
 KILLED = (
-    "The work was ended by the system, perhaps for want of memory. Nothing was written; try a "
-    "smaller table or a quicker method."
+    "The system ended the work, perhaps because memory ran out. Nothing was written; try a smaller "
+    "table or a quicker method."
 )
 
 
@@ -162,7 +162,7 @@ class Jobs:
         running = _Running(folder)
         with self._lock:
             if self._closed:
-                raise InputError("The studio is about to end; nothing new is started.")
+                raise InputError("The studio is ending; it starts nothing new.")
             self._running[id_] = running
         running.thread = Thread(target=self._run, args=(id_, running), name=f"job-{id_}")
         running.thread.start()
@@ -177,20 +177,20 @@ class Jobs:
             InputError: there is no such job.
         """
         here = id_ in self._running
-        told = self._told(id_)
-        if told.final:
+        noted = self._noted(id_)
+        if noted.final:
             if here and id_ in self._running:
                 return replace(
-                    told, state=JobState.RUNNING, stage="finishing", error="", result=None
+                    noted, state=JobState.RUNNING, stage="finishing", error="", result=None
                 )
-            return told
+            return noted
         if not here and id_ not in self._running:
-            told = self._told(id_)  # It may have ended between the two lines above.
-            if not told.final:
-                return replace(told, state=JobState.INTERRUPTED, stage="", error=INTERRUPTED)
-        return told
+            noted = self._noted(id_)  # It may have ended between the two lines above.
+            if not noted.final:
+                return replace(noted, state=JobState.INTERRUPTED, stage="", error=INTERRUPTED)
+        return noted
 
-    def _told(self, id_: str) -> JobStatus:
+    def _noted(self, id_: str) -> JobStatus:
         """What the job's folder says."""
         folder = self.folder(id_)
         job = read_json(folder / "job.json") if _is_id(id_) else None
@@ -294,7 +294,7 @@ class Jobs:
                 self._room.release()
         self._close_one(running)
         try:
-            self.finished(self._told(id_))
+            self.finished(self._noted(id_))
         except Exception as error:  # noqa: BLE001 (a thread has nobody else to tell)
             sys.stderr.write(f"shoal: {withheld(error)}\n")
         finally:
@@ -371,7 +371,7 @@ class _Running:
         process = self._process
         if process is None:
             return
-        # Not reaped yet, so that its number is still the group's and nobody else's.
+        # Not reaped yet, so its number is still the group's and nobody else's.
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         with self._lock:
             _kill(process, signal.SIGKILL)

@@ -66,8 +66,8 @@ def check_budget(policy: Policy, *, home: Path) -> None:
         inside = False
     if not inside:
         raise InputError(
-            "The policy, budget.file: expected a budget file in the studio's own folder. Take "
-            "[budget] out, and name the population on the page Release."
+            "The policy, budget.file: expected a budget file in the studio's own folder. "
+            "Remove [budget], and name the population on the page Release."
         )
 
 
@@ -121,8 +121,8 @@ def observed(text: str, *, before: Collection[str], public: Collection[str]) -> 
         if "categories" in columns.get(name, {}):
             raise InputError(
                 f"The policy, columns.{name}.categories: these were copied from the data, so "
-                "'observed = true' stays beside them. If they are public knowledge, say so by the "
-                "tick on the column's card."
+                "'observed = true' stays beside them. If they are public knowledge, tick that on "
+                "the column's card."
             )
     return (*marked, *left)
 

@@ -40,7 +40,7 @@ def private_folder(folder: Path) -> Path:
 def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
     """Write or replace a JSON file whole, readable by its owner alone.
 
-    A durable one is on disk afterwards, so that a loss of power does not lose it.
+    A durable one is on disk afterwards, so a loss of power does not lose it.
     """
     descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)  # 0600
     try:
@@ -102,7 +102,7 @@ def _own_folder() -> tuple[Path, BinaryIO]:
 
 
 def remove_left_behind() -> None:
-    """Remove the temporary folders of servers that are no more."""
+    """Remove the temporary folders of servers that have ended."""
     for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
         with suppress(OSError):
             if folder.is_symlink() or folder.stat().st_uid != os.getuid():
@@ -116,7 +116,7 @@ def hold(path: Path) -> BinaryIO:
     """Hold a lock while this process lives, and note its number in it."""
     lock = locked(path)
     if lock is None:
-        raise InternalError("Another process does this job already.")
+        raise InternalError("Another process is already doing this job.")
     lock.truncate()
     lock.write(str(os.getpid()).encode())
     return lock
@@ -125,7 +125,7 @@ def hold(path: Path) -> BinaryIO:
 def end_left_behind(path: Path) -> None:
     """Wait until the process that holds a lock is gone; after `PATIENCE` seconds end it.
 
-    While the lock is held the process lives, so that its number is its own.
+    While the lock is held the process lives, so its number is its own.
     """
     with suppress(OSError, ValueError):
         if not path.exists():

@@ -90,7 +90,7 @@ def write(
         For the server: the drafted policy as TOML text, and the names of the columns.
     """
     raw = io.read(path, limit=limit)
-    progress("looking at the columns", 0, 1)
+    progress("reading the columns", 0, 1)
     drafted = draft(raw, source=label)
     seen = profile(raw)
     write_json(_beside(path), asdict(seen), durable=False)
@@ -132,7 +132,7 @@ def _column(series: pl.Series, labels: Mapping[str, str]) -> ColumnProfile:
     if series.len() and series.null_count() > series.len() / 2:
         warnings.append("More than half of its cells are missing.")
     if plain and distinct == 1 and not series.null_count():
-        warnings.append("It has one value only.")
+        warnings.append("It has only one value.")
     if plain and made.role is not Role.IDENTIFIER and unique > 0.5:
         warnings.append("Most of its values occur once: it may single people out.")
     return ColumnProfile(

@@ -73,7 +73,7 @@ class Sessions:
 
     @property
     def cookie(self) -> str:
-        """The cookie's name. Cookies do not know ports, so that the name tells servers apart."""
+        """The cookie's name. Cookies do not know ports, so the name distinguishes servers."""
         return f"shoal-studio-{self.port}"
 
     def admit(self, token: str) -> None:
@@ -89,7 +89,7 @@ class Sessions:
     def exchange(self, token: str) -> str | None:
         """Use a token up, and give the secret of a new session; none for a wrong or used one."""
         given = _digest(token)
-        # All are compared, so that the time does not tell which one it was nearest to.
+        # All are compared, so the time does not show which one it was nearest to.
         matches = [known for known in list(self._tokens) if hmac.compare_digest(known, given)]
         if not matches:
             return None
@@ -112,7 +112,7 @@ class Sessions:
 
 
 class Guard:
-    """The middleware. Pure ASGI, so that uploads stream through it."""
+    """The middleware. Pure ASGI, so uploads stream through it."""
 
     def __init__(self, app: ASGIApp, settings: Settings, sessions: Sessions) -> None:
         self._app, self._settings, self._sessions = app, settings, sessions
@@ -143,10 +143,10 @@ class Guard:
         try:
             await self._app(scope, self._counted(scope, receive), answer)
         except Exception as error:  # noqa: BLE001 (its message may quote a cell)
-            told = withheld(error)
-            sys.stderr.write(f"shoal: {told}\n")
+            sentence = withheld(error)
+            sys.stderr.write(f"shoal: {sentence}\n")
             if not started:
-                text = told[0].upper() + told[1:]
+                text = sentence[0].upper() + sentence[1:]
                 await _sentence(scope, 500, text)(scope, receive, answer)
 
     def _refusal(self, scope: Scope) -> Response | None:

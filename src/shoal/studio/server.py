@@ -36,7 +36,7 @@ PATIENCE = 2
 """Seconds that open requests have once the studio is to end."""
 
 EXPOSED = (
-    "other machines can reach this studio at {host}, and nothing on the way is encrypted: whoever "
+    "other machines can reach this studio at {host}, and the connection is not encrypted: whoever "
     "reads the network reads the table. Better leave --host out, and reach this machine through "
     "an ssh tunnel: ssh -L {port}:127.0.0.1:{port} this-machine."
 )
@@ -75,7 +75,7 @@ def launch(
         )
         address = f"{settings.address}/?token={settings.token}"
         say(f"Shoal studio: {address}")
-        say("The address works once. Ctrl-C ends the studio.")
+        say("The address works once. Press Ctrl-C to end the studio.")
         serving = server(create_app(settings), settings)
         if hasattr(signal, "SIGHUP"):
             signal.signal(signal.SIGHUP, lambda *_: setattr(serving, "should_exit", True))
@@ -89,14 +89,14 @@ def launch(
 
 @contextmanager
 def _bound(host: str, port: int) -> Iterator[socket.socket]:
-    """Bind before anything is made, so that a port that is taken is said at once."""
+    """Bind before anything is made, so a port that is taken is reported at once."""
     if not 0 <= port <= 65535:  # The system would take another one instead.
         raise InputError(f"Expected a --port from 0 to 65535, found {port}.")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         family, kind, protocol, _, place = found[0]
     except (OSError, UnicodeError):
-        raise InputError(f"Expected an address of this machine for --host; '{host}' is none.") \
+        raise InputError(f"Expected an address of this machine for --host, found '{host}'.") \
             from None  # fmt: skip
     with socket.socket(family, kind, protocol) as made:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -108,8 +108,8 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
         except OSError as error:
             reason = (error.strerror or "it is refused").lower()
             raise InputError(
-                f"Cannot listen at {host}, port {port}: {reason}. Choose another --port, or 0 "
-                "for any that is free."
+                f"Cannot listen on {host}, port {port}: {reason}. Choose another --port, or 0 "
+                "for any free port."
             ) from None
         yield made
 

@@ -96,10 +96,10 @@ async def receive(request: Request, folder: Path, *, limit: int, label: str = ""
                         waiting.clear()
                 await to_thread.run_sync(file.write, bytes(waiting))
         if not size:
-            raise InputError("The file is empty, or none was chosen. Choose a file with people.")
+            raise InputError("The file is empty, or none was chosen. Choose a table of people.")
         return _named(target, _label(label), size)
     except ClientDisconnect:
-        raise InputError("The upload was broken off before its end.") from None
+        raise InputError("The upload ended before the file was complete.") from None
     finally:
         target.unlink(missing_ok=True)
 

@@ -65,10 +65,10 @@ def main(folder: Path) -> None:
     except KeyboardInterrupt:
         sys.exit(130)  # The server says why.
     except MemoryError:
-        status.end(JobState.FAILED, "There is not enough memory for this table on this machine.")
+        status.end(JobState.FAILED, "This machine has too little memory for this table.")
     except BaseException as error:  # noqa: BLE001 (a panic of Polars is no Exception)
-        told = withheld(error)
-        status.end(JobState.FAILED, told[0].upper() + told[1:])
+        sentence = withheld(error)
+        status.end(JobState.FAILED, sentence[0].upper() + sentence[1:])
     finally:
         held.close()
 

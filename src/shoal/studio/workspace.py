@@ -1,6 +1,6 @@
 """Workspaces: what a steward has done so far, on disk, with a way back.
 
-A workspace is one way from a file to a release. Its id is in every address, so that two tabs
+A workspace leads from a file to a release. Its id is in every address, so two tabs
 never mix. Its state is a frozen value in one JSON file that is replaced whole. The policy is kept
 as TOML text, which is its one truth; fields are read from it.
 
@@ -50,7 +50,7 @@ class Draft:
     Attributes:
         given: the texts of the form as they were typed, by field.
         error: what does not fit, in a sentence.
-        wrong: the fields that it speaks of; empty where that cannot be told.
+        wrong: the fields that it is about; empty where that is not known.
     """
 
     given: Mapping[str, str]
@@ -80,7 +80,7 @@ class Workspace:
         source: population in the studio's budget file, or "" for the policy's own or none.
         jobs: the latest job of each kind, by kind.
         observed: columns whose categories were copied from the data and that nobody has called
-            public knowledge since; kept beside the policy, so that no way of editing it forgets.
+            public knowledge since; kept beside the policy, so no way of editing it forgets.
         drafts: what was typed and refused, by form: `policy`, `require`, `parameters`, `budget`,
             or `columns.` and a column's name.
     """
@@ -135,7 +135,7 @@ class WorkspaceStore:
     def change(
         self, id_: str, *, since: str | None = None, settles: Collection[str] = (), **changed: Any
     ) -> Workspace:
-        """Change fields and remember the state before, for `undo`. The same state is no step.
+        """Change fields and remember the state before, for `undo`. The same state is not a step.
 
         Args:
             id_: of the workspace.
@@ -150,7 +150,7 @@ class WorkspaceStore:
             now, past, future = self._read(id_)
             if since is not None and now.policy != since:
                 raise InputError(
-                    "The policy was changed meanwhile, perhaps in another tab. Load the page again."
+                    "The policy has changed meanwhile, perhaps in another tab. Load the page again."
                 )
             kept = {where: one for where, one in now.drafts.items() if where not in settles}
             then = replace(now, drafts=kept, **changed)

@@ -5,7 +5,7 @@ depth, exceeds a threshold after noise. Where a box is halved follows from what 
 published (`Space`). `privtree` draws rows from the leaves of such a tree, `mass_tree` too;
 `tree_histogram` makes a histogram of one.
 
-On whole numbers. Counts are multiplied by a public q, so that the penalty is a whole number of
+On whole numbers. Counts are multiplied by a public q, so the penalty is a whole number of
 units without much rounding. With c a node's count, i its depth, Z discrete Laplace of scale
 s = q lam (P(Z = z) ~ a^|z|, a = exp(-1/s)), T = q theta and D >= s ln 2 whole, a node is
 split if b + Z > T for b = max(q c - i D, T - D). We need lam >= 1 / ln 2; then D >= q.
@@ -18,8 +18,8 @@ set of its nodes, changes by a factor of at most
     exp((2 + E) / lam)                                       if one record is changed.
 
 Proof. A record is added: only the counts on its path change, by +1 each. Let y = q c - i D before,
-so that b goes from max(y, T - D) to max(y + q, T - D), and let S(b) = P(b + Z > T).
-S does not decrease, so that split nodes contribute factors >= 1, and the path's last node, if it
+so b goes from max(y, T - D) to max(y + q, T - D), and let S(b) = P(b + Z > T).
+S does not decrease, so split nodes contribute factors >= 1, and the path's last node, if it
 could have been split, contributes (1 - S(b')) / (1 - S(b)) in [exp(-q/s), 1]. That is the
 lower bound. For the upper bound only split nodes matter. A node costs ln S(b') - ln S(b).
 
@@ -32,7 +32,7 @@ lower bound. For the upper bound only split nodes matter. A node costs ln S(b') 
     because (1 + a - a x)(1 + a - x) - a (2 - x)^2 = (1 - x)(1 - a)^2 >= 0. So one unit costs
     at most h(x) / s, and q units cost at most q h(x) / s, because h increases and x falls.
 
-A child's count is at most its parent's, so that y grows by at least D from a node to its parent.
+A child's count is at most its parent's, so y grows by at least D from a node to its parent.
 Nodes with y <= T - D - q do not change. At most one has T - D - q < y < T - D, since D >= q.
 
     If one has: let f = (y + q - T + D) / q, in (0, 1). By (1) it costs at most f / lam. Its parent
@@ -207,20 +207,20 @@ def grow(
     epsilon: Fraction,
     noise: Noise,
     theta: int = 0,
-    target: str = "the tree",
+    target: str = "splits of the tree",
     progress: Progress = silent,
 ) -> AdaptiveTree:
     """Grow the tree level by level; the theorem above is its price.
 
-    The spending's sensitivity is PATH in the units of a count: the noise of a split has scale lam,
-    and all splits together cost PATH / lam. A node of a single code has no split and no draw.
+    The privacy loss's sensitivity is PATH in the units of a count: the noise of a split has scale
+    lam, and all splits together cost PATH / lam. A node of a single code has no split and no draw.
     Another is split where its noisy penalised count exceeds theta records. An epsilon above 2.5 is
     too large for the proof, and refused. `target` is for the accounting.
     """
     lam = PATH / epsilon
     if lam < SHALLOWEST:
         raise InputError(
-            f"A private tree takes epsilon of at most {float(PATH / SHALLOWEST):.4g} for its "
+            f"A private tree takes an epsilon of at most {float(PATH / SHALLOWEST):.4g} for its "
             f"splits; got {float(epsilon):.4g}."
         )
     scale, threshold = UNITS * lam, UNITS * theta
@@ -271,7 +271,7 @@ def grow(
 
 
 def leaf_counts(
-    tree: AdaptiveTree, *, epsilon: Fraction, noise: Noise, target: str = "counts of its leaves"
+    tree: AdaptiveTree, *, epsilon: Fraction, noise: Noise, target: str = "counts in the leaves"
 ) -> tuple[Ints, PrivacyLoss]:
     """Count the leaves with noise; a changed record moves the counts by at most 2 in all."""
     counts = tree.walk.ask(partial(Descent.leaves, size=len(tree)))
@@ -307,13 +307,13 @@ def tree_histogram(
         AdaptiveAxis((line,), (member,)),
         epsilon=structure,
         noise=noise,
-        target=f"{domain.name}: its tree",
+        target=f"{domain.name}: splits of its tree",
     )
     counts, counted = leaf_counts(
         tree,
         epsilon=epsilon - structure,
         noise=noise,
-        target=f"{domain.name}: counts of its leaves",
+        target=f"{domain.name}: counts in the leaves",
     )
     order = np.argsort(tree.lower[:, 0])
     n = len(columns)

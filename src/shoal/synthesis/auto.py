@@ -1,7 +1,7 @@
 """Which mechanism draws the rows: a rule over public facts, with its reasons.
 
 The rule is a function of the columns' kinds and domain sizes, of n, of epsilon and of what the rows
-are wanted for. It never sees a record, so that following it costs nothing.
+are wanted for. It never sees a record, so following it costs nothing.
 
     m = number of columns, P = m (m - 1) / 2, r = n epsilon / P
 
@@ -73,52 +73,69 @@ def choose(
     See the rule above.
     """
     if not domains or n < 1 or epsilon <= 0:
-        raise InputError("A choice needs a column, a record and epsilon > 0.")
+        raise InputError("Expected at least one column, at least one record and epsilon > 0.")
     m, budget = len(domains), n * epsilon
     numeric = all(domain.numeric and not domain.gap for domain in domains)
     weak = warnings(domains, n=n, epsilon=epsilon)
     plan = maxent_plan(domains, n=n, epsilon=epsilon)
     if m == 1 and not is_line(domains[0]) and 2 * domains[0].size <= budget:
-        alone = "One column of categories: each is counted, with noise."
+        alone = (
+            "There is one column of categories: the count of each category is measured with noise."
+        )
         return SynthesizerChoice("maxent", plan, (alone,), weak)
     if m == 1 or (m == 2 and not _whole(domains, plan)):
         return SynthesizerChoice("privtree", *_tree(budget, goal), weak)
     if numeric and goal is Goal.MEANS and budget < _FEW and n > 1:
         blocks = (
-            f"All {m} columns are numeric, means are wanted and n epsilon is below {_FEW:,}.",
-            "Means of blocks by rank, joined by rank correlations, then have the least distance.",
+            f"All {m} columns are numeric, the goal is means, and n epsilon is below {_FEW:,}.",
+            (
+                "In our experiments, noisy means of rank blocks, joined by rank correlations, then "
+                "had the smallest squared distance."
+            ),
         )
-        skewed = "Give skewed columns a public log or square-root scale."
+        skewed = "Declare a log or square-root scale for skewed columns."
         return SynthesizerChoice("copula", Margins.BLOCKS, blocks, (*weak, skewed))
     strength = figure(float(plan.strength))
     if m == 2:
-        few = "Two columns of few categories: their table is counted cell by cell, with noise."
+        few = (
+            "There are two columns with few categories: every cell of their two-way marginal is "
+            "measured with noise."
+        )
         return SynthesizerChoice("maxent", plan, (few,), weak)
-    tables = "A table" if plan.three_way == 1 else f"{plan.three_way} tables"
+    tables = (
+        "comes one three-way marginal"
+        if plan.three_way == 1
+        else f"come {plan.three_way} three-way marginals"
+    )
     why = (
-        f"{m} columns: tables with noise, and the distribution of greatest entropy near them.",
+        (
+            f"There are {m} columns: marginals are measured with noise, and rows are drawn from "
+            "the maximum-entropy distribution that fits them."
+        ),
         f"n epsilon is {strength} for each pair of columns: {_REASONS[plan.marginals]}.",
-        f"A column has at most {plan.groups} groups in these tables.",
+        f"In these marginals, the values of a column form at most {plan.groups} groups.",
         *([_COARSENESS] if plan.coarseness_share else []),
-        *([f"{tables} of three columns, {_THREE_WAY}"] if plan.three_way else []),
+        *([f"Last {tables}, {_THREE_WAY}"] if plan.three_way else []),
     )
     return SynthesizerChoice("maxent", plan, why, weak)
 
 
-_THREE_WAY = "chosen with noise where pairs say too little, come last."
+_THREE_WAY = "selected with noise where pairs of columns explain too little."
 _COARSENESS = (
-    "Whether such groups lose too much is asked first, with noise; if so, a tree takes the place "
-    "of tables."
+    "A noisy test first checks how much dependence such groups lose; if they lose too much, a "
+    "tree replaces the marginals."
 )
 
 
 _REASONS = {
-    PairMarginals.FULL: "one coarse table of all columns, because many would share too little",
-    PairMarginals.BLOCKS: (
-        "tables of a few columns each, by which every two are seen with least noise"
+    PairMarginals.FULL: (
+        "one coarse marginal of all columns, because several would each get too little of it"
     ),
-    PairMarginals.PAIRS: "a table of every two columns",
-    PairMarginals.TRIPLES: "enough for a table of every three columns",
+    PairMarginals.BLOCKS: (
+        "marginals of a few columns each, which together cover every pair with the least noise"
+    ),
+    PairMarginals.PAIRS: "a marginal of every two columns",
+    PairMarginals.TRIPLES: "enough for a marginal of every three columns",
 }
 
 
@@ -130,21 +147,25 @@ def warnings(domains: Sequence[Domain], *, n: int, epsilon: Fraction) -> tuple[s
     if strength < WEAK:
         columns = "for each pair of columns" if m > 1 else "for the column"
         amount = f"n epsilon is {figure(float(strength))} {columns}, below {WEAK}"
-        left = "little survives besides single columns" if m > 1 else "little survives"
+        left = (
+            "little beyond the one-way marginals is preserved"
+            if m > 1
+            else "little of the data is preserved"
+        )
         move = f"Use {'fewer columns or ' if m > 1 else ''}a larger epsilon."
         return (f"{rows} and epsilon {figure(float(epsilon))}, {amount}: {left}. {move}",)
     if n < WEAK:
-        return (f"{rows}, fewer than {WEAK}, one record is much of every count.",)
+        return (f"{rows}, fewer than {WEAK}, one record is a large part of every count.",)
     return ()
 
 
 def _whole(domains: Sequence[Domain], plan: MaxentPlan) -> bool:
-    """Whether every code is a group by itself, so that marginals lose nothing."""
+    """Whether every code is a group by itself, so marginals lose nothing."""
     return all(not is_line(one) and one.size <= plan.groups for one in domains)
 
 
 def _tree(budget: Fraction, goal: Goal) -> tuple[Fill, tuple[str, ...]]:
-    first = "One or two columns: a private tree follows the records where they are dense."
+    first = "There are only one or two columns: a private tree is refined where records are dense."
     if goal is Goal.MEANS and budget >= _MANY:
-        return Fill.CENTROID, (first, "Rows take the noisy mean of their leaf.")
+        return Fill.CENTROID, (first, "Rows get the noisy mean of their leaf.")
     return Fill.UNIFORM, (first, "Rows are spread evenly over their leaf.")

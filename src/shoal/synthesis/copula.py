@@ -1,4 +1,4 @@
-"""Columns by themselves, joined by a private Gaussian copula.
+"""One-way models of the columns, joined by a private Gaussian copula.
 
 Each column is learnt as a sorted list of n values, from noisy means of blocks by rank or from the
 leaves of a private tree. Kendall's tau of every two columns is learnt with noise. Rows are drawn
@@ -11,8 +11,8 @@ of a skewed column (`Scale`) is made before: the mechanism sees codes on the tra
 Theorem (ours, unreviewed): epsilon, change-one neighbours, n public. Proof.
 
 Lists. With the column sorted, a changed record moves the values by at most the width W in all, and
-so the sums of blocks whose ends depend on ranks alone (`perturb` has the proof, Lemma 1 of
-sanchez2014). Noise of scale W / e costs e. A tree costs what `adaptive_tree` proves.
+so the sums of blocks whose ends depend on ranks alone (`microaggregate_noise` has the proof, Lemma
+1 of sanchez2014). Noise of scale W / e costs e. A tree costs what `adaptive_tree` proves.
 
 Links. S = sum over pairs of records of sign(x_i - x_j) sign(y_i - y_j) is whole, and
 tau-a = 2 S / (n (n - 1)). A changed record is in n - 1 pairs, and each of their signs moves by at
@@ -90,20 +90,20 @@ def copula(
     if isinstance(codes, HeldColumns):
         codes = codes.columns
     elif not isinstance(codes, Sequence | np.ndarray):
-        raise InternalError("A copula must see the records, and these lie in blocks.")
+        raise InternalError("A copula needs the records themselves, but they lie in blocks.")
     columns = [
         column if domain.positions is None else domain.positions[column]
         for column, domain in zip(checked(codes, domains), domains, strict=True)
     ]
     n, m = len(columns[0]), len(columns)
     if m < 2 or n < 2:
-        raise InputError("A copula joins columns; expected at least two, and two records.")
+        raise InputError("A copula needs at least two columns and at least two records.")
     own = (SHARES[margins] if share is None else share) * epsilon
     lists: list[Floats] = []
     privacy_losses: list[PrivacyLoss] = []
     measurements: list[Measurement] = []
     for j, (column, domain) in enumerate(zip(columns, domains, strict=True)):
-        progress("learning columns", j, m)
+        progress("modelling columns", j, m)
         each = own / m
         if margins is Margins.TREE:
             found = tree_histogram(HeldColumns(columns), j, domain, epsilon=each, noise=noise)
@@ -132,9 +132,9 @@ def copula(
         for j, (values, domain) in enumerate(zip(lists, domains, strict=True))
     )
     facts = {
-        "columns by themselves": margins.value,
-        "share of columns": float(own / epsilon),
-        "noise of tau": float(privacy_loss.scale * 2 / (n * (n - 1))),
+        "one-way models": margins.value,
+        "share of epsilon for one-way models": float(own / epsilon),
+        "noise scale of Kendall's tau": float(privacy_loss.scale * 2 / (n * (n - 1))),
     }
     return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)
 
@@ -178,7 +178,7 @@ def _blocks(
         sums,
         sensitivity=max(domain.size - 1, 1),
         epsilon=epsilon,
-        target=f"{domain.name}: sums of blocks by rank",
+        target=f"{domain.name}: sums of rank blocks",
         noise=noise,
     )
     sizes = np.diff(ends)
@@ -197,13 +197,13 @@ def _links(
     pairs = list(combinations(range(len(columns)), 2))
     exact = np.zeros(len(pairs), dtype=np.int64)
     for number, (a, b) in enumerate(pairs):
-        progress("linking columns", number, len(pairs))
+        progress("measuring rank correlations", number, len(pairs))
         exact[number] = _concordance(orders[a], ranks[a], ranks[b])
     return noisy_answers(
         exact,
         sensitivity=2 * (n - 1) * len(pairs),
         epsilon=epsilon,
-        target="concordant pairs of every two columns",
+        target="concordant pairs of records, for every two columns",
         noise=noise,
     )
 

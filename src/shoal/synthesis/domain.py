@@ -59,9 +59,12 @@ class Domain:
                 "coarser grid."
             )
         if self.order is not None and sorted(self.order) != list(range(self.size)):
-            raise InputError(f"Column '{self.name}': expected an order with each code once.")
+            raise InputError(f"Column '{self.name}': expected an order that has each code once.")
         if self.joins is not None and len(self.joins) != self.size - 1:
-            raise InputError(f"Column '{self.name}': expected {self.size - 1} joins.")
+            raise InputError(
+                f"Column '{self.name}': expected {self.size - 1} heights, one between each two "
+                "neighbouring categories."
+            )
 
     @property
     def numeric(self) -> bool:
@@ -114,7 +117,7 @@ class Measurement:
             lower and upper ends of its leaves, as positions in the public orders. Blocks by rank:
             their first ranks, and n. Concordances of every two columns, and what groups lose (of
             no column in particular): nothing.
-        counts: the noisy answers; a table has one axis a column. They may be negative.
+        counts: the noisy answers; a table has one axis per column. They may be negative.
         scale: of the discrete Laplace noise that they have.
         sort: which of these it is.
     """
@@ -131,7 +134,7 @@ class SyntheticRows:
     """Rows that stand for nobody, what they were drawn from, and what that cost.
 
     Attributes:
-        rows: one array a column; codes, or for a numeric column numbers between 0 and size - 1
+        rows: one array per column; codes, or for a numeric column numbers between 0 and size - 1
             that need not be whole.
         facts: plain values for the report, such as the plan or the number of leaves. They
             follow from the public inputs and the noisy answers.
@@ -149,12 +152,15 @@ def checked(codes: Sequence[NDArray[Any]] | NDArray[Any], domains: Sequence[Doma
     The error about a cell outside its domain does not show it.
     """
     if len(codes) != len(domains) or not domains:
-        raise InternalError(f"Expected {len(domains)} columns of codes; got {len(codes)}.")
+        raise InternalError(
+            f"Expected one column of codes for each of the {len(domains)} domains; got "
+            f"{len(codes)}."
+        )
     columns = []
     for column, domain in zip(codes, domains, strict=True):
         array = np.asarray(column)
         if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) != len(codes[0]):
-            raise InternalError(f"Column '{domain.name}' is not a column of whole codes.")
+            raise InternalError(f"Column '{domain.name}' must hold whole numbers as codes.")
         if array.size and (array.min() < 0 or array.max() >= domain.size):
             raise InternalError(f"Column '{domain.name}' has a code outside its domain.")
         columns.append(array.astype(np.int64, copy=False))

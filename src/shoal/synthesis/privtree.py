@@ -6,9 +6,9 @@ post-processing.
 
 Theorem (ours, unreviewed): epsilon, change-one neighbours, n public. Proof. The tree costs what
 `adaptive_tree` proves. Given the tree, leaf counts move by at most 2 in all if a record changes. A
-leaf's sums are taken in units of its own width, so that they move by at most that width, which is
+leaf's sums are taken in units of its own width, so they move by at most that width, which is
 far less than the column's (`_offsets`). Everything that chooses (the shares of epsilon, the axis to
-halve, where to halve it) is public, so that the three prices add up. QED
+halve, where to halve it) is public, so the three prices add up. QED
 
 References:
     Zhang, Xiao, Xie, "PrivTree: a differentially private algorithm for hierarchical
@@ -77,7 +77,7 @@ def privtree(
     its centroid in numeric columns, where the leaf is large enough that the centroid beats
     the middle of the box, and are spread evenly over the box in all others.
 
-    Cost: O(m) a record and level. Axes are halved widest first, in proportion to their domains;
+    Cost: O(m) per record and level. Axes are halved widest first, in proportion to their domains;
     ties go to the first column.
 
     Not promised: leaves of at least k records. theta is a threshold for splitting: a node is split
@@ -120,7 +120,7 @@ def privtree(
         scale=counted.scale,
         sort=Sort.TREE,
     )
-    facts = {"leaves": len(tree), "scale of a split": float(tree.privacy_loss.scale / UNITS)}
+    facts = {"leaves": len(tree), "noise scale of a split": float(tree.privacy_loss.scale / UNITS)}
     return SyntheticRows(
         tuple(row[order] for row in rows), tuple(privacy_losses), (measurement,), facts
     )
@@ -146,7 +146,7 @@ def _offsets(
         exact,
         sensitivity=2 * _LOCAL * len(summed),
         epsilon=epsilon,
-        target="sums of its leaves",
+        target="sums in the leaves",
         noise=noise,
     )
     return noisy * reach, privacy_loss

@@ -2,7 +2,7 @@
 
 A block is one row of a Spark DataFrame: a number, how many records it has, and the records as one
 Arrow stream. Spark shuffles a few large rows in place of many small ones, and a block comes out
-as it went in, with every type. What is done to a block is a pure function of it, so that Spark may
+as it went in, with every type. What is done to a block is a pure function of it, so Spark may
 do it twice. An error inside says which sort it was and shows no cell.
 """
 
@@ -40,7 +40,7 @@ _ANSWERS = 32
 _BATCH = 32 << 20
 """Bytes that go from Spark to Python at a time, at least a block."""
 TASKS = 4
-"""Tasks a core, so that the last one does not keep the others waiting."""
+"""Tasks per core, so the last one does not keep the others waiting."""
 STRIDE = 1 << 40
 """Between the blocks of one order and those of the next."""
 
@@ -206,7 +206,7 @@ class Blocks:
         return Blocks(together, reader)
 
     def keep(self) -> "Kept":
-        """Keep the blocks on the workers' disks, so that they are made once, and bring the notes.
+        """Keep the blocks on the workers' disks, so they are made once, and bring the notes.
 
         Everything is made now, in one job.
         """
@@ -216,7 +216,7 @@ class Blocks:
             found = held.select("block", "rows", data).collect()
         sizes = {row["block"]: row["rows"] for row in found if row["block"] >= 0}
         if len(sizes) < sum(row["block"] >= 0 for row in found):
-            raise InternalError("Two blocks have one number.")
+            raise InternalError("Two blocks have the same number.")
         notes = [(row["block"], unpack(row["data"])) for row in found if row["block"] < 0]
         return Kept(held, dict(sorted(sizes.items())), sorted(notes, key=lambda pair: pair[0]))
 
@@ -271,7 +271,7 @@ def exchange(
 
     Blocks are numbered in the order; those of the second order come after `STRIDE`, and so on.
     Where they end depends on a sample; the order does not. Many records with one leading key are
-    parted by the next, so that none of the blocks is large. All orders are made in one shuffle.
+    parted by the next, so none of the blocks is large. All orders are made in one shuffle.
 
     `counts` are those of the blocks that are made, for each order, of so many records, `rows`.
     """
@@ -408,7 +408,7 @@ def _settle() -> None:
 
     A Python worker of Spark collects garbage after every task, and walks over all modules for it:
     a tenth of a second with ours, which is more than a small task takes. Only where modules came in
-    since, so that no task leaves its garbage behind for good.
+    since, so no task leaves its garbage behind for good.
     """
     global _loaded  # noqa: PLW0603 (one worker, one count)
     if len(sys.modules) > _loaded:
@@ -435,7 +435,7 @@ def speaking(otherwise: ShoalError | None = None) -> Iterator[None]:
         raise (
             otherwise
             or InternalError(
-                f"Spark could not finish a job ({type(error).__name__}); its own log says why. "
+                f"Spark could not finish a job ({type(error).__name__}); Spark's log says why. "
                 "Nothing was written."
             )
         ) from None

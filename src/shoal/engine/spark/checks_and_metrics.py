@@ -1,4 +1,4 @@
-"""Checks and measures of rows in blocks: sums over blocks, added up.
+"""Checks and metrics of rows in blocks: sums over blocks, added up.
 
 A class of equal rows may lie in many blocks. Its counts, by confidential value where l or t is
 asked for, are brought together by a hash of its keys, and each part of all classes is judged by
@@ -238,7 +238,7 @@ def pairs(records: SparkRows, released: Blocks) -> Blocks:
     def merge(number: int, frames: Sequence[pl.DataFrame]) -> Numbered:
         sides = sorted(frames, key=lambda frame: frame.columns[1].startswith(WAS))
         if len(sides) != 2 or not sides[0][RID].equals(sides[1][RID]):
-            raise InternalError("Released records do not fit the original ones.")
+            raise InternalError("The released records do not match the original ones.")
         return [(number, pl.concat([sides[0].drop(RID), sides[1].drop(RID)], how="horizontal"))]
 
     records_types = dict(records.layout.types)
@@ -251,7 +251,7 @@ class TableFacts:
 
     Attributes:
         layout: of the original.
-        scales: one a column that has a kind.
+        scales: one per column that has a kind.
         edges: of the bins of each.
         queries: that are counted.
     """
@@ -429,7 +429,7 @@ def measured(frame: pl.DataFrame, facts: TableFacts) -> BlockLosses:
 def _middles(
     lower: Floats, upper: Floats, hidden: NDArray[np.bool_], scales: Sequence[ColumnAxis]
 ) -> Floats:
-    """One place a cell, the middle of an interval; NaN where nothing is told."""
+    """One place per cell, the middle of an interval; NaN where nothing is known."""
     unit = np.array([scale.unit for scale in scales])
     # The middle of the whole numbers 20 to 29, kept as [20, 30), is 24.5.
     middle = np.where(lower == upper, lower, (lower + upper - unit) / 2)
@@ -485,7 +485,7 @@ def compare(
 
 
 def _stepped(schema: Schema, keys: Sequence[str]) -> bool:
-    """Whether the policy coarsens a column, so that the blocks do not hold it as it came."""
+    """Whether the policy coarsens a column, so the blocks do not hold it as it came."""
     columns = [schema[name] for name in keys]
     return any(c.step or c.recode or (c.top_code, c.bottom_code) != (None, None) for c in columns)
 
@@ -501,16 +501,16 @@ def _column(found: BlockLosses, facts: TableFacts, name: str) -> Mapping[str, An
     place = facts.names.index(name)
     scale = facts.scales[place]
     missing = int(found.missing[0, place]), int(found.missing[1, place])
-    told = partial(local.column_figures, scale.column, missing)
+    figures_of = partial(local.column_figures, scale.column, missing)
     share = float(found.changed[place] / found.rows)
     if found.written[place] or scale.discrete:
-        return told(share, local.GENERALISED if found.written[place] else local.RECODED)
+        return figures_of(share, local.GENERALISED if found.written[place] else local.RECODED)
     numeric = [own.column.name for own in facts.scales if not own.discrete].index(name)
     ratio = float(found.losses.sse_over_sst[numeric])
     if np.isfinite(ratio):
-        return told(ratio, "SSE / SST")
+        return figures_of(ratio, "SSE / SST")
     why = "all its numbers in the original are equal, and the release changes them"
-    return told(None, "SSE / SST", why)
+    return figures_of(None, "SSE / SST", why)
 
 
 def _few(

@@ -43,14 +43,16 @@ def read(
     spark = session(settings)
     where = path.absolute().as_uri()
     # Without what Spark says, which may quote the file.
-    why = InputError(f"Spark cannot read '{path}': it is damaged, or not seen by all workers.")
+    why = InputError(
+        f"Spark cannot read '{path}': the file is damaged, or not all workers can reach it."
+    )
     if path.is_dir() or path.suffix.lower() in {".parquet", ".pq"}:
         with speaking(why):
             return SparkSource(spark.read.parquet(where))
     if path.suffix.lower() not in {".csv", ".tsv", ".txt"}:
         raise InputError(
-            f"Spark reads Parquet and CSV; expected such a file or a folder of Parquet files, "
-            f"found '{path}'."
+            "Spark reads Parquet and CSV; expected a file of these formats or a folder of "
+            f"Parquet files, found '{path}'."
         )
     with path.open("rb") as file:
         sample = file.read(io.SAMPLE)
@@ -107,7 +109,7 @@ def write(frame: DataFrame, folder: Path, *, rows: int, about: str | None = None
     if found != rows:
         raise InputError(
             f"Expected {rows:,} rows in '{folder.name}' from the workers, found {found:,}. "
-            "Choose a folder for --out that the driver and all workers see."
+            "Choose a folder for --out that the driver and all workers can reach."
         )
     for path in list(folder.iterdir()):
         if path not in parts:  # checksums and marks of Hadoop
@@ -120,7 +122,7 @@ def note(path: Path, key: str, text: str) -> None:
 
     Spark's writer takes no metadata of ours. All of a file's own stands in its footer, as a list
     in Thrift's compact protocol. The list is written as it is known to be, found in the footer,
-    and put back one entry longer, so that no data is written again. Where another Spark's footer
+    and put back one entry longer, so no data is written again. Where another Spark's footer
     does not have it so, the file is written once more, a row group at a time.
 
     References:

@@ -225,7 +225,7 @@ def protected(records: SparkRows, changes: Sequence[ReplacedColumns]) -> Kept:
 
 def _kept(protected: Kept | Table | SpatialDecomposition) -> Kept:
     if not isinstance(protected, Kept):
-        raise InternalError("Blocks were asked for where there are none.")
+        raise InternalError("The result has no blocks, but they were requested.")
     return protected
 
 
@@ -234,7 +234,7 @@ def shuffled(blocks: Blocks, count: int, secret: bytes) -> Blocks:
 
     A record's key is 64 bits of SHAKE-256 over a secret that the driver drew and
     forgets, the number of its block and its place there. A task that runs twice gives the same
-    keys, so that no record is lost or doubled, as with bits that the task itself drew.
+    keys, so no record is lost or doubled, as with bits that the task itself drew.
     """
 
     def part(number: int, frame: pl.DataFrame) -> Numbered:
@@ -252,7 +252,7 @@ def levelled(blocks: Blocks, count: int, rows: int) -> Blocks:
     """Cut records that are in order anew, into blocks whose sizes follow from their number alone.
 
     Where sorted blocks end follows from what was sorted, and blocks become files: their lengths
-    would tell of protected cells what no noise hides.
+    would reveal about protected cells what no noise hides.
     """
     if count == 1:
         return blocks

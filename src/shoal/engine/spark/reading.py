@@ -2,7 +2,7 @@
 
 What `validate` decides for a column may hang on all of its cells: text is read as whole numbers if
 all of it is, the categories are those that occur. So a first pass brings evidence to the
-driver, a few cells of each column that tell which way it goes, and every block is read together
+driver, a few cells of each column that decide how it is read, and every block is read together
 with it: each block decides as the whole column would. The evidence is confidential as the table
 is, and goes where the table goes: to the driver and to the workers, into no log.
 
@@ -66,7 +66,7 @@ def typed(frame: DataFrame, how: Adoption) -> Typed:
     validate.check_names(empty, schema)
     kept = [name for name in empty.columns if schema[name].role is not Role.IDENTIFIER]
     if not kept:
-        raise InputError("Every column is an identifier, so that nothing is left to release.")
+        raise InputError("Every column is an identifier, so nothing is left to release.")
     quiet = set(how.clamped or ())
     for name in set(kept) - quiet:
         validate.refuse_odd(empty[name])
@@ -254,7 +254,7 @@ def _largest(values: pl.Series) -> pl.Series:
 
 
 def _odd(cells: pl.Series) -> pl.Series:
-    """Of float categories, one that is no whole number, if there is one."""
+    """Of float categories, one that is not a whole number, if there is one."""
     whole = (cells == cells.round()) & cells.is_between(-(2**53), 2**53)
     return _first(~whole.fill_null(value=True))
 
@@ -300,8 +300,8 @@ def _types(notes: Sequence[tuple[int, pl.DataFrame]]) -> dict[str, pl.DataType]:
     for name, dtype in found[0].items():
         if any(other[name] != dtype for other in found):
             raise InputError(
-                f"Column '{name}' is read in two ways, here as {dtype} and there otherwise. Bring "
-                "it to one type first."
+                f"Column '{name}' has the type {dtype} in one part of the table and another "
+                "type elsewhere. Convert it to one type first."
             )
     return dict(found[0])
 
@@ -320,8 +320,8 @@ _COUNTS = -1
 def single(typed: Typed, persons: Persons) -> Typed:
     """Refuse persons with several rows: in blocks groups are made of rows, and not of persons."""
     move = (
-        "On Spark groups are counted in rows: bring the table to one row per person, or protect it "
-        "on one machine, where persons are counted."
+        "On Spark, k counts rows, not persons. Bring the table to one row per person, or "
+        "protect it on one machine, where persons are counted."
     )
     return limited(typed, Persons(persons.column), key=0, move=move)
 

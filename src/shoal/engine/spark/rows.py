@@ -3,7 +3,7 @@
 The base: every record once, typed, in blocks by canonical order; a record knows its place in that
 order and its place in the file. Groups that are runs of another order get blocks of their own, of
 the columns that they are about alone. A group whose records lie in two blocks is brought together
-by shipping those records, never sums, so that a mean is added up in the order in which one machine
+by shipping those records, never sums, so a mean is added up in the order in which one machine
 adds it up, and has the same bits.
 """
 
@@ -91,7 +91,7 @@ class SparkRows:
         return self.layout.table(pl.DataFrame(columns))
 
     def block_count(self, least: int = 1) -> int:
-        """How many blocks to cut an order into, so that none has fewer records than stated."""
+        """How many blocks to cut an order into, so none has fewer records than stated."""
         return self.store.block_count(len(self), least)
 
     @property
@@ -188,7 +188,9 @@ class SparkRows:
             first = next(frame for frame in whole if SEQ in frame.columns)
             for frame in whole:
                 if frame.height != first.height or not frame[RID].equals(first[RID]):
-                    raise InternalError("Changed records do not fit those that came in.")
+                    raise InternalError(
+                        "The changed records do not match the records that were read."
+                    )
             rest = [frame.drop(RID) for frame in whole if frame is not first]
             both = pl.concat([first, *rest], how="horizontal")
             return [(number, both.select(*names, SEQ, RID))]
@@ -479,5 +481,5 @@ def _group_sums(blocks: Blocks, groups: int) -> Ints:
             total = np.zeros((groups, part.shape[1]), dtype=np.int64)
         total[frame[GROUP].to_numpy()] += part
     if total is None:
-        raise InternalError("A table without blocks was asked for sums.")
+        raise InternalError("Sums were requested of a table that has no blocks.")
     return total

@@ -86,8 +86,8 @@ def _made(given: Mapping[str, str]) -> "SparkSession":
         made: SparkSession = builder.getOrCreate()
     except Exception as error:  # noqa: BLE001 (of many sorts: no gateway, no master, no port)
         raise InputError(
-            f"Spark did not start ({type(error).__name__}). It needs Java 17 or later, and the "
-            "master of spark.master, if that is stated, within reach."
+            f"Spark did not start ({type(error).__name__}). Spark needs Java 17 or later; if "
+            "spark.master is set, that master must be reachable."
         ) from None
     return made
 

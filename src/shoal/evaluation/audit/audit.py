@@ -125,9 +125,12 @@ class Audit:
             ]
         lines += [f"  counterexample: {basis}." for basis in self._counterexamples]
         if self.refuted and not self.violated:
-            lines.append("  These runs did not show it: too few, or on other tables. It holds.")
+            lines.append(
+                "  These runs did not detect the violation, because they were too few or on "
+                "other tables. The counterexample holds all the same."
+            )
         elif not self.violated:
-            lines.append("  This does not support the claim; its proof does, where it has one.")
+            lines.append("  This does not support the claim; only its proof does, if it has one.")
         return "\n".join(lines)
 
     @property
@@ -187,19 +190,19 @@ def audit(
         most: at most so many of the built-in pairs are run.
         tries: how many changes the search considers.
         seed: of the search; the runs themselves have no seed.
-        tell: called with what it costs that a table is inspected, in sentences.
+        tell: called with sentences on what inspecting a table costs.
         progress: called with the stage and how far it is.
 
     Returns:
         The findings. An audit can refute a claim; it never supports one.
 
     Raises:
-        InputError: the policy claims no differential privacy, or the tables are no pair.
+        InputError: the policy claims no differential privacy, or the tables are not neighbours.
     """
     if level not in LEVELS:
-        raise InputError(f"Expected a level among {', '.join(LEVELS)}, found '{level}'.")
+        raise InputError(f"Expected the level {' or '.join(LEVELS)}, found '{level}'.")
     if pair is not None and table is not None:
-        raise InputError("Expected a pair or a table to search, found both.")
+        raise InputError("Expected either a pair or a table to search, found both.")
     text_files.check_options(trials=trials, confidence=confidence, seed=seed)
     planned = plan(policy)
     _audited(planned)
@@ -241,8 +244,8 @@ def _audited(planned: Plan) -> Claim:
     claims = _promised(planned)
     if not claims:
         raise InputError(
-            f"Method '{planned.method.name}' claims no differential privacy, so that there is "
-            "nothing to audit. `shoal check` recomputes what it does claim."
+            f"Method '{planned.method.name}' claims no differential privacy, so there is nothing "
+            "to audit. `shoal check` recomputes what it does claim."
         )
     return next((c for c in claims if c.status is not Status.CONDITIONAL), claims[0])
 
@@ -267,8 +270,10 @@ def _chosen(
         ]
     made = neighbouring_tables.built_in(planned)
     if not made:
-        raise InputError("No built-in pair fits the policy's columns; give one with --pair.")
-    progress("looking at pairs", 0, 1)
+        raise InputError(
+            "No built-in pair of tables fits the policy's columns; give a pair with --pair."
+        )
+    progress("comparing pairs", 0, 1)
     # The method's own counterexample is run in any case.
     own = made[:1] if planned.method.promises.counterexample else []
     rest = sorted(
@@ -284,7 +289,7 @@ def _frame(planned: Plan, data: Any) -> pl.DataFrame:
         frame = io.from_native(data).frame
     check_names(frame, planned.policy.schema)
     if frame.height == 0:
-        raise InputError("A table to audit on has no rows; expected one row per person.")
+        raise InputError("The table to audit has no rows; expected one row per person.")
     return frame
 
 
@@ -352,12 +357,12 @@ def _likelihoods(
 ) -> dict[str, epsilon_lower_bound.Score]:
     """The likelihood ratio of Laplace noise on the exact answers, where we can write it down.
 
-    A group of size c has noise of scale s / c on each of its c rows' cells, so that over
+    A group of size c has noise of scale s / c on each of its c rows' cells, so over
     rows a cell counts for |z - mean| / s. Scales are in grid units, 2^20 to the width.
     """
     form = planned.setting.release_form
     if form in {ReleaseForm.SYNTHETIC, ReleaseForm.TREE}:
-        return {}  # Cells are no noisy answers.
+        return {}  # Cells are not noisy answers.
     if len(scales) != before.shape[1] or np.array_equal(before, after):
         return {}
     widths = [planned.policy.schema[name].bounds for name in protected(planned)]
@@ -377,7 +382,7 @@ def _likelihoods(
     ratio = epsilon_lower_bound.unordered_likelihood_ratio(
         answers[0][0], answers[1][0], scale / size
     )
-    return {f"{name}, rows in no order": lambda outputs: ratio(outputs[:, ::size])}
+    return {f"{name}, ignoring the order of rows": lambda outputs: ratio(outputs[:, ::size])}
 
 
 def _learners(planned: Plan, pair: NeighbouringTables) -> dict[str, epsilon_lower_bound.Learner]:

@@ -25,7 +25,7 @@ from shoal.pipeline.options import EvaluationOptions, OutputOptions
 from shoal.pipeline.planning import Plan
 
 _FIRST = 16
-"""How many rows of a table beside the release are looked at."""
+"""How many rows of a table beside the release are examined."""
 
 
 @dataclass(frozen=True, eq=False)

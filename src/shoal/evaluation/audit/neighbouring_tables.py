@@ -2,8 +2,8 @@
 
 Worst cases built in code, a search that changes one record of a given table, and the
 steward's own two tables. Pairs built here live in the unit box and are carried over to the columns
-of the policy. Which of several to run is decided by a look inside, without noise: how far
-the exact answers are apart, in units of the noise they would get.
+of the policy. Which of several to run is decided by how far the mechanism's exact answers, without
+noise, are apart, in units of the noise that they would get.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,7 +73,7 @@ def _group_size(planned: Plan) -> int:
 
 
 def adds(planned: Plan) -> bool:
-    """Whether neighbours are tables of which one has a record more."""
+    """Whether neighbours are tables that differ by one added record."""
     neighbours = getattr(planned.setting.parameters, "neighbours", None)
     return neighbours is core.Neighbours.ADD_REMOVE
 
@@ -86,8 +86,8 @@ def given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> Neighbour
         return _one_more(before, after)
     if before.height != after.height:
         raise InputError(
-            f"The two tables must have the same number of rows, which change-one neighbours "
-            f"share; found {before.height:,} and {after.height:,}."
+            "The two tables must have the same number of rows, as change-one neighbours do; "
+            f"found {before.height:,} and {after.height:,}."
         )
     apart = [
         _comparable(left, right).ne_missing(_comparable(right, left)).to_numpy()
@@ -95,13 +95,15 @@ def given(planned: Plan, before: pl.DataFrame, after: pl.DataFrame) -> Neighbour
     ]
     rows = np.flatnonzero(np.any(apart, axis=0))
     if rows.size != 1:
-        raise InputError(f"The two tables must differ in one row; they differ in {rows.size:,}.")
+        raise InputError(
+            f"The two tables must differ in exactly one row; they differ in {rows.size:,}."
+        )
     changed = [name for name, cells in zip(before.columns, apart, strict=True) if cells.any()]
     schema = planned.policy.schema
     for name in changed:
         if name in schema.released and name not in protected(planned):
-            known = "public" if schema[name].public else "outside the claim"
-            raise InputError(f"Column '{name}' is {known}, and differs between the two tables.")
+            known = "public" if schema[name].public else "not covered by the claim"
+            raise InputError(f"Column '{name}' is {known}, but it differs between the two tables.")
     return NeighbouringTables("the two tables that were given", before, after, int(rows[0]))
 
 
@@ -109,8 +111,8 @@ def _one_more(before: pl.DataFrame, after: pl.DataFrame) -> NeighbouringTables:
     longer, shorter = (before, after) if before.height > after.height else (after, before)
     if longer.height != shorter.height + 1:
         raise InputError(
-            "Of two add-remove neighbours one must have a row more than the other; found "
-            f"{before.height:,} and {after.height:,} rows."
+            "One of two add-remove neighbours must have exactly one row more than the other; "
+            f"found {before.height:,} and {after.height:,} rows."
         )
     same = [
         _comparable(left.head(shorter.height), right)
@@ -122,7 +124,7 @@ def _one_more(before: pl.DataFrame, after: pl.DataFrame) -> NeighbouringTables:
     rest = _without(longer, row)
     for left, right in zip(rest, shorter, strict=True):
         if not _comparable(left, right).equals(_comparable(right, left), null_equal=True):
-            raise InputError("The two tables must be the same, in the same order, but for one row.")
+            raise InputError("The two tables must be equal, in the same order, except for one row.")
     return NeighbouringTables("the two tables that were given", longer, shorter, row)
 
 
@@ -168,18 +170,21 @@ def searched(
                 changed = changed.with_columns(_with_cell(changed[name], row, cell))
             if changed.equals(table, null_equal=True):
                 continue
-        name = f"one record of the table {what}, by search"
+        name = f"one record of the table {what}, found by search"
         pair = NeighbouringTables(name, table, changed, row)
         score = apartness(planned, pair)
         if best is None or score > best[0]:
             best = score, pair
     if best is None:
-        raise InputError("No record of the table could be changed: its columns have one value.")
+        raise InputError(
+            "No record of the table can be changed, because each of its columns has only one "
+            "possible value."
+        )
     return best[1]
 
 
 def apartness(planned: Plan, pair: NeighbouringTables) -> float:
-    """How well one could tell two tables apart who saw the mechanism's inside.
+    """How well somebody who saw the exact answers could tell two tables apart.
 
     The L1 distance of the exact answers over the scale of their noise, answers matched where
     the release form hides their order: an upper bound on the loss through noisy answers
@@ -323,7 +328,11 @@ def _zig_zag(k: int) -> tuple[str, Floats, Floats]:
                       np.column_stack([radius, 0 * radius]))  # fmt: skip
     after = before.copy()
     after[0] = [1.0, 0.05]
-    return "records alternate between two axes, and the first becomes the last", before, after
+    return (
+        "records alternate between two axes, and the first record becomes the last",
+        before,
+        after,
+    )
 
 
 def _carried(planned: Plan, name: str, before: Floats, after: Floats) -> NeighbouringTables | None:
@@ -332,7 +341,7 @@ def _carried(planned: Plan, name: str, before: Floats, after: Floats) -> Neighbo
     if adds(planned):
         # The record that would change comes or goes instead, from where it is most alone.
         row = int((before != after).any(axis=1).argmax())
-        return NeighbouringTables(f"{name}: with that record, and without", frames[1],
+        return NeighbouringTables(f"{name}: with and without that record", frames[1],
                           _without(frames[1], row), row)  # fmt: skip
     try:
         return replace(given(planned, frames[0], frames[1]), name=name)

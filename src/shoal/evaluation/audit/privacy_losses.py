@@ -10,7 +10,7 @@ is the exact log-ratio of probabilities of all that was published: for a pure pr
 run may have a loss above it. So one run with a larger loss refutes a claim, without statistics and
 without false alarms, and the loss is the best score that an audit by frequencies can have.
 
-Where a tree is grown, only the decision "above the threshold" is published of an answer, so that
+Where a tree is grown, only the decision "above the threshold" is published of an answer, so
 its loss is the log-ratio of the decision's probabilities. That of a choice among scores is the
 log-ratio of the probabilities that permute-and-flip chooses so (`chance`), that of a response
 epsilon where it is one of the two truths. Uniform numbers see no data: both runs get the same.
@@ -21,9 +21,9 @@ was not paid for decided what to ask: the loss is infinite.
 `replay` is sharper still. It adds up losses by mechanism and scale, which are to be held against
 the entries of the accounting of that mechanism and scale: a part of a release that costs too much
 is found even where the others are far below their price. And it goes on to what either run returns:
-all that follows the last answer is post-processing, so that both must be the same.
+all that follows the last answer is post-processing, so both must be the same.
 
-Not seen by `loss`: what a mechanism publishes beside its answers. `shoal.audit` looks at released
+Not seen by `loss`: what a mechanism publishes beside its answers. `shoal.audit` examines released
 tables.
 """
 
@@ -40,7 +40,7 @@ from shoal.core import LAPLACE, RESPONSE, SELECTION, Noise
 from shoal.core._arrays import Floats, Ints
 
 Mechanism = Callable[[Any, Noise], Any]
-"""A mechanism as a function of a table and the noise; what it returns is not looked at."""
+"""A mechanism as a function of a table and the noise; what it returns is not used."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Laws:
             fault says so here.
         threshold: for an asked scale, the threshold that answers are compared with, if no more
             than that is published.
-        unordered: answers of one question are published as a list in no order, so that those of
+        unordered: answers of one question are published as a list in no order, so those of
             the two tables are matched by size: an upper bound of the loss.
     """
 
@@ -296,7 +296,7 @@ def replay(
 def losses(
     mechanism: Mechanism, before: Any, after: Any, noise: Noise, *, laws: Laws | None = None
 ) -> tuple[Callable[[int], Floats], Callable[[int], Floats]]:
-    """Samplers for `measures.audit.lower_bound`: log-ratios on runs of the one and of the other.
+    """Samplers for `epsilon_lower_bound.lower_bound`: log-ratios on runs on either table.
 
     Both are ln P(output of `before`) - ln P(output of `after`), on runs on either table; so a
     claim of epsilon is broken by a run outside [-epsilon, epsilon].

@@ -1,4 +1,4 @@
-"""Compare methods and parameters on one table: what each release keeps and what it tells.
+"""Compare methods and parameters on one table: what each release preserves and what it reveals.
 
 `compare` releases every candidate of a grid several times, measures the releases, and puts them on
 two axes. Risk is what the worst attack gains over people who are not in the table. Utility is the
@@ -70,13 +70,13 @@ AXIS = ("naive Bayes", "linkability", "inference")
 """Attacks that the risk is the worst of: they start from what others know of a person.
 
 Singling out is left to `shoal.evaluate`. One exact income singles somebody out whatever the groups
-are, so that it is near 1 for every method that releases confidential columns as they are.
+are, so it is near 1 for every method that releases confidential columns as they are.
 """
 
 
 SAME_TABLE = (
-    "The sample is the confidential table itself, so the comparison would inspect it. Expected "
-    "other people; or leave --on-sample out, and the inspection is recorded."
+    "The sample is the confidential table itself, so the comparison would inspect it. Give a "
+    "sample of other people, or remove --on-sample, and the inspection is recorded."
 )
 
 
@@ -115,7 +115,7 @@ def compare(
             default every method with a few sizes and prices.
         on_sample: public or synthetic people, or a release that is paid for, to compare on
             instead. The choice then costs no privacy.
-        folder: where results are kept, so that a second run costs nothing; made if need be.
+        folder: where results are kept, so a second run costs nothing; made if need be.
         repeats: releases of each candidate, each with other people held out. Candidates that
             cannot be told apart, or whose risk cannot be told from the limit, are released up to
             four times as often.
@@ -129,7 +129,7 @@ def compare(
         axes: `advantage`, or `alpha-beta` as in cormode2013: the increase of naive Bayes over the
             most frequent value, and the error of counts over all columns.
         note: public words for the budget file.
-        tell: called before the run with what looking costs, in sentences.
+        tell: called before the run with sentences on what inspecting the table costs.
         progress: called with the time left and how much is done.
 
     Raises:
@@ -161,7 +161,7 @@ def compare(
     settings = {
         "rows": frame.height,
         "rows_in_table": whole,
-        "held_out": "a third of the people, others in each repeat",
+        "held_out": "a third of the people, different ones in each repeat",
         "repeats": repeats,
         "max_risk": max_risk,
         "any_claim": any_claim,
@@ -175,14 +175,14 @@ def compare(
         _prepare(folder)
 
     def releases(
-        wanted: Sequence[tuple[Policy, float | None, bool]], numbers: range, told: Progress
+        wanted: Sequence[tuple[Policy, float | None, bool]], numbers: range, progress: Progress
     ) -> list[list[dict[str, Any]]]:
         jobs_ = [
             running.Job.of(stated, digest, share=share, repeat=repeat, seed=seed, strict=strict)
             for stated, share, strict in wanted
             for repeat in numbers
         ]
-        done = running.run(frame, jobs_, folder=folder, processes=jobs, progress=told)
+        done = running.run(frame, jobs_, folder=folder, processes=jobs, progress=progress)
         return [done[at : at + len(numbers)] for at in range(0, len(done), len(numbers))]
 
     able = [place for place, reason in enumerate(refused) if reason is None]
@@ -219,10 +219,10 @@ def _wanted(candidate: Candidate, policy: Policy) -> tuple[Policy, None, bool]:
 
 
 def _again(progress: Progress) -> Progress:
-    def told(stage: str, done: int, total: int) -> None:
+    def again(stage: str, done: int, total: int) -> None:
         progress(stage.replace("comparing", "comparing again", 1), done, total)
 
-    return told
+    return again
 
 
 def select(
@@ -261,7 +261,7 @@ def selection_costs(epsilon: float) -> str:
     """What a private selection costs, in a sentence."""
     return (
         f"A private selection costs epsilon {epsilon:g} of the source's budget, whatever it "
-        "chooses; a release of the method that it chooses costs its own epsilon beside."
+        "chooses; releasing the chosen method then costs its own epsilon in addition."
     )
 
 
@@ -282,7 +282,7 @@ def _prepare(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        reason = (error.strerror or "the disk refuses it").lower()
+        reason = (error.strerror or "the disk does not accept it").lower()
         raise InputError(f"Cannot write '{folder}': {reason}.") from None
 
 
@@ -367,15 +367,15 @@ def _by_figure(
 def _axes(
     repeats: Sequence[Mapping[str, Any]], axes: Axes
 ) -> tuple[Estimate | None, str | None, Estimate | None]:
-    told: tuple[str, ...] = AXIS
+    metrics: tuple[str, ...] = AXIS
     ends, workload = ("residual", "residual_low", "residual_high"), -1
     if axes is Axes.ALPHA_BETA:
-        told, ends, workload = ("breach increase",), ("value", "low", "high"), 0
+        metrics, ends, workload = ("breach increase",), ("value", "low", "high"), 0
     gains: dict[str, list[Estimate]] = {}
     errors: dict[str, list[Estimate]] = {}
     for one in repeats:
         for figure in one["figures"]:
-            if figure["metric"] in told and (gain := _estimate(figure, *ends)) is not None:
+            if figure["metric"] in metrics and (gain := _estimate(figure, *ends)) is not None:
                 name = f"{figure['metric']}: {figure['subject']}"
                 gains.setdefault(name, []).append(gain)
             counted = _estimate(figure, "value", "low", "high")
@@ -462,42 +462,49 @@ def _sentence(
     settings: Mapping[str, Any],
 ) -> str:
     """The recommendation with its reason, or why there is none."""
-    whom = "with a proved claim that keep what the policy requires"
-    if settings["any_claim"]:
-        whom = "that keep what the policy requires"
+    whom = "that meet the policy's requirements"
+    if not settings["any_claim"]:
+        whom = f"with a proved claim {whom}"
+    single = whom.replace("meet", "meets")
     if not eligible:
-        return f"No candidate is recommended: there is none {whom.replace('keep', 'keeps')}."
+        return f"No candidate is recommended: there is none {single}."
     limit = f"{settings['max_risk']:.3g} or below with {settings['confidence']:.0%} confidence"
     unsure = _unsure(rows, choice)
     if choice.best is None:
         least = min((rows[place] for place in eligible), key=_most_risk)
         return (
-            f"No candidate is recommended: of {_counted(len(eligible))} {whom}, none is shown to "
-            f"keep the risk at {limit}. The lowest upper end is {_most_risk(least):.1%}, of "
-            f"{least.label}.{unsure}"
+            f"No candidate is recommended: of {_counted(len(eligible))} "
+            f"{single if len(eligible) == 1 else whom}, none is shown to keep the risk at {limit}. "
+            f"{least.label} has the lowest upper end of its interval, {_most_risk(least):.1%}."
+            f"{unsure}"
         )
     if choice.index is None:
         names = _names([rows[place].label for place in choice.ties])
         times = max(rows[place].repeats for place in choice.ties)
         return (
             f"Cannot be told apart: {names}. Of {_counted(choice.within)} {whom} and keep the risk "
-            f"at {limit}, none is clearly the best: after {times} repeats their intervals overlap. "
-            f"Choose among them for other reasons, or compare again with more repeats.{unsure}"
+            f"at {limit}, none is clearly the best: after {times:,} repeats, their intervals "
+            "overlap. Choose among them for other reasons, or compare again with more repeats."
+            f"{unsure}"
         )
     row, point = rows[choice.index], rows[choice.index].point
     assert point is not None  # noqa: S101 (only points are chosen)
     wrong = f"{point.error.value:.1%} ({row.like})"
-    if choice.index == choice.best and len(choice.close) == 1:
-        told = f"its counts are clearly least wrong, by {wrong}"
-    else:
-        told = (
-            f"its risk is clearly least, {point.risk.value:.1%}, among {len(choice.close)} whose "
-            f"counts are least wrong within noise; its counts are off by {wrong}"
-        )
     if choice.within == 1:
-        told = f"it is the only one, and its counts are off by {wrong}"
+        return (
+            f"Take {row.label}, the only candidate {single} and keeps the risk at {limit}; its "
+            f"counts are off by {wrong}.{unsure}"
+        )
+    if choice.index == choice.best and len(choice.close) == 1:
+        reason = f"its counts clearly have the smallest error, {wrong}"
+    else:
+        reason = (
+            f"its risk is clearly the lowest, {point.risk.value:.1%}, among the "
+            f"{len(choice.close)} whose counts have the smallest error up to noise; its counts are "
+            f"off by {wrong}"
+        )
     head = f"Take {row.label}: of {_counted(choice.within)} {whom} and keep the risk at {limit}, "
-    return f"{head}{told}.{unsure}"
+    return f"{head}{reason}.{unsure}"
 
 
 def _unsure(rows: Sequence[Row], choice: Recommendation) -> str:
@@ -505,9 +512,9 @@ def _unsure(rows: Sequence[Row], choice: Recommendation) -> str:
     if not choice.unsure:
         return ""
     found = [row for row in (rows[place] for place in choice.unsure) if row.point is not None]
-    ends = [f"{row.label} ({row.point.risk.low:.3f} to {row.point.risk.high:.3f})"
+    ends = [f"{row.label} ({row.point.risk.low:.3g} to {row.point.risk.high:.3g})"
             for row in found if row.point is not None]  # fmt: skip
-    return f" Within the limit by the estimate alone, and not by its interval: {', '.join(ends)}."
+    return f" The estimate, but not the whole interval, is within the limit for: {', '.join(ends)}."
 
 
 def _most_risk(row: Row) -> float:

@@ -17,7 +17,7 @@ CONFIDENCE = 0.95
 LOOKS = 2
 """Times that a recommendation is sought: after the repeats asked for, and after more of them."""
 EACH_LOOK = 1 - (1 - CONFIDENCE) / LOOKS
-"""Confidence of an interval at one look, so that it holds at all looks together."""
+"""Confidence of an interval at one look, so it holds at all looks together."""
 
 
 class Standing(StrEnum):
@@ -93,11 +93,11 @@ def worst(
 ) -> tuple[str, Estimate]:
     """The attack that gains most on average over repeats, with an interval for the largest gain.
 
-    Each of m attacks gets an interval of confidence 1 - (1 - confidence) / m, so that all hold
+    Each of m attacks gets an interval of confidence 1 - (1 - confidence) / m, so all hold
     together. Then the largest true gain lies between the largest lower and the largest upper end.
 
     Args:
-        attacks: gains by attack, one a repeat.
+        attacks: gains by attack, one per repeat.
         confidence: of the interval.
 
     Returns:
@@ -215,7 +215,7 @@ def choose(points: Sequence[Point], eligible: Sequence[bool], max_risk: float) -
 def like_a_sample(error: float, samples: Mapping[float, float]) -> str:
     """Say how large a random sample of the table would be as wrong.
 
-    Errors of samples fall with the size about as a power, so that sizes between those measured
+    Errors of samples fall with the size about as a power, so sizes between those measured
     are read off a line through their logarithms.
 
     Args:

@@ -92,7 +92,7 @@ class Candidate:
 def default(policy: Policy) -> tuple[Candidate, ...]:
     """The policy's own choice first, then every method with a few sizes or prices.
 
-    Whether a method fits the schema is left to the plan, so that one that does not is listed
+    Whether a method fits the schema is left to the plan, so one that does not is listed
     with the reason.
     """
     own = Candidate(policy.method, dict(policy.parameters), policy.columns, policy.release_form)
@@ -139,11 +139,11 @@ def of(content: Mapping[str, Any], *, where: str = "grid") -> tuple[Candidate, .
     """The candidates of a grid that was read; see `read`."""
     rows = content.get("candidate")
     if set(content) != {"candidate"} or not isinstance(rows, list) or not rows:
-        raise InputError(f"{where}: expected a list of [[candidate]] tables, found another shape.")
+        raise InputError(f"{where}: expected a list of [[candidate]] tables and nothing else.")
     found: list[Candidate] = []
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, Mapping) or not isinstance(row.get("method"), str):
-            raise InputError(f"{where}, candidate {number}: expected a method by its name.")
+            raise InputError(f"{where}, candidate {number}: expected the name of a method.")
         find(row["method"])
         alternatives = [value if isinstance(value, list) else [value] for value in row.values()]
         if not all(alternatives):
@@ -172,12 +172,12 @@ def _candidate(stated: dict[str, Any], where: str, number: int) -> Candidate:
     columns, form = stated.get("columns"), stated.get("release_form")
     if columns is not None and not isinstance(columns, list):
         raise InputError(
-            f"{where}, candidate {number}: a list is a list of alternatives; write columns as "
+            f"{where}, candidate {number}: a list means alternatives; write columns as "
             '[["age", "sex"]].'
         )
     require = stated.get("require")
     if require is not None and not isinstance(require, Mapping):
-        raise InputError(f"{where}, candidate {number}: expected require as [require] states it.")
+        raise InputError(f"{where}, candidate {number}: expected require in the form of [require].")
     if form is not None and form not in set(ReleaseForm):
         raise InputError(f"{where}, candidate {number}: no release form '{form}'.")
     return Candidate(

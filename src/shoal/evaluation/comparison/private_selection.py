@@ -1,6 +1,6 @@
 """Choose one candidate privately, at a price that the budget file is charged.
 
-A score of a candidate looks at the table twice: the release that is scored was made from it, and it
+A score of a candidate uses the table twice: the release that is scored was made from it, and it
 is held against it. Permute-and-flip over such scores would need both in the sensitivity, and the
 release's own part is as large as the score. Releasing every candidate and adding up the prices is
 proved, and grows with the grid. Random stopping does not grow with it.
@@ -74,9 +74,10 @@ class Selection:
 
     def __str__(self) -> str:
         return (
-            f"Chosen: {self.candidate.label}, of {len(self.among)} candidates, each tried with "
-            f"epsilon {float(self.each):g}. The choice cost epsilon {float(self.epsilon):g}, and "
-            "makes no later epsilon conditional."
+            f"Chosen: {self.candidate.label}, from {len(self.among):,} "
+            f"candidate{'' if len(self.among) == 1 else 's'}, each tried with epsilon "
+            f"{float(self.each):.3g}. The choice cost epsilon {float(self.epsilon):g}, and does "
+            "not make any later epsilon conditional."
         )
 
 
@@ -93,7 +94,7 @@ def select(
     """Choose one candidate by random stopping, and charge the budget file before the first draw.
 
     Every candidate is tried with the same epsilon, whatever the grid says: a larger one is always
-    more useful, so that a choice between epsilons would say nothing. Which method is best may be
+    more useful, so a choice between epsilons would say nothing. Which method is best may be
     another at another epsilon.
 
     Args:
@@ -103,7 +104,7 @@ def select(
         epsilon: of the whole selection. A sixth of a third of it goes to each score.
         note: public words for the budget file.
         noise: another source of noise, for experiments; it is charged all the same.
-        progress: called once a run.
+        progress: called once per run.
 
     Raises:
         InputError: no candidate has a proved epsilon for all columns, or there is no budget file.
@@ -112,8 +113,9 @@ def select(
     stated = policy.schema.persons
     if stated is not None and (stated.most > 1 or stated.dropped):
         raise InputError(
-            f"Column '{stated.column}': a private selection is priced for one row per person, and "
-            "a person may have several. Choose with --on-sample."
+            f"Column '{stated.column}': a private selection is proved for one row per person "
+            "only, and here a person may have several. Compare on a sample with --on-sample "
+            "instead."
         )
     score = epsilon / PRICE * SCORE_SHARE
     each = epsilon / PRICE - score
@@ -164,7 +166,7 @@ def _priced(
             lost.append((candidate, str(error)))
             continue
         if planned.setting.release_form is ReleaseForm.TREE:
-            lost.append((candidate, "A tree has boxes, and no rows to count."))
+            lost.append((candidate, "A tree has boxes instead of rows to count."))
         elif not any(_within(claim, each, wanted) for claim in planned.claims):
             lost.append((candidate, f"'{candidate.method}' has no proved epsilon for all columns."))
         else:
@@ -200,7 +202,7 @@ def _queries(policy: Policy, columns: Sequence[str]) -> _Queries:
             cells = len(categories) if categories else 64
             taken = (cells + 1) // 2
             first = int(rng.integers(0, cells - taken + 1))
-            # Ends between cells, so that no category lies on one.
+            # Ends between cells, so no category lies on one.
             lower[query, axis] = -np.inf if first == 0 else (first - 0.5) / cells
             upper[query, axis] = np.inf if first + taken == cells else (first + taken - 0.5) / cells
     return _Queries(lower, upper)

@@ -36,26 +36,26 @@ class Axes(StrEnum):
     def words(self) -> dict[str, str]:
         """What each axis says, in a sentence."""
         if self is Axes.ALPHA_BETA:
-            return {"risk": BETA, "error": ERROR.replace("columns", "columns, all of them")}
+            return {"risk": BETA, "error": ERROR.replace("the columns", "all columns")}
         return {"risk": RISK, "error": ERROR}
 
 
 RISK = (
-    "Risk: of what an attacker could still gain over people who are not in the table, the share "
-    "that the worst attack does gain (naive Bayes, linkability, inference of each confidential "
-    "column)."
+    "Risk: how much more the worst attack succeeds on people in the table than on people not in "
+    "it, as a share of the most that it could (naive Bayes, linkability, inference of each "
+    "confidential column)."
 )
 BETA = (
-    "Risk: by how much naive Bayes, learnt from the release, guesses the confidential value of the "
-    "people in the table more often than their most frequent value would (beta)."
+    "Risk: how much more often naive Bayes, trained on the release, guesses the confidential "
+    "value of people in the table correctly than always guessing the most frequent value does "
+    "(beta)."
 )
 ERROR = (
-    "Error: half of the counts over half-ranges of the columns are off by less than this, "
-    "relative to the true count."
+    "Error: the median relative error of COUNT queries, each over half of the range of the columns."
 )
 
 
-NO_PLACE = "No attack or no count applies."
+NO_PLACE = "No attack or no COUNT query could be run on this release."
 """Why a candidate that was released is on no axis."""
 
 
@@ -77,7 +77,7 @@ class Row:
         claims: plain values, as in a manifest.
         checks: plain values, of the first repeat.
         figures: (part, measure, subject, better) to the mean over repeats.
-        seconds: of one release and its measures, on average.
+        seconds: of one release and its metrics, on average.
         repeats: how often it was released.
     """
 
@@ -131,7 +131,7 @@ class Comparison:
         choice: what is recommended, or cannot be told apart, by the places of the rows.
         recommendation: the same as one plain sentence with its reason.
         costs: what looking costs, as it was said before the run.
-        settings: rows, repeats, limit of the risk, and what was looked at.
+        settings: rows, repeats, limit of the risk, and what was measured.
     """
 
     rows: tuple[Row, ...]
@@ -299,12 +299,15 @@ def in_words(row: Mapping[str, Any], axes: str = Axes.ADVANTAGE) -> str:
     if row["risk"] is None or row["error"] is None:
         return row["failed"] or NO_PLACE
     risk = row["risk"]["value"]
-    told = f"The worst attack, {row['attack']}, gains {risk:.1%} of what could still be gained"
+    gain = f"The worst attack, {row['attack']}, gains {risk:.1%} of what it could gain at most"
     if axes == Axes.ALPHA_BETA:
-        told = f"Naive Bayes is right {1 + risk:.2f} times as often as the most frequent value"
+        gain = (
+            f"Naive Bayes is right {1 + risk:.2f} times as often as guessing the most frequent "
+            "value"
+        )
     return (
-        f"{told}; half of the counts are off by more than {row['error']['value']:.1%}, "
-        f"{row['like']}."
+        f"{gain}; half of the counts are off by more than {row['error']['value']:.1%} "
+        f"({row['like']})."
     )
 
 
@@ -314,7 +317,7 @@ def _dots(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "type": "scatter",
         "mode": "markers",
         "name": name,
-        # Plotly reads some HTML in texts, so that labels are escaped for it.
+        # Plotly reads some HTML in texts, so labels are escaped for it.
         "text": [escape(row["label"]) for row in rows],
         "customdata": [row["place"] for row in rows],
         "x": [row["risk"]["value"] for row in rows],

@@ -1,7 +1,7 @@
 """Release and measure every candidate, in processes of their own, and keep what is done.
 
 A third of the people is held out of every candidate release: they are the people not in the table
-that attacks are compared with. Who that is depends on the repeat alone, so that candidates are
+that attacks are compared with. Who that is depends on the repeat alone, so candidates are
 compared on the same people. So a candidate is released from fewer rows than the real table has,
 and a real release loses a little less.
 
@@ -130,7 +130,7 @@ def run(
         frame: the table.
         jobs: what to do.
         folder: where results are kept; none to keep nothing.
-        processes: how many at a time. More than one starts new interpreters, so that a
+        processes: how many at a time. More than one starts new interpreters, so a
             program needs the usual guard around its main part.
         progress: called with the time left and how many jobs are done.
 
@@ -240,7 +240,7 @@ def _done(frame: pl.DataFrame, job: Job, folder: Path | None) -> dict[str, Any]:
     except ShoalError as error:
         result = {"failed": str(error)}
     except Exception as error:  # noqa: BLE001 (one broken candidate must not end the comparison)
-        # Its message may quote a cell. It is not kept, so that the next run tries again.
+        # Its message may quote a cell. It is not kept, so the next run tries again.
         return {"failed": f"A bug of Shoal: {type(error).__name__}; its message is withheld."}
     result["seconds"] = round(time.monotonic() - started, 3)
     if folder is not None:

@@ -51,7 +51,7 @@ class Cell(NamedTuple):
 MISSING = frozenset(
     ("", "na", "n/a", "n.a.", "#n/a", "nan", "nat", "null", "none", "<na>", "?", ".", "-")
 )
-"""Texts, in lower case, that mean missing where they are no category."""
+"""Texts, in lower case, that mean missing where they are not a category."""
 
 _STARS = re.compile(r"\*+")
 _OPENING = {"[": True, "(": False, "]": False}
@@ -220,7 +220,7 @@ def dated(text: str, form: str | None, *, days: bool) -> Cell:
     Args:
         text: without spaces around it.
         form: how the policy says that dates are written; ISO dates are always read.
-        days: the column holds days, so that a day is one value; otherwise it holds times.
+        days: the column holds days, so a day is one value; otherwise it holds times.
     """
     nothing = absent(text)
     if nothing:
@@ -291,16 +291,16 @@ class Categories:
         ordered: bool,
     ) -> None:
         self._cells = {node: Cell(Form.NODE, *span) for node, span in nodes.items()}
-        self._cells |= {level: Cell(Form.ONE, float(at), at + 1.0) for level, at in place.items()}
+        self._cells |= {name: Cell(Form.ONE, float(at), at + 1.0) for name, at in place.items()}
         for raw, new in (recode or {}).items():
             if raw not in self._cells and new in place:
                 self._cells[raw] = self._cells[new]
-        self._levels = tuple(place)
+        self._categories = tuple(place)
         self._ordered = ordered
         self._loose: dict[str, Cell | None] = {}
         for name, cell in self._cells.items():
             key = _plain(name)
-            # Two names that differ in case alone cannot be told apart this way.
+            # Two names that differ in case alone cannot be distinguished this way.
             self._loose[key] = None if key in self._loose else cell._replace(loose=True)
         self._longest = {
             mark: 1 + max((name.count(mark) for name in self._cells), default=0) for mark in _MARKS
@@ -367,7 +367,7 @@ class Categories:
             return None
         for star, joint in ((r"\*", "."), (r"\*+", ".*")):
             fits = re.compile(joint.join(map(re.escape, re.split(star, text)))).fullmatch
-            spans = [self._span(level) for level in self._levels if fits(level)]
+            spans = [self._span(name) for name in self._categories if fits(name)]
             if spans:
                 return _hull(Form.MASK, [span for span in spans if span])
         return None

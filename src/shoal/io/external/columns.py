@@ -226,7 +226,7 @@ def _mixed(
     parse: Callable[[str], Cell],
     ends: Ends | None,
 ) -> ReleasedColumn:
-    """Boxes of a column of texts, of which `values` has the plain ones."""
+    """Boxes of a column of texts; `values` has the plain ones."""
     done = values.is_not_null()
     if done.all():
         return _values(values, values.is_null(), scale)

@@ -1,4 +1,4 @@
-"""Read a release that anybody made, beside its original, so that it can be measured.
+"""Read a release that anybody made, beside its original, to evaluate it.
 
 Every released cell becomes a span of places on the axis of its column, whatever it is written
 as. How each column was scored, and what is odd about the release, is said in sentences. They

@@ -9,7 +9,7 @@ sums of whole numbers, the sample is drawn by places in the canonical order, and
 cell stand in that order.
 
 Cells are cut by the data. Nothing that rests on groups being a function of public quantities
-survives that, so that methods with a claim of differential privacy do not work within cells.
+survives that, so methods with a claim of differential privacy do not work within cells.
 """
 
 import operator
@@ -44,8 +44,9 @@ MOST = 8
 the sample missed them."""
 
 APPROXIMATE = (
-    "Groups were formed within cells of a coarse tree, each with 10,000 records or more; k holds "
-    "exactly, and the sum of squares is a little above that of the method on the whole table."
+    "Records were grouped within the cells of a coarse tree, each with 10,000 records or more. "
+    "k holds exactly; the within-group sum of squares is slightly larger than if the whole "
+    "table were grouped at once."
 )
 
 HALF_WORD = 2.0**31
@@ -59,14 +60,14 @@ def distributed(
     size = max(int(SHARE * rows.block_rows), 1)
     least = max(min(LEAST, size), 2 * parameters.k)
     size = max(size, least)
-    tools.progress("measuring columns", 0, 1)
+    tools.progress("scaling columns", 0, 1)
     route: Callable[[Table, Ints], Ints] = _nowhere
     scales = None
     if len(rows) >= 2 * size:
         scales = scales_of(rows, columns)
-        tools.progress("cutting cells", 0, 1)
+        tools.progress("cutting the table into cells", 0, 1)
         route = _routing(rows, setting, scales, (size, least), method)
-    tools.progress("grouping cells", 0, 1)
+    tools.progress("grouping within cells", 0, 1)
     change = rows.within(columns, route, _finishing(columns, parameters, scales, method))
     return Distributed(changes=(change,))
 
@@ -95,7 +96,7 @@ def recoded(
     parameters: MicroaggregationParameters,
     scales: Sequence[ColumnScale] | None,
 ) -> Table:
-    """Give every group one value a column, medoids on the scale of the whole table."""
+    """Give every group one value per column, medoids on the scale of the whole table."""
     if parameters.aggregate is Aggregate.MEDOID:
         chosen = medoids(table.matrix(columns, scales), partition)[partition.labels]
         frame = table.frame.with_columns(table.frame.select(columns)[chosen])
@@ -220,7 +221,7 @@ def scales_of(rows: DistributedRows, columns: Sequence[str]) -> tuple[ColumnScal
     found, counts = rows.fold(ends, join)
     found = np.where(np.isfinite(found), found, 0.0)  # a column without values has no ends
     middle = found[0] / 2 + found[1] / 2
-    # A power of two that no value is farther from the middle, so that dividing loses nothing.
+    # A power of two that no value is farther from the middle, so dividing loses nothing.
     half = np.ldexp(1.0, np.frexp(np.maximum(found[1] - middle, middle - found[0]))[1])
 
     def add(table: Table, _places: Ints) -> Ints:
@@ -242,7 +243,7 @@ def _ends(
     schema: Sequence[Column],
     categories: Sequence[Ints | None],
 ) -> tuple[Floats, list[Ints]]:
-    """Least and largest value of each column, and how many cells have which level or none."""
+    """Least and largest value of each column, and how many cells have which category or none."""
     limits, counts = np.zeros((2, len(columns))), []
     for place, (name, column, edges) in enumerate(zip(columns, schema, categories, strict=True)):
         raw = transformed(table.raw(name), column)

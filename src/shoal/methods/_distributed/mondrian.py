@@ -3,7 +3,7 @@
 A node with more records than a machine should hold at once is cut from counts alone. A pass over
 all blocks counts the records of each such node on a grid of values from a sample, column by column,
 which says which column is cut and between which two places of the grid its median lies; another
-pass counts the values in between, so that the median is exact; where l or t is required, a third
+pass counts the values in between, so the median is exact; where l or t is required, a third
 counts confidential values on both sides. So a level takes two or three passes. A node that is small
 enough is finished by the same function that cuts a whole table, with the ranges and the counts
 of the whole table.
@@ -51,8 +51,8 @@ MOST_VALUES = 1_000_000
 """Confidential values, or combinations, that are counted."""
 
 APPROXIMATE = (
-    "Upper cuts were made from counts. Without relaxed cuts the groups are those of one machine; "
-    "with them, equal values are parted in small nodes alone."
+    "The first cuts were chosen from counts of values. Without relaxed cuts, the groups are the "
+    "same as on one machine; with relaxed cuts, equal values are separated only in small nodes."
 )
 
 
@@ -106,7 +106,7 @@ class Upper:
     Attributes:
         ways: of each cut where it leads low and high: to a cut, or to -1 - e for end e.
         place: of each end the cut above it and the side; none for the root.
-        ends: least and largest value of each column in an end that was looked at.
+        ends: least and largest value of each column in an end that was examined.
     """
 
     axis: list[int] = field(default_factory=list)
@@ -152,7 +152,7 @@ class Upper:
 
 def distributed(rows: DistributedRows, asked: Asked, release: Release, tools: Tools) -> Distributed:
     """Cut from the root down, and finish each small node by itself."""
-    tools.progress("measuring columns", 0, 1)
+    tools.progress("counting values", 0, 1)
     columns = asked.columns
     halts = () if asked.halt is None else (asked.halt,)
     counted = [_counted(rows, guarantee) for guarantee in (*asked.required, *halts)]
@@ -161,12 +161,12 @@ def distributed(rows: DistributedRows, asked: Asked, release: Release, tools: To
     missed = unmet([own.requirement(_one(own.totals)) for own in some])
     if missed is not None:
         raise ClaimViolationError(
-            f"No grouping meets {missed.guarantee}, because the whole table does not. Nothing was "
-            "written."
+            f"No grouping meets {missed.guarantee}, because even the whole table as one group "
+            "does not. Nothing was written."
         )
     work = _Work(rows, asked, _rulers(rows, columns), counted)
     upper = work.cut(most, tools)
-    tools.progress("finishing nodes", 0, 1)
+    tools.progress("cutting small nodes", 0, 1)
     needs = dict.fromkeys((*columns, *(n for own in counted for n in own.guarantee.columns)))
     route, finish = work.finishing(upper, most, release)
     return Distributed(changes=(rows.within(columns, route, finish, needs=tuple(needs)),))
@@ -214,8 +214,8 @@ def _distinct(raws: Floats, counts: Ints) -> tuple[Floats, Ints]:
     found, where = np.unique(np.where(np.isnan(raws), np.inf, raws), axis=0, return_inverse=True)
     if len(found) > MOST_VALUES:
         raise InputError(
-            f"Confidential columns have more than {MOST_VALUES:,} values or combinations, too many "
-            "to count; round them, or require less."
+            f"Confidential columns have more than {MOST_VALUES:,} values or combinations, too "
+            "many to count. Round the values, or drop a requirement."
         )
     sums = np.zeros(len(found), np.int64)
     np.add.at(sums, where.ravel(), counts)
@@ -265,7 +265,7 @@ class _Work:
                 count = min(len(self.rows), GRID // (2 * len(self.columns)))
                 raws = blockwise.sampled(self.rows, self.columns, count)
                 self.sample = self._places(list(raws.T))
-            tools.progress("cutting space", level, level + 1)
+            tools.progress("cutting at medians", level, level + 1)
             self._level(upper, active)
             level += 1
         return upper
@@ -285,7 +285,7 @@ class _Work:
         return np.ascontiguousarray(np.column_stack(placed))
 
     def _of_blocks(self, upper: Upper, active: Sequence[int]) -> Callable[[Table], Any]:
-        """From a block to its places, and which of the nodes that are looked at holds each."""
+        """From a block to its places, and which of the examined nodes holds each."""
         route = upper.route()
         slots = np.full(len(upper.sizes), -1, np.int64)
         slots[active] = np.arange(len(active))
@@ -338,7 +338,7 @@ class _Work:
         axes: dict[int, int],
         sizes: dict[int, int],
     ) -> dict[int, list[Cut]]:
-        """The cuts of one column of each node that are looked at."""
+        """The cuts of one column of each examined node."""
         between: dict[int, tuple[int, float, float]] = {}
         before: dict[int, int] = {}
         cuts: dict[int, list[Cut]] = {}
@@ -474,7 +474,7 @@ class _Work:
         cuts: dict[int, list[Cut]],
         slots: int,
     ) -> Ints:
-        """Confidential values of the low sides of up to two cuts a node."""
+        """Confidential values of the low sides of up to two cuts per node."""
         axis = np.full(slots, -1, np.int64)
         at = np.full((2, slots), -np.inf)
         for slot, both in cuts.items():

@@ -61,7 +61,7 @@ class DistributedGroups(Protocol):
         """Records of each group."""
 
     def sums(self, measure: Callable[[Table], Ints]) -> Ints:
-        """Add up whole numbers of the records, one row a record, by group: one row a group."""
+        """Add up whole numbers of the records, one row per record, by group: one row per group."""
 
     def recoded(
         self, columns: Sequence[str], change: Callable[[Table, Partition], Table]
@@ -71,11 +71,11 @@ class DistributedGroups(Protocol):
     def answered(
         self, columns: Sequence[str], answers: Array, put: Callable[[Table, Array], Table]
     ) -> "ReplacedColumns":
-        """Change columns by what was answered for each group: `put` gets one answer a record."""
+        """Change columns by what was answered for each group: `put` gets one answer per record."""
 
 
 class CountableRows(Protocol):
-    """Records of which only sums are asked: what a method needs that counts boxes or cells."""
+    """Records that only answer with sums: what a method needs that counts boxes or cells."""
 
     @property
     def template(self) -> Table:
@@ -135,7 +135,7 @@ class DistributedRows(CountableRows, Protocol):
             columns: that are changed.
             route: from a block, and the places of its records, to their cells.
             change: gets the number of a cell and its records: all of them.
-            needs: the columns that it looks at, where these are more.
+            needs: the columns that it reads, where these are more.
         """
 
 
@@ -166,7 +166,7 @@ class Distributed:
 
 
 class HeldTable:
-    """A table in memory, as records of which only sums are asked: one block."""
+    """A table in memory, as records that only answer with sums: one block."""
 
     def __init__(self, table: Table) -> None:
         self.template = table

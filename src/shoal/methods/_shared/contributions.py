@@ -1,7 +1,7 @@
 """Persons with several rows, and tables whose number of rows is not public: what they cost.
 
-A mechanism proves a price for change-one neighbours: two tables of N records, N public, of which
-one record differs. A policy may promise more: a person has up to r rows (`max_contributions`), or
+A mechanism proves a price for change-one neighbours: two tables of N records, N public, that
+differ in one record. A policy may promise more: a person has up to r rows (`max_contributions`), or
 exactly r (`exact_contributions`), and a neighbour is a table in which one person has other rows, or
 in which a person comes or goes with all rows. Two steps lead from the one to the other.
 
@@ -16,7 +16,7 @@ the 20 are equal, the other one stays with probability 1/2, if they differ with 
 Theorem (ours, unreviewed; after group privacy, Dwork et al. 2006). Let M cost e for change-one
 neighbours of N records, for every N. Let a person have at most r rows.
 
-1.  n public: exactly r rows a person, change-one. M on the table costs r e.
+1.  n public: exactly r rows per person, change-one. M on the table costs r e.
 2.  n not public. Measure N = n + Z, Z discrete Laplace of scale 1 / e0; put in N's place any
     function of N. If n > N, keep N of the records, chosen evenly. If n < N, add N - n records
     that are drawn evenly from the public domain. Run M on these N records. Together that
@@ -24,13 +24,13 @@ neighbours of N records, for every N. Let a person have at most r rows.
     1 to r of them, become 1 to r others.
 
 Proof. 1. There is a chain of r + 1 tables from one to the other in which neighbours differ in one
-record. 2. n moves by at most r, so that N costs r e0. Fix N. Give every record a random priority,
+record. 2. n moves by at most r, so N costs r e0. Fix N. Give every record a random priority,
 the records from the domain lower ones, in their order: what M sees are the first N of this list.
 Let C be the records that both tables have, with all those of the domain behind; the one table
 has A beside them and the other B, each of at most r records. The first N of C and A are some a of A
 and the first N - a of C; of C and B, some b of B and the first N - b of C, with a, b <= r. Both
 have the first N - max(a, b) of C, and so differ in at most r records: by 1, M costs r e. That holds
-for any fixed priorities and records of the domain, which are drawn without a look at the table, and
+for any fixed priorities and records of the domain, which are drawn independently of the table, and
 so for the mixture. Both steps are a sequence. QED
 
 So M is run at e = (epsilon / r)(1 - share) and the number is measured at e0 = (epsilon / r) share,
@@ -67,16 +67,16 @@ LEAST_DRAWN = Decimal("0.0001")
 """Epsilon of a row from which a noisy number is drawn: below, it is hundreds of thousands."""
 _PRIORITIES = 1 << 62
 """So many that two are hardly ever equal; of equals the first goes first, in either table."""
-NOT_EMPTY = "both tables have a row: an empty one is refused"
+NOT_EMPTY = "both tables have at least one row, because an empty table is refused"
 
 
 def most(schema: Schema) -> int:
-    """How many rows of a person a release may look at; one, if nothing is said of persons."""
+    """How many rows of a person a release may use; one, if nothing is said of persons."""
     return 1 if schema.persons is None else schema.persons.most
 
 
 def adds(setting: Setting[Any]) -> bool:
-    """Whether neighbours are tables of which one has a person more."""
+    """Whether neighbours are tables that differ by one added person."""
     return getattr(setting.parameters, "neighbours", None) is Neighbours.ADD_REMOVE
 
 
@@ -113,8 +113,9 @@ def refuse_many_rows(setting: Setting[Any]) -> None:
     """Refuse an epsilon at which the noisy number of rows would run to millions."""
     if not rows_are_public(setting) and row_epsilon(setting) < Fraction(LEAST_DRAWN):
         raise InputError(
-            f"[protect], epsilon: the number of rows to draw is noisy too, and below {LEAST_DRAWN} "
-            "for each row of a person it may run to millions whatever the table. Raise epsilon."
+            "[protect], epsilon: the number of rows to draw is noisy too, and below "
+            f"{LEAST_DRAWN} for each row of a person it may run to millions, whatever the table "
+            "holds. Raise epsilon."
         )
 
 
@@ -130,12 +131,12 @@ def refuse_shown(setting: Setting[Any], noisy: Collection[str], method: str) -> 
     public = next((name for name in schema.released if name not in noisy), None)
     if public is None and setting.release_form is not ReleaseForm.ROW_ALIGNED:
         return
-    shown = "rows in their order" if public is None else f"'{public}' as it is"
+    shown = "the rows in their original order" if public is None else f"'{public}' unchanged"
     raise InputError(
         f"Column '{schema.flagged('privacy_unit')}', max_contributions: of a person with several "
-        "rows one stays, by "
-        f"its protected cells, and '{method}' would show which, since it releases {shown}. Bring "
-        "the table to one row per person and drop max_contributions, or use auto."
+        f"rows one is kept, which depends on protected cells, and '{method}' would show which "
+        f"one, because it releases {shown}. Bring the table to one row per person and drop "
+        "max_contributions, or use auto."
     )
 
 
@@ -157,7 +158,7 @@ def fitted(
     """Bring a table to `total` records: leave some out, or add some from the public domain.
 
     A record that comes or goes changes at most one record of the result (step 2 above), for
-    given priorities and records of the domain. Nobody may know these, so that they are drawn where
+    given priorities and records of the domain. Nobody may know these, so they are drawn where
     noise is, and the generator that places released rows has no part in them.
     """
     n = len(codes[0])

@@ -21,13 +21,14 @@ from shoal.methods.method import (
 )
 
 FIXED_GROUPS = (
-    "both tables have the same groups: the data set to be protected is the microaggregated one"
+    "both tables have the same groups (the data set to be protected is the microaggregated one, "
+    "not the original)"
 )
-FILE_ORDER = "the order of the rows in the file tells nothing about the protected columns"
+FILE_ORDER = "the order of the rows in the file reveals nothing about the protected columns"
 OURS = "ours, unreviewed"
 LIST_BASIS = (
-    "Lemma 1 of sanchez2014: the sorted block means of a column move by at most width / k in all; "
-    "no output says which row has which block"
+    "Lemma 1 of sanchez2014: a changed record moves the sorted block means of a column by at "
+    "most width / k in total; the output does not show which row is in which block"
 )
 
 
@@ -68,21 +69,21 @@ def privacy_claim(
     most = contributions.most(schema)
     if most > 1 and status is not Status.REFUTED:
         how = "exactly" if schema.persons and schema.persons.exact else "at most"
-        basis = f"{basis}; a person has {how} {most:,} rows, and a row costs epsilon / {most:,}"
+        basis = f"{basis}; a person has {how} {most:,} rows, and each row costs epsilon / {most:,}"
     public = [name for name in schema.released if name not in {*setting.columns, strata}]
     if public:
         invariants = (f"the public columns {', '.join(public)}", *invariants)
     if from_data and status is not Status.REFUTED:
         status, source = Status.REFUTED, OURS
         basis = (
-            "counterexample: bounds were read off the data. If the record with the largest value "
-            "is lowered, the bound falls with it, and values above the new bound, which one table "
-            "releases with positive probability, are impossible in the other"
+            "counterexample: bounds were read off the data. If the largest value is lowered, "
+            "the bound falls with it: values above the new bound have positive probability "
+            "under one table and are impossible under the other"
         )
     elif observed and status is not Status.REFUTED:
         status = Status.CONDITIONAL
         assumptions.append(
-            f"the categories of {', '.join(observed)}, copied from the data, are public"
+            f"the categories of {', '.join(observed)}, which were copied from the data, are public"
         )
     return Claim(
         guarantee=DifferentialPrivacy(
@@ -140,14 +141,14 @@ def one_list(setting: Setting[NoisyParameters], *, ranked: bool = False) -> bool
 def shared_rows(
     setting: Setting[NoisyParameters], k: int, source: str, columns: tuple[str, ...] = ()
 ) -> Claim:
-    """Claim k-anonymity: noise is drawn once a group, so that its records stay alike.
+    """Claim k-anonymity: noise is drawn once per group, so its records stay alike.
 
     It is of all protected columns together, unless groups are of some columns.
     """
     return Claim(
         guarantee=KAnonymity(k, columns or setting.columns),
         status=of_persons(setting.schema),
-        basis="by construction: the records of a group share its noisy centre",
+        basis="by construction: all records of a group are released with the same noisy centre",
         assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
         source=source,
         release_form=setting.release_form,

@@ -1,6 +1,6 @@
 """The noisy answers that rows were drawn from, as a table: they are paid for, so publish them.
 
-One row an answer. Columns:
+One row per answer. Columns:
 
     measurement   the number of the measurement that the answer belongs to
     sort          table or tree: a count of records. blocks: a sum of a column's grid units over
@@ -9,9 +9,9 @@ One row an answer. Columns:
                   values misplace, over all pairs of columns (`shoal.synthesis.maxent.coarseness`)
     answer        with noise; a whole number, which may be negative
     scale         of the two-sided geometric noise that it has
-    cell_NAME     for each released column which values were counted; empty where not looked at
+    cell_NAME     for each released column which values were counted; empty where not counted
 
-Whoever fits a model of their own can weigh each answer by its scale, which drawn rows do not tell.
+Whoever fits a model of their own can weigh each answer by its scale, which drawn rows do not show.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from shoal.synthesis.domain import Measurement, Sort
 def tabulated(
     measurements: Sequence[Measurement], space: Sequence[SpatialEncoding]
 ) -> dict[str, NDArray[Any]]:
-    """One row an answer; see above."""
+    """One row per answer; see above."""
     sizes = [measured.counts.size for measured in measurements]
     table: dict[str, NDArray[Any]] = {
         "measurement": np.repeat(np.arange(len(sizes)), sizes),
@@ -38,11 +38,11 @@ def tabulated(
         "answer": np.concatenate([measured.counts.ravel() for measured in measurements]),
         "scale": np.repeat([float(measured.scale) for measured in measurements], sizes),
     }
-    told = [_cells(measured, space) for measured in measurements]
+    described = [_cells(measured, space) for measured in measurements]
     for j, axis in enumerate(space):
         parts = [
             cells.get(j, np.full(size, None, dtype=object))
-            for cells, size in zip(told, sizes, strict=True)
+            for cells, size in zip(described, sizes, strict=True)
         ]
         table[f"cell_{axis.column.name}"] = np.concatenate(parts)
     return table
@@ -68,7 +68,7 @@ def stacked(
 
 
 def _cells(measured: Measurement, space: Sequence[SpatialEncoding]) -> dict[int, Texts]:
-    """For each column that was looked at, what each answer is about."""
+    """For each column that was measured, what each answer is about."""
     columns = measured.columns
     if measured.sort is Sort.LOSS:
         return {}

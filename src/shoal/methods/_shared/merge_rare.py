@@ -1,6 +1,6 @@
 """Merge rare combinations among drawn rows: for readers who count small cells, not for privacy.
 
-The rows come out of a mechanism with a proved epsilon, so that whatever is done to them is
+The rows come out of a mechanism with a proved epsilon, so whatever is done to them is
 post-processing and free. Combinations that k rows or more share stay as they are. The rows of all
 others are put into groups of k or more by Mondrian, over the public unit box, and each group
 takes the combination of its row nearest the group's mean. If fewer than k rows are left over, each
@@ -18,12 +18,12 @@ from shoal.partition import mondrian
 
 
 def merged(rows: Floats, nominal: NDArray[np.bool_], least: int) -> Ints:
-    """For each row, the row whose combination it takes, so that each is shared by `least` rows.
+    """For each row, the row whose combination it takes, so each is shared by `least` rows.
 
-    Cost: O(n log n) a column.
+    Cost: O(n log n) per column.
 
     Args:
-        rows: at least `least`, one column an axis, in [0, 1].
+        rows: at least `least`, one column per axis, in [0, 1].
         nominal: which columns are compared as equal or not. For groups and their means they count
             by their places in the public order.
         least: how many rows must share a combination.

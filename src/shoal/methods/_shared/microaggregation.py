@@ -80,7 +80,7 @@ class MicroaggregationParameters(Parameters):
 
 def joint_claims(source: str) -> Callable[[Setting[MicroaggregationParameters]], tuple[Claim, ...]]:
     """Claim k-anonymity of the protected columns together."""
-    basis = "by construction: groups of at least k records share every protected value"
+    basis = "by construction: every group has at least k records, which share all protected values"
 
     def claims(setting: Setting[MicroaggregationParameters]) -> tuple[Claim, ...]:
         return (_claim(setting, setting.columns, basis, source),)
@@ -92,7 +92,10 @@ def column_claims(
     source: str,
 ) -> Callable[[Setting[MicroaggregationParameters]], tuple[Claim, ...]]:
     """Claim k-anonymity of each protected column by itself."""
-    basis = "by construction: every released value of the column stands for a block of k or more"
+    basis = (
+        "by construction: every released value of the column is shared by a block of at least k "
+        "records"
+    )
 
     def claims(setting: Setting[MicroaggregationParameters]) -> tuple[Claim, ...]:
         return tuple(_claim(setting, [name], basis, source) for name in setting.columns)
@@ -159,7 +162,7 @@ def _claim(
     setting: Setting[MicroaggregationParameters], columns: Sequence[str], basis: str, source: str
 ) -> Claim:
     if setting.schema.persons is not None:
-        basis = f"{basis}; counted in persons where some have several rows"
+        basis = f"{basis}; where some persons have several rows, k counts persons"
     return Claim(
         guarantee=KAnonymity(setting.parameters.k, tuple(columns)),
         status=of_persons(setting.schema),
@@ -193,16 +196,16 @@ def bare_columns(
 
     Args:
         setting: names what is protected.
-        besides: columns of which something else is promised.
+        besides: columns about which something else is promised.
     """
     confidential = setting.schema.with_role(Role.CONFIDENTIAL)
     bare = [name for name in confidential if name not in {*setting.columns, *besides}]
     if not bare:
         return ()
     text = (
-        f"Nothing is promised about {', '.join(bare)}, released unprotected: where all records "
-        "of a group share a value, it is known for each of them, and who knows a rare value "
-        "finds its row."
+        f"Nothing is promised about {', '.join(bare)}, released unprotected: if all records of a "
+        "group share a value, it is disclosed for each of them, and anyone who knows a person's "
+        "rare value can find that person's row."
     )
     return (text,)
 
@@ -212,8 +215,8 @@ def no_joint_promise(setting: Setting[MicroaggregationParameters]) -> tuple[str,
     if len(setting.columns) < 2:
         return ()
     text = (
-        f"Joint {setting.parameters.k}-anonymity is not promised: each column is grouped on its "
-        "own, so that the combination of values in a row is nearly always unique."
+        f"Joint {setting.parameters.k}-anonymity is not promised: each column is grouped "
+        "separately, so the combination of values in a row is nearly always unique."
     )
     return (text,)
 
@@ -350,8 +353,8 @@ def no_medoid(setting: Setting[MicroaggregationParameters]) -> None:
     """Refuse the one aggregate that is measured on a scale read off all records."""
     if setting.parameters.aggregate is Aggregate.MEDOID:
         raise InputError(
-            "[protect], aggregate: a medoid is nearest on a scale that is read off all records, "
-            "which this method does not do on Spark. Choose mean, median or mode."
+            "[protect], aggregate: finding a medoid requires a scale computed from all records, "
+            "which this method does not compute on Spark. Choose mean, median or mode."
         )
 
 

@@ -199,8 +199,8 @@ def change_one_only(setting: Setting[EpsilonParameters]) -> None:
     """Refuse neighbours for which the number of rows would not be public."""
     if setting.parameters.neighbours is not Neighbours.CHANGE_ONE:
         raise InputError(
-            "[protect], neighbours: this method uses the number of rows throughout, so that "
-            "it has change-one neighbours only."
+            "[protect], neighbours: this method takes the number of rows as public, so it "
+            "supports change-one neighbours only."
         )
 
 
@@ -210,8 +210,9 @@ def nobody_beside(setting: Setting[EpsilonParameters]) -> None:
     public = [name for name in setting.schema.released if name not in {*setting.columns, strata}]
     if public:
         raise InputError(
-            f"Column '{public[0]}' is public, and boxes or drawn rows stand for nobody to whom its "
-            "values belong. Protect it, or make it an identifier."
+            f"Column '{public[0]}' is public, but this method releases synthetic rows or boxes, "
+            "which belong to no person, so its values cannot stand beside them. Protect it, or "
+            "make it an identifier."
         )
 
 
@@ -221,8 +222,8 @@ def refuse_bare(setting: Setting[EpsilonParameters], *, bounded: bool = True) ->
     for name in schema.released:
         if name not in setting.columns and not schema[name].public:
             raise InputError(
-                f"Column '{name}' would bypass the noise. Protect it, make it an identifier, or "
-                "declare it with public = true if everybody knows it."
+                f"Column '{name}' would be released without noise. Protect it, make it an "
+                "identifier, or declare it with public = true if everybody knows it."
             )
     for name in setting.columns:
         check_domain(schema[name], bounded=bounded)
@@ -232,7 +233,7 @@ def check_domain(column: Column, *, bounded: bool = True) -> None:
     """Refuse a column without a public domain: a kind, and bounds or categories."""
     if column.kind is None:
         raise InputError(
-            f"Column '{column.name}' has no kind, so that no noise can be added to it. State its "
+            f"Column '{column.name}' has no kind, so no noise can be added to it. State its "
             "kind, make it an identifier, or declare it with public = true."
         )
     if column.kind in {Kind.ORDINAL, Kind.NOMINAL} and column.all_categories is None:
@@ -256,8 +257,8 @@ def no_public_columns(setting: Setting[NoisyParameters]) -> None:
     public = [name for name in setting.schema.released if name not in setting.columns]
     if public and setting.release_form is not ReleaseForm.COLUMN_SHUFFLED:
         raise InputError(
-            f"Column '{public[0]}' is public: released beside the groups it would show who is in "
-            "which. Protect it, drop it, or use public-laplace."
+            f"Column '{public[0]}' is public: released beside the groups, it would show who is "
+            "in which group. Protect it, drop it, or use public-laplace."
         )
 
 
@@ -413,7 +414,7 @@ def distributed_perturbed(
     """Replace each column by its noisy group values: `perturbed`, for records in blocks.
 
     Sums of whole numbers come to the caller exactly as one machine adds them up. Noise is drawn
-    here, once a group; blocks get the answers, and look them up.
+    here, once per group; blocks get the answers, and look them up.
     """
     changes, privacy_losses = [], []
     for one, groups, purchase in parts:
@@ -438,7 +439,7 @@ def distributed_perturbed(
 
 
 def _present(table: Table, name: str, count: int) -> Ints:
-    """Which category each record has, one column a category."""
+    """Which category each record has, one column per category."""
     present: Ints = (table.codes(name)[:, None] == np.arange(count)).astype(np.int64)
     return present
 

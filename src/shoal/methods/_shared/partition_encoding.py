@@ -1,6 +1,6 @@
 """How cells become numbers: places to cut columns by, and codes of confidential values.
 
-What is read off the data, the largest number and which values occur, can be handed in, so that a
+What is read off the data, the largest number and which values occur, can be handed in, so a
 block of a table gets the numbers that the whole table would give its cells.
 """
 
@@ -39,7 +39,7 @@ class Encoding:
 
     Attributes:
         last: the place of missing cells, beyond all others.
-        order: place of each level; none for numbers and dates, which are their own.
+        order: place of each category; none for numbers and dates, which are their own.
         borders: where a hierarchy may be cut.
     """
 
@@ -59,7 +59,7 @@ def encoding(table: Table, name: str, *, largest: float, gone: bool) -> Encoding
     """Make the ruler of a column.
 
     Args:
-        table: knows the column's categories; its rows are not looked at.
+        table: knows the column's categories; its rows are not used.
         name: of the column.
         largest: number in the whole table, or 0 if that is larger.
         gone: whether cells are missing in the whole table.

@@ -2,7 +2,7 @@
 
 A number becomes the group's mean, median or mode; an ordinal the median category; a nominal
 the category of least total path length in its hierarchy. A cell is missing in the release if at
-least half of its group lacks it, and otherwise the present members decide, so that a
+least half of its group lacks it, and otherwise the present members decide, so a
 published mean, median or mode always comes from at least two people. A medoid is one member's
 whole record, missing cells too.
 """
@@ -36,7 +36,7 @@ def recode(
     aggregate: Aggregate = Aggregate.MEAN,
     integers: bool = False,
 ) -> Table:
-    """Replace the values of some columns by one value a group.
+    """Replace the values of some columns by one value per group.
 
     Args:
         table: the records, in the order of the partition's labels.
@@ -143,7 +143,7 @@ def _named(table: Table, name: str, partition: Partition) -> list[str]:
 
 
 def _cover(table: Table, name: str, partition: Partition) -> pl.Series:
-    """One text a record: what covers the cells of its group."""
+    """One text per record: what covers the cells of its group."""
     column = table.schema[name]
     cells = pl.DataFrame({"group": partition.labels, "cell": table.frame[name]})
     groups = cells.group_by("group").agg(
@@ -202,7 +202,7 @@ def means(values: Floats, partition: Partition) -> Floats:
 def medians(values: Floats, partition: Partition, *, lower: bool = False) -> Floats:
     """Median of the present members of each group; of two middle values their mean.
 
-    With `lower`, the lower of the two middle values is taken, so that an ordinal's median is
+    With `lower`, the lower of the two middle values is taken, so an ordinal's median is
     a category.
     """
     ordered, starts, count = _sorted_by_group(values, partition)
@@ -240,7 +240,7 @@ def central_category(codes: Ints, partition: Partition, edges: Ints | None) -> I
     Args:
         codes: positions in the categories, -1 where missing.
         partition: the groups.
-        edges: edges between each level and the root, padded with -1.
+        edges: edges between each category and the root, padded with -1.
     """
     present = codes >= 0
     labels, kept = partition.labels[present], codes[present]

@@ -1,9 +1,9 @@
 """What the methods share that group the quasi-identifiers and protect each confidential cell.
 
 Groups of at least k records form from the quasi-identifiers alone, by MDAV or Mondrian, and records
-of a group share every quasi-identifier: k-anonymity, as in `grouping`. Each confidential cell then
-passes through a random function Z of its own, at a price for each record: domingoferrer2015,
-Section 4.
+of a group share every quasi-identifier: k-anonymity, as in `microaggregation`. Each confidential
+cell then passes through a random function Z of its own, at a price for each record:
+domingoferrer2015, Section 4.
 
 Proof of epsilon for the confidential columns. Take two tables that differ in the confidential
 values of one record. Rows are put in order by the quasi-identifiers, equal ones by the order of the
@@ -71,12 +71,12 @@ SOURCE = (
     "data anonymization, Knowledge-Based Systems 74 (2015)"
 )
 SINGLED = (
-    "{}, and t is exp(epsilon), which holds for a class of one: rows in their order, or public "
-    "columns, may show whose draw it is"
+    "{}, and t is exp(epsilon), the bound for a class of one record, because the order of the "
+    "rows or a public column may show which person a value was drawn for"
 )
-UNTIL_COUNTED = "; the bound exp(epsilon), until the number of rows is known"
+UNTIL_COUNTED = "; before the number of rows is known, t is the bound exp(epsilon)"
 _LARGEST = 700
-"""Beyond this epsilon exp(epsilon) is no float, and closeness would say nothing."""
+"""Beyond this epsilon exp(epsilon) is not a finite float, and closeness would say nothing."""
 
 
 class GroupFormation(StrEnum):
@@ -148,7 +148,8 @@ def refuse(setting: Setting[RecordwiseParameters], method: str) -> None:
     schema = setting.schema
     if not keys(schema):
         raise InputError(
-            f"Method '{method}' forms groups from quasi-identifiers, and the policy has none."
+            f"Method '{method}' groups records by their quasi-identifiers, and the policy "
+            "has none. Give a column that role."
         )
     if not confidential(schema):
         raise InputError(
@@ -157,13 +158,14 @@ def refuse(setting: Setting[RecordwiseParameters], method: str) -> None:
         )
     if set(setting.columns) != set(columns(schema)):
         raise InputError(
-            f"[protect], columns: method '{method}' groups every quasi-identifier and protects "
-            "every confidential column, by their roles. Leave 'columns' out, and change roles."
+            f"[protect], columns: method '{method}' always groups by every quasi-identifier and "
+            "protects every confidential column. Remove 'columns', and change the columns' "
+            "roles instead."
         )
     for name in schema.released:
         if name not in setting.columns and not schema[name].public:
             raise InputError(
-                f"Column '{name}' would bypass the noise. Make it a quasi-identifier, "
+                f"Column '{name}' would be released without noise. Make it a quasi-identifier, "
                 "confidential or an identifier, or declare it with public = true if everybody "
                 "knows it."
             )
@@ -173,9 +175,9 @@ def refuse(setting: Setting[RecordwiseParameters], method: str) -> None:
     for guarantee in setting.required:
         if isinstance(guarantee, LDiversity | TCloseness):
             raise InputError(
-                f"[require], {guarantee.name}: groups that were steered by confidential values, "
-                "or a release that was stopped because of them, would tell about these values "
-                f"outside the noise of '{method}'. Drop the requirement; mondrian can meet it "
+                f"[require], {guarantee.name}: if confidential values steered the groups or "
+                "stopped the release, they would be revealed beyond what the noise of "
+                f"'{method}' protects. Drop the requirement, or use mondrian, which meets it "
                 "without noise."
             )
 
@@ -184,13 +186,13 @@ def _refuse_price(parameters: RecordwiseParameters, method: str) -> None:
     if (parameters.epsilon is None) is (parameters.t is None):
         found = "neither" if parameters.t is None else "both"
         raise InputError(
-            f"[protect]: method '{method}' takes epsilon, or t in its place; found {found}. "
-            "`shoal closeness` tells which t belongs to which epsilon."
+            f"[protect]: method '{method}' takes either epsilon or t; found {found}. `shoal "
+            "closeness` shows which t corresponds to which epsilon."
         )
     if parameters.t is None and not parameters.joint:
         raise InputError(
-            "[protect], joint: epsilon is always that of all confidential columns together. State "
-            "t, or leave joint out."
+            "[protect], joint: epsilon always covers all confidential columns together. State "
+            "t, or remove joint."
         )
 
 
@@ -199,7 +201,7 @@ def group(table: Table, setting: Setting[RecordwiseParameters], tools: Tools) ->
     names, k = keys(setting.schema), setting.parameters.k
     if setting.parameters.partition is GroupFormation.MDAV:
         return mdav(table.matrix(names), k, progress=tools.progress)
-    tools.progress("cutting space", 0, 1)
+    tools.progress("cutting at medians", 0, 1)
     X, borders = encoded(table, names)
     return mondrian(X, k, borders=borders)
 
@@ -254,7 +256,9 @@ def claims(
     k_anonymity = Claim(
         guarantee=KAnonymity(setting.parameters.k, keys(setting.schema)),
         status=of_persons(setting.schema),
-        basis="by construction: groups of at least k records share every quasi-identifier",
+        basis=(
+            "by construction: every group has at least k records, which share all quasi-identifiers"
+        ),
         assumes=(KNOWN_COLUMNS, *one_row(setting.schema)),
         source=SOURCE,
         release_form=setting.release_form,
@@ -270,7 +274,7 @@ def _weakened(setting: Setting[RecordwiseParameters], reading: EpsilonReading) -
     observed = [name for name in confidential(schema) if schema[name].observed]
     if not observed or reading.status is Status.REFUTED:
         return reading
-    given = f"the categories of {', '.join(observed)}, copied from the data, are public"
+    given = f"the categories of {', '.join(observed)}, which were copied from the data, are public"
     return EpsilonReading(Status.CONDITIONAL, reading.basis, (*reading.assumes, given))
 
 
@@ -313,12 +317,14 @@ def _closeness(
         name not in setting.columns for name in schema.released
     )
     rows = None if singled else setting.rows
-    proof = "Proposition 1, with N - |E| as in its proof: {}, and no class has fewer than k records"
+    proof = (
+        "Proposition 1, with N - |E| as in its proof: {}, and every class has at least k records"
+    )
     basis = SINGLED if singled else proof + ("" if rows else UNTIL_COUNTED)
     order = (epsilon_claims.FILE_ORDER,) if singled else (ONE_DRAW,)
     whole = ((columns, epsilon(setting), "a record costs epsilon"),)
     alone = ((name,) for name in columns) if len(columns) > 1 else ()
-    own = ((one, price(setting), "the column costs its part of epsilon") for one in alone)
+    own = ((one, price(setting), "the column costs its share of epsilon") for one in alone)
     return tuple(
         Claim(
             guarantee=StochasticTCloseness(
@@ -350,13 +356,13 @@ def not_claimed(setting: Setting[RecordwiseParameters]) -> tuple[str, ...]:
     """Say what the claims leave open."""
     schema = setting.schema
     public = [name for name in schema.released if name not in setting.columns]
-    shown = f" {', '.join(public)}: released as they are, being public." if public else ""
+    shown = f" Public columns are released unchanged: {', '.join(public)}." if public else ""
     differential = (
-        f"Differential privacy of {', '.join(keys(schema))} is not promised: they are grouped, "
-        f"and who is in the table is not hidden.{shown}"
+        f"Differential privacy of {', '.join(keys(schema))} is not promised: they are grouped "
+        f"without noise, and who is in the table is not hidden.{shown}"
     )
     closeness = (
-        "t-closeness of the released table is not promised, only of the distribution that its "
-        "confidential values were drawn from."
+        "t-closeness of the released table is not promised, only of the distribution from which "
+        "its confidential values were drawn."
     )
     return differential, closeness

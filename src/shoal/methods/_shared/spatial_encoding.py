@@ -4,7 +4,7 @@ A column becomes cells 0, 1, ..., count - 1 by a function of one cell and the po
 
     categories    one cell each, in the public order: the declared one, or that of the hierarchy's
                   branches
-    dates         one cell a day
+    dates         one cell per day
     numbers       multiples of the declared `step`, one cell each; without a step the units of a
                   grid of 2^20 steps between the bounds, rounded to the nearest
 
@@ -128,7 +128,7 @@ class SpatialEncoding:
     def ends(self, lower: Ints, upper: Ints) -> tuple[Floats, Floats]:
         """Boxes of cells as boxes of places, the upper end not included."""
         last = self.values(upper)
-        if self.grid is not None:  # so that the upper bound itself lies in the last box
+        if self.grid is not None:  # to keep the upper bound itself in the last box
             last[upper == self.count] = np.nextafter(float(self.grid.high), np.inf)
         return self.values(lower), last
 
@@ -191,7 +191,7 @@ def _places(column: Column, *, scaled: bool) -> SpatialEncoding:
 
 
 def redrawn(table: Table, columns: Sequence[tuple[SpatialEncoding, Ints | Floats]]) -> Table:
-    """A table of drawn rows, of which nothing but the columns' names and types is old.
+    """A table of drawn rows, which keeps nothing but the columns' names and types.
 
     Args:
         table: the original.
@@ -201,7 +201,9 @@ def redrawn(table: Table, columns: Sequence[tuple[SpatialEncoding, Ints | Floats
     for axis, cells in columns:
         made = axis.put(made, cells)
     if {axis.column.name for axis, _ in columns} != set(table.schema.names):
-        raise InternalError("A column of the original would stand beside drawn rows.")
+        raise InternalError(
+            "A column of the original table would be released beside synthetic rows."
+        )
     return made
 
 

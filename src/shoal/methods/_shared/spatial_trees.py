@@ -2,18 +2,18 @@
 
 Every released column but one is an axis of the space; that one, a confidential column, is counted
 in each box of the last level. The mechanism and its proof are in `shoal.mechanism.spatial_trees`,
-for tables of which one has a record more. With `neighbours = "change-one"` the tree is grown at
+for tables that differ by one added record. With `neighbours = "change-one"` the tree is grown at
 half the epsilon, and the accounting doubles it back: a change is a removal and an addition.
 
 The number of rows n. For change-one it is public and the root's exact count. For add-remove it is
 measured first, at a twentieth of epsilon, and nothing else uses it: the height, the root's count
 and the number of rows that are drawn follow from the noisy one. The same is done for change-one
 where a person may have up to r rows. A person that comes or goes with r rows is r records, one
-after the other, so that the tree is grown at epsilon / r (`shoal.methods._shared.contributions`).
+after the other, so the tree is grown at epsilon / r (`shoal.methods._shared.contributions`).
 
-The height, unless stated: floor(log2(n e)) cuts, where e is the epsilon for add-remove, so that a
+The height, unless stated: floor(log2(n e)) cuts, where e is the epsilon for add-remove, so a
 box cut to the end has 1 / e people on average; at least 1, at most as many as the axes have room
-for, and no more than let boxes times bins stay within 300,000, so that noise takes seconds. That is
+for, and no more than let boxes times bins stay within 300,000, so noise takes seconds. That is
 some three cuts more than log2(n e / 10): boxes with few people are not cut to the end, and on
 Adult more height had lower errors at every epsilon from 0.1 to 10.
 
@@ -161,7 +161,7 @@ def tree_method(
 def masked(done: Distributed) -> Masked:
     """What was made of counts, as a method on one machine gives it."""
     if done.data is None:
-        raise InternalError("A method that draws rows or boxes gave neither.")
+        raise InternalError("The method returned neither synthetic rows nor boxes.")
     return Masked(done.data, done.privacy_losses, notes=done.notes, extras=done.extras)
 
 
@@ -171,10 +171,13 @@ def _form(parameters: SpatialTreeParameters) -> ReleaseForm:
 
 def _not_claimed(setting: Setting[SpatialTreeParameters]) -> tuple[str, ...]:
     if setting.release_form is ReleaseForm.TREE:
-        return ("k-anonymity: a box may hold one person, or none.",)
+        return ("k-anonymity: a box may contain one person, or none.",)
     return (
-        "k-anonymity: rows are drawn, and one may by chance have the values of a person.",
-        "What holds inside a box: its rows are uniform there, whatever its people are.",
+        "k-anonymity: rows are synthetic, and one may happen to have a person's values.",
+        (
+            "The distribution inside a box: rows are drawn uniformly there, however its people "
+            "are distributed."
+        ),
     )
 
 
@@ -184,14 +187,16 @@ def _refuse(setting: Setting[SpatialTreeParameters]) -> None:
     tested = [g.name for g in setting.required if isinstance(g, LDiversity | TCloseness)]
     if tested and setting.release_form is ReleaseForm.TREE:
         raise InputError(
-            f"[require]: {tested[0]} cannot be tested on boxes, whose counts are noisy. Release "
-            'rows, output = "rows", or drop the requirement.'
+            f"[require]: {tested[0]} cannot be tested on boxes, because their counts are noisy. "
+            'Release rows (output = "rows"), or drop the requirement.'
         )
     if setting.release_form is ReleaseForm.SYNTHETIC:
         contributions.refuse_many_rows(setting)
     counted = counted_column(setting)
     if counted is not None and len(setting.columns) < 2:
-        raise InputError("A tree needs a column to cut beside the one that is counted.")
+        raise InputError(
+            "A tree needs at least one column to cut, besides the column that is counted."
+        )
     bins = len(_Histogram.of(setting).edges) - 1
     most = floor(log2(MOST_COUNTS / bins)) if bins <= MOST_COUNTS else 0
     if most < 1:
@@ -201,7 +206,7 @@ def _refuse(setting: Setting[SpatialTreeParameters]) -> None:
         )
     if (setting.parameters.height or 1) > most:
         raise InputError(
-            f"[protect], height: expected at most {most}, so that boxes times values stay within "
+            f"[protect], height: expected at most {most}, which keeps boxes times values within "
             f"{MOST_COUNTS:,}, found {setting.parameters.height}."
         )
 

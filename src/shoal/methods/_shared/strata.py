@@ -1,4 +1,4 @@
-"""Public strata: each is learnt by itself, with the whole of epsilon.
+"""Public strata: each is modelled separately, with the whole epsilon.
 
 The policy names a public column of categories (`strata`). Records of a stratum make a table of
 their own, and a mechanism is run on each.
@@ -54,7 +54,7 @@ class Stratum:
 
 
 def refuse(setting: Setting[Any], name: str) -> None:
-    """Refuse a column that is no public division of the records."""
+    """Refuse a column that is not a public division of the records."""
     schema = setting.schema
     if name not in schema.released:
         raise InputError(f"[protect], strata: no released column named '{name}'.")
@@ -62,7 +62,7 @@ def refuse(setting: Setting[Any], name: str) -> None:
     if name in setting.columns or not column.public:
         raise InputError(
             f"[protect], strata: expected a column with public = true, found '{name}', which is "
-            "protected. Sizes of strata are published as they are."
+            "protected. The sizes of the strata are published exactly."
         )
     if column.kind not in {Kind.ORDINAL, Kind.NOMINAL} or column.all_categories is None:
         raise InputError(
@@ -73,9 +73,9 @@ def refuse(setting: Setting[Any], name: str) -> None:
         return
     if stated.most > 1 or contributions.rows_are_public(setting):
         raise InputError(
-            "[protect], strata: the rows of a person may lie in several strata, and which of them "
-            "stay is not public. State exact_contributions in place of max_contributions, or drop "
-            "strata."
+            "[protect], strata: a person's rows may lie in several strata, and which of them "
+            "are kept is not public. State exact_contributions instead of max_contributions, or "
+            "remove strata."
         )
 
 
@@ -85,14 +85,17 @@ def divided(table: Table, setting: Setting[Any], name: str) -> list[Stratum]:
     lacking = int((codes < 0).sum())
     if lacking:
         raise InputError(
-            f"Column '{name}' makes the strata; {lacking:,} rows lack it. Leave them out, or state "
-            "a category for them."
+            f"Column '{name}' defines the strata and is missing in {lacking:,} "
+            f"{'row' if lacking == 1 else 'rows'}. Remove these rows, or state a category for "
+            "them."
         )
     categories = cast("tuple[str, ...]", setting.schema[name].all_categories)
-    found = [Stratum(level, c, np.flatnonzero(codes == c)) for c, level in enumerate(categories)]
+    strata = [
+        Stratum(name, code, np.flatnonzero(codes == code)) for code, name in enumerate(categories)
+    ]
     if contributions.rows_are_public(setting):
-        found = [stratum for stratum in found if stratum.members.size]
-    return found
+        strata = [stratum for stratum in strata if stratum.members.size]
+    return strata
 
 
 def side_by_side(
@@ -120,12 +123,14 @@ def assumes(name: str | None) -> tuple[str, ...]:
 def notes(schema: Schema, name: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
     """Say which strata have no rows, and in which a record is much of every count."""
     categories = cast("tuple[str, ...]", schema[name].all_categories)
-    told = [f"Each stratum of {name} was learnt by itself, with the whole of epsilon."]
-    empty = [level for level in categories if level not in sizes]
-    tiny = [level for level, size in sizes.items() if size < TINY]
+    sentences = [f"Each stratum of {name} was modelled separately, with the whole epsilon."]
+    empty = [category for category in categories if category not in sizes]
+    tiny = [category for category, size in sizes.items() if size < TINY]
     if empty:
-        told.append(f"Strata without rows: {', '.join(empty)}.")
+        sentences.append(f"Strata without rows: {', '.join(empty)}.")
     if tiny:
-        told.append(f"Strata of fewer than {TINY} rows, of which little survives: "
-                    f"{', '.join(tiny)}.")  # fmt: skip
-    return tuple(told)
+        sentences.append(
+            f"Strata of fewer than {TINY} rows, whose synthetic rows are mostly noise: "
+            f"{', '.join(tiny)}."
+        )
+    return tuple(sentences)

@@ -66,14 +66,15 @@ MARGINALS = (
     "AIM, PVLDB 15 (2022), doi:10.14778/3551793.3551817"
 )
 HIDDEN = (
-    "the number of rows is measured first, and of the records that the mechanism is shown, which "
-    "are as many as the noisy number says, a row that comes or goes changes one"
+    "the number of rows is measured first with noise, and records are left out or added until "
+    "there are as many; adding or removing a row then changes at most one of the records that "
+    "the mechanism sees"
 )
 COVERS = (
     "Qardaji, Yang and Li, PriView: practical differentially private release of marginal "
     "contingency tables, SIGMOD (2014), doi:10.1145/2588555.2588575"
 )
-NOT_A_PERSON = "k-anonymity: rows are drawn, and one may by chance have the values of a person."
+NOT_A_PERSON = "k-anonymity: rows are synthetic, and one may happen to have a person's values."
 TAILS = "Tails: extreme values, and combinations that few people have, are mostly noise."
 
 
@@ -135,7 +136,7 @@ def synthetic_method(
         parameters: of the method.
         basis: of its proof, in a sentence.
         source: whose idea it is.
-        unsupported: sentences on uses for which the rows are no good.
+        unsupported: sentences on uses for which the rows are not suited.
         refuse: what this method refuses beside what all do.
         refuse_distributed: what it refuses on Spark; none where the mechanism must see the records.
     """
@@ -196,8 +197,8 @@ def _not_claimed(setting: Setting[SynthesisParameters]) -> tuple[str, ...]:
     if least is None:
         return (NOT_A_PERSON,)
     text = (
-        f"k-anonymity: each combination of the quasi-identifiers is there {least} times or more, "
-        "but of drawn rows, which are not persons."
+        f"k-anonymity: each combination of the quasi-identifiers occurs at least {least} times, "
+        "but among synthetic rows, which are not persons."
     )
     return (text,)
 
@@ -212,8 +213,8 @@ def _refuse(setting: Setting[SynthesisParameters]) -> None:
     if least is not None:
         if divided is not None:
             raise InputError(
-                "[protect], min_cell: rows of different strata are not merged, so that it cannot "
-                "be had beside strata."
+                "[protect], min_cell: rows of different strata are not merged, so min_cell and "
+                "strata cannot be combined. Remove one of them."
             )
         if not setting.schema.with_role(Role.QUASI_IDENTIFIER):
             raise InputError("[protect], min_cell: expected a quasi-identifier, found none.")
@@ -227,13 +228,14 @@ def _refuse(setting: Setting[SynthesisParameters]) -> None:
 def _refuse_distributed(setting: Setting[SynthesisParameters]) -> None:
     """Refuse what needs the records themselves, which lie in blocks."""
     if setting.parameters.strata is not None:
-        raise InputError("[protect], strata: they are not learnt one by one on Spark.")
+        raise InputError(
+            "[protect], strata: not available on Spark. Remove strata, or run on one machine."
+        )
     if not contributions.rows_are_public(setting):
         raise InputError(
-            "[protect], neighbours: on Spark the number of rows is public where rows are drawn. "
-            "Expected change-one, and exact_contributions in place of max_contributions; or use "
-            "dp-kdtree or "
-            "dp-quadtree, or stay on one machine."
+            "[protect], neighbours: on Spark, methods that draw synthetic rows take the number "
+            "of rows as public. Expected change-one, and exact_contributions in place of "
+            "max_contributions; or use dp-kdtree or dp-quadtree, or run on one machine."
         )
 
 
@@ -280,7 +282,7 @@ def _run(
     if setting.parameters.strata is not None:
         return _stacked(template, learnt, cells, setting, space)
     if setting.parameters.min_cell is not None:
-        tools.progress("merging rare rows", 0, 1)
+        tools.progress("merging rare combinations", 0, 1)
         cells = _without_rare(space, cells, setting.parameters.min_cell)
     (whole,) = learnt
     return Masked(
@@ -332,7 +334,9 @@ def _task(
         noise=noise,
     )
     if not isinstance(codes, HeldColumns):
-        raise InternalError("Records in blocks cannot be brought to a noisy number.")
+        raise InternalError(
+            "Records that lie in blocks cannot be brought to a noisy number of rows."
+        )
     shown = contributions.fitted(codes.columns, domains, total=total, noise=noise)
     return SynthesisTask(HeldColumns(shown), domains, epsilon - number.epsilon, (number,))
 
@@ -341,13 +345,18 @@ def _notes(
     task: SynthesisTask, facts: Mapping[str, Any], notes: tuple[str, ...]
 ) -> tuple[str, ...]:
     """What a reader should know of a run."""
-    told = [
+    sizes = [
         f"The number of rows was measured with noise of scale {_shown(number.scale)}."
         for number in task.measured
     ]
     ran = "; ".join(f"{name}: {_shown(value)}" for name, value in facts.items())
     warned = warnings(task.domains, n=len(task.codes), epsilon=task.epsilon)
-    return (*told, *notes, f"How it ran: {ran}.", *(text for text in warned if text not in notes))
+    return (
+        *sizes,
+        *notes,
+        f"Settings and diagnostics: {ran}.",
+        *(text for text in warned if text not in notes),
+    )
 
 
 def _stacked(
@@ -367,12 +376,12 @@ def _stacked(
     axis = spatial_encoding(setting.schema[name])
     where = np.repeat([stratum.code for stratum, _ in parts], list(sizes.values()))
     column = np.argsort(cast("Ints", axis.order))[where] - axis.first
-    told = [f"{stratum.name}: {note}" for stratum, one in parts for note in one.notes]
+    own = [f"{stratum.name}: {note}" for stratum, one in parts for note in one.notes]
     measured = {s.name: tabulated(one.drawn.measurements, space) for s, one in parts}
     return Masked(
         data=redrawn(table, [*zip(space, cells, strict=True), (axis, column)]),
         privacy_losses=tuple(privacy_losses),
-        notes=(*strata.notes(setting.schema, name, sizes), *told),
+        notes=(*strata.notes(setting.schema, name, sizes), *own),
         extras={"measurements": stacked(measured, name)},
     )
 
@@ -400,7 +409,7 @@ def _settled(axis: SpatialEncoding, cells: Ints | Floats) -> Ints | Floats:
 def _without_rare(
     space: Sequence[SpatialEncoding], rows: list[Ints | Floats], least: int
 ) -> list[Ints | Floats]:
-    """The rows with rare combinations of the quasi-identifiers merged; see `rare`."""
+    """The rows with rare combinations of the quasi-identifiers merged; see `merge_rare`."""
     keys = [j for j, axis in enumerate(space) if axis.column.role is Role.QUASI_IDENTIFIER]
     unit = np.column_stack([rows[j] / max(space[j].count - 1, 1) for j in keys])
     nominal = np.array([space[j].column.kind is Kind.NOMINAL for j in keys])
@@ -410,7 +419,7 @@ def _without_rare(
 
 def _shown(value: Any) -> str:
     if isinstance(value, float | Fraction):
-        return f"{float(value):.4g}"
+        return f"{float(value):.3g}"
     if isinstance(value, list):
-        return ", ".join(map(str, value))
+        return ", ".join(map(_shown, value))
     return str(value)

@@ -1,6 +1,6 @@
 """Groups that hold k persons, where a person may have several rows.
 
-A method groups rows. If persons have several, a group of k rows may be one person's, so that groups
+A method groups rows. If persons have several, a group of k rows may be one person's, so groups
 are merged until each released class keeps what is promised in persons
 (`shoal.privacy_models.decided`):
 
@@ -84,7 +84,7 @@ def released(
             failing |= np.isin(alike, verdict.failing)
             if len(partition) == 1 and not verdict.holds:
                 raise ClaimViolationError(
-                    f"No grouping was found that meets {own.guarantee} counted in persons: the "
+                    f"No grouping meets {own.guarantee} counted in persons, because even the "
                     "whole table as one group does not. Nothing was written."
                 )
         if not failing.any():

@@ -18,7 +18,7 @@ predicates at most; and `confidence`, that of all intervals.
 Against anonymeter 1.1, which these follow: records of people are not made distinct before they are
 counted, since two people with equal values are not singled out; a rate is over the guesses that
 could be made; ties between nearest records are drawn, not left to the sort; the tolerance for a
-number is relative to its size, so that a negative guess is not always right; the baseline of
+number is relative to its size, so a negative guess is not always right; the baseline of
 inference draws any released record, where anonymeter's reads the target's own row if both tables
 have the same row labels; and all randomness comes from `rng`.
 

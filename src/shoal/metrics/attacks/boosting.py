@@ -73,7 +73,7 @@ def learn_codes(
     Args:
         lower: released boxes by axes.
         upper: the other ends.
-        counts: boxes by confidential values, or one code a box, -1 where unknown. Negative counts
+        counts: boxes by confidential values, or one code per box, -1 where unknown. Negative counts
             count as 0.
         discrete: which axes are categories.
         rng: draws rows beyond the cap, categories of boxes, and the model's seed.
@@ -98,7 +98,7 @@ def learn_codes(
     places = _places(lower[rows], upper[rows], discrete, rng)
     # On one thread: on a busy machine several wait for one another at many times the cost.
     with threadpool_limits(1):
-        # Regularisation is in units of rows, so that weights are brought to 1 on average.
+        # Regularisation is in units of rows, so weights are brought to 1 on average.
         model.fit(places, codes, sample_weight=mass / mass.mean())
     return Boosting(model, 0.0, len(rows))
 
@@ -117,17 +117,17 @@ def learn_numbers(
 
     The arguments are those of `learn_codes`; an interval of the secret comes as its middle.
     """
-    told = np.asarray(secret, dtype=np.float64)
-    rows = np.flatnonzero(np.isfinite(told))
+    secrets = np.asarray(secret, dtype=np.float64)
+    rows = np.flatnonzero(np.isfinite(secrets))
     if len(rows) > cap:
         rows = np.sort(rng.choice(rows, cap, replace=False))
     if len(rows) < 2:
-        return Boosting(None, float(told[rows[0]]) if len(rows) else 0.0, len(rows))
+        return Boosting(None, float(secrets[rows[0]]) if len(rows) else 0.0, len(rows))
     model = HistGradientBoostingRegressor(**_settings(lower, upper, discrete, rng))
     mass = None if weights is None else np.asarray(weights, dtype=np.float64)[rows]
     places = _places(lower[rows], upper[rows], discrete, rng)
     with threadpool_limits(1):
-        model.fit(places, told[rows], sample_weight=None if mass is None else mass / mass.mean())
+        model.fit(places, secrets[rows], sample_weight=None if mass is None else mass / mass.mean())
     return Boosting(model, 0.0, len(rows))
 
 
@@ -210,7 +210,9 @@ def number_attack(
         raise InputError(f"tolerance must not be negative; got {tolerance}.")
     main = _within(guesses, truth, tolerance)
     if not main[1]:
-        raise InputError("No person in the table has a known confidential value: nothing to guess.")
+        raise InputError(
+            "No person in the table has a known confidential value, so there is nothing to guess."
+        )
     ordered = np.sort(truth[np.isfinite(truth)])
     windows = np.searchsorted(ordered, ordered + 2 * tolerance, side="right")
     crowd = int((windows - np.arange(len(ordered))).max())
@@ -218,7 +220,7 @@ def number_attack(
         main,
         baseline=(crowd, main[1]),
         control=None if control is None else _within(*control, tolerance),
-        note=f"Right is within {tolerance:.6g}. The baseline names the best single number.",
+        note=f"A guess within {tolerance:.3g} is right. The baseline names the best number.",
         confidence=confidence,
     )
 

@@ -36,17 +36,17 @@ def inference(
     boxes = boxes_of(lower, upper, discrete)
     x = people_on(people, boxes)
     check_attacks(attacks)
-    told = np.asarray(secret, dtype=np.float64)
-    if len(told) != len(boxes.lower) or len(truth) != len(x):
-        raise InputError("Expected a secret for each released box and for each person.")
+    released = np.asarray(secret, dtype=np.float64)
+    if len(released) != len(boxes.lower) or len(truth) != len(x):
+        raise InputError("Expected a confidential value for each released box and for each person.")
     every = np.arange(x.shape[1])
 
     def guessed(rows: Floats, secrets: Floats, *, blindly: bool) -> tuple[int, int]:
         chosen = drawn(len(rows), attacks, rng)
         if blindly:
-            guesses = told[rng.integers(len(told), size=len(chosen))]
+            guesses = released[rng.integers(len(released), size=len(chosen))]
         else:
-            guesses = told[nearest(boxes, rows[chosen], every, k=1, rng=rng, people=rows)[:, 0]]
+            guesses = released[nearest(boxes, rows[chosen], every, k=1, rng=rng, people=rows)[:, 0]]
         return int(_right(guesses, secrets[chosen], tolerance).sum()), len(chosen)
 
     known = None
@@ -58,7 +58,7 @@ def inference(
         guessed(x, secrets, blindly=False),
         baseline=guessed(x, secrets, blindly=True),
         control=known,
-        note="The baseline guesses the secret of a released record drawn blindly.",
+        note="The baseline guesses the confidential value of a released record drawn at random.",
         confidence=confidence,
     )
 

@@ -40,7 +40,9 @@ def linkability(
     check_attacks(attacks)
     one, two = (np.asarray(axes, dtype=np.int64) for axes in (first, second))
     if not one.size or not two.size or np.intersect1d(one, two).size:
-        raise InputError("first and second must each name axes, and share none.")
+        raise InputError(
+            "first and second must each name at least one axis, and no axis may be in both."
+        )
     k = min(neighbours, len(boxes.lower))
     if k < 1:
         raise InputError(f"neighbours must be at least 1; got {neighbours}.")
@@ -57,6 +59,6 @@ def linkability(
         main,
         baseline=float(-np.expm1(log_choose(n - k, k) - log_choose(n, k))) if n >= 2 * k else 1.0,
         control=None if control is None else linked(people_on(control, boxes)),
-        note="The baseline picks released records blindly.",
+        note="The baseline picks released records at random.",
         confidence=confidence,
     )

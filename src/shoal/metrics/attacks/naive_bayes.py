@@ -16,12 +16,12 @@ breach increase is accuracy / rho - 1, with rho the share of the most frequent v
 
 Cells. On an axis of categories each category is a cell: |[x, y]| of the paper counts values. On an
 axis of numbers the ends of all intervals and the midpoints between neighbouring exact numbers cut
-the domain; between two cuts all densities are constant, so that a cell's width cancels between
+the domain; between two cuts all densities are constant, so a cell's width cancels between
 values. Beyond `cells` cuts (256) we keep evenly spaced quantiles of them, and what is exact becomes
 a histogram.
 
 Departures. The paper does not smooth: a place that never occurs with v then rules v out. By default
-we add to each value one record of which nothing is known (`smoothing=1`), spread over the whole
+we add to each value one record about which nothing is known (`smoothing=1`), spread over the whole
 domain; `smoothing=0` is the paper's. Where every value is ruled out the prior decides. Negative
 counts become 0, as in the paper.
 
@@ -47,7 +47,7 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class NaiveBayes:
-    """What the attacker has learnt: log-probabilities, one table an axis.
+    """What the attacker has learnt: log-probabilities, one table per axis.
 
     Attributes:
         prior: log P(S = v); -inf for a value that the release never shows.
@@ -102,22 +102,26 @@ def learn(
     """Learn from released boxes. Cost O(n d log(cells)) for codes.
 
     Args:
-        lower: one row a box, one column an axis; a category c begins at c.
+        lower: one row per box, one column per axis; a category c begins at c.
         upper: the other end, equal to `lower` for an exact number, c + 1 for a category.
-        counts: boxes by confidential values, or one code a box, -1 where the value is unknown.
+        counts: boxes by confidential values, or one code per box, -1 where the value is unknown.
         discrete: which axes are categories.
-        domains: one row an axis, its least and greatest place.
+        domains: one row per axis, its least and greatest place.
         values: number of confidential values; needed with codes.
         weights: of the boxes, with codes.
-        smoothing: records of which nothing is known that are added to each value.
+        smoothing: records about which nothing is known that are added to each value.
         cells: most cells on an axis of numbers.
     """
     lower, upper = (np.asarray(end, dtype=np.float64) for end in (lower, upper))
     kinds, domains = np.asarray(discrete, dtype=bool), np.asarray(domains, dtype=np.float64)
     if lower.ndim != 2 or lower.shape != upper.shape or domains.shape != (lower.shape[1], 2):
-        raise InputError("Expected lower and upper, boxes by axes, and a domain for each axis.")
+        raise InputError(
+            "Expected lower and upper as matrices of boxes by axes, and a domain for each axis."
+        )
     if not np.isfinite(domains).all() or (domains[:, 0] > domains[:, 1]).any():
-        raise InputError("Every axis needs a finite domain, its least place first.")
+        raise InputError(
+            "Every axis needs a finite domain, given as its least and its greatest place."
+        )
     rows, codes, mass, many = _entries(counts, values, weights, len(lower))
     totals = np.bincount(codes, mass, minlength=many)
     borders, tables = [], []
@@ -144,7 +148,7 @@ def guess(model: NaiveBayes, targets: Floats) -> Guesses:
 
     Args:
         model: from `learn`.
-        targets: one row per person, one column an axis, NaN where the attacker does not know it. A
+        targets: one row per person, one column per axis, NaN where the attacker does not know it. A
             place outside the domain counts in the nearest cell.
     """
     targets = np.asarray(targets, dtype=np.float64)
@@ -154,7 +158,7 @@ def guess(model: NaiveBayes, targets: Floats) -> Guesses:
         block = targets[start : start + _BLOCK]
         scores = np.tile(model.prior, (len(block), 1))
         for axis, (cuts, table) in enumerate(zip(model.borders, model.tables, strict=True)):
-            # One more row for an unknown place, which tells nothing.
+            # One more row for an unknown place, which says nothing.
             known = np.vstack([table, np.zeros(table.shape[1])])
             cell = np.searchsorted(cuts, block[:, axis], side="right")
             scores += known[np.where(np.isnan(block[:, axis]), len(table), cell)]
@@ -191,7 +195,9 @@ def empirical_privacy(
     """
     right, codes, beliefs = _scored(guesses, truth)
     if not codes.size:
-        raise InputError("No person in the table has a known confidential value: nothing to guess.")
+        raise InputError(
+            "No person in the table has a known confidential value, so there is nothing to guess."
+        )
     frequent = codes == np.bincount(codes).argmax()
     others = None
     if control is not None:
@@ -240,7 +246,7 @@ def _entries(
         rows, codes = np.nonzero(positive)
         return rows, codes, positive[rows, codes], table.shape[1]
     if values is None or values < 1 or (boxes and int(table.max()) >= values):
-        raise InputError("With codes, values must be their number, and at least 1.")
+        raise InputError("With codes, values must be the number of codes, at least 1.")
     rows = np.flatnonzero(table >= 0)
     mass = np.ones(len(rows)) if weights is None else np.maximum(np.asarray(weights)[rows], 0.0)
     return rows, table[rows].astype(np.int64), mass, values
@@ -255,7 +261,7 @@ def _cuts(lower: Floats, upper: Floats, low: float, high: float, cells: int) -> 
     cuts = cuts[(cuts > low) & (cuts < high)]
     if cuts.size < cells:
         return cuts
-    # Quantiles of where the records are, so that crowded places keep their detail.
+    # Quantiles of where the records are, so crowded places keep their detail.
     places = np.sort(np.concatenate([ends, lower[exact]]))
     ranks = np.linspace(0, places.size, cells, endpoint=False)[1:].astype(np.int64)
     chosen = np.unique(places[ranks])

@@ -1,8 +1,8 @@
 """Who is who: released records matched to original records by distance.
 
-An intruder who holds the original values of some people looks for each the nearest released record.
+An attacker who holds the original values of some people looks for each the nearest released record.
 Both tables are matrices of one Euclidean space, made by the same rule from the same columns:
-standardised numbers, and categories with one axis an edge of their hierarchy.
+standardised numbers, and categories with one axis per edge of their hierarchy.
 
 `record_linkage`, `assignment` and `interval_disclosure` need rows that correspond: released row i
 is about the person of original row i. Where they do not, as in synthetic tables, `closeness`
@@ -101,8 +101,8 @@ def record_linkage(
         (float(scores.sum()), len(people)),
         baseline=1 / len(y),
         note=(
-            f"Nearest of {len(y):,} released records for {len(people):,} people; ties share. "
-            "The baseline picks a record blindly."
+            f"Nearest of {len(y):,} released records for {len(people):,} people; ties share the "
+            "success. The baseline picks a record at random."
         ),
         confidence=confidence,
     )
@@ -115,13 +115,13 @@ def assignment(
 
     The matching of least total squared distance: stronger than nearest records, since no released
     record is given twice. Equal released records share their hits; the order of the records is
-    drawn, so that other ties fall by chance and not by row. Cost O(n^3): up to 5,000 records.
+    drawn, so other ties fall by chance and not by row. Cost O(n^3): up to 5,000 records.
     """
     x, y = (_space(rows) for rows in _corresponding(original, released))
     if len(x) > LARGEST_ASSIGNMENT:
         raise InputError(
-            f"The best matching takes up to {LARGEST_ASSIGNMENT:,} records; found {len(x):,}. "
-            "Use record_linkage."
+            f"The best matching is computed for up to {LARGEST_ASSIGNMENT:,} records; found "
+            f"{len(x):,}. Use record_linkage."
         )
     order = rng.permutation(len(y))
     _, chosen = linear_sum_assignment(cdist(x, y[order], "sqeuclidean"))
@@ -131,7 +131,7 @@ def assignment(
     return attack(
         (min(hits, len(x)), len(x)),
         baseline=1 / len(y),
-        note="Best one-to-one matching of all records. The baseline matches them blindly.",
+        note="The best one-to-one matching of all records. The baseline matches them at random.",
         confidence=confidence,
     )
 
@@ -208,13 +208,15 @@ def closeness(
     """
     y = _space(released)
     if not len(y):
-        raise InputError("The release has no rows: there is no closest record.")
+        raise InputError("The release has no rows, so there is no closest record.")
     y = y[distinct_rows(y)[1]]
     sides = []
     for people in (inside, outside):
         rows = _space(people)
         if rows.shape[1] != y.shape[1] or not len(rows):
-            raise InputError("Expected people in and not in the table, in the release's space.")
+            raise InputError(
+                "Expected people in the table and people not in it, with the axes of the release."
+            )
         sides.append(nearest(y, rows[_drawn(len(rows), sample, rng)])[1])
     near, far = sides
     ranks = _ranks(np.concatenate([near, far]))[: len(near)]
@@ -230,7 +232,7 @@ def closeness(
             (int((near <= tiny).sum()), len(near)),
             baseline=0.0,
             control=(int((far <= tiny).sum()), len(far)),
-            note="People whom a released record equals. The baseline names nobody.",
+            note="People to whom a released record is equal. The baseline names nobody.",
             confidence=confidence,
         ),
     )
@@ -338,14 +340,16 @@ def _drawn(people: int, sample: int | None, rng: np.random.Generator) -> Ints:
 def _matrix(rows: Floats) -> Floats:
     matrix = np.ascontiguousarray(rows, dtype=np.float64)
     if matrix.ndim != 2 or not matrix.shape[1]:
-        raise InputError("Expected a matrix, records by at least one axis.")
+        raise InputError("Expected a matrix of records by at least one axis.")
     return matrix
 
 
 def _space(rows: Floats) -> Floats:
     matrix = _matrix(rows)
     if not np.isfinite(matrix).all():
-        raise InputError("Distances need finite places; give a missing cell a place of its own.")
+        raise InputError(
+            "Distances need finite numbers; code a missing cell as a number of its own."
+        )
     return matrix
 
 

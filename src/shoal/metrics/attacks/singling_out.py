@@ -20,7 +20,7 @@ class Predicates:
     """Conditions "place j lies in [low, high)", or not in it, all of which must hold.
 
     Attributes:
-        axes: one row a predicate, the axes that it is about.
+        axes: one row per predicate, the axes that it is about.
         low: the lower end for each of them.
         high: the upper end, exclusive.
         negated: whether the place must lie outside.
@@ -82,19 +82,22 @@ def singling_out(
     counted = _count(made, crowd, most=2)
     blind = _blind(boxes, attributes, attacks, rng)
     baseline = int((_count(blind, crowd, most=2) == 1).sum())
-    note = f"{len(made):,} predicates singled out one released record"
-    note += f", of {attacks:,} wanted." if len(made) < attacks else "."
+    note = f"{len(made):,} predicate{'' if len(made) == 1 else 's'} singled out one released record"
+    note += f", of {attacks:,} requested." if len(made) < attacks else "."
     others = None
     if control is not None:
         y = people_on(control, boxes)
         others = (_carried(_count(made, _Crowd.of(y)), len(y), len(x)), max(len(made), 1))
         if len(y) != len(x):
-            note += f" The control was carried over from {len(y):,} people to {len(x):,}."
+            note += (
+                f" The rate of the control group was converted from {len(y):,} people to "
+                f"{len(x):,}."
+            )
     return attack(
         (int((counted == 1).sum()), max(len(made), 1)),
         baseline=(baseline, attacks),
         control=others,
-        note=f"{note} The baseline draws predicates blindly.",
+        note=f"{note} The baseline draws predicates at random.",
         confidence=confidence,
     )
 
@@ -243,7 +246,7 @@ def _count(predicates: Predicates, crowd: _Crowd, *, most: int = -1) -> Ints:
         at = np.flatnonzero(chosen == axis)
         part = predicates[at]
         counts[at] = count_people(
-            # In the order of the axis, so that a run is read as it lies in memory.
+            # In the order of the axis, so a run is read as it lies in memory.
             crowd.people[crowd.orders[axis]],
             begin[at, tightest[at]],
             end[at, tightest[at]],

@@ -1,4 +1,4 @@
-"""Kernels of the attacks of guidance: nearest boxes, and people who satisfy predicates.
+"""Kernels of the attacks: nearest boxes, and people who satisfy predicates.
 
 Private; their twins are in the tests.
 """
@@ -18,8 +18,8 @@ def nearest_boxes(  # numba calls by position; one search, one loop
 
     The distance on an axis is that to a place drawn uniformly from the box, in expectation: for
     numbers E|x - U| over the axis' range, for categories the chance that U is another one. A
-    target's NaN adds nothing. Boxes are read in a circle from `starts`, one a target, and of equal
-    distances the first read wins, so that a drawn start picks among ties by chance.
+    target's NaN adds nothing. Boxes are read in a circle from `starts`, one per target, and of
+    equal distances the first read wins, so a drawn start picks among ties by chance.
     """
     boxes, axes = lower.shape
     found = np.empty((len(targets), k), dtype=np.int64)

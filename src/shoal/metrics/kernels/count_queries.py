@@ -1,4 +1,4 @@
-"""Compiled loops of the workload: COUNT queries over boxes, 64 boxes a machine word."""
+"""Compiled loops of the workload: COUNT queries over boxes, 64 boxes per machine word."""
 
 import numpy as np
 
@@ -35,13 +35,13 @@ def count(
     what it holds whole, and computes shares for the boxes on its surface alone.
 
     Args:
-        lower: one row an axis, one column a box; lower < upper.
+        lower: one row per axis, one column per box; lower < upper.
         upper: the same.
-        weights: one a box.
+        weights: one per box.
         low: lower end of each distinct range.
         high: upper end of it.
         axis: axis of it.
-        asked: one row a query: numbers of its ranges, and -1 to fill up.
+        asked: one row per query: numbers of its ranges, and -1 to fill up.
     """
     n, queries, ranges = len(weights), len(asked), len(low)
     answers = np.zeros(queries)

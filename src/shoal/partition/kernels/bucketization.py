@@ -1,9 +1,9 @@
 """Classes filled nearest-first from buckets, none of which may leave the rest infeasible.
 
 There are two sizes of classes. The classes that are still to come count, size by size, as one
-row each of a transportation problem, beside the class at hand: three rows, one column a bucket.
+row each of a transportation problem, beside the class at hand: three rows, one column per bucket.
 Counts between whole bounds with whole margins can be divided evenly over equal classes without
-leaving the bounds, so that nothing is lost by this. That such a table exists is decided by its
+leaving the bounds, so nothing is lost by this. That such a table exists is decided by its
 minimum cut, which is found by trying all eight subsets of the rows.
 """
 
@@ -18,7 +18,7 @@ from shoal.partition.kernels.shared import NOBODY, centroid, count, distance, to
 
 
 class Forest(NamedTuple):
-    """One kd-tree a bucket, stored one after another; records by their number in the table."""
+    """One kd-tree per bucket, stored one after another; records by their number in the table."""
 
     points: Floats
     who: Ints

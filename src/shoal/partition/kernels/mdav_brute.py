@@ -1,8 +1,8 @@
-"""MDAV's rounds by looking at every record: the path where no tree prunes.
+"""MDAV's rounds by visiting every record: the path where no tree prunes.
 
 Records stand in blocks of `BLOCK`, column by column, in float32 around the centroid. A
 block's float32 distances decide whether it can hold anything of interest; whatever
-passes is measured again in float64, so that the answer is that of the exact search.
+passes is measured again in float64, so the answer is that of the exact search.
 """
 
 import numpy as np
@@ -173,7 +173,7 @@ def nearest(
 ) -> int:
     """Write the `want` nearest of m records to `group`; return the farthest if asked.
 
-    A cell is rounded to float32 with a relative error of u = 2^-24, so that a difference t
+    A cell is rounded to float32 with a relative error of u = 2^-24, so a difference t
     to q carries at most u |q| + 2 u |t|, and a squared distance D at most
 
         2 u |q| sqrt(D) + 4 u D + (d + 2) u D + terms in u^2.

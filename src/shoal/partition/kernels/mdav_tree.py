@@ -1,9 +1,9 @@
 """MDAV's rounds over a kd-tree whose boxes shrink as records leave.
 
 The tree is a complete binary one in heap order (root 1, children 2v and 2v + 1). Bounds
-are computed with the operations of the distances themselves, so that rounding keeps
-their order, and every node knows its lowest live index, so that ties are decided exactly
-as if all records had been looked at.
+are computed with the operations of the distances themselves, so rounding keeps
+their order, and every node knows its lowest live index, so ties are decided exactly
+as if all records had been visited.
 """
 
 from typing import NamedTuple
@@ -280,7 +280,7 @@ def nearest(
 ) -> int:
     """Write the `want` nearest records to `group`, from the home leaf outwards.
 
-    Returns the work done, in records looked at; a node counts as four.
+    Returns the work done, in records visited; a node counts as four.
     """
     leaves = tree.size.size
     size = look_into(tree, home, q, want, near, group, number(0), block)

@@ -32,7 +32,7 @@ class Options(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """What is found: one row a group, in the order of the cuts from low to high."""
+    """What is found: one row per group, in the order of the cuts from low to high."""
 
     lower: Floats
     upper: Floats
@@ -57,7 +57,7 @@ class Work(NamedTuple):
 def grow(
     Z: Floats, codes: Ints, rules: Rules, options: Options, leaves: Leaves, labels: Ints
 ) -> int:
-    """Cut the columns Z (one a row, reordered on return) until no cut is allowed.
+    """Cut the columns Z (one per row, reordered on return) until no cut is allowed.
 
     Writes the label of each record and the leaves; returns how many there are.
     """
@@ -117,7 +117,7 @@ def grow(
         for j in range(d):
             divide(Z[j], is_low, work.values, start, end)
         divide(who, is_low, spare_who, start, end)
-        # The low side lies on top of the stack, so that it is cut and numbered first.
+        # The low side lies on top of the stack, so it is cut and numbered first.
         for half in range(2):
             at = waiting + half
             starts[at] = middle if half == 0 else start
@@ -368,24 +368,24 @@ def gain(options: Options, who: Ints, start: int, end: int, is_low: Bools) -> fl
     held = np.zeros((2, options.classes), np.int64)
     for a in range(start, end):
         held[int(is_low[a]), options.target[who[a]]] += 1
-    told = 0.0
+    information = 0.0
     sizes = np.zeros(2, np.int64)
     for v in range(options.classes):
         both = held[0, v] + held[1, v]
         if both > 0:
-            told -= both * np.log(both)
+            information -= both * np.log(both)
         for side in range(2):
             c = held[side, v]
             sizes[side] += c
             if c > 0:
-                told += c * np.log(c)
+                information += c * np.log(c)
     for side in range(2):
         if sizes[side] > 0:
-            told -= sizes[side] * np.log(sizes[side])
+            information -= sizes[side] * np.log(sizes[side])
     n = end - start
-    told += n * np.log(n)
+    information += n * np.log(n)
     # Rounding may leave nothing a little below zero.
-    return float(max(told, 0.0) / n)
+    return float(max(information, 0.0) / n)
 
 
 @kernel
@@ -424,7 +424,7 @@ def extent_of(x: Floats) -> tuple[float, float]:
 def nth(x: Floats, n: int, h: int) -> float:
     """Return the number of rank h among the first n, reordering them: Hoare's quickselect.
 
-    The pivot is the median of three at scattered places, so that no order of records that
+    The pivot is the median of three at scattered places, so no order of records that
     occurs in tables is a bad one.
     """
     left = 0

@@ -1,7 +1,7 @@
 """Compiled decisions: does a group of records meet a model of privacy.
 
 Each decision is exact in 64-bit whole numbers. A threshold x is held as whole + part/of, of the
-largest such number up to x whose denominator a group's size may have, so that the largest
+largest such number up to x whose denominator a group's size may have, so the largest
 whole number up to x n is whole n + floor(part n / of), without overflow. Entropy alone is
 compared as floats, and a group that is too close to call is refused unless its values are
 equally frequent: what passes is diverse, and what is refused stays in a larger group.

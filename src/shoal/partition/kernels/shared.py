@@ -1,6 +1,6 @@
 """Compiled pieces that the exact searches share: distance, heap, centroid, shell.
 
-The arithmetic is that of `_scale`. Kernels take arrays and scalars only, by position.
+The arithmetic is that of `_exact_scale`. Kernels take arrays and scalars only, by position.
 """
 
 from typing import NamedTuple
@@ -113,7 +113,7 @@ def outer_shell(Z: Floats, labels: Ints, m: int, c: Floats) -> tuple[Floats, Int
 
     At least 256 records or a twentieth of all m are listed. Returns their radii, their
     indices, and a radius that nobody outside the list exceeds (-1 if all are listed). The
-    latter is at most 2047/2048 of the largest, so that the record farthest from c itself
+    latter is at most 2047/2048 of the largest, so the record farthest from c itself
     is always found in the list.
     """
     radius = np.empty(m)
@@ -202,7 +202,7 @@ def farthest_in_shell(
 ) -> tuple[int, int]:
     """Find the live record farthest from q, which lies `moved` from the shell's centre.
 
-    A record at radius v is at most v + moved from q, so that a short scan from the outer
+    A record at radius v is at most v + moved from q, so a short scan from the outer
     end decides. Returns the record, or NOBODY where the list ended too soon, and the
     number of places read.
     """
@@ -264,7 +264,7 @@ def farthest_out(Z: Floats, labels: Ints, m: int, c: Floats, shell: Shell) -> tu
     """Find the live record farthest from the centroid c of all m, and the shell for the next.
 
     Once more places were read than records are live, the list is made anew. The record is NOBODY
-    where many are about as far out as the farthest: a shell is no help from then on.
+    where many are about as far out as the farthest: a shell does not help from then on.
     """
     radii, who, inner, centre, head, read, helps = shell
     r = NOBODY

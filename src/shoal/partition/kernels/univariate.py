@@ -128,7 +128,7 @@ def optimal_ends(v: Floats, k: int, begin: Ints) -> None:
         f(i) = min over j in i - 2k + 1 .. i - k of f(j) + SSE(v[j:i]).
 
     Ends are taken k at a time: all candidates of a batch are known before it. Sums and
-    costs are kept relative to the batch, so that they stay as small as the spread of 3k
+    costs are kept relative to the batch, so they stay as small as the spread of 3k
     neighbours, however long the list.
     """
     n = v.size
@@ -194,7 +194,7 @@ def group_cost(r: int, j: int, k: int, cost: Floats, sums: Floats, squares: Floa
 
 @kernel
 def scan_row(r: int, k: int, cost: Floats, sums: Floats, squares: Floats, best: Ints) -> None:
-    """Find the best column of row r by looking at all of them."""
+    """Find the best column of row r by trying all of them."""
     least = np.inf
     for j in range(r + 1, r + k + 1):
         if cost[j] < np.inf:
@@ -236,7 +236,7 @@ def smawk(
 ) -> None:
     """Find the best column of every row of a totally monotone matrix in linear time.
 
-    Level h looks at the rows 2^h - 1, 2 2^h - 1, ...: on the way down columns that can
+    Level h handles the rows 2^h - 1, 2 2^h - 1, ...: on the way down columns that can
     serve no row are dropped, on the way up the rows between two known ones are searched
     between the columns of these.
     """

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from shoal.core import Audience, Claim, Policy
-from shoal.errors import ShoalError
+from shoal.errors import ShoalError, counted
 from shoal.pipeline import planning, protect_table
 from shoal.pipeline.planning import Plan
 from shoal.studio import invalid_input, method_cards, policy_document, release_binding
@@ -29,7 +29,7 @@ SCREENS = {
 }
 GONE = (
     "The file of this workspace was forgotten when the studio ended, as original data always is. "
-    "Choose it again to go on; the policy and the releases are still here."
+    "Choose it again to continue; the policy and the releases are still here."
 )
 
 
@@ -79,7 +79,7 @@ class Here:
 
     @cached_property
     def foreseen(self) -> tuple[Plan | None, str]:
-        """The same for its audience and after looks at the table, as a job will find it."""
+        """The same for its audience and after inspections of the table, as a job will find it."""
         if self.policy is None or self.planned[0] is None:
             return self.planned
         try:
@@ -99,12 +99,12 @@ class Here:
         if self.studio.path(self.workspace, self.workspace.data) is None:
             return "Choose the table first."
         if self.policy is None:
-            return "The table is still being looked at."
+            return "The table is still being read."
         if self.workspace.drafts:
             return invalid_input.sentence(self.workspace)
         if self.open_columns:
-            left = len(self.open_columns)
-            return f"Confirm {left} more column{'s' if left > 1 else ''} under Roles and policy."
+            left = counted(len(self.open_columns), "more column")
+            return f"Confirm {left} under Roles and policy."
         return self.foreseen[1]
 
     @cached_property
@@ -146,7 +146,9 @@ class Here:
             "undo": undo,
             "redo": redo,
             "file": self.workspace.data.label if self.workspace.data else "",
-            "about": "" if seen is None else f"{seen.rows:,} rows, {len(seen.columns)} columns",
+            "about": ""
+            if seen is None
+            else f"{counted(seen.rows, 'row')}, {counted(len(seen.columns), 'column')}",
             "steps": [
                 {
                     "title": title,
@@ -165,8 +167,8 @@ class Here:
         if self.studio.path(self.workspace, self.workspace.data) is None:
             return "todo", "choose the file again"
         if self.profile is None:
-            return "todo", "being looked at"
-        return "done", f"{self.profile.rows:,} rows"
+            return "todo", "being read"
+        return "done", counted(self.profile.rows, "row")
 
     def _roles_state(self) -> tuple[str, str]:
         if self.policy is None:
@@ -177,8 +179,8 @@ class Here:
         ):
             return "todo", "something typed cannot be used"
         if left:
-            return "todo", f"{left} of {whole} columns to confirm"
-        return "done", f"{whole} columns confirmed"
+            return "todo", f"{left} of {counted(whole, 'column')} to confirm"
+        return "done", f"{counted(whole, 'column')} confirmed"
 
     def _protect_state(self) -> tuple[str, str]:
         if self.policy is None:
@@ -233,7 +235,9 @@ async def form_of(request: Request) -> dict[str, str]:
     try:
         form = await request.form()
     except ClientDisconnect:
-        raise HTTPException(400, "The browser went away in the middle of its request.") from None
+        raise HTTPException(
+            400, "The browser closed the connection in the middle of its request."
+        ) from None
     return {name: value for name, value in form.items() if isinstance(value, str)}
 
 

@@ -1,4 +1,4 @@
-"""Screen 4: methods side by side, after the warning on what looking costs."""
+"""Screen 4: methods side by side, after the warning on what inspecting the table costs."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -10,11 +10,12 @@ from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from shoal.core import Policy
-from shoal.errors import InputError, visible
+from shoal.errors import InputError, counted, visible
 from shoal.evaluation.comparison import compare, grid
 from shoal.evaluation.results import COLUMN_LOSSES, LOSS_WORDS
 from shoal.io import text_files
 from shoal.pipeline import booking
+from shoal.report.phrases import number
 from shoal.studio import invalid_input, policy_document, uploads
 from shoal.studio.context import Current, TheStudio
 from shoal.studio.jobs import JobKind, JobState
@@ -24,18 +25,19 @@ from shoal.studio.pages.home import job_values
 
 router = APIRouter(include_in_schema=False)
 
+UNREAD = "Read what inspecting the table costs, and tick the box, before you compare."
 STANDINGS = ("frontier", "tied", "beaten")
 MOST_WORST = 6
 DETAILS = (
-    ("repeats", "Releases of each candidate", compare.REPEATS, "More give narrower intervals."),
+    ("repeats", "Releases per candidate", compare.REPEATS, "More give narrower intervals."),
     (
         "max_risk",
         "Largest risk",
         compare.MAX_RISK,
-        "Of what is recommended, by the upper end of its interval.",
+        "The upper end of the interval of a recommended method's risk is at most this.",
     ),
-    ("rows", "Rows", compare.MOST_ROWS, "Of a larger table a random sample is compared."),
-    ("seed", "Seed", 0, "Of who is held out and which queries are asked; not of the noise."),
+    ("rows", "Rows", compare.MOST_ROWS, "A larger table is compared on a random sample of it."),
+    ("seed", "Seed", 0, "It decides who is held out and which queries are asked, not the noise."),
 )
 AXES = {
     compare.Axes.ADVANTAGE.value: "the worst attack, and counts over three columns",
@@ -45,7 +47,7 @@ AXES = {
 
 @router.get("/w/{id}/compare")
 def show(here: Present) -> Response:
-    """Show what looking costs, then what was found."""
+    """Show what inspecting the table costs, then the results."""
     return back_to(here, "data") if here.policy is None else _show(here, here.policy)
 
 
@@ -56,7 +58,7 @@ def run(here: Present, form: Form) -> Response:
         return back_to(here, "data")
     try:
         if form.get("understood") != "yes":
-            raise InputError("Read what looking costs, and tick the box, before you look.")  # noqa: TRY301
+            raise InputError(UNREAD)  # noqa: TRY301
         candidates = _grid(form)
         if form.get("look") == "private":
             epsilon = form.get("epsilon", "").strip()
@@ -130,8 +132,8 @@ def _show(
         picked=None,
         grid_own=given.get("grid") == "own",
         grid_text=given.get("grid_text") or _grid_text(policy),
-        grid_words=f"{len(every)} candidates; those that do not fit the columns are listed with "
-        "the reason.",
+        grid_words=f"{counted(len(every), 'candidate')}; those that do not fit the columns are "
+        "listed with the reason.",
         details=[
             {"key": key, "title": title, "value": given.get(key, str(value)), "words": words}
             for key, title, value, words in DETAILS
@@ -151,20 +153,20 @@ def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
     return [
         {
             "key": "others",
-            "title": "Other people instead (--on-sample)",
+            "title": "Other people instead",
             "words": " ".join(booking.inspection_costs(policy, sample=True)),
-            "blocked": "" if others else "It needs a file of such people, below.",
+            "blocked": "" if others else "It needs a file of other people, below.",
         },
         {
             "key": "private",
-            "title": "One private choice (--private-epsilon)",
+            "title": "One private choice",
             "words": compare.selection_costs(0.5),
             "blocked": unpaid,
         },
         {
             "key": "table",
             "title": "The table itself",
-            "words": "Everything is shown, and what was said above holds.",
+            "words": "All figures are shown, and the warning above applies.",
             "blocked": "",
         },
     ]
@@ -264,7 +266,7 @@ def _candidate(here: Here, facts: Mapping[str, Any], place: int) -> dict[str, An
             {
                 **one,
                 "width": round(100 * min(1.0, max(0.0, one["value"])), 1),
-                "shown": f"{one['value']:.3f}",
+                "shown": number(one["value"]),
             }
             for one in first
         ],

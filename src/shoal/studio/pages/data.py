@@ -37,7 +37,7 @@ def show(here: Present) -> Response:
 
 @router.post("/w/{id}/sample")
 def sample(here: Present) -> Response:
-    """Take the shipped sample. Its policy was written by hand, so that no role is a guess."""
+    """Take the shipped sample. Its policy was written by hand, so no role is a guess."""
     here.studio.put_sample(here.workspace)
     here.studio.store.note(here.workspace.id, _all_confirmed)
     return back_to(here, "data")

@@ -104,7 +104,7 @@ def with_key(text: str, table: str, key: str, value: Any) -> str:
         place = own[0].start
         for statement in reversed(own):
             del lines[statement.start : statement.end]
-        # A header for the column alone is folded into the line, so that it must stand in its table.
+        # A header for the column alone is folded into the line, so it must stand in its table.
         if all(s.table == (table,) or (s.table, s.key) == ((), (table, key)) for s in own):
             if new and own[0].table == ():
                 new = [f"{bare(table)}.{new[0]}"]
@@ -151,7 +151,7 @@ def with_table(text: str, table: str, values: Mapping[str, Any]) -> str:
 
 
 def line_of(text: str, sentence: str) -> int | None:
-    """The line, from 1, that an error of the policy speaks of, where it can be told.
+    """The line, from 1, that an error of the policy is about, where it is known.
 
     Errors name a place such as `columns.age.bounds`, or a table such as `[protect]`; those of
     the TOML itself end in a line.

@@ -1,7 +1,7 @@
 """Fields of forms: from the models of the policy to what a page asks for, and back to TOML values.
 
 What a text means is decided by the type that the model states. A text that does not fit is handed
-on as it is, so that the policy's own check says what was expected.
+on as it is, so the policy's own check says what was expected.
 """
 
 import tomllib
@@ -28,6 +28,22 @@ MORE = (
     "missing_as",
 )
 """Column keys that few columns need; the page hides them until they are asked for."""
+TITLES = {
+    "missing": "Marks for missing cells",
+    "step": "Rounding step",
+    "bottom_code": "Bottom code",
+    "top_code": "Top code",
+    "transform": "Scale",
+    "date_format": "Date format",
+    "other": "Category for unknown values",
+    "missing_as": "Value for missing cells",
+    "public": "Public knowledge",
+    "privacy_unit": "Numbers the persons",
+    "household": "Numbers the households",
+    "sampling_weight": "Sampling weight",
+    "stratum": "Sampling stratum",
+}
+"""How the page calls column keys."""
 UNASKED = ("max_contributions", "exact_contributions", "keep_missing")
 """Column keys that no field shows; a card leaves them as the text states them."""
 _SUITS = {
@@ -54,9 +70,9 @@ def parameters(method: Method[Any], stated: Mapping[str, Any]) -> list[dict[str,
         found.append(
             {
                 "name": "release_form",
-                "words": "How the rows of the release relate to the original's.",
+                "words": "How the rows of the release relate to those of the original.",
                 "required": method.forms.must_choose,
-                "default": f"{forms[0]}, unless stated",
+                "default": f"{forms[0]} by default",
                 "value": str(stated.get("release_form", "")),
                 "choices": forms,
                 "number": False,
@@ -75,7 +91,7 @@ def _parameter(name: str, schema: Mapping[str, Any], required: Any, value: Any) 
         "name": name,
         "words": stated.get("description", ""),
         "required": bool(required),
-        "default": "" if required else f"{shown}, unless stated",
+        "default": "" if required else f"{shown} by default",
         "value": as_text(value),
         "choices": ["true", "false"]
         if kind == "boolean"
@@ -145,7 +161,7 @@ def as_text(value: Any) -> str:
 
 
 def as_value(text: str, kind: str) -> Any:
-    """Read a field as a TOML value of a JSON type; as text where it is none.
+    """Read a field as a TOML value of a JSON type; as text where it is not one.
 
     >>> as_value("5", "integer"), as_value("0.5", "number"), as_value("x", "number")
     (5, Decimal('0.5'), 'x')
@@ -175,7 +191,7 @@ def as_number(text: str) -> Any:
 
 
 def as_limit(text: str, kind: str) -> Any:
-    """Read a limit of a numeric, date or ordinal column; as text where it is none."""
+    """Read a limit of a numeric, date or ordinal column; as text where it is not one."""
     if kind == "numeric":
         return as_number(text)
     if kind == "date":
@@ -192,7 +208,13 @@ def column_more(kind: str, stated: Mapping[str, Any]) -> list[dict[str, Any]]:
     texts = {key: _one_line(key, stated.get(key)) for key in MORE}
     ticks = {key: bool(stated.get(key)) for key in ("public", *FLAGS)}
     return [
-        {"key": key, "words": models[key].description, "flag": key in ticks, "value": value}
+        {
+            "key": key,
+            "title": TITLES[key],
+            "words": models[key].description,
+            "flag": key in ticks,
+            "value": value,
+        }
         for key, value in {**texts, **ticks}.items()
         if kind in _SUITS.get(key, {kind})
     ]

@@ -16,18 +16,18 @@ from shoal.studio.workspace import Workspace
 router = APIRouter(include_in_schema=False)
 
 DOING = {
-    JobKind.PROFILE: "Looking at the table",
+    JobKind.PROFILE: "Reading the table",
     JobKind.PROTECT: "Protecting the table",
     JobKind.COMPARE: "Comparing methods",
     JobKind.SELECT: "Choosing privately",
-    JobKind.EVALUATE: "Measuring the release",
+    JobKind.EVALUATE: "Evaluating the release",
 }
 DONE = {
-    JobKind.PROFILE: "The table was looked at.",
+    JobKind.PROFILE: "The table was read.",
     JobKind.PROTECT: "The table is protected; every promise was recomputed before it was kept.",
     JobKind.COMPARE: "The comparison is done.",
     JobKind.SELECT: "A method was chosen privately.",
-    JobKind.EVALUATE: "The release was measured.",
+    JobKind.EVALUATE: "The release was evaluated.",
 }
 
 

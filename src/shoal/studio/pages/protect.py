@@ -8,7 +8,7 @@ from fastapi.responses import Response
 
 from shoal.core import Policy
 from shoal.core.serialise import plain
-from shoal.errors import InputError, ShoalError
+from shoal.errors import InputError, ShoalError, counted
 from shoal.methods import find
 from shoal.pipeline import audiences, planning
 from shoal.pipeline.planning import Offer
@@ -143,9 +143,9 @@ def _show(here: Here, policy: Policy, *, error: str = "") -> Response:
         require_wrong=_wrong(draft, fields.REQUIRED),
         offers=sorted(fitting, key=lambda one: not one["chosen"]),
         others=others,
-        offers_words=f"{len(fitting)} of {len(offers)} methods fit these columns, what the policy "
-        f"requires and the audience '{here.audience}' ({title.lower()}).",
-        others_words=f"{len(others)} methods that do not fit these columns or this audience",
+        offers_words=f"{len(fitting)} of {len(offers)} methods fit these columns, the requirements "
+        f"and the audience '{here.audience}' ({title.lower()}).",
+        others_words=counted(len(others), "method that does not fit", "methods that do not fit"),
         **chosen(here, policy),
     )
 
@@ -199,7 +199,7 @@ def _offer(one: Offer, policy: Policy) -> dict[str, Any]:
 
 
 def _short_claims(one: Offer) -> list[dict[str, str]]:
-    """Claims of a card; those that differ in their columns alone are told once."""
+    """Claims of a card; those that differ only in their columns are listed once."""
     found: dict[tuple[str, str], list[str]] = {}
     for claim in one.claims:
         facts = plain(claim.guarantee)

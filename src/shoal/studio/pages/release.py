@@ -9,7 +9,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from shoal.core import Status
 from shoal.core.serialise import plain
-from shoal.errors import InputError, visible
+from shoal.errors import InputError, counted, visible
 from shoal.io.files import FORMATS
 from shoal.io.folders import INTERNAL_SUFFIX
 from shoal.pipeline import booking
@@ -30,10 +30,10 @@ router = APIRouter(include_in_schema=False)
 CONTEXT = {
     "recipient": ("Recipient", "Who will get the table."),
     "environment": ("Environment", "Where and under which terms they will use it."),
-    "purpose": ("Purpose", "What for."),
-    "legal_basis": ("Legal basis", "On which ground."),
+    "purpose": ("Purpose", "What they will use it for."),
+    "legal_basis": ("Legal basis", "On which legal ground it is released."),
     "earlier_releases": ("Earlier releases", "What was published about the same people before."),
-    "approver": ("Approver", "Who decides."),
+    "approver": ("Approver", "Who decides about the release."),
 }
 FORMS = {"parquet": "Parquet", "csv": "CSV", "sav": "SPSS (sav)", "dta": "Stata (dta)",
          "xpt": "SAS (xpt)"}  # fmt: skip
@@ -42,8 +42,8 @@ OUT_OF_DATE = (
     "checked when the release is made again."
 )
 NO_BUDGET = (
-    "Releases about the same people add up. Name the population to have them counted, here and on "
-    "the command line, in one budget file."
+    "The epsilons of releases about the same people add up. Name the population to have them "
+    "counted in one budget file, here and on the command line."
 )
 
 
@@ -71,7 +71,7 @@ def budget(here: Present, form: Form) -> Response:
         if source and epsilon:
             booking.open_budget(here.studio.settings.budget, source, epsilon)
         elif source and source not in known.values():
-            raise InputError(f"'{source}' has no budget yet. Say how much may be spent in all.")  # noqa: TRY301
+            raise InputError(f"'{source}' has no budget yet. Say how much may be spent in total.")  # noqa: TRY301
     except InputError as error:
         given = {"source": source, "epsilon": epsilon}
         return _show(here.drafted(invalid_input.BUDGET, given, str(error)))
@@ -84,7 +84,7 @@ def file_format(here: Present, form: Form) -> Response:
     """Choose the format of the released file."""
     wanted = form.get("file_format", "")
     if wanted not in FORMATS:
-        raise InputError("Expected one of the formats of the page.")
+        raise InputError("Expected one of the formats that the page offers.")
     here.studio.store.change(here.workspace.id, file_format=wanted)
     return back_to(here, "release")
 
@@ -125,7 +125,9 @@ def _show(here: Here) -> Response:
         "release",
         error="" if draft is None else draft.error,
         checklist=listed,
-        list_words="everything is in order" if not open_ else f"{len(open_)} to look at",
+        list_words=counted(len(open_), "point needs attention", "points need attention")
+        if open_
+        else "everything is in order",
         context=[
             {"key": key, "title": title, "words": words, "value": _context(here).get(key, "")}
             for key, (title, words) in CONTEXT.items()
@@ -159,7 +161,8 @@ def checklist(
     weak = [one for one in claims if one["status"] != Status.PROVED]
     return [
         _line_of("Roles", "todo" if left else "done",
-                 [f"{left} columns are still to confirm." if left else "Every role is confirmed."],
+                 [f"{counted(left, 'column is', 'columns are')} still to confirm."
+                  if left else "Every role is confirmed."],
                  (f"{here.base}/roles", "Confirm them") if left else None),
         _line_of("Claims", "stop" if refused else "todo" if weak else "done",
                  [refused]
@@ -171,7 +174,7 @@ def checklist(
         _line_of("Budget", *_budget(here, account)),
         _line_of("Context", "todo" if missing else "done",
                  [f"Not stated: {phrases.listed(missing).lower()}."] if missing
-                 else ["All that the officer's report repeats is stated."],
+                 else ["Everything that the confidential report quotes is stated."],
                  ("#context-title", "State it") if missing else None),
     ]  # fmt: skip
 
@@ -185,7 +188,7 @@ def _line_of(
 
 def _checks(released: Mapping[str, Any] | None) -> tuple[str, list[str]]:
     if released is None:
-        return "later", ["Recomputed on the finished table, before anything is kept."]
+        return "later", ["They will be recomputed on the finished table, before anything is kept."]
     if not released["current"]:
         return "todo", [OUT_OF_DATE]
     found = released["checks"]
@@ -202,7 +205,7 @@ def _checks(released: Mapping[str, Any] | None) -> tuple[str, list[str]]:
 def _budget(here: Here, account: Mapping[str, Any] | None) -> tuple[str, list[str], Any]:
     link = ("#budget-title", "See the budget")
     if here.policy is not None and here.policy.budget and not here.workspace.source:
-        return "done", ["Booked in the file that the policy names under [budget]."], None
+        return "done", ["Booked in the budget file that the policy names."], None
     if account is None:
         return "todo", ["Nothing is booked: no population is named."], link
     left = f"Epsilon {account['remaining']} of {account['granted']} is left for this population."

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
 from shoal.core import Role
-from shoal.errors import InputError, visible
+from shoal.errors import InputError, counted, visible
 from shoal.policy.spec import FLAGS
 from shoal.studio import invalid_input, policy_document
 from shoal.studio.context import Current, TheStudio
@@ -19,7 +19,7 @@ from shoal.studio.profile import ColumnProfile
 
 router = APIRouter(include_in_schema=False)
 
-ONE_LIMIT = "Expected both limits, or none of them."
+ONE_LIMIT = "Expected both limits, or neither."
 FIELDS = {"bounds": ("low", "high")}
 """Keys of a column that have other fields than one of their name."""
 LONGEST_LIST = 200
@@ -57,7 +57,7 @@ def change(here: Present, form: Form) -> Response:
 
 @router.post("/w/{id}/roles/confirm")
 def confirm(here: Present, form: Form) -> Response:
-    """Take what a column's card states, note that somebody stands for it, and open the next."""
+    """Take what a column's card states, note that somebody confirmed it, and open the next."""
     return _changed(here, form, confirm=True)
 
 
@@ -74,12 +74,12 @@ def copy(here: Present, form: Form) -> Response:
 
 @router.post("/w/{id}/roles/persons")
 def whose_rows(studio: TheStudio, workspace: Current, form: Form) -> Response:
-    """Take whether somebody stands for it that each row is one person."""
+    """Take whether somebody vouches that each row is one person."""
     text = editing.with_line(
         workspace.policy, "one_row_per_person", value=True if form.get("one_row") else None
     )
     after = Here(studio, studio.store.change(workspace.id, policy=text))
-    # The box itself stays, so that the keyboard's focus does.
+    # The box itself stays, so the keyboard's focus does.
     beside = [part for part in _beside(after) if part[0] != "whose_rows.html"]
     toml = ("toml.html", {"toml": text, "base": after.base, "policy_error": None})
     return HTMLResponse(rendering.fragments(("", {}), toml, *beside))
@@ -147,7 +147,7 @@ def _store(
         *_beside(after),
     ]
     if not confirm and _same_fields(before, stated):
-        # The card stays, so that nothing that is being typed in it is lost.
+        # The card stays, so nothing that is being typed in it is lost.
         headers["HX-Reswap"] = "none"
         parts[0] = ("", {})
         parts += [(part, {**_one(after, name, opened=True), "alone": True})
@@ -289,7 +289,7 @@ def _flags(stated: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _facts(seen: ColumnProfile, rows: int) -> str:
     missing = rendering.share(seen.missing, rows)
-    return f"{seen.type}, {missing} missing, {seen.distinct:,} different values"
+    return f"{seen.type}, {missing} missing, {counted(seen.distinct, 'different value')}"
 
 
 def _short(stated: Mapping[str, Any], kind: str) -> str:
@@ -302,10 +302,10 @@ def _short(stated: Mapping[str, Any], kind: str) -> str:
         parts.append("no bounds")
     if "categories" in stated:
         copied = ", copied" if stated.get("observed") else ""
-        parts.append(f"{len(stated['categories'])} categories{copied}")
+        parts.append(f"{counted(len(stated['categories']), 'category', 'categories')}{copied}")
     if "hierarchy" in stated:
-        parts.append("a tree of categories")
-    parts += [key for key in ("public", *FLAGS) if stated.get(key)]
+        parts.append("a hierarchy")
+    parts += [fields.TITLES[key].lower() for key in ("public", *FLAGS) if stated.get(key)]
     return ", ".join(parts)
 
 
@@ -344,7 +344,7 @@ def _name(here: Here, form: Mapping[str, str]) -> str:
     for name in (*first, *names):
         if given in {name, visible(name)}:
             return name
-    raise InputError("The policy has no such column any more; load the page again.")
+    raise InputError("The policy no longer has this column; load the page again.")
 
 
 def _own_words(sentence: str) -> str:

@@ -1,4 +1,4 @@
-"""Kernels of `adaptive_tree`: one pass over the records a level."""
+"""Kernels of `adaptive_tree`: one pass over the records per level."""
 
 import numpy as np
 from numpy.typing import NDArray

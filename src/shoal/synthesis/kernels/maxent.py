@@ -9,7 +9,7 @@ from shoal.core.jit import kernel
 
 @kernel
 def energies(cells: Ints32, starts: Ints, theta: Floats) -> Floats:
-    """The energy of each particle: the parameters of the cells it lies in, one a table."""
+    """The energy of each particle: the parameters of the cells it lies in, one per table."""
     out = np.zeros(cells.shape[1])
     for table in range(cells.shape[0]):
         start = starts[table]
@@ -22,7 +22,7 @@ def energies(cells: Ints32, starts: Ints, theta: Floats) -> Floats:
 def marginals(cells: Ints32, starts: Ints, weights: Floats) -> Floats:
     """The weight of the particles in each cell of the tables, one table after the other.
 
-    Particles are sorted, so that neighbours lie in one cell and each addition would wait for the
+    Particles are sorted, so neighbours lie in one cell and each addition would wait for the
     one before. Four quarters with sums of their own do not.
     """
     count = cells.shape[1]

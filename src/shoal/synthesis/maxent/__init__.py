@@ -1,4 +1,4 @@
-"""Rows from noisy marginals, by the distribution of greatest entropy near them.
+"""Rows from noisy marginals, by the maximum-entropy distribution that fits them.
 
 `maxent`, at the end of this page, is the whole mechanism. It selects, measures and generates:
 
@@ -6,7 +6,7 @@
 2. Measure every one-way marginal: categories one by one, a number, or an ordinal of more than 256
    codes, over the leaves of a private tree of its own (`measure.measure_one_way`). A column that
    stands alone takes all of epsilon, and rows are drawn from what is believed of its counts. From
-   the noisy counts, codes are put into at most G groups a column (`one_way`).
+   the noisy counts, codes are put into at most G groups per column (`one_way`).
 3. If it can be had for little, measure one number: how much of two-way marginals such groups lose
    (`coarseness`). Where it exceeds 0.25, columns nearly determine each other: then a tree over all
    columns is grown with what is left of epsilon, and rows are drawn from its leaves (`mass_tree`).
@@ -26,7 +26,7 @@ there are combinations of groups, never of codes, and numbers need no bins. Wher
 K marginals are K times noisier than one, and few coarse ones of many columns beat all pairs.
 
 Theorem (ours, unreviewed). `maxent` costs epsilon for change-one neighbours: two tables of n
-records, n public, of which one record differs.
+records, n public, that differ in one record.
 
 Proof. These are all draws that see the records. D is how far a changed record can move the answer:
 in L1 for discrete Laplace noise, which costs D over its scale; the largest move of a score for
@@ -138,7 +138,7 @@ def maxent(
     Rows are codes in every column.
 
     Args:
-        codes: one array of codes a column, or records that answer for them.
+        codes: one array of codes per column, or records that answer for them.
         domains: their public domains.
         epsilon: for all of it; change-one neighbours, n public.
         noise: where draws come from.
@@ -150,7 +150,7 @@ def maxent(
         InputError: without a column.
         InternalError: if the fit does not settle (`fit`).
 
-    Cost: O(n) a marginal; the fit takes seconds for up to twelve columns, whatever n.
+    Cost: O(n) per marginal; the fit takes seconds for up to twelve columns, whatever n.
     """
     columns = records(codes, domains)
     n = len(columns)
@@ -160,7 +160,7 @@ def maxent(
     each = plan.one_way_share * epsilon / sum(plan.weights)
     one_way: list[OneWayMarginal] = []
     for j, (domain, weight) in enumerate(zip(domains, plan.weights, strict=True)):
-        progress("counting columns", j, len(domains))
+        progress("measuring one-way marginals", j, len(domains))
         price = each * weight
         one_way.append(
             measure_one_way(columns, j, domain, most=plan.groups, epsilon=price, noise=noise)
@@ -172,22 +172,25 @@ def maxent(
     ]
     if plan.marginals is PairMarginals.NONE:
         rows = tuple(marginal.rows(n, rng) for marginal in one_way)
-        alone = {"n epsilon": float(plan.strength), "tables": plan.marginals.value}
+        alone = {"n epsilon": float(plan.strength), "marginals": plan.marginals.value}
         return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), alone)
     facts: dict[str, Any] = {
-        "n epsilon a pair": float(plan.strength),
-        "share of single columns": float(plan.one_way_share),
+        "n epsilon per pair of columns": float(plan.strength),
+        "share of epsilon for one-way marginals": float(plan.one_way_share),
     }
 
     # Measure what groups lose; if that is much, a tree takes the place of marginals.
     rest = (1 - plan.one_way_share - plan.coarseness_share) * epsilon
     if plan.coarseness_share:
-        progress("asking what groups lose", 0, 1)
+        progress("testing what grouping values loses", 0, 1)
         price = plan.coarseness_share * epsilon
         lost, answer, loss = measure_coarseness(columns, one_way, epsilon=price, noise=noise)
         privacy_losses.append(loss)
         measurements.append(answer)
-        facts |= {"groups lose": lost, "share of asking": float(plan.coarseness_share)}
+        facts |= {
+            "dependence lost by grouping values": lost,
+            "share of epsilon for the dependence test": float(plan.coarseness_share),
+        }
         if lost > LOST:
             grown = mass_tree(
                 columns, domains, one_way, epsilon=rest, noise=noise, rng=rng, progress=progress
@@ -196,7 +199,7 @@ def maxent(
                 grown.rows,
                 (*privacy_losses, *grown.privacy_losses),
                 (*measurements, *grown.measurements),
-                {**facts, "tables": GROWN, **grown.facts},
+                {**facts, "marginals": GROWN, **grown.facts},
             )
 
     # Measure the marginals of the plan's cover, and fit.
@@ -238,24 +241,30 @@ def maxent(
             for marginal, one in zip(found, selected, strict=True)
         ]
         first, fitted = fitted, fit(targets, tau=fitted.tau, start=fitted)
-        facts["tables of three columns"] = [
+        facts["three-way marginals"] = [
             " x ".join(domains[j].name for j in marginal.columns) for marginal in selected
         ]
         if fitted is first:
-            facts["fit of three columns"] = "did not settle; rows follow the other tables"
+            facts["fit of three-way marginals"] = (
+                "did not converge; rows follow the other marginals"
+            )
 
     # Generate rows.
     progress("drawing rows", 0, 1)
     rows = generate_rows(fitted, one_way, n, rng)
     facts |= {
-        "tables": plan.marginals.value,
-        "number of tables": len(measured),
-        "groups": sizes,
+        "marginals": plan.marginals.value,
+        "number of marginals": len(measured),
+        "groups per column": sizes,
         "tau": fitted.tau,
-        "fit": "all cells" if fitted.dense else "particles",
-        "effective sample": fitted.spread,
+        "fit": "on all cells" if fitted.dense else "by particles",
+        "effective sample size, relative": fitted.spread,
         "stages": fitted.stages,
     }
     if taus:
-        facts["tau of pairs"] = [min(taus), float(np.median(taus)), max(taus)]
+        facts["tau of pairs (least, median, greatest)"] = [
+            min(taus),
+            float(np.median(taus)),
+            max(taus),
+        ]
     return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)

@@ -2,7 +2,7 @@
 
 `maxent` counts two columns together over groups of their codes. What happens inside groups is
 taken to be independent. Where columns nearly determine each other that loses most of what there
-is to know, and nothing public tells.
+is to know, and nothing public says so.
 
 For a pair of columns let c(x, y) be the records in a fine cell, C(g, h) those in the groups' cell
 that has it, and u(x), v(y) the shares of x and y within their groups, as published one-way
@@ -13,7 +13,7 @@ marginals have them. The groups say C u v of a cell. The loss is
 Theorem (ours, unreviewed): K, floored, moves by at most 4 P if a record changes. Proof. For a
 pair, c moves by 1 in two cells. C moves by 1 in two cells, and since u and v sum to 1 within
 groups, C u v moves by 2 in all: a pair's sum moves by at most 4. Shares are whole multiples of
-2^-10, so that 2^20 K is whole and moves by at most 4 P 2^20, which floor(K) follows. QED
+2^-10, so 2^20 K is whole and moves by at most 4 P 2^20, which floor(K) follows. QED
 
 A table without any loss still has K > 0, because people are few. Its expectation, if cells were
 Poisson numbers around the product of the one-way marginals, is taken off: E|X - a| for such a
@@ -40,7 +40,7 @@ from shoal.synthesis.maxent.measure import exact_marginals
 from shoal.synthesis.maxent.one_way import OneWayMarginal
 
 FINE = 64
-"""About so many fine cells a column: a group's bins are joined where there are more."""
+"""About so many fine cells per column: a group's bins are joined where there are more."""
 _UNIT = 1 << 10
 
 
@@ -73,7 +73,7 @@ def measure_coarseness(
         np.array([lost // _UNIT**2]),
         sensitivity=4 * pairs,
         epsilon=epsilon,
-        target="what groups of codes lose",
+        target="dependence lost by grouping values",
         noise=noise,
     )
     measurement = Measurement((), (), answer, privacy_loss.scale, Sort.LOSS)

@@ -1,16 +1,16 @@
-"""The distribution of greatest entropy near noisy tables.
+"""The maximum-entropy distribution that fits noisy marginals.
 
 Over the cells x of a grid of groups, with a prior p0 and tables k, M_k p being table k of p and
 y_k its noisy answer, both as shares of 1,
 
     minimise over p    KL(p || p0) + sum_k (W_k / 2) ||M_k p - y_k||^2.
 
-Dual, with one parameter a table cell (theta free, smooth, convex):
+Dual, with one parameter per table cell (theta free, smooth, convex):
 
     minimise    log Z(theta) - theta . y + sum theta^2 / (2 W),
     p(x) = p0(x) exp(sum_k theta_k[cell of x in k]) / Z;
 
-its gradient is M p - y + theta / W. p is never negative, so that no clipping brings a bias. The
+its gradient is M p - y + theta / W. p is never negative, so no clipping brings a bias. The
 weights W decide how far the noise is believed: W_k = (n / sd_k)^2 / tau, with tau well above 1.
 With tau = 1 the fit follows the noise, and still looks converged.
 
@@ -88,7 +88,7 @@ class Fitted:
     """Where the fit ended: cells with their probabilities, in lexicographic order.
 
     Attributes:
-        groups: one row a cell or particle.
+        groups: one row per cell or particle.
         weights: with sum 1.
         spread: effective sample size of the particles, as a share of them; 1 for a dense fit.
         stages: how many times particles were fitted; 1 for a dense fit.
@@ -119,7 +119,7 @@ def fit_distribution(
 ) -> Fitted:
     """Fit on all cells if there are few, else on particles.
 
-    Epsilon is spent by now, so that particles that do not settle are given a second and a third
+    Epsilon is spent by now, so particles that do not settle are given a second and a third
     chance with a tau four times larger, which believes the tables less. If they began where an
     earlier fit ended and still do not settle, that one is the answer.
 
@@ -137,7 +137,7 @@ def fit_distribution(
         InternalError: if particles do not settle at all, and there is no earlier fit.
     """
     if prod(sizes) <= DENSE:
-        progress("fitting a distribution", 0, 1)
+        progress("fitting the distribution", 0, 1)
         weights, theta = _fit_cells(sizes, priors, targets, tau=tau, start=start)
         order = _lexicographic(sizes)
         cells = np.indices([sizes[j] for j in order]).reshape(len(sizes), -1)
@@ -161,7 +161,7 @@ def fit_distribution(
         tau *= 4
     if start is not None:
         return start
-    raise InternalError("The fit of the noisy tables did not settle; nothing was drawn.")
+    raise InternalError("The fit to the noisy marginals did not converge; no rows were drawn.")
 
 
 def _fit_cells(
@@ -172,7 +172,7 @@ def _fit_cells(
     tau: float,
     start: Fitted | None = None,
 ) -> tuple[Floats, Floats]:
-    """The probabilities of all cells, one axis a column, and the parameters. L-BFGS on the dual."""
+    """Probabilities of all cells, one axis per column, and parameters, by L-BFGS on the dual."""
     tables = _Grid(sizes, targets)
     base = np.zeros(tuple(sizes))
     for j, prior in enumerate(priors):
@@ -359,7 +359,7 @@ def _fit_particles(
         theta, anneal = start.theta, 1.0
     last = 0.0
     for stage in range(_STAGES):
-        progress("fitting a distribution", stage, _STAGES)
+        progress("fitting the distribution", stage, _STAGES)
         groups = groups[np.argsort(_keys(groups, sizes, order), kind="stable")]
         tables = _Particles(groups, sizes, targets)
         old = _continued(np.zeros(0) if theta is None else theta, tables)
@@ -374,7 +374,7 @@ def _fit_particles(
             weights, _ = _softmax(tables.energies(step * (theta - old)))
         theta = old + step * (theta - old)
         cool = heat <= 1.0 and step >= 1.0
-        # With many parameters a particle, the spread levels off below what is wanted.
+        # With many parameters per particle, the spread levels off below what is wanted.
         level = spread >= _TOLERABLE and spread < last + 0.01
         last = spread if cool else 0.0
         if cool and (spread > _SETTLED or level):
@@ -455,7 +455,9 @@ def _sweep(
             pairs[a, b, : sizes[b], : sizes[a]] += both.T
             pairs[b, a, : sizes[a], : sizes[b]] += both
         elif len(target.columns) != 3:
-            raise InternalError("Particles take tables of one to three columns.")
+            raise InternalError(
+                "A fit by particles takes one-way, two-way and three-way marginals only."
+            )
     for _ in range(2):
         gibbs(
             groups,

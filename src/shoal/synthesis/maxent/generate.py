@@ -20,7 +20,7 @@ def generate_rows(
     for j, marginal in enumerate(one_way):
         groups = fitted.groups[cells, j]
         # Rows are in random order already, and a stable sort keeps it inside a group; but
-        # all columns would then share that order, so that each needs one of its own.
+        # all columns would then share that order, so each needs one of its own.
         order = rng.permutation(n)
         order = order[np.argsort(groups[order], kind="stable")]
         totals = np.bincount(groups, minlength=marginal.size)

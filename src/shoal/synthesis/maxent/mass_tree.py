@@ -1,7 +1,7 @@
 """A private tree over all columns that is halved by mass, where one-way marginals are known.
 
 `privtree` halves boxes in the middle of their public sides. Here every column has been counted
-with noise already, so that a box is cut where half of a column's own mass lies on either side, and
+with noise already, so a box is cut where half of a column's own mass lies on either side, and
 rows inside a leaf follow the one-way marginals instead of being even. So levels are not wasted on
 empty space, and a leaf says only what one-way marginals do not: how columns go together.
 
@@ -143,7 +143,7 @@ def mass_tree(
 ) -> SyntheticRows:
     """Draw as many rows as there are records from the leaves of a tree that is halved by mass.
 
-    Cost: O(m) a record and level.
+    Cost: O(m) per record and level.
     """
     n = len(columns)
     axes = tuple(BinnedAxis.of(*pair) for pair in zip(one_way, domains, strict=True))

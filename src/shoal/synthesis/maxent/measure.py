@@ -1,6 +1,6 @@
 """Noisy marginals: counts of records by the codes, or groups of codes, of one or more columns.
 
-A changed record leaves one cell of a marginal and enters another, so that its counts move by at
+A changed record leaves one cell of a marginal and enters another, so its counts move by at
 most 2 in all: noise of scale 2 / e costs e (`noisy_table`). A column that is a line is counted over
 the leaves of a private tree of its own, which costs what `adaptive_tree` proves.
 """
@@ -44,7 +44,7 @@ def measure_one_way(
         found = tree_histogram(columns, member, domain, epsilon=epsilon, noise=noise)
         return from_histogram(found, n, most)
     exact = columns.total(partial(_counts, member=member, size=domain.size))
-    name = f"{domain.name}: counts of its categories"
+    name = f"{domain.name}: counts of categories"
     counts, privacy_loss = noisy_table(exact, target=name, epsilon=epsilon, noise=noise)
     return from_counts(counts, privacy_loss, domain, n, most)
 
@@ -62,12 +62,12 @@ def measure_cover(
     """The marginals of a cover over groups, with noise; each takes its part of epsilon."""
     found: list[Measurement] = []
     privacy_losses: list[PrivacyLoss] = []
-    progress("counting tables", 0, len(cover.blocks))
+    progress("measuring marginals", 0, len(cover.blocks))
     counts = exact_marginals(columns, tuple(enumerate(one_way)), cover.blocks)
     parts = sum(cover.weights)
     for members, part, exact in zip(cover.blocks, cover.weights, counts, strict=True):
-        progress("counting tables", len(found), len(cover.blocks))
-        name = f"table of {' x '.join(domains[j].name for j in members)}"
+        progress("measuring marginals", len(found), len(cover.blocks))
+        name = f"marginal of {' x '.join(domains[j].name for j in members)}"
         price = epsilon * part / parts
         noisy, privacy_loss = noisy_table(exact, target=name, epsilon=price, noise=noise)
         groups = tuple(one_way[j].groups for j in members)
@@ -93,7 +93,7 @@ def measure_three_way(
     privacy_losses: list[PrivacyLoss] = []
     price = epsilon / len(selected)
     for number, one in enumerate(selected, 1):
-        name = f"chosen table {number} of three columns"
+        name = f"selected three-way marginal {number}"
         noisy, privacy_loss = noisy_table(one.exact, target=name, epsilon=price, noise=noise)
         groups = tuple(axis.marginal.groups for axis in one.axes)
         found.append(Measurement(one.columns, groups, noisy, privacy_loss.scale))

@@ -1,6 +1,6 @@
 """One-way marginals: what is believed of a column's noisy counts, and its codes in groups.
 
-Tables of several columns are counted over groups of about equal mass, so that their cells are few
+Tables of several columns are counted over groups of about equal mass, so their cells are few
 and full. Putting codes into groups sees noisy counts alone: post-processing.
 """
 

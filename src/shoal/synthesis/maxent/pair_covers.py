@@ -1,4 +1,4 @@
-"""Which tables are counted so that every two columns are seen together: covers of pairs.
+"""Which marginals are measured to cover every pair of columns: covers of pairs.
 
 A block is a set of columns that are counted in one table. A cover is a set of blocks such that
 every pair of columns lies in one of them. All pairs are a cover, and so is one table of all
@@ -58,7 +58,7 @@ def cover(sizes: Sequence[int]) -> Cover:
     pairs inside it; a block without pairs disappears. The move that lowers the cost most is
     made, the first of equals, until none lowers it. One block of all columns is tried too.
 
-    With m columns, a move looks at O(m^3) blocks. It takes some 20 ms for twelve columns and
+    With m columns, a move examines O(m^3) blocks. It takes some 20 ms for twelve columns and
     a quarter of a second for twenty.
 
     >>> cover([2, 2, 2, 2]).blocks

@@ -74,20 +74,26 @@ class MaxentPlan:
             raise InputError("A plan needs 2 to 255 groups, a share between 0 and 1, and tau > 0.")
         alone = self.marginals is PairMarginals.NONE
         if alone != (self.one_way_share == 1) or alone != (len(self.weights) == 1):
-            raise InputError("A plan counts no tables of one column, and some of several.")
+            raise InputError(
+                "A plan for one column measures its one-way marginal alone; a plan for several "
+                "columns measures marginals of several columns too."
+            )
         if alone and self.coarseness_share:
-            raise InputError("A plan asks nothing about groups of one column.")
+            raise InputError("A plan for one column has no dependence test.")
         seen = {pair for block in self.cover.blocks for pair in combinations(block, 2)}
         if seen != set(combinations(range(len(self.weights)), 2)):
-            raise InputError("A plan needs tables that show every two columns together.")
+            raise InputError("The marginals of a plan must cover every pair of columns.")
         if min(self.coarseness_share, self.three_way_share) < 0:
             raise InputError("A plan's shares must not be negative.")
         if not alone and self.coarseness_share + self.three_way_share >= 1 - self.one_way_share:
-            raise InputError("A plan's question must leave something for what it is about.")
+            raise InputError("A plan must leave a share of epsilon for its two-way marginals.")
         if not 0 <= self.three_way <= comb(len(self.weights), 3) or bool(self.three_way) != (
             self.three_way_share > 0
         ):
-            raise InputError("A plan pays for tables of three columns that there are, or for none.")
+            raise InputError(
+                "A plan has a share of epsilon for three-way marginals if and only if it "
+                "measures some, and no more of them than there are."
+            )
 
 
 def maxent_plan(domains: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
@@ -96,7 +102,7 @@ def maxent_plan(domains: Sequence[Domain], *, n: int, epsilon: Fraction) -> Maxe
     The marginal of a column that stands alone takes all of epsilon. With m > 1 columns,
     P = m (m - 1) / 2 and r = n epsilon / P:
 
-        TRIPLES  if 3 <= m <= 5, r >= 10^4, and the cells of 16 groups a column can all be held
+        TRIPLES  if 3 <= m <= 5, r >= 10^4, and the cells of 16 groups per column can all be held
         a cover  otherwise, for the largest G from 2 to 32 for which noise alone gives two-way
                  marginals a mean total variation of at most 0.1 (G = 2 if there is none)
 
@@ -115,14 +121,14 @@ def maxent_plan(domains: Sequence[Domain], *, n: int, epsilon: Fraction) -> Maxe
     r >= 50, there are three columns or more, and a column has more codes than G: elsewhere the
     answer would be too dear, or could not change anything.
 
-    Of three to 16 columns with PAIRS or BLOCKS, where r >= 1000, a tenth of what one-way marginals
-    leave is for three-way ones: as many as have room for six groups a column with a total variation
-    of 0.1 from noise (`room`), at most m; and none where that is fewer than three (m > 3): one of
-    many is not worth its price.
+    With three to 16 columns and PAIRS or BLOCKS, where r >= 1000, a tenth of what one-way marginals
+    leave is for three-way ones: as many as have room for six groups per column with a total
+    variation of 0.1 from noise (`room`), at most m; and none where that is fewer than three
+    (m > 3): one of many is not worth its price.
     """
     m = len(domains)
     if m < 1:
-        raise InputError("maxent needs a column, found none.")
+        raise InputError("maxent needs at least one column; found none.")
     budget = n * epsilon
     tau = float(budget) / 100
     if m == 1:
@@ -176,7 +182,7 @@ def maxent_plan(domains: Sequence[Domain], *, n: int, epsilon: Fraction) -> Maxe
 def room(n: int, epsilon: Fraction, marginals: int) -> int:
     """Cells that a three-way marginal may have, of so many that share epsilon and their selection.
 
-    The mean of the noise's absolute value is its scale, 2 / e, so that a marginal of c cells has a
+    The mean of the noise's absolute value is its scale, 2 / e, so a marginal of c cells has a
     total variation of c / (n e) from noise alone, which must not exceed `NOISE`.
 
     >>> room(12_000, Fraction(17, 20), 4)
@@ -186,7 +192,7 @@ def room(n: int, epsilon: Fraction, marginals: int) -> int:
 
 
 _LITTLE, _MUCH = 700, 1000
-_MOST_COLUMNS = 16  # of which all three-way marginals are scored
+_MOST_COLUMNS = 16  # columns whose three-way marginals are all scored
 _FEWEST = 3  # three-way marginals that are worth a selection
 _SHARES = (
     (WEAK, Fraction(7, 10)),
@@ -199,7 +205,7 @@ _SHARES = (
 def _finest(sizes: Sequence[int], most: float) -> tuple[int, Cover]:
     """The largest number of groups whose cover costs at most so much, and that cover.
 
-    More groups cost more, so that halving finds it.
+    More groups cost more, so halving finds it.
     """
     low, high = 2, max(min(max(sizes), MOST_GROUPS), 2)
     best = cover([min(size, low) for size in sizes])

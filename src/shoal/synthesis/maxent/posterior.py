@@ -60,7 +60,7 @@ def expected(counts: NDArray[Any], total: float, scale: float) -> Floats:
 
     normalised. That their sum is known is met by a further factor e^(-b sum x), with b such that
     the means have it. A count's law is summed over steps around y_i and near zero. Noisy counts
-    are whole numbers, and are rounded to 1/32 of s, so that few of them are distinct.
+    are whole numbers, and are rounded to 1/32 of s, so few of them are distinct.
 
     Cost: O(d log d), and some thousand numbers for each distinct count.
 
@@ -215,7 +215,7 @@ def taus(tables: Sequence[Target], priors: Sequence[Floats], *, least: float) ->
     Where departures are no larger than noise, tau is the largest: then the fit leaves two columns
     independent. By chance a table of noise may depart a little more than most do, and is then
     believed a little. No table at all departs so far that the sum of r^2 / q exceeds the smaller
-    number of groups less one, so that no tau is below the cells over that, nor below `least`.
+    number of groups less one, so no tau is below the cells over that, nor below `least`.
 
     Priors are the shares of each column's groups.
     """

@@ -1,7 +1,7 @@
 """Which three-way marginals are measured: those that a fit to fewer columns misses most.
 
-Whether a column follows from two others together, of which each alone says nothing, no two-way
-marginal shows; neither whether a dependence turns with a third column. Of m columns there are
+No two-way marginal shows whether a column follows from two others together that say nothing alone,
+nor whether a dependence turns with a third column. Of m columns there are
 m (m - 1) (m - 2) / 6 three-way marginals, too many to measure each well. After a first fit, over
 groups joined so far that noise leaves a marginal readable, the records c of each three-way marginal
 are compared with what the fit says of them, e. The score is
@@ -12,7 +12,7 @@ So many as the plan says are selected, one after the other, by permute-and-flip.
 
 Lemma (ours, unreviewed): a changed record moves a score by at most 2. Proof. e and what is taken
 off follow from noisy answers and fresh randomness: given these they are constants. The record moves
-c by 1 in two cells and the sum by at most 2; e is in whole units of 2^-10, so that 2^10 times the
+c by 1 in two cells and the sum by at most 2; e is in whole units of 2^-10, so 2^10 times the
 sum is a whole number that moves by at most 2^11, which its floor follows. QED
 
 References:
@@ -41,7 +41,7 @@ from shoal.synthesis.maxent.one_way import OneWayMarginal, join_groups
 FINEST = 10
 """Groups a column of a three-way marginal has at most."""
 _UNIT = 1 << 10
-_WHICH = "which three columns are counted together"
+_WHICH = "selection of three-way marginals"
 
 
 def select_three_way(
@@ -58,12 +58,12 @@ def select_three_way(
 ) -> tuple[list[CandidateMarginal], list[PrivacyLoss]]:
     """Select so many three-way marginals by what a fit misses; they come in the order of columns.
 
-    Each has at most so many cells, unless two groups a column are too many. Together the selections
-    cost epsilon. Cost in time: O(n m^3) for the scores.
+    Each has at most so many cells, unless two groups per column are too many. Together the
+    selections cost epsilon. Cost in time: O(n m^3) for the scores.
     """
-    progress("choosing tables of three columns", 0, marginals)
+    progress("selecting three-way marginals", 0, marginals)
     candidates = _candidates(columns, domains, one_way, cells)
-    # With a column of one group a marginal shows two columns, which were counted before.
+    # With a column of one group, a marginal shows two columns, which were measured before.
     scores = np.array(
         [
             score(one.exact, len(columns) * _expected(fitted, one))
@@ -76,7 +76,7 @@ def select_three_way(
     left = list(range(len(candidates)))
     selected, privacy_losses = [], []
     for number in range(marginals):
-        progress("choosing tables of three columns", number, marginals)
+        progress("selecting three-way marginals", number, marginals)
         best, privacy_loss = noisy_choice(
             scores[left], sensitivity=2, epsilon=price, target=_WHICH, noise=noise
         )
@@ -118,7 +118,7 @@ def score(exact: Ints, means: Floats) -> int:
 
 
 def _finest(sizes: Sequence[int], cells: int) -> int:
-    """The most groups a column for which a table has no more cells than that, at least two."""
+    """The most groups per column for which a table has no more cells than that, at least two."""
     fits = [most for most in range(3, FINEST + 1) if prod(min(s, most) for s in sizes) <= cells]
     return max(fits, default=2)
 
