@@ -213,7 +213,7 @@ def test_a_decision_costs_no_more_repeats():
 
     assert found.recommended.label == "mondrian k=5"
     assert found.rows[0].repeats == 1
-    assert "of 1 candidate with" in found.recommendation
+    assert "the only candidate with a proved claim that meets" in found.recommendation
 
 
 def test_baselines_bracket_the_candidates(found):

@@ -161,7 +161,7 @@ def test_rules_groups_and_regressions_of_the_policy_are_measured(original, tmp_p
 
     assert one(found, "edit rules").point > 0.99
     assert one(found, "edit rules").baseline == 0.0
-    assert "'tax' is off by" in one(found, "loss by group").sentence
+    assert "squared error of 'tax'" in one(found, "loss by group").sentence
     assert one(found, "own regression").point == pytest.approx(1.0)
     assert one(found, "own queries").point == 0.0
     assert isinstance(one(found, "learning").value, Estimate)
