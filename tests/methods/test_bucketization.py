@@ -223,13 +223,8 @@ def test_l_sets_the_number_of_classes_and_raises_the_promised_k(hierarchy, each,
 
 def test_an_l_that_leaves_fewer_than_k_in_a_class_is_told(hierarchy):
     message = (
-<<<<<<< HEAD
-        "3 buckets with 3 classes each leave 2 of 24 rows per class, fewer than k = 4. "
-        "Lower l to at most 2[.]"
-=======
         r"3 buckets with 3 classes each leave 2 of 24 rows per class, fewer than k = 4\. "
         r"Lower l to at most 2\."
->>>>>>> phrases-a
     )
     with pytest.raises(InputError, match=message):
         shoal.protect(people(), policy(hierarchy, confidential=("income",), l=3))
