@@ -1,7 +1,7 @@
 """What a release reveals to an attacker: guesses of a secret, links to people, unique people.
 
 Every rate is shown for people in the table, with what guessing reaches, and for people not in it
-where such people are handed in: only that difference is due to the release.
+where such people are handed in: only that difference is due to being in the table.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -43,8 +43,8 @@ NEAR = 0.1
 WIDE = 0.15
 """Intervals wider than this are shown in sentences too."""
 NO_CONTROL = (
-    "people not in the table: none were given (--control), so what is due to the release cannot "
-    "be separated from what anybody could infer"
+    "people not in the table: none were given (--control), so what is due to being in the table "
+    "cannot be separated from what anybody could infer"
 )
 
 

@@ -60,7 +60,7 @@ def evaluate(
         released: what was made of it, by any tool; or a `Release`.
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         control: people of the same population who are not in the original, with its columns. Only
-            with them, what is due to the release can be separated.
+            with them, what is due to being in the table can be separated.
         only: `utility` or `risk`; both by default.
         which: names of the metrics and attacks to run, out of `ATTACKS` and `METRICS`; all by
             default. A figure does not depend on which others are taken.

@@ -123,7 +123,7 @@ def gain(row: Row) -> str:
         apart = difference(share, control)
         size = f"{_hundred(abs(apart.value))} of 100 ({_between(apart)})"
         if apart.low > 0:
-            return f"Being in the table adds {size}: this is due to the release."
+            return f"Being in the table adds {size}."
         if apart.high < 0:
             return f"The attack succeeds less often for people in the table, by {size}."
         return f"No difference between people in the table and others is shown: {size}."

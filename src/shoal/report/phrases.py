@@ -97,14 +97,14 @@ GLOSSARY = {
     "about them is not due to their being in it.",
     "Differential privacy": "One person's row changes the probability of any outcome by a factor "
     "of at most exp(epsilon), whatever the attacker knows.",
-    "Digest (SHA-256)": "A fingerprint of a file: another file has another digest.",
+    "Digest (SHA-256)": "A fingerprint of a file: a changed file has, in practice, another digest.",
     "Epsilon": "The price of differential privacy: the smaller, the more is hidden. The epsilons "
     "of several releases add up.",
     "Estimate": "A measured figure with an interval. It promises nothing.",
     "Identifier": "What names a person. Identifiers are dropped from every release.",
     "Interval": "A range that holds the true figure in 95 of 100 such measurements.",
     "k-anonymity": "Every combination of quasi-identifiers is shared by at least k rows.",
-    "l-diversity": "The rows of every class have several confidential values.",
+    "l-diversity": "Every class has diverse confidential values: at least l, as counted.",
     "Quasi-identifier": "What others may know about a person, such as age or region; together, "
     "such columns may single somebody out.",
     "t-closeness": "In every class, confidential values are distributed nearly as in the table.",

@@ -12,7 +12,8 @@ from shoal.errors import InputError
 from shoal.metrics.intervals import difference, residual, wilson
 
 DIFFERENCE = (
-    "Only the difference between people in the table and people not in it is due to the release."
+    "Only the difference between people in the table and people not in it is due to being in the "
+    "table."
 )
 """Said wherever a rate of success is shown."""
 
