@@ -6,6 +6,7 @@ from datetime import date
 
 import pandas as pd
 import polars as pl
+from tests import workbook
 
 from shoal.core import DifferentialPrivacy, Status
 from shoal.errors import InputError
@@ -165,6 +166,17 @@ def as_csv(cells, path):
     pl.DataFrame(texts, schema=dict.fromkeys(texts, pl.String)).write_csv(path)
 
 
+def as_excel(cells, path):
+    """Write numbers, texts, days and truth values as such, and anything else as text."""
+    plain = (str, int, float, bool, date)
+    rows = zip(*cells.values(), strict=True)
+    workbook.write(path, {"people": [list(cells), *(
+        [None if v is None or v is pd.NaT or v != v else v if isinstance(v, plain) else str(v)  # noqa: PLR0124
+         for v in row]
+        for row in rows
+    )]})  # fmt: skip
+
+
 def described(frame):
     """Everything a returned table shows: type, columns, types, index, attributes, cells."""
     if isinstance(frame, pd.DataFrame):
@@ -205,6 +217,8 @@ def published(out):
                 raw = raw[:92] + raw[109:]  # day and time in the header
             if path.suffix == ".dta":
                 raw = re.sub(rb"\d\d \w{3} \d{4} \d\d:\d\d", b"", raw)
+            if path.suffix == ".xpt":
+                raw = re.sub(rb"\d\d[A-Z]{3}\d\d:\d\d:\d\d:\d\d", b"", raw)
             if path.name in {
                 "manifest.json",
                 "report.html",

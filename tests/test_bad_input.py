@@ -600,7 +600,9 @@ def _fill_the_disk():
 
 def test_an_unknown_format_is_refused(desk):
     desk.refuses(
-        "Expected a format among parquet, csv, sav, dta, found 'xlsx'.", "--file-format", "xlsx"
+        "Expected a format among parquet, csv, sav, dta, xpt, found 'xlsx'.",
+        "--file-format",
+        "xlsx",
     )
 
 

@@ -25,7 +25,7 @@ from shoal.pipeline.options import EvaluationOptions, OutputOptions, ReadingOpti
 from shoal.studio import worker
 from shoal.studio.jobs import JobKind
 
-FORMATS = ("parquet", "csv", "sav", "dta")
+FORMATS = ("parquet", "csv", "sav", "dta", "xpt")
 IDS = [f"{name}-{form.value}" for name, form in leaving.PROVED]
 
 
@@ -186,6 +186,54 @@ def test_rows_that_look_like_another_delimiter_do_not_change_how_others_are_read
 
     assert seen[0] == seen[1]
     assert (stated is None) == isinstance(seen[0], str)
+
+
+@pytest.mark.usefixtures("replay")
+def test_a_strange_record_of_a_workbook_does_not_change_how_others_are_read(tmp_path):
+    """A text among numbers or days makes a column of texts for a reader that looks for types."""
+    pytest.importorskip("fastexcel")
+    rules, changeable = leaving.policy("laplace", leaving.REGISTRY["laplace"].forms.offered[0])
+    (tmp_path / "policy.toml").write_text(toml(rules))
+    seen = []
+    for number in (None, *range(leaving.NEIGHBOURS)):
+        cells = leaving.people() if number is None else leaving.neighbour(number, changeable)
+        leaving.as_excel(cells, tmp_path / "people.xlsx")
+        done = protect_file.protect(
+            tmp_path / "people.xlsx",
+            tmp_path / "policy.toml",
+            tmp_path / "out",
+            output=OutputOptions(file_format="csv", force=True),
+            evaluation=EvaluationOptions(evaluate=False),
+        )
+        seen.append((done.notes, leaving.published(tmp_path / "out")))
+
+    assert all(one == seen[0] for one in seen)
+
+
+@pytest.mark.usefixtures("replay")
+@pytest.mark.parametrize("kind", ["parquet", "csv", "sav", "xpt"])
+def test_labels_and_measures_of_a_file_do_not_leave_beside_an_epsilon(tmp_path, kind):
+    """They may list the values of the table, or be written by somebody who saw them."""
+    library = pytest.importorskip("pyreadstat")
+    rules, _ = leaving.policy("laplace", leaving.REGISTRY["laplace"].forms.offered[0])
+    (tmp_path / "policy.toml").write_text(toml(rules))
+    frame = leaving.as_polars(leaving.people())
+    told = {"column_labels": {"age": "Age, at most 89"},
+            "variable_value_labels": {"age": {89.0: "the oldest"}},
+            "variable_measure": {"age": "ordinal"}}  # fmt: skip
+    seen = []
+    for labels in ({}, told):
+        library.write_sav(frame, str(tmp_path / "people.sav"), **labels)
+        done = protect_file.protect(
+            tmp_path / "people.sav",
+            tmp_path / "policy.toml",
+            tmp_path / "out",
+            output=OutputOptions(file_format=kind, force=True),
+            evaluation=EvaluationOptions(evaluate=False),
+        )
+        seen.append((done.notes, leaving.published(tmp_path / "out")))
+
+    assert seen[0] == seen[1]
 
 
 @pytest.mark.usefixtures("replay")

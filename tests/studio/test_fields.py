@@ -95,6 +95,8 @@ def test_keys_that_no_field_shows_stay_when_a_card_is_kept():
     assert fields.read_column({"role": "identifier"}, before) == {"role": "identifier"}
     numeric = {"role": "confidential", "kind": "numeric", "keep_missing": True}
     assert fields.read_column({"role": "confidential", "kind": "numeric"}, numeric) == numeric
+    coded = {"role": "other", "kind": "numeric", "label": "Sex", "value_labels": {"1": "male"}}
+    assert fields.read_column({"role": "other", "kind": "numeric"}, coded) == coded
 
 
 def test_a_hierarchy_and_a_recoding_stay_though_no_field_shows_them():

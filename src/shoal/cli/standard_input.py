@@ -17,7 +17,7 @@ from shoal.errors import InputError, ShoalError
 STDIN = Path("-")
 TABLES = ("DATA", "ORIGINAL", "RELEASED")
 """Arguments that name a table."""
-NAME = "stdin"
+NAME, PREFIX = "stdin", "shoal-"
 BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x1f\x8b": ".csv.gz",
               b"PK\x03\x04": ".xlsx", b"$FL2": ".sav", b"$FL3": ".zsav", b"<stata_dta>": ".dta",
               b"HEADER RECORD*******": ".xpt", bytes(12) + b"\xc2\xea": ".sas7bdat"}  # fmt: skip
@@ -34,7 +34,7 @@ def given(params: dict[str, Any], metavars: Mapping[str, str]) -> Iterator[None]
         return
     if len(asked) > 1:
         raise InputError("Expected - for one table at most, found it twice. Name a file.")
-    with tempfile.TemporaryDirectory(prefix="shoal-") as folder:
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
         path = _kept(Path(folder))
         params[asked[0]] = path
         try:
@@ -46,7 +46,9 @@ def given(params: dict[str, Any], metavars: Mapping[str, str]) -> Iterator[None]
 
 def shown(path: Path) -> str:
     """A path for a sentence: `-` for what was piped in."""
-    return str(STDIN) if path.stem.partition(".")[0] == NAME and path.is_absolute() else str(path)
+    folder = path.parent
+    kept = folder.parent == Path(tempfile.gettempdir()) and folder.name.startswith(PREFIX)
+    return str(STDIN if kept else path)
 
 
 def _kept(folder: Path) -> Path:

@@ -161,7 +161,7 @@ class Column:
     max_contributions: int | None = None
     exact_contributions: int | None = None
     label: str | None = None
-    value_labels: Mapping[str, str] = field(default_factory=dict)
+    value_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if self.bounds is not None and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]

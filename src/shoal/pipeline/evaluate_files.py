@@ -194,7 +194,7 @@ def _opened(
     alone: bool = False,
 ) -> tuple[Policy, tuple[Candidate, ...] | None, pl.DataFrame]:
     """The policy, the grid and the table; refuse a folder that holds anything but a comparison."""
-    if not out.name:
+    if not out.name or str(out) == "-":
         raise InputError(f"Expected a folder for --out, found '{out}'.")
     if out.exists() and not out.is_dir():
         raise InputError(f"Cannot write the folder '{out}': a file of that name exists.")

@@ -126,6 +126,7 @@ class PolicyFields(_Model):
     require: dict[str, Any] | None = None
     release: dict[str, Any] | None = None
     reading: dict[str, Any] | None = None
+    writing: dict[str, Any] | None = None
     evaluate: dict[str, Any] | None = None
     context: dict[str, Any] | None = None
     budget: dict[str, Any] | None = None

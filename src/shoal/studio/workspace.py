@@ -76,7 +76,7 @@ class Workspace:
         policy: TOML text that `shoal.policy.load.loads` accepts, or "" before there is one.
         confirmed: columns whose role and kind the steward has confirmed.
         chosen: label of the candidate that was chosen from a comparison, or "".
-        file_format: what the release is written as: parquet, csv, sav or dta.
+        file_format: what the release is written as: parquet, csv, sav, dta or xpt.
         source: population in the studio's budget file, or "" for the policy's own or none.
         jobs: the latest job of each kind, by kind.
         observed: columns whose categories were copied from the data and that nobody has called

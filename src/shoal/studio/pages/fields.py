@@ -44,7 +44,7 @@ TITLES = {
     "stratum": "Sampling stratum",
 }
 """How the page calls column keys."""
-UNASKED = ("max_contributions", "exact_contributions", "keep_missing")
+UNASKED = ("max_contributions", "exact_contributions", "keep_missing", "label", "value_labels")
 """Column keys that no field shows; a card leaves them as the text states them."""
 _SUITS = {
     "step": {"numeric"},
