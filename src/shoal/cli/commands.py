@@ -15,9 +15,11 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import standard_input
+from shoal.cli.before import before
 from shoal.cli.console import Command, say, showing_progress, tell
 from shoal.cli.options import (
     AsJson,
+    Audience,
     Budget,
     Comparison,
     Control,
@@ -43,6 +45,7 @@ app = typer.Typer(
     add_completion=False,
 )
 
+app.add_typer(before)
 app.add_typer(budget, name="budget")
 app.add_typer(keys, name="keys")
 command = partial(app.command, cls=Command)
@@ -128,12 +131,7 @@ def protect(
     sheet: Sheet = None,
     budget: Budget = None,
     source: Source = None,
-    audience: Annotated[
-        str | None,
-        typer.Option(
-            help="Audience, instead of the policy's: public-use, scientific-use or secure-use."
-        ),
-    ] = None,
+    audience: Audience = None,
     measured: Annotated[
         bool | None,
         typer.Option(
@@ -571,30 +569,6 @@ def methods() -> None:
     from shoal.report import terminal
 
     say(terminal.methods_text())
-
-
-@command()
-def closeness(
-    t: Annotated[
-        float | None, typer.Option("--t", help="t of the ratio distance, at least 1.")
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Epsilon of one record, instead of t.")
-    ] = None,
-    k: Annotated[int, typer.Option("--k", help="Smallest size of a class.")] = 2,
-    rows: Annotated[
-        int | None, typer.Option(help="Rows of the table; by default, any number.")
-    ] = None,
-    columns: Annotated[int, typer.Option(help="Number of confidential columns.")] = 1,
-    as_json: AsJson = False,
-) -> None:
-    """Convert the t of t-closeness to epsilon and back; no data is read."""
-    import json
-
-    from shoal.report import terminal
-
-    facts = terminal.closeness(t=t, epsilon=epsilon, k=k, rows=rows, columns=columns)
-    say(json.dumps(facts) if as_json else terminal.closeness_text(facts, columns=columns))
 
 
 @command()

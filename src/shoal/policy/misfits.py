@@ -71,7 +71,8 @@ def _expected(error: ErrorDetails) -> str:
     shown = f"'{brief(found)}'" if isinstance(found, str | int | Decimal) else f"a {_sort(found)}"
     if isinstance(found, str) and kind in {"int_type", "literal_error"}:
         shown = f"the text {shown}"
-    return f"expected {text}, found {shown}."
+    local = isinstance(found, str) and re.match(r"\d+[./-]\d+[./-]\d+", found)
+    return f"expected {text}, found {shown}.{' Write days as 2023-09-17.' if local else ''}"
 
 
 def _sort(value: object) -> str:
