@@ -9,15 +9,14 @@ from pydantic_core import ErrorDetails
 from shoal.errors import counted, did_you_mean
 from shoal.io.text_files import brief
 from shoal.policy.reading_spec import ReadingSpec, WritingSpec
+from shoal.policy.release_spec import ContextSpec, ReleaseSpec
 from shoal.policy.spec import (
     BudgetSpec,
     ClosenessSpec,
     ColumnSpec,
-    ContextSpec,
     DiversitySpec,
     EvaluateSpec,
     PolicySpec,
-    ReleaseSpec,
     RequireSpec,
     StochasticSpec,
 )

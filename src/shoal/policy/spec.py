@@ -12,12 +12,13 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from shoal.core import Audience, Distance, Diversity, Extract, Kind, ReleaseForm, Role, Transform
+from shoal.core import Distance, Diversity, Extract, Kind, ReleaseForm, Role, Transform
 from shoal.errors import did_you_mean
 from shoal.io.dates import days, is_format, strptime_format
 from shoal.io.text_files import brief
 from shoal.policy.reading_spec import ReadingSpec, WritingSpec
 from shoal.policy.reading_spec import Spec as _Spec
+from shoal.policy.release_spec import ContextSpec, ReleaseSpec
 from shoal.policy.values import (
     LARGEST,
     MOST,
@@ -410,24 +411,6 @@ class RequireSpec(_Spec):
     )
 
 
-class ReleaseSpec(_Spec):
-    """For whom the release is."""
-
-    audience: Annotated[Audience, choice(Audience)] | None = Field(
-        None, description="Who will get the release, whose claims must do for them."
-    )
-    accept_constant: list[str] = Field(
-        default_factory=list,
-        description="Columns that a method without epsilon may make constant. Otherwise nothing is "
-        "written.",
-    )
-    accept_distinct: list[str] = Field(
-        default_factory=list,
-        description="Columns released unchanged in which every row may have its own value. "
-        "Otherwise a method without epsilon writes nothing.",
-    )
-
-
 class BudgetSpec(_Spec):
     """Where the budget of the population is kept; never published with the release."""
 
@@ -458,23 +441,6 @@ class BudgetSpec(_Spec):
                 f"({', '.join(Extract)}) together, found one."
             )
         return self
-
-
-class ContextSpec(_Spec):
-    """For the officer's report; never published with the release."""
-
-    recipient: str | None = Field(None, description="Who will get the table.")
-    environment: str | None = Field(
-        None, description="Where and under which terms they will use it."
-    )
-    purpose: str | None = Field(None, description="What they will use it for.")
-    legal_basis: str | None = Field(
-        None, description="The ground in law on which the table is given."
-    )
-    earlier_releases: str | None = Field(
-        None, description="What was published about the same people before."
-    )
-    approver: str | None = Field(None, description="Who decides.")
 
 
 class EvaluateSpec(_Spec):
