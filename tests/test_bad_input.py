@@ -230,7 +230,7 @@ def test_a_truncated_parquet_file_is_refused(desk):
 def test_nan_and_infinities_in_csv_are_refused(desk, cell):
     desk.write(HEADER + ROWS + f"Wilhelmina 9,{cell},north,1\n" * 2)
 
-    desk.refuses("Column 'age': found NaN or infinite numbers in 2 rows. Leave missing cells empty")
+    desk.refuses("Column 'age': found NaN or infinite numbers in 2 rows (9, 10). Leave")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
@@ -240,27 +240,27 @@ def test_nan_and_infinities_in_parquet_are_refused(desk, value):
     )
     desk.write(table, "people.parquet")
 
-    desk.refuses("Column 'age': found NaN or infinite numbers in 1 row. Leave missing cells empty")
+    desk.refuses("Column 'age': found NaN or infinite numbers in 1 row (1). Leave missing cells")
 
 
 def test_nan_as_a_category_is_refused(desk):
     desk.write(pl.DataFrame({"code": [1.0, float("nan")] * 4}), "people.parquet")
     desk.state(**dict.fromkeys(COLUMNS), code='{ role = "quasi-identifier", kind = "nominal" }')
 
-    desk.refuses("Column 'code': found NaN or infinite numbers in 4 rows.")
+    desk.refuses("Column 'code': found NaN or infinite numbers in 4 rows (2, 4, 6, 8).")
 
 
 def test_numbers_whose_squares_overflow_are_refused(desk):
     desk.write(HEADER + ROWS + "Wilhelmina 9,33,north,7731e200\n")
 
-    desk.refuses("Column 'income': found numbers beyond 1e+150 in 1 row.")
+    desk.refuses("Column 'income': found numbers beyond 1e+150 in 1 row (9).")
 
 
 def test_text_in_a_numeric_column_is_refused(desk):
     desk.write(HEADER + ROWS + "Wilhelmina 9,Atlantis,north,1\nWilhelmina 10,7731x,north,1\n")
 
     desk.refuses(
-        "Column 'age': expected numbers, found something else in 2 rows. Correct the cells"
+        "Column 'age': expected numbers, found something else in 2 rows (9, 10). Correct the cells"
     )
 
 
@@ -269,7 +269,7 @@ def test_values_outside_the_bounds_are_counted(desk, age):
     desk.write(HEADER + ROWS + f"Wilhelmina 9,{age},north,1\n" * 3)
 
     desk.refuses(
-        "Column 'age': expected values within the bounds [0, 110], found others in 3 rows. Widen"
+        "'age': expected values within the bounds [0, 110], found others in 3 rows (9, 10, 11)."
     )
 
 
@@ -277,7 +277,7 @@ def test_values_outside_the_categories_are_counted(desk):
     desk.write(HEADER + ROWS + "Wilhelmina 9,33,Atlantis,1\n" * 2)
 
     desk.refuses(
-        "Column 'region': expected values of its categories, found others in 2 rows. Add them"
+        "Column 'region': expected values of its categories, found others in 2 rows (9, 10)."
     )
 
 
@@ -286,7 +286,7 @@ def test_dates_of_another_form_are_counted(desk):
     desk.state(**dict.fromkeys(COLUMNS), born='{ role = "quasi-identifier", kind = "date" }')
 
     desk.refuses(
-        "Column 'born': expected dates of the form %Y-%m-%d, found something else in 5 rows."
+        "Column 'born': expected dates of the form %Y-%m-%d, found something else in 5 rows (1, 2"
     )
 
 
@@ -323,12 +323,41 @@ def test_one_column_works(desk):
 
 def test_columns_without_a_value_work(desk):
     desk.write("age,region,income\n" + "20,,\n30,,\n40,,\n")
-    desk.state(name=None)
+    desk.state(name=None, more='[release]\naccept_constant = ["age"]')
 
     released = desk.accepts()
 
     assert released["age"].to_list() == [30.0] * 3
     assert released["region"].null_count() == released["income"].null_count() == 3
+
+
+def test_columns_that_become_constant_stop_the_run_unless_they_are_accepted(desk):
+    desk.state('method = "mdav"\nk = 8')
+
+    desk.refuses(
+        "Columns 'age', 'region' have one value in the release and several in the table. Lower k "
+        "or protect fewer columns; or accept it under [release]: accept_constant = "
+        '["age", "region"]. Nothing was written.'
+    )
+
+    desk.state('method = "mdav"\nk = 8', '[release]\naccept_constant = ["age", "region"]')
+    desk.accepts()
+
+
+@pytest.mark.parametrize("role", ['"other"', '{ role = "confidential", kind = "nominal" }'])
+def test_a_code_of_its_own_in_every_row_stops_the_run_unless_it_is_accepted(desk, role):
+    desk.state(name=role)
+
+    desk.refuses("whoever knows the value finds the row. Use the role identifier; or accept it")
+
+    desk.state(more='[release]\naccept_distinct = ["name"]', name=role)
+    desk.accepts()
+
+
+def test_a_column_that_was_constant_before_stops_nothing(desk):
+    desk.write(HEADER + ROWS.replace("south", "north"))
+
+    desk.accepts()
 
 
 # The policy
@@ -377,7 +406,10 @@ def test_an_unknown_key_of_a_column_is_refused(desk):
     [
         ("[requires]", "unknown key 'requires'. Did you mean 'require'?"),
         ("[require]\nk_anonymity = 3\nm-diversity = 2", "unknown key 'm-diversity'."),
-        ("[release]\npurpose = 'open'", "unknown key 'purpose'. Known here: audience."),
+        (
+            "[release]\npurpose = 'open'",
+            "unknown key 'purpose'. Known here: audience, accept_constant",
+        ),
         (
             "[require]\nl-diversity = { l = 2, column = 'income', order = 1 }",
             "unknown key 'order'. Known here: l, column, kind, c.",
@@ -484,7 +516,7 @@ def test_a_hierarchy_that_lacks_a_value_is_refused(desk):
     desk.state(region='{ role = "quasi-identifier", kind = "nominal", hierarchy = "region.csv" }')
 
     desk.refuses(
-        "Column 'region': expected leaves of its hierarchy, found others in 2 rows. Add them"
+        "Column 'region': expected leaves of its hierarchy, found others in 2 rows (9, 10)."
     )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shoal.evaluation.comparison.compare import compare
     from shoal.evaluation.evaluate import evaluate
     from shoal.pipeline.check_table import check
+    from shoal.pipeline.inspect_table import inspect
     from shoal.pipeline.planning import plan
     from shoal.pipeline.protect_table import protect
     from shoal.pipeline.verify_folder import verify
@@ -32,6 +33,7 @@ _HOME = {
     "check": ("shoal.pipeline.check_table", "check"),
     "compare": ("shoal.evaluation.comparison.compare", "compare"),
     "evaluate": ("shoal.evaluation.evaluate", "evaluate"),
+    "inspect": ("shoal.pipeline.inspect_table", "inspect"),
     "load_policy": ("shoal.policy.load", "load"),
     "plan": ("shoal.pipeline.planning", "plan"),
     "protect": ("shoal.pipeline.protect_table", "protect"),
@@ -50,6 +52,7 @@ __all__ = [
     "check",
     "compare",
     "evaluate",
+    "inspect",
     "load_policy",
     "plan",
     "protect",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal, assert_series_equal
 
 from shoal import policy
-from shoal.core import Column, Role
+from shoal.core import Column, Kind, Role
 from shoal.errors import InputError
 from shoal.io import validate
 
@@ -63,8 +63,8 @@ def test_nan_can_be_a_mark():
 
     assert seen(values, kind="numeric", missing=["NaN"]) == [1.0, None, None]
     assert seen(values, kind="nominal", missing=["nan"]) == ["1", None, None]
-    assert "found NaN or infinite numbers in 1 row." in refusal(values, kind="numeric")
-    assert "found NaN or infinite numbers in 1 row." in refusal(values, kind="nominal")
+    assert "found NaN or infinite numbers in 1 row (" in refusal(values, kind="numeric")
+    assert "found NaN or infinite numbers in 1 row (" in refusal(values, kind="nominal")
 
 
 def test_marks_hold_for_columns_without_a_kind():
@@ -107,10 +107,10 @@ def test_what_may_be_thousands_or_is_no_number_is_refused(cells):
 
 def test_a_stated_decimal_mark_settles_it():
     assert seen(["1,234", "2"], kind="numeric", decimal=",") == [1.234, 2.0]
-    assert "expected numbers, found something else in 1 row." in refusal(
+    assert "expected numbers, found something else in 1 row (" in refusal(
         ["1,5", "2"], kind="numeric", decimal="."
     )
-    assert "expected numbers, found something else in 1 row." in refusal(
+    assert "expected numbers, found something else in 1 row (" in refusal(
         ["1.5", "2"], kind="numeric", decimal=","
     )
 
@@ -152,7 +152,7 @@ def test_dates_are_no_numbers():
 
 def test_bounds_include_their_ends():
     assert seen([0, 9], kind="numeric", bounds=[0, 9]) == [0, 9]
-    assert "expected values within the bounds [0, 9], found others in 2 rows." in refusal(
+    assert "expected values within the bounds [0, 9], found others in 2 rows (" in refusal(
         [-1.0, 0.0, None, 9.5], kind="numeric", bounds=[0, 9]
     )
 
@@ -189,6 +189,76 @@ def test_coding_comes_before_rounding():
     assert seen([97, 103, 188], kind="numeric", top_code=104, step=10) == [100, 100, 100]
 
 
+def test_marks_of_missing_cells_outside_the_bounds_are_named_as_such():
+    bounds = {"kind": "numeric", "bounds": [0, 9]}
+
+    assert "found others in 2 rows (1, 3). They look like marks of missing cells" in refusal(
+        [-99, 5, 999], **bounds
+    )
+    assert "Widen the bounds" in refusal([-99, 5, 10], **bounds)
+
+
+def test_all_columns_that_do_not_fit_are_named_in_one_error():
+    frame = pl.DataFrame({"a": ["x", "11", "3"], "b": ["2020-13-01"] * 3, "c": ["s", "t", "u"]})
+    rules = policy.load({
+        "version": 1,
+        "columns": {
+            "a": {"role": "other", "kind": "numeric", "bounds": [0, 9]},
+            "b": {"role": "other", "kind": "date"},
+            "c": {"role": "other", "kind": "nominal", "categories": ["s"]},
+        },
+        "protect": {"method": "mdav", "k": 2},
+    }).schema  # fmt: skip
+
+    with pytest.raises(InputError) as refused:
+        validate.validate(frame, rules)
+
+    assert str(refused.value) == (
+        "Column 'a': expected numbers, found something else in 1 row (1). Correct the cells, list "
+        "them under 'missing', or state the decimal mark under [reading]. "
+        "Column 'a': expected values within the bounds [0, 9], found others in 1 row (2). Widen "
+        "the bounds, or correct the rows: top and bottom coding come after this check. "
+        "Column 'b': expected dates of the form %Y-%m-%d, found something else in 3 rows "
+        "(1, 2, 3). State the form with 'date_format'. "
+        "Column 'c': expected values of its categories, found others in 2 rows (2, 3). Add them, "
+        "or list them under 'missing' or 'recode'."
+    )
+
+
+@given(st.lists(st.sampled_from(["1", "x", "50", None]), min_size=1, max_size=300))
+def test_the_rows_that_do_not_fit_are_counted_and_the_first_are_kept(cells):
+    column = Column("a", Role.OTHER, Kind.NUMERIC, (Decimal(0), Decimal(9)))
+    wrong = {
+        word: [row for row, cell in enumerate(cells, 1) if cell == word] for word in ("x", "50")
+    }
+
+    try:
+        validate.typed(pl.Series("a", cells, dtype=pl.String), column, None)
+        found = {}
+    except validate.MisfitError as error:
+        found = {("x" if "numbers" in one.what else "50"): one for one in error.misfits}
+
+    assert {word: rows for word, rows in wrong.items() if rows}.keys() == found.keys()
+    for word, one in found.items():
+        assert one.cells == len(wrong[word])
+        assert list(one.rows) == wrong[word][: validate.KEPT_ROWS]
+
+
+def test_names_that_differ_are_told_together():
+    frame = pl.DataFrame({"a": [1], "b": [1], "agee": [1], "x": [1]})
+    rules = schema(**dict.fromkeys(["a", "b", "age", "y"], "other"))
+
+    with pytest.raises(InputError) as refused:
+        validate.check_names(frame, rules)
+
+    assert "a column 'agee' that the policy does not name. Did you mean 'age'?" in str(
+        refused.value
+    )
+    assert "a column 'x' that the policy does not name" in str(refused.value)
+    assert "names a column 'y' that the data lacks" in str(refused.value)
+    assert "names a column 'age'" not in str(refused.value)
+
+
 # Dates
 
 
@@ -198,7 +268,7 @@ def test_dates_are_read_in_the_iso_form_or_as_stated():
     assert "expected dates of the form %d/%m/%Y" in refusal(
         ["2020-01-31"], kind="date", date_format="%d/%m/%Y"
     )
-    assert "expected dates of the form %Y-%m-%d, found something else in 1 row." in refusal(
+    assert "expected dates of the form %Y-%m-%d, found something else in 1 row (" in refusal(
         ["2020-02-30", "2020-01-01"], kind="date"
     )
 
@@ -221,7 +291,7 @@ def test_a_bound_includes_its_whole_day(hour):
     inside = [datetime(2020, 1, 1, hour), datetime(2020, 1, 31, hour)]  # noqa: DTZ001
 
     assert seen(inside, kind="date", **bounds) == inside
-    assert "within the bounds [2020-01-01, 2020-01-31], found others in 1 row." in refusal(
+    assert "within the bounds [2020-01-01, 2020-01-31], found others in 1 row (" in refusal(
         [*inside, datetime(2020, 2, 1)],  # noqa: DTZ001
         kind="date",
         **bounds,
@@ -331,7 +401,7 @@ def test_values_are_recoded_before_they_are_categories(tmp_path, monkeypatch):
     assert seen(["Lyon", "Lille", "bad", "else", None], **keys) == [
         "South", "North", None, "else", None,
     ]  # fmt: skip
-    assert "expected values of its categories, found others in 1 row." in refusal(
+    assert "expected values of its categories, found others in 1 row (" in refusal(
         ["Lyon", "else"], categories=["South", "North"], **keys
     )
     assert released([True, False], **keys).to_list() == ["yes", "false"]

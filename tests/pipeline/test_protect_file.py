@@ -11,7 +11,7 @@ import pytest
 from shoal import io
 from shoal.errors import InputError
 from shoal.io import folders
-from shoal.pipeline import evaluate_files, protect_file
+from shoal.pipeline import evaluate_files, protect_file, verify_folder
 from shoal.pipeline.options import OutputOptions, ReadingOptions
 
 POLICY = """
@@ -59,6 +59,40 @@ def test_the_manifest_has_the_digest_of_the_release(files, form):
     content = (published.folder / f"release.{form}").read_bytes()
     facts = manifest["files"][f"release.{form}"]
     assert facts == {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+
+
+@pytest.mark.parametrize("method", ['"mdav"\nk = 3', '"auto"\nepsilon = 1'])
+def test_dates_come_back_as_they_were_written(tmp_path, method):
+    born = [f"{1 + row % 28:02}.{1 + row % 12:02}.{1950 + row}" for row in range(40)]
+    seen = [f"{1 + row % 12}/17/2023 0{row % 10}:30" for row in range(40)]
+    pl.DataFrame({"born": born, "seen": seen}).write_csv(tmp_path / "people.csv")
+    (tmp_path / "policy.toml").write_text(f"""
+version = 1
+[columns]
+[columns.born]
+role = "quasi-identifier"
+kind = "date"
+date_format = "dd.mm.yyyy"
+bounds = [1915-01-01, 2020-01-01]
+[columns.seen]
+role = "confidential"
+kind = "date"
+date_format = "%m/%d/%Y %H:%M"
+bounds = [2020-01-01, 2025-01-01]
+[protect]
+method = {method}
+""")
+    files = (tmp_path / "people.csv", tmp_path / "policy.toml")
+
+    made = protect_file.protect(*files, tmp_path / "out", output=OutputOptions(file_format="csv"))
+    typed = protect_file.protect(*files, tmp_path / "typed")
+
+    text = pl.read_csv(made.folder / "release.csv", infer_schema=False)
+    assert text["born"].str.contains(r"^\d\d\.\d\d\.\d{4}$").all()
+    assert text["seen"].str.contains(r"^\d\d/\d\d/\d{4} \d\d:\d\d$").all()
+    assert typed.release.data["born"].dtype == pl.Date
+    assert verify_folder.verify(made.folder).holds
+    evaluate_files.evaluate(files[0], made.folder / "release.csv", files[1])
 
 
 def test_what_compares_with_the_original_stays_out_of_the_public_folder(files):

@@ -206,6 +206,14 @@ def test_our_check_agrees_with_an_independent_count_on_the_sample():
     assert done.checks[0].achieved == smallest == 5
 
 
+def test_an_l_diversity_that_fails_names_the_methods_that_steer_towards_it(people, policy):
+    same = people.with_columns(income=pl.lit(1000))
+    required = {"l-diversity": {"l": 2, "column": "income"}}
+
+    with pytest.raises(ClaimViolationError, match=r"\(achieved 1\)\. These can: mondrian\."):
+        shoal.protect(same, {**policy, "require": required})
+
+
 def test_labels_come_along_for_released_columns_only(people, policy):
     raw = io.Raw(people, labels={"region": {"north": "North"}},
                  column_labels={"name": "Name", "age": "Age in years"})  # fmt: skip

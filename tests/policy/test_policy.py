@@ -96,6 +96,25 @@ def test_every_key_of_a_column_arrives():
     assert day.top_code == date(2020, 1, 1)
 
 
+def test_marks_of_missing_cells_may_stand_for_every_column():
+    stated = mapping(age={**AGE, "missing": ["-9"]}, region="other")
+
+    loaded = policy.load({**stated, "reading": {"missing": ["NA", -9]}})
+
+    assert loaded.schema["age"].missing == ("-9", "NA")
+    assert loaded.schema["region"].missing == ("NA", "-9")
+    assert loaded.document["reading"] == {"missing": ["NA", "-9"]}
+
+
+def test_days_may_be_given_as_texts():
+    made = column(
+        role="other", kind="date", bounds=["1915-01-01", date(2020, 1, 1)], date_format="d/m/yyyy"
+    )
+
+    assert made.bounds == (date(1915, 1, 1), date(2020, 1, 1))
+    assert made.date_format == "%d/%m/%Y"
+
+
 def test_categories_are_text_as_a_csv_file_would_hold_it():
     made = column(role="confidential", kind="nominal", categories=[1, True, "x", Decimal("2.50")])
 
@@ -154,6 +173,12 @@ KEYS = [
      "expected 'bottom_code' only on a date or numeric or ordinal column, found it on a nominal"),
     ({**AGE, "date_format": "%Y"},
      "expected 'date_format' only on a date column, found it on a numeric column."),
+    ({**AGE, "kind": "date", "date_format": "tt.mm.jjjj"},
+     "expected a date_format with year, month and day, such as '%d.%m.%Y' or 'dd.mm.yyyy'"),
+    ({**AGE, "kind": "date", "bounds": ["01.01.1915", "31.12.2020"]},
+     "columns.x.bounds.0: expected a number, found '01.01.1915'. Write days as 2023-09-17."),
+    ({**AGE, "kind": "date", "bounds": [1915, 2020]},
+     "expected dates such as 2023-09-17 as bounds, top_code, bottom_code and missing_as, found"),
     ({**AGE, "transform": "exp"}, "expected one of log, sqrt, found 'exp'."),
     ({**AGE, "kind": "ordinal"}, "expected 'categories', in order, for an ordinal column"),
     ({**AGE, "kind": "ordinal", "categories": ["a", "b"], "top_code": "c"},

@@ -57,6 +57,7 @@ class What(StrEnum):
     EVALUATE = "evaluate"
     PROTECT = "protect"
     AUDIT = "audit"
+    INSPECT = "inspect"
 
     @classmethod
     def _missing_(cls, value: object) -> "What | None":

@@ -15,10 +15,11 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import standard_input
-from shoal.cli.closeness import closeness
+from shoal.cli.before import before
 from shoal.cli.console import Command, say, showing_progress, tell
 from shoal.cli.options import (
     AsJson,
+    Audience,
     Budget,
     Comparison,
     Control,
@@ -44,6 +45,7 @@ app = typer.Typer(
     add_completion=False,
 )
 
+app.add_typer(before)
 app.add_typer(budget, name="budget")
 app.add_typer(keys, name="keys")
 command = partial(app.command, cls=Command)
@@ -129,12 +131,7 @@ def protect(
     sheet: Sheet = None,
     budget: Budget = None,
     source: Source = None,
-    audience: Annotated[
-        str | None,
-        typer.Option(
-            help="Audience, instead of the policy's: public-use, scientific-use or secure-use."
-        ),
-    ] = None,
+    audience: Audience = None,
     measured: Annotated[
         bool | None,
         typer.Option(
@@ -572,9 +569,6 @@ def methods() -> None:
     from shoal.report import terminal
 
     say(terminal.methods_text())
-
-
-command()(closeness)
 
 
 @command()

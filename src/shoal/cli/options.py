@@ -25,6 +25,12 @@ Budget = Annotated[Path | None, typer.Option(help="Budget file, instead of the p
 Source = Annotated[
     str | None, typer.Option(help="Population in the budget file, instead of the policy's.")
 ]
+Audience = Annotated[
+    str | None,
+    typer.Option(
+        help="Audience, instead of the policy's: public-use, scientific-use or secure-use."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Page = Annotated[Path | None, typer.Option(help="Where to write a confidential report page.")]
 Passphrase = Annotated[

@@ -1,6 +1,6 @@
 """What is promised, what was checked, and what was estimated: three types."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -51,6 +51,15 @@ ONE_DRAW = (
 )
 ONE_ROW = "each person has one row"
 """What a promise about persons assumes where the policy does not say whose rows they are."""
+SETTLED_BY = {
+    ONE_ROW: (
+        "state one_row_per_person = true, or mark the column that numbers persons: "
+        "privacy_unit = true"
+    ),
+    "copied from the data, are public": "if they are, remove observed = true",
+    "floor(n / k) is odd": "it is known with the number of rows",
+}
+"""What settles an assumption that ends in these words: a line of the policy, mostly."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,20 @@ class Claim:
         others = {*self.assumes} - {KNOWN_COLUMNS, ONE_DRAW}
         by_rows = self.status is Status.CONDITIONAL and others == {ONE_ROW}
         return self.status is Status.PROVED or by_rows
+
+
+def claim_lines(claims: Iterable[Claim]) -> list[str]:
+    """Each claim in a line, and each of its assumptions in one below, for the terminal.
+
+    Where a line of the policy would settle an assumption, it is named.
+    """
+    lines = []
+    for claim in claims:
+        lines.append(f"  claim  {claim.status.value:<11} {claim.guarantee}")
+        for text in claim.assumes:
+            how = next((how for words, how in SETTLED_BY.items() if text.endswith(words)), "")
+            lines.append(f"  assumes  {text}{how and f' ({how})'}")
+    return lines
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,8 @@ class Policy:
     Attributes:
         required: the guarantees of `[require]`.
         audience: who will get the release, if stated; then its claims must do for them.
+        accept_constant: columns that a method without epsilon may make constant.
+        accept_distinct: columns in which every row may have its own value.
         document: the policy as plain JSON values, without `[context]`, `[budget]` and
             `[evaluate]`; it is published.
         digest: SHA-256 of the document and of the files that it names.
@@ -127,3 +129,5 @@ class Policy:
     context: ReportContext = field(default_factory=ReportContext)
     evaluate: EvaluationChoices = field(default_factory=EvaluationChoices)
     audience: Audience | None = None
+    accept_constant: tuple[str, ...] = ()
+    accept_distinct: tuple[str, ...] = ()

@@ -5,15 +5,10 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from shoal.core.claims import ONE_ROW, Check, Claim
+from shoal.core.claims import Check, Claim, claim_lines
 from shoal.core.guarantees import figure
 from shoal.core.privacy_loss import PrivacyLoss
 from shoal.errors import counted
-
-HOW_TO_STATE_IT = (
-    "state one_row_per_person = true, or mark the column that numbers persons: privacy_unit = true"
-)
-"""How a policy answers what a promise about persons assumes of rows."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +35,7 @@ class Release:
         rows, columns = self.manifest["rows"], len(self.manifest["columns"])
         size = f"{counted(rows, 'row')} x {counted(columns, 'column')}"
         lines = [f"Release of {size} by {self.manifest['method']}"]
-        lines += [f"  claim  {claim.status.value:<11} {claim.guarantee}" for claim in self.claims]
-        if any(ONE_ROW in claim.assumes for claim in self.claims):
-            lines.append(f"  assumes  {ONE_ROW} ({HOW_TO_STATE_IT})")
+        lines += claim_lines(self.claims)
         lines += [f"  not claimed  {text}" for text in self.manifest["not_claimed"]]
         lines += [
             f"  check  {'holds' if check.holds else 'FAILS':<11} {check.guarantee}"

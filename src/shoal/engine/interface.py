@@ -47,6 +47,14 @@ class Outcome(Protocol):
         """What the method has to say about this run."""
 
     @property
+    def constant(self) -> tuple[str, ...]:
+        """Columns with several values before and one in the release; only without epsilon."""
+
+    @property
+    def distinct(self) -> tuple[str, ...]:
+        """Columns of the release in which every row has its own value; only without epsilon."""
+
+    @property
     def rows(self) -> int:
         """Rows that are released."""
 

@@ -78,6 +78,7 @@ class LocalOutcome:
         tables: what may be published beside the rows.
         evidence: the original beside it.
         units: whose row each is, where some persons have several.
+        constant: columns with several values before and one now; not looked at with epsilon.
     """
 
     frame: pl.DataFrame
@@ -89,6 +90,14 @@ class LocalOutcome:
     tables: Mapping[str, Mapping[str, NDArray[Any]]]
     evidence: Confidential[LocalEvidence]
     units: Confidential[NDArray[np.int64]] | None = None
+    constant: tuple[str, ...] = ()
+
+    @property
+    def distinct(self) -> tuple[str, ...]:
+        """Columns in which every row has its own value."""
+        if self.boxes is not None or self.privacy_losses or self.rows < 2:
+            return ()
+        return tuple(one.name for one in self.frame if one.drop_nulls().n_unique() == self.rows)
 
     @property
     def rows(self) -> int:
@@ -182,7 +191,14 @@ class LocalRows:
             tables=masked.extras,
             evidence=Confidential(evidence),
             units=units,
+            constant=() if boxes or masked.privacy_losses else constant(original.frame, frame),
         )
+
+
+def constant(before: pl.DataFrame, after: pl.DataFrame) -> tuple[str, ...]:
+    """Columns with several values before and one after; a missing cell counts as one."""
+    both = [(before[one.name], one) for one in after if one.name in before.columns]
+    return tuple(new.name for old, new in both if new.n_unique() == 1 < old.n_unique())
 
 
 def _places(

@@ -15,6 +15,7 @@ pandas, one text makes objects of them. So cells are read one by one, whatever h
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from numbers import Real
 from typing import Any, NamedTuple, cast
 
@@ -23,12 +24,14 @@ import polars as pl
 
 from shoal.core import Column, Kind, Role, Schema
 from shoal.errors import InputError
+from shoal.io import dates
 from shoal.io.table import Table
 from shoal.io.validate import (
     LARGEST,
     check_names,
     coded_categories,
     composed,
+    fitting,
     is_number,
     leaving,
     limit,
@@ -64,18 +67,20 @@ def clamp(
     if frame.height == 0:
         raise InputError("The table has a header but no rows; expected one row per person.")
     kept = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
-    series, counts = [], {}
+    counts: dict[str, Mapping[str, int]] = {}
     dtypes: dict[str, pl.DataType] = {}
-    for name in (name for name in frame.columns if schema[name] in kept):
+
+    def bring(name: str) -> pl.Series:
         cells, column = frame[name], schema[name]
         if name in columns:
             cells, counts[name] = clamped(cells, column, decimal, keep=keep)
             dtypes[name] = pl.String() if isinstance(cells.dtype, pl.Enum) else cells.dtype
-        else:
-            cells = plain_column(cells)
-            dtypes[name] = leaving(cells.dtype, column)
-            cells = typed(cells, column, decimal)
-        series.append(cells)
+            return cells
+        cells = plain_column(cells)
+        dtypes[name] = leaving(cells.dtype, column)
+        return typed(cells, column, decimal)
+
+    series = fitting(partial(bring, name) for name in frame.columns if schema[name] in kept)
     return Table(pl.DataFrame(series), Schema(kept), dtypes), counts
 
 
@@ -220,8 +225,7 @@ def _numbers(cells: CellReader, column: Column, decimal: str | None) -> pl.Serie
 def _days(cells: CellReader, column: Column) -> pl.Series:
     if not _some(cells.text):
         return cells.day
-    text = cells.text.str.to_date(column.date_format or "%Y-%m-%d", strict=False)
-    return _either(cells.day, text)
+    return _either(cells.day, dates.read_days(cells.text, column.date_format))
 
 
 def _some(cells: pl.Series) -> bool:

@@ -7,6 +7,7 @@ refused before anything is computed with it.
 
 import json
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -87,7 +88,11 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     try:
         content = tomllib.loads(text, parse_float=_decimal)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{where} is not valid TOML: {error}.") from None
+        at = re.search(r"at line (\d+)", str(error))
+        line = text.splitlines()[int(at[1]) - 1] if at else ""
+        local = re.search(r"[\[=,]\s*\d+[./-]\d+[./-]\d+", line)
+        form = " Write days as 2023-09-17." if local else ""
+        raise InputError(f"{where} is not valid TOML: {error}.{form}") from None
     except RecursionError:
         raise InputError(f"{where} is not valid TOML: its brackets nest too deeply.") from None
     except ValueError:  # Python reads no whole number of thousands of digits.

@@ -1,14 +1,15 @@
 """Bring a frame to the types that its policy states, or say what does not fit.
 
 The policy's own steps happen here: missing marks, recoding, top and bottom coding, rounding.
-What does not fit is an error that names the column and counts the rows; it never shows a cell.
+What does not fit is one error for all columns, with the numbers of the rows; it never shows a cell.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,7 @@ from polars.exceptions import PolarsError
 
 from shoal.core import Column, Kind, Persons, Role, Schema
 from shoal.errors import InputError, counted, did_you_mean, quotable, unlike
+from shoal.io import dates
 from shoal.io.table import Table
 from shoal.io.text_files import quoted
 
@@ -24,17 +26,49 @@ LARGEST = 1e150
 """Numbers beyond this are refused: their squares would overflow."""
 
 
-class MisfitError(InputError):
-    """Cells of a column that do not fit the policy: what is wrong, and in how many {rows}."""
+KEPT_ROWS = 100
+"""How many rows a misfit keeps."""
+SHOWN_ROWS = 5
+"""How many of them a sentence names."""
+SHOWN_COLUMNS = 10
+"""Of how many columns an error says what does not fit."""
+MARKS = [-1.0, *(sign * float(digit * times) for sign in (1, -1) for digit in "789"
+               for times in range(1, 7))]  # fmt: skip
+"""Numbers that stand for missing cells in many files."""
 
-    def __init__(self, rows: int, column: str, what: str) -> None:
-        said = what.replace("{rows}", counted(rows, "row"))
-        super().__init__(f"Column '{column}': {said}")
-        self.rows, self.what = rows, what
+
+class Misfit(NamedTuple):
+    """Cells of a column that do not fit the policy, for one reason.
+
+    Attributes:
+        what: what is wrong.
+        move: what to do about it.
+        cells: how many there are.
+        rows: the numbers of the first of their rows, from 1; none where rows have no order.
+    """
+
+    what: str
+    move: str
+    cells: int
+    rows: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        numbers = ", ".join(map(str, self.rows[:SHOWN_ROWS]))
+        more = ", ..." if self.cells > SHOWN_ROWS else ""
+        where = f" ({numbers}{more})" if self.rows else ""
+        return f"{self.what} in {counted(self.cells, 'row')}{where}. {self.move}".rstrip()
+
+
+class MisfitError(InputError):
+    """Cells of a column that do not fit the policy."""
+
+    def __init__(self, column: str, misfits: Sequence[Misfit]) -> None:
+        super().__init__(" ".join(f"Column '{column}': {misfit}" for misfit in misfits))
+        self.column, self.misfits = column, tuple(misfits)
 
 
 def validate(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None) -> Table:
-    """Fit a frame to a schema, or say which column does not fit and in how many rows.
+    """Fit a frame to a schema, or say which columns do not fit and in which rows.
 
     Args:
         frame: columns of any type; text is parsed as the column's kind says.
@@ -48,10 +82,34 @@ def validate(frame: pl.DataFrame, schema: Schema, *, decimal: str | None = None)
     kept = [name for name in frame.columns if schema[name].role is not Role.IDENTIFIER]
     if not kept:
         raise InputError("Every column is an identifier, so nothing is left to release.")
-    columns_typed = [typed(frame[name], schema[name], decimal) for name in kept]
+    columns_typed = fitting(partial(typed, frame[name], schema[name], decimal) for name in kept)
     columns = tuple(c for c in schema.columns if c.role is not Role.IDENTIFIER)
     dtypes = {name: leaving(frame.schema[name], schema[name]) for name in kept}
     return Table(pl.DataFrame(columns_typed), Schema(columns), dtypes, persons=persons)
+
+
+def fitting(columns: Iterable[Callable[[], pl.Series]]) -> list[pl.Series]:
+    """Bring columns to their types, or raise one error for all that do not fit."""
+    typed_columns, errors = [], []
+    for bring in columns:
+        try:
+            typed_columns.append(bring())
+        except InputError as error:
+            errors.append(error)
+    refuse_together(errors)
+    return typed_columns
+
+
+def refuse_together(errors: Sequence[InputError]) -> None:
+    """Raise one error for several columns, if there are any."""
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        said = [str(error) for error in errors[:SHOWN_COLUMNS]]
+        if (more := len(errors) - SHOWN_COLUMNS) > 0:
+            do = counted(more, "more column does", "more columns do")
+            said.append(f"{do} not fit; `shoal inspect` lists all of them.")
+        raise InputError(" ".join(said))
 
 
 def leaving(dtype: pl.DataType, column: Column) -> pl.DataType:
@@ -75,6 +133,7 @@ def check_names(frame: pl.DataFrame, schema: Schema) -> None:
     """Refuse columns that the policy does not name, and names that the data lacks."""
     if reason := unlike("The data", frame.columns, schema.names):
         raise InputError(reason)
+    errors, guesses = [], ""
     for place, name in enumerate(frame.columns, start=1):
         if name not in schema.names:
             if not quotable(name):
@@ -83,18 +142,22 @@ def check_names(frame: pl.DataFrame, schema: Schema) -> None:
                     "that is very long or has line breaks. Is a quote open in the header?"
                 )
             guess = did_you_mean(name, set(schema.names) - set(frame.columns))
-            raise InputError(
+            guesses += guess
+            unknown = (
                 f"The data has a column '{name}' that the policy does not name.{guess} "
                 f"Add a line under [columns], for example: {quoted(name)} = "
                 '"identifier"'
             )
+            errors.append(InputError(unknown))
     for name in schema.names:
-        if name not in frame.columns:
+        if name not in frame.columns and f"'{name}'" not in guesses:
             guess = did_you_mean(name, set(frame.columns) - set(schema.names))
-            raise InputError(
+            lacking = (
                 f"The policy names a column '{name}' that the data lacks.{guess} "
                 "Remove the line or correct the name."
             )
+            errors.append(InputError(lacking))
+    refuse_together(errors)
 
 
 def _persons(frame: pl.DataFrame, schema: Schema) -> NDArray[np.int64] | None:
@@ -308,28 +371,26 @@ def _numeric(series: pl.Series, column: Column, decimal: str | None) -> pl.Serie
             f"Column '{column.name}' is numeric by the policy; expected numbers, found "
             f"{series.dtype}."
         )
-    _refuse(
-        values.null_count() - series.null_count(),
-        column,
-        "expected numbers, found something else in {rows}. Correct the cells, list them under "
-        "'missing', or state the decimal mark under [reading].",
-    )
+    misfits = [_misfit(
+        values.is_null() & series.is_not_null(),
+        "expected numbers, found something else",
+        "Correct the cells, list them under 'missing', or state the decimal mark under [reading].",
+    )]  # fmt: skip
     if values.dtype == pl.Float64 and not values.is_between(-LARGEST, LARGEST).all():
-        _refuse_infinite(values, column)
-        _refuse(
-            int((values.abs() > LARGEST).sum()),
-            column,
-            f"found numbers beyond {LARGEST:g} in {{rows}}.",
-        )
-    _check_bounds(values, column)
+        large = values.is_finite() & (values.abs() > LARGEST)
+        misfits += [_infinite(values), _misfit(large, f"found numbers beyond {LARGEST:g}", "")]
+        values = values.set(~values.is_between(-LARGEST, LARGEST), None)
+    _refuse(column, [*misfits, *_outside(values, column)])
     values = _coded(values, column, limit(column.bottom_code), limit(column.top_code))
     return rounded(values, column.step) if column.step else values
 
 
-def _refuse_infinite(values: pl.Series, column: Column) -> None:
-    bad = int((~values.is_finite()).sum())
-    _refuse(bad, column, "found NaN or infinite numbers in {rows}. Leave missing cells empty, or "
-            "list them under 'missing'.")  # fmt: skip
+def _infinite(values: pl.Series) -> Misfit:
+    return _misfit(
+        ~values.is_finite(),
+        "found NaN or infinite numbers",
+        "Leave missing cells empty, or list them under 'missing'.",
+    )
 
 
 def parse_numbers(series: pl.Series, *, decimal: str | None) -> pl.Series:
@@ -369,7 +430,7 @@ def rounded(values: pl.Series, step: Decimal) -> pl.Series:
 
 def _date(series: pl.Series, column: Column) -> pl.Series:
     if series.dtype == pl.String:
-        values = _parsed_date(series, column.date_format)
+        values = dates.read(series, column.date_format)
     elif series.dtype in {pl.Date, pl.Null}:
         values = series.cast(pl.Date)
     elif isinstance(series.dtype, pl.Datetime):
@@ -378,13 +439,12 @@ def _date(series: pl.Series, column: Column) -> pl.Series:
         raise InputError(
             f"Column '{column.name}' is a date by the policy; expected dates, found {series.dtype}."
         )
-    _refuse(
-        values.null_count() - series.null_count(),
-        column,
-        f"expected dates of the form {column.date_format or '%Y-%m-%d'}, found something else in "
-        "{rows}. State the form with 'date_format'.",
+    unreadable = _misfit(
+        values.is_null() & series.is_not_null(),
+        f"expected dates of the form {column.date_format or dates.ISO}, found something else",
+        "State the form with 'date_format'.",
     )
-    _check_bounds(values, column)
+    _refuse(column, [unreadable, *_outside(values, column)])
     return _coded(values, column, column.bottom_code, column.top_code)
 
 
@@ -394,29 +454,18 @@ def naive(series: pl.Series) -> pl.Series:
     return series.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if zoned else series
 
 
-def _parsed_date(series: pl.Series, form: str | None) -> pl.Series:
-    values = series.str.to_date(form or "%Y-%m-%d", strict=False)
-    if form is None and values.null_count() > series.null_count():
-        times = series.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us", strict=False)
-        values = times if times.null_count() < values.null_count() else values
-    return values
-
-
-def _check_bounds(values: pl.Series, column: Column) -> None:
+def _outside(values: pl.Series, column: Column) -> Iterator[Misfit]:
+    """Values outside the bounds; if all of them are usual marks of missing cells, say so."""
     if column.bounds is None:
         return
-    low, high = (limit(bound) for bound in column.bounds)
+    low, high = column.bounds
     # A bound is a day, and includes all of it.
     days = values.cast(pl.Date) if isinstance(values.dtype, pl.Datetime) else values
-    outside = int((~days.is_between(low, high)).sum())
-    _refuse(outside, column, f"expected values within the bounds {_range(column)}, found others in "
-            "{rows}. Widen the bounds, or correct the rows: top and bottom coding come after this "
-            "check.")  # fmt: skip
-
-
-def _range(column: Column) -> str:
-    low, high = column.bounds or ("", "")
-    return f"[{low}, {high}]"
+    outside = ~days.is_between(limit(low), limit(high)).fill_null(value=True)
+    move = "Widen the bounds, or correct the rows: top and bottom coding come after this check."
+    if column.kind is Kind.NUMERIC and values.filter(outside).cast(float).is_in(MARKS).all():
+        move = "They look like marks of missing cells, as -99 or 999: list them under 'missing'."
+    yield _misfit(outside, f"expected values within the bounds [{low}, {high}], found others", move)
 
 
 def limit(value: Decimal | date | str | None) -> Any:
@@ -443,7 +492,7 @@ def _coded(values: pl.Series, column: Column, bottom: Any, top: Any) -> pl.Serie
 
 def _categorical(series: pl.Series, column: Column) -> pl.Series:
     if series.dtype.is_float():
-        _refuse_infinite(series, column)
+        _refuse(column, [_infinite(series)])
     text = composed(as_text(series))
     if column.recode:
         text = text.replace({old: new or None for old, new in column.recode.items()})
@@ -452,12 +501,12 @@ def _categorical(series: pl.Series, column: Column) -> pl.Series:
         categories = tuple(sorted(text.drop_nulls().unique().to_list()))
     values = text.cast(pl.Enum(categories), strict=False)
     known = "leaves of its hierarchy" if column.hierarchy else "values of its categories"
-    _refuse(
-        values.null_count() - text.null_count(),
-        column,
-        f"expected {known}, found others in {{rows}}. Add them, or list them under 'missing' or "
-        "'recode'.",
+    lacking = _misfit(
+        values.is_null() & text.is_not_null(),
+        f"expected {known}, found others",
+        "Add them, or list them under 'missing' or 'recode'.",
     )
+    _refuse(column, [lacking])
     return coded_categories(values, column)
 
 
@@ -488,6 +537,11 @@ def as_text(series: pl.Series) -> pl.Series:
     return series.cast(pl.String)
 
 
-def _refuse(rows: int, column: Column, what: str) -> None:
-    if rows:
-        raise MisfitError(rows, column.name, what)
+def _misfit(mask: pl.Series, what: str, move: str) -> Misfit:
+    rows = mask.fill_null(value=False).arg_true()
+    return Misfit(what, move, rows.len(), tuple((rows[:KEPT_ROWS] + 1).to_list()))
+
+
+def _refuse(column: Column, misfits: Iterable[Misfit]) -> None:
+    if found := [misfit for misfit in misfits if misfit.cells]:
+        raise MisfitError(column.name, found)

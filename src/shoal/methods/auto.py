@@ -27,7 +27,7 @@ from shoal.methods.method import Setting
 from shoal.policy.values import choice
 from shoal.synthesis.auto import Goal, choose
 from shoal.synthesis.copula import Margins, copula
-from shoal.synthesis.maxent import GROWN, PairMarginals, maxent
+from shoal.synthesis.maxent import GROWN, MaxentPlan, PairMarginals, maxent
 from shoal.synthesis.privtree import Fill, privtree
 
 
@@ -44,6 +44,7 @@ def _choose(task: SynthesisTask, setting: Setting[AutoParameters]) -> Synthesize
     goal = setting.parameters.goal
     chosen = choose(task.domains, n=len(task.codes), epsilon=task.epsilon, goal=goal)
     plan = chosen.plan
+    marginals = plan if isinstance(plan, MaxentPlan) else None
     if isinstance(plan, Fill):
         generate, how = partial(privtree, fill=plan), f"fill {plan}"
     elif isinstance(plan, Margins):
@@ -56,7 +57,7 @@ def _choose(task: SynthesisTask, setting: Setting[AutoParameters]) -> Synthesize
         what = f"auto chose {chosen.mechanism} ({ran}) for the goal '{goal}'."
         return (what, *chosen.why, *chosen.warnings)
 
-    return Synthesizer(generate, notes)
+    return Synthesizer(generate, notes, marginals)
 
 
 _HOW = {GROWN: "a tree instead of marginals", PairMarginals.NONE.value: "a one-way marginal"}

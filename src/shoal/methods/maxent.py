@@ -5,21 +5,31 @@ many groups, which share of epsilon) are in `shoal.synthesis.maxent`, and
 `shoal.methods._shared.synthesis` says what happens around it.
 """
 
+from functools import partial
+
 from shoal.methods._shared.synthesis import (
     COVERS,
     MARGINALS,
     PRIVTREE,
     SynthesisParameters,
+    SynthesisTask,
     Synthesizer,
     anywhere,
     synthetic_method,
 )
-from shoal.synthesis.maxent import maxent
+from shoal.methods.method import Setting
+from shoal.synthesis.maxent import maxent, maxent_plan
+
+
+def _choose(task: SynthesisTask, _setting: Setting[SynthesisParameters]) -> Synthesizer:
+    plan = maxent_plan(task.domains, n=len(task.codes), epsilon=task.epsilon)
+    return Synthesizer(partial(maxent, plan=plan), plan=plan)
+
 
 METHOD = synthetic_method(
     "maxent",
     "Measure noisy marginals, draw rows from the maximum-entropy fit (differential privacy).",
-    lambda _task, _setting: Synthesizer(maxent),
+    _choose,
     parameters=SynthesisParameters,
     basis=(
         "a changed record moves the counts of each marginal by 2 in total, and the trees of "

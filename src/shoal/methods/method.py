@@ -129,7 +129,7 @@ class Example:
     columns: tuple[Column, Column] = TWO_NUMBERS
 
 
-def _nothing(_setting: Any) -> tuple[str, ...]:
+def _nothing(_setting: Any) -> tuple[Any, ...]:
     return ()
 
 
@@ -157,6 +157,21 @@ def _quasi_identifiers(schema: Schema) -> tuple[str, ...]:
 def protected(setting: Setting[Any]) -> tuple[str, ...]:
     """All columns that are protected."""
     return setting.columns
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a formula says of a release before it is made, from public figures alone.
+
+    Attributes:
+        what: a name for machines, such as `one_way.age`.
+        value: the figure.
+        text: the same for people, with its unit.
+    """
+
+    what: str
+    value: float
+    text: str
 
 
 @dataclass(frozen=True)
@@ -222,6 +237,7 @@ class Method(Generic[P]):
         refuse: raises where a setting cannot work, before any data is read; once more with the
             number of rows, where that is public.
         distributed: how it runs on many machines; none: it does not.
+        expect: what survives, by formula, in a setting whose number of rows is known.
     """
 
     name: str
@@ -235,6 +251,7 @@ class Method(Generic[P]):
     refuse: Callable[[Setting[P]], None] = lambda _setting: None
     input: MethodInput[P] = field(default_factory=MethodInput)
     distributed: DistributedRun[P] | None = None
+    expect: Callable[[Setting[P]], tuple[Expectation, ...]] = _nothing
 
     @property
     def noisy(self) -> bool:

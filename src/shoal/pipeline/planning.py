@@ -7,6 +7,7 @@ the policy requires. A requirement that cannot be met stops here, before any dat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from shoal.core import (
     Guarantee,
     KAnonymity,
     Kind,
+    LDiversity,
     Neighbours,
     Policy,
     ReleaseForm,
@@ -31,10 +33,11 @@ from shoal.core import (
 )
 from shoal.errors import ClaimViolationError, InputError, counted, did_you_mean
 from shoal.io import clamp
+from shoal.io.text_files import check_options
 from shoal.methods import REGISTRY, Method, Setting, find
 from shoal.methods._shared import contributions
-from shoal.methods.method import ContributionProof
-from shoal.pipeline import audiences
+from shoal.methods.method import ContributionProof, Expectation
+from shoal.pipeline import audiences, forecast
 from shoal.policy.misfits import sentence
 
 Foreseeable = KAnonymity | DifferentialPrivacy | StochasticTCloseness
@@ -50,6 +53,7 @@ class Plan:
     Attributes:
         notes: what the policy says and this method does not use, in sentences.
         distributed: whether it will run on blocks of records, on Spark.
+        rows: as many as the table is said to have, where it is said.
     """
 
     policy: Policy
@@ -60,6 +64,18 @@ class Plan:
     not_claimed: tuple[str, ...]
     notes: tuple[str, ...]
     distributed: bool = False
+    rows: int | None = None
+
+    @property
+    def expected(self) -> tuple[Expectation, ...]:
+        """What survives, by formula; nothing where the number of rows is not said."""
+        return () if self.rows is None else forecast.expected(self.method, self.setting, self.rows)
+
+    def __repr__(self) -> str:
+        return forecast.plan_text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
 
 
 def plan(
@@ -68,6 +84,7 @@ def plan(
     keep_order: bool = False,
     distributed: bool = False,
     audience: str | None = None,
+    rows: int | None = None,
 ) -> Plan:
     """Settle method, parameters and promises, and stop if a required promise is not among them.
 
@@ -76,12 +93,15 @@ def plan(
         keep_order: release row i in place of row i.
         distributed: the rows lie in blocks on Spark, where only some methods run.
         audience: who will get the release, instead of the policy's: public-use, scientific-use or
-        secure-use.
+            secure-use.
+        rows: how many rows the table has, or about: claims may depend on it where it is public,
+            and so does what survives, which the plan then says. No data is read.
 
     Raises:
         InputError: something does not fit, or the claims will not do for the audience.
         ClaimViolationError: a required promise cannot be had.
     """
+    check_options(rows=rows)
     policy = policies.load(policy)
     if audience is not None:
         policy = replace(policy, audience=audiences.named(audience))
@@ -127,7 +147,7 @@ def plan(
         ):
             raise ClaimViolationError(_cannot(planned, guarantee))
     audiences.refuse(policy, planned.claims)
-    return planned
+    return planned if rows is None else replace(with_rows(planned, rows), rows=rows)
 
 
 def _refuse_contributions(method: Method[Any], setting: Setting[Any]) -> None:
@@ -210,6 +230,8 @@ def covers(claim: Claim, guarantee: Guarantee) -> bool:
     claimed = claim.guarantee
     if not claim.stands or not set(claimed.columns) >= set(guarantee.columns):
         return False
+    if claimed == guarantee:
+        return True
     if isinstance(claimed, KAnonymity) and isinstance(guarantee, KAnonymity):
         return claimed.k >= guarantee.k
     if isinstance(claimed, DifferentialPrivacy) and isinstance(guarantee, DifferentialPrivacy):
@@ -425,17 +447,16 @@ def _cannot(planned: Plan, guarantee: Foreseeable) -> str:
     else:
         fixable = False
         why = " ".join(planned.not_claimed).rstrip(".") or "it makes no such promise"
-    able = [] if fixable else _able(planned, guarantee)
-    offer = f" These can: {', '.join(able)}." if able else ""
+    offer = "" if fixable else able(planned, guarantee)
     return (
         f"The policy requires {guarantee}, but method '{planned.method.name}' as set up cannot "
         f"promise it: {why}.{offer} Nothing was read or written."
     )
 
 
-def _able(planned: Plan, guarantee: Foreseeable) -> list[str]:
-    """Methods and forms that would meet a requirement, this method's other forms first."""
-    able = []
+def able(planned: Plan, guarantee: Guarantee) -> str:
+    """Name methods and forms that would meet a requirement, this method's other forms first."""
+    names = []
     first = planned.method
     for method in (first, *(other for other in REGISTRY.values() if other is not first)):
         given = {**method.example.parameters, **planned.policy.parameters}
@@ -443,6 +464,8 @@ def _able(planned: Plan, guarantee: Foreseeable) -> list[str]:
         if isinstance(guarantee, KAnonymity):
             known["k"] = guarantee.k
         columns = guarantee.columns
+        if isinstance(guarantee, LDiversity | TCloseness):
+            columns = guarantee.keys
         if isinstance(guarantee, StochasticTCloseness) and "t" in method.parameters.model_fields:
             known = {name: known[name] for name in known if name != "epsilon"}
             known["t"] = Decimal(str(guarantee.t))
@@ -452,16 +475,17 @@ def _able(planned: Plan, guarantee: Foreseeable) -> list[str]:
         except ValidationError:
             continue
         for form in method.forms.offered:
-            setting = Setting(planned.policy.schema, columns, parameters, form)
+            required = planned.required
+            setting = Setting(planned.policy.schema, columns, parameters, form, required=required)
             try:
                 _refuse_contributions(method, setting)
                 method.refuse(setting)
             except InputError:
                 continue
             if any(covers(claim, guarantee) for claim in method.promises.claims(setting)):
-                able.append(f"{method.name} ({form})" if method.forms.must_choose else method.name)
+                names.append(f"{method.name} ({form})" if method.forms.must_choose else method.name)
                 break
-    return able
+    return f" These can: {', '.join(names)}." if names else ""
 
 
 def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ promise on the result, and derives the price again from the accounting; what fai
 release.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -44,11 +44,12 @@ from shoal.engine import Outcome, Source
 from shoal.errors import ClaimViolationError, InternalError, ShoalError
 from shoal.hazmat import accounting
 from shoal.hazmat.noise import OpenDPNoise
+from shoal.io.text_files import quoted
 from shoal.methods import Tools
 from shoal.pipeline import audiences, booking
 from shoal.pipeline.booking import NOT_CHOSEN
 from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed
-from shoal.pipeline.planning import Plan, covers, plan, with_rows
+from shoal.pipeline.planning import Plan, able, covers, plan, with_rows
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,15 @@ class Run:
         evidence: the original beside the release, for the confidential folder: `engine.Evidence`.
         account: what the budget file says of it: source, epsilon, what remains, warnings.
         booking: the budget file and the entry that `settle` closes once the release is out.
+        unexpected: what a steward should confirm before the release is written, in sentences;
+            nothing where noise was paid for.
     """
 
     release: Release
     evidence: Confidential[Any]
     account: Mapping[str, Any] | None = None
     booking: tuple[Path, int] | None = None
+    unexpected: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -169,7 +173,7 @@ def run(
         )
     used = planned.policy.budget
     if booked is None or used is None:
-        return Run(release, outcome.evidence)
+        return Run(release, outcome.evidence, unexpected=unexpected(planned, outcome))
     account = {
         "source": used.source,
         "epsilon": booked.epsilon,
@@ -177,7 +181,46 @@ def run(
         "warnings": booked.warnings,
     }
     entry = (used.file, booked.id)
-    return Run(release, outcome.evidence, plain(account), entry)
+    found = unexpected(planned, outcome)
+    return Run(release, outcome.evidence, plain(account), entry, found)
+
+
+def unexpected(planned: Plan, outcome: Outcome) -> tuple[str, ...]:
+    """What the policy has not accepted of a release without epsilon, in sentences.
+
+    Of a release with one, nothing: whether there is such a sentence would tell of the table.
+    """
+    if planned.method.noisy:
+        return ()
+    policy, schema = planned.policy, planned.policy.schema
+    constant = [name for name in outcome.constant if name not in policy.accept_constant]
+    distinct = [
+        name
+        for name in outcome.distinct
+        if name not in (*policy.accept_distinct, *planned.setting.columns)
+        and (schema[name].role is Role.OTHER or schema[name].kind not in {Kind.NUMERIC, Kind.DATE})
+    ]
+    found = []
+    if constant:
+        found.append(
+            f"{_named(constant, 'has', 'have')} one value in the release and several in the table. "
+            "Lower k or protect fewer columns; or accept it under [release]: "
+            f"accept_constant = [{', '.join(map(quoted, constant))}]."
+        )
+    if distinct:
+        found.append(
+            f"{_named(distinct, 'is', 'are')} released unchanged with another value in every row: "
+            "whoever knows the value finds the row. Use the role identifier; or accept it under "
+            f"[release]: accept_distinct = [{', '.join(map(quoted, distinct))}]."
+        )
+    return tuple(found)
+
+
+def _named(names: Sequence[str], one: str, several: str) -> str:
+    quoted_names = ", ".join(f"'{name}'" for name in names)
+    return (
+        f"Column {quoted_names} {one}" if len(names) == 1 else f"Columns {quoted_names} {several}"
+    )
 
 
 @contextmanager
@@ -332,7 +375,7 @@ def _checked(planned: Plan, claims: Iterable[Claim], outcome: Outcome) -> tuple[
             )
         raise ClaimViolationError(
             f"The policy requires a promise that the release of '{planned.method.name}' does not "
-            f"keep: {failure}. Nothing was written.{again}"
+            f"keep: {failure}.{able(planned, check.guarantee)} Nothing was written.{again}"
         )
     return checks
 

@@ -14,6 +14,7 @@ from shoal import io
 from shoal.core import Release
 from shoal.core.serialise import parsed, plain
 from shoal.errors import InputError
+from shoal.io import dates
 from shoal.io.folders import digest
 from shoal.io.text_files import read_bytes
 from shoal.pipeline.manifest import MANIFEST, SIGNATURE
@@ -71,8 +72,9 @@ def _tables(
         extras = {name: files.fetched(extra) for name, extra in release.extras.items()}
     else:
         guarded, labels = output.guarded, release.labels
+        data = _with_dates(release) if output.file_format == "csv" else release.data
         io.write(
-            release.data,
+            data,
             table,
             labels=labels,
             about=about,
@@ -87,6 +89,16 @@ def _tables(
         written.append(folder / f"{name}.parquet")
         io.write(extra, written[-1], labels={})
     return written
+
+
+def _with_dates(release: Release) -> Any:
+    """The table with dates as texts, as the policy has them written; other files hold dates."""
+    columns = release.manifest["policy"]["columns"]
+    return release.data.with_columns(
+        dates.written(series, columns[series.name]["date_format"])
+        for series in release.data
+        if series.dtype.is_temporal() and "date_format" in columns.get(series.name, ())
+    )
 
 
 def dump(path: Path, value: Any) -> None:

@@ -23,7 +23,7 @@ LARGE = 100_000
 
 
 @dataclass(frozen=True)
-class Draft:
+class DraftedPolicy:
     """A drafted policy.
 
     Attributes:
@@ -40,7 +40,7 @@ class Draft:
         return self.text
 
 
-def draft(raw: Raw, *, source: str) -> Draft:
+def draft(raw: Raw, *, source: str) -> DraftedPolicy:
     """Write a commented policy for a table; the source is named in its heading.
 
     It loads as it is, and protects with MDAV at k = 5; every line of it is the steward's to check.
@@ -72,7 +72,9 @@ def draft(raw: Raw, *, source: str) -> Draft:
     lines += ["", "[require]  # or nothing is written", "k-anonymity = 5"]
     text = "\n".join(lines) + "\n"
     policy.loads(text, where="the drafted policy")
-    return Draft(text, guesses, tuple(made.question for made in guesses.values() if made.question))
+    return DraftedPolicy(
+        text, guesses, tuple(made.question for made in guesses.values() if made.question)
+    )
 
 
 def _persons(guesses: Mapping[str, Guess]) -> list[str]:

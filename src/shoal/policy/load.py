@@ -12,7 +12,6 @@ import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -31,7 +30,6 @@ from shoal.core import (
     Guarantee,
     Hierarchy,
     KAnonymity,
-    Kind,
     LDiversity,
     Neighbours,
     Policy,
@@ -45,9 +43,6 @@ from shoal.errors import InputError
 from shoal.io import text_files
 from shoal.policy.misfits import sentence
 from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec, RequireSpec
-
-LIMITS = ("bounds", "top_code", "bottom_code", "missing_as")
-"""Column keys that hold days in a column of dates."""
 
 
 def load(source: Policy | Mapping[str, Any] | str | Path) -> Policy:
@@ -113,23 +108,11 @@ def restored(
 def _published(column: Mapping[str, Any], seen: Iterable[str]) -> dict[str, Any]:
     """A column as a policy file states it: dates as dates, and some categories where it had any."""
     stated = dict(column)
-    if stated.get("kind") == Kind.DATE:
-        stated |= {key: days(stated[key]) for key in LIMITS if key in stated}
     if stated.get("observed") is True:
         named = [stated.get(key) for key in ("bottom_code", "top_code", "other", "missing_as")]
         known = dict.fromkeys([*(one for one in named if isinstance(one, str)), *seen])
         stated["categories"] = [*known, *(word for word in ("?", "??") if word not in known)]
     return stated
-
-
-def days(value: Any) -> Any:
-    """Read texts that are dates as dates; leave everything else as it is."""
-    if isinstance(value, list | tuple):
-        return [days(item) for item in value]
-    try:
-        return date.fromisoformat(value)
-    except (TypeError, ValueError):
-        return value
 
 
 def json_schema() -> dict[str, Any]:
@@ -163,8 +146,11 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
         spec = PolicySpec.model_validate(content)
     except ValidationError as error:
         raise InputError(sentence(error, where)) from None
+    reading = dict(spec.reading)
+    missing = tuple(reading.pop("missing"))
     schema = Schema(
-        tuple(_column(name, c, files) for name, c in spec.columns.items()), spec.one_row_per_person
+        tuple(_column(name, c, missing, files) for name, c in spec.columns.items()),
+        spec.one_row_per_person,
     )
     document = _document(spec, files.digests)
     text = json.dumps(document, sort_keys=True, ensure_ascii=False)
@@ -179,7 +165,7 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
         document=document,
         digest=hashlib.sha256(text.encode()).hexdigest(),
         required=tuple(_required(spec.require, schema)),
-        reading=FileReading(**dict(spec.reading)),
+        reading=FileReading(**reading),
         writing=FileWriting(**dict(spec.writing)),
         budget=None if spec.budget is None else _budget(spec.budget, files.folder),
         context=ReportContext(**dict(spec.context)),
@@ -187,6 +173,8 @@ def _build(content: Mapping[str, Any], files: _Files, *, where: str) -> Policy:
             **{**dict(evaluate), "rules": tuple(evaluate.rules), "queries": queries}
         ),
         audience=spec.release.audience,
+        accept_constant=tuple(spec.release.accept_constant),
+        accept_distinct=tuple(spec.release.accept_distinct),
     )
 
 
@@ -240,10 +228,10 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     return {**document, "files": dict(files)} if files else document
 
 
-def _column(name: str, spec: ColumnSpec, files: _Files) -> Column:
+def _column(name: str, spec: ColumnSpec, missing: tuple[str, ...], files: _Files) -> Column:
     """Read the files that a column names."""
     values = {field: getattr(spec, field) for field in type(spec).model_fields}
-    values["missing"] = tuple(spec.missing)
+    values["missing"] = tuple(dict.fromkeys((*spec.missing, *missing)))
     if spec.categories:
         values["categories"] = tuple(spec.categories)
     if spec.hierarchy:

@@ -9,15 +9,14 @@ from pydantic_core import ErrorDetails
 from shoal.errors import counted, did_you_mean
 from shoal.io.text_files import brief
 from shoal.policy.reading_spec import ReadingSpec, WritingSpec
+from shoal.policy.release_spec import ContextSpec, ReleaseSpec
 from shoal.policy.spec import (
     BudgetSpec,
     ClosenessSpec,
     ColumnSpec,
-    ContextSpec,
     DiversitySpec,
     EvaluateSpec,
     PolicySpec,
-    ReleaseSpec,
     RequireSpec,
     StochasticSpec,
 )
@@ -71,7 +70,8 @@ def _expected(error: ErrorDetails) -> str:
     shown = f"'{brief(found)}'" if isinstance(found, str | int | Decimal) else f"a {_sort(found)}"
     if isinstance(found, str) and kind in {"int_type", "literal_error"}:
         shown = f"the text {shown}"
-    return f"expected {text}, found {shown}."
+    local = isinstance(found, str) and re.match(r"\d+[./-]\d+[./-]\d+", found)
+    return f"expected {text}, found {shown}.{' Write days as 2023-09-17.' if local else ''}"
 
 
 def _sort(value: object) -> str:

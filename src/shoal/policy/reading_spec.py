@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from shoal.policy.values import Category
+
 
 class Spec(BaseModel):
     """A table of keys: strict, and nothing in it that is unknown."""
@@ -36,6 +38,10 @@ class ReadingSpec(Spec):
         "unless stated.",
     )
     sheet: str | None = Field(None, description="The sheet of an Excel workbook that has several.")
+    missing: list[Category] = Field(
+        default_factory=list,
+        description="Cells that mean missing in every column. A column's own add to them.",
+    )
 
 
 class WritingSpec(Spec):

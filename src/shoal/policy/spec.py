@@ -4,17 +4,21 @@
 parameters with the types of `values`.
 """
 
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from itertools import chain
 from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from shoal.core import Audience, Distance, Diversity, Extract, Kind, ReleaseForm, Role, Transform
+from shoal.core import Distance, Diversity, Extract, Kind, ReleaseForm, Role, Transform
 from shoal.errors import did_you_mean
+from shoal.io.dates import days, is_format, strptime_format
+from shoal.io.text_files import brief
 from shoal.policy.reading_spec import ReadingSpec, WritingSpec
 from shoal.policy.reading_spec import Spec as _Spec
+from shoal.policy.release_spec import ContextSpec, ReleaseSpec
 from shoal.policy.values import (
     LARGEST,
     MOST,
@@ -27,12 +31,20 @@ from shoal.policy.values import (
     fail,
 )
 
+_EVALUATED = ("groups", "learn", "secret")
 FLAGS = ("privacy_unit", "household", "sampling_weight", "stratum")
 """Column keys that at most one column may carry."""
 
 
 def _pair(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
+
+
+def with_days(column: Mapping[str, Any]) -> dict[str, Any]:
+    """What is stated of a column, days that are given as texts as such."""
+    limits = ("bounds", "top_code", "bottom_code", "missing_as")
+    dated = [key for key in limits if key in column and column.get("kind") == Kind.DATE]
+    return {**column, **{key: days(column[key]) for key in dated}}
 
 
 def _from_role(value: object) -> object:
@@ -149,8 +161,10 @@ class ColumnSpec(_Spec):
         description="A CSV file that replaces values by others in every row. Each line has a "
         "value and its new value.",
     )
-    date_format: str | None = Field(
-        None, description="How dates are written, for example %d/%m/%Y. By default %Y-%m-%d."
+    date_format: Annotated[str, AfterValidator(strptime_format)] | None = Field(
+        None,
+        description="How dates are written, in the file and in a CSV release, for example %d.%m.%Y "
+        "or dd.mm.yyyy, with %H:%M or hh:mm where there is a time. By default %Y-%m-%d.",
     )
     other: Category | None = Field(
         None,
@@ -174,6 +188,11 @@ class ColumnSpec(_Spec):
     value_labels: dict[str, str] = Field(
         default_factory=dict, description="What the values mean, by value. It is public."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _dates(cls, stated: Any) -> Any:
+        return with_days(stated) if isinstance(stated, Mapping) else stated
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -230,13 +249,18 @@ class ColumnSpec(_Spec):
             wanted = Decimal if self.kind is Kind.NUMERIC else date
             for value in (*(self.bounds or ()), self.top_code, self.bottom_code, self.missing_as):
                 if value is not None and not isinstance(value, wanted):
-                    what = "numbers" if self.kind is Kind.NUMERIC else "dates"
+                    what = "numbers" if self.kind is Kind.NUMERIC else "dates such as 2023-09-17"
                     fail(
                         f"expected {what} as bounds, top_code, bottom_code and missing_as, found "
                         f"'{value}'."
                     )
             if self.bounds and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
                 fail(f"expected bounds from low to high, found {list(map(str, self.bounds))}.")
+            if self.date_format is not None and not is_format(self.date_format):
+                fail(
+                    "expected a date_format with year, month and day, such as '%d.%m.%Y' or "
+                    f"'dd.mm.yyyy', found '{brief(self.date_format)}'."
+                )
             self._check_sizes()
             if self.bounds and self.missing_as is not None:
                 low, high = cast("tuple[Any, Any]", self.bounds)
@@ -387,14 +411,6 @@ class RequireSpec(_Spec):
     )
 
 
-class ReleaseSpec(_Spec):
-    """For whom the release is."""
-
-    audience: Annotated[Audience, choice(Audience)] | None = Field(
-        None, description="Who will get the release, whose claims must do for them."
-    )
-
-
 class BudgetSpec(_Spec):
     """Where the budget of the population is kept; never published with the release."""
 
@@ -425,23 +441,6 @@ class BudgetSpec(_Spec):
                 f"({', '.join(Extract)}) together, found one."
             )
         return self
-
-
-class ContextSpec(_Spec):
-    """For the officer's report; never published with the release."""
-
-    recipient: str | None = Field(None, description="Who will get the table.")
-    environment: str | None = Field(
-        None, description="Where and under which terms they will use it."
-    )
-    purpose: str | None = Field(None, description="What they will use it for.")
-    legal_basis: str | None = Field(
-        None, description="The ground in law on which the table is given."
-    )
-    earlier_releases: str | None = Field(
-        None, description="What was published about the same people before."
-    )
-    approver: str | None = Field(None, description="Who decides.")
 
 
 class EvaluateSpec(_Spec):
@@ -578,10 +577,12 @@ class PolicySpec(_Spec):
         return self
 
     @model_validator(mode="after")
-    def _measured_columns(self) -> Self:
-        for key in ("groups", "learn", "secret"):
-            name = getattr(self.evaluate, key)
+    def _named_columns(self) -> Self:
+        named = [(f"[evaluate] {key}", getattr(self.evaluate, key)) for key in _EVALUATED]
+        named += [("[release] accept_constant", name) for name in self.release.accept_constant]
+        named += [("[release] accept_distinct", name) for name in self.release.accept_distinct]
+        for where, name in named:
             if name is not None and name not in self.columns:
                 guess = did_you_mean(name, self.columns)
-                fail(f"[evaluate] {key}: no column named '{name}'.{guess}")
+                fail(f"{where}: no column named '{name}'.{guess}")
         return self

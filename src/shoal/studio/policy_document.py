@@ -15,7 +15,8 @@ from shoal.core import Policy
 from shoal.errors import InputError
 from shoal.io import text_files
 from shoal.io.text_files import quoted
-from shoal.policy.load import LIMITS, days, exact
+from shoal.policy.load import exact
+from shoal.policy.spec import with_days
 
 FILES = ("hierarchy", "recode")
 """Column keys that name a file."""
@@ -183,10 +184,7 @@ def written(document: Mapping[str, Any]) -> str:
 def _column(stated: Any) -> Any:
     if not isinstance(stated, Mapping):
         return stated
-    fields = {key: value for key, value in stated.items() if value is not None}
-    if fields.get("kind") == "date":
-        fields |= {key: days(fields[key]) for key in LIMITS if key in fields}
-    return _stated(fields)
+    return _stated(with_days({key: value for key, value in stated.items() if value is not None}))
 
 
 def _stated(value: Any) -> Any:

@@ -67,6 +67,16 @@ class SparkOutcome:
     suppressed: int = 0
 
     @property
+    def constant(self) -> tuple[str, ...]:
+        """Not looked for in blocks."""
+        return ()
+
+    @property
+    def distinct(self) -> tuple[str, ...]:
+        """Not looked for in blocks."""
+        return ()
+
+    @property
     def evidence(self) -> Confidential["SparkOutcome"]:
         """The original beside it, which is in its blocks still."""
         return Confidential(self)

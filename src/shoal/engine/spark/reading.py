@@ -36,12 +36,12 @@ from shoal.engine.spark.blocks import (
 )
 from shoal.engine.spark.rows import Layout
 from shoal.errors import InputError
-from shoal.io import clamp, validate
+from shoal.io import clamp, dates, validate
 
 _TYPES, _MISFITS, _CLAMPED = -1, -2, -3
 """Numbers of the notes that blocks send to the driver."""
-_STAGES = ("expected numbers", "expected dates", "found NaN", "found numbers", "expected values w")
-"""What is wrong with cells, in the order in which `intake` looks for it."""
+_MISFIT = ("name", "what", "move", "cells")
+"""What a note says of cells that do not fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,14 +112,14 @@ def _bringing(
                 values, changed = clamp.clamped(block[name], column, decimal, keep=keep)
                 counts += [(name, sort, number) for sort, number in changed.items()]
             else:
-                values, rows, what = _read(block[name], column, decimal, evidence.get(name))
-                misfits += [(name, what, rows)] if rows else []
+                values, found = _read(block[name], column, decimal, evidence.get(name))
+                misfits += [(name, one.what, one.move, one.cells) for one in found]
             series.append(values)
         made = pl.DataFrame([*series, block[SEQ]])
         yield number, made
         yield _TYPES, made.clear()
         if misfits:
-            yield _MISFITS, pl.DataFrame(misfits, schema=["name", "what", "rows"], orient="row")
+            yield _MISFITS, pl.DataFrame(misfits, schema=_MISFIT, orient="row")
         if counts:
             yield _CLAMPED, pl.DataFrame(counts, schema=["name", "sort", "cells"], orient="row")
 
@@ -176,19 +176,22 @@ def _framed(batches: list[Any], names: Sequence[str]) -> tuple[int, pl.DataFrame
 
 def _read(
     cells: pl.Series, column: Column, decimal: str | None, evidence: pl.Series | None
-) -> tuple[pl.Series, int, str]:
+) -> tuple[pl.Series, list[validate.Misfit]]:
     """Type a column of a block as the whole column would be; and count what does not fit."""
     both = cells if evidence is None else pl.concat([cells, evidence])
     try:
-        return validate.typed(both, column, decimal)[: cells.len()], 0, ""
-    except validate.MisfitError as found:
-        rows, what = found.rows, found.what
+        return validate.typed(both, column, decimal)[: cells.len()], []
+    except validate.MisfitError as error:
+        misfits = error.misfits
+    twice: dict[str, int] = {}
     if evidence is not None:
         try:
             validate.typed(evidence, column, decimal)
-        except validate.MisfitError as found:
-            rows -= found.rows
-    return pl.Series(cells.name, [None] * cells.len(), dtype=pl.Null), max(rows, 0), what
+        except validate.MisfitError as error:
+            twice = {misfit.what: misfit.cells for misfit in error.misfits}
+    own = [one._replace(cells=one.cells - twice.get(one.what, 0)) for one in misfits]
+    nothing = pl.Series(cells.name, [None] * cells.len(), dtype=pl.Null)
+    return nothing, [one for one in own if one.cells > 0]
 
 
 def _evidence(
@@ -234,8 +237,8 @@ def _look(dtype: pl.DataType, column: Column) -> Callable[[pl.Series], pl.Series
     if dtype == pl.String and column.kind is Kind.NUMERIC:
         return _numbers
     if dtype == pl.String and column.kind is Kind.DATE:
-        return lambda cells: _first(cells.str.to_date(column.date_format or "%Y-%m-%d",
-                                                      strict=False).is_null())  # fmt: skip
+        form = column.date_format or dates.ISO
+        return lambda cells: _first(dates.read(cells, form).is_null())
     if dtype.is_integer() and column.kind is Kind.NUMERIC and column.step:
         return lambda cells: _largest(cells.cast(pl.Float64).abs())
     return None
@@ -280,18 +283,18 @@ def _numbers(cells: pl.Series) -> pl.Series:
 
 
 def _refuse_misfits(notes: Sequence[tuple[int, pl.DataFrame]], names: Sequence[str]) -> None:
-    """Say what does not fit in the first column that does not, counted over all blocks."""
+    """Say what does not fit, column by column, counted over all blocks."""
     found = [frame for note, frame in notes if note == _MISFITS]
     if not found:
         return
-    counted = pl.concat(found).group_by("name", "what").agg(pl.col("rows").sum())
-    rows = sorted(counted.iter_rows(), key=lambda row: (names.index(row[0]), _stage(row[1])))
-    name, what, number = rows[0]
-    raise validate.MisfitError(number, name, what)
-
-
-def _stage(what: str) -> int:
-    return next((at for at, text in enumerate(_STAGES) if what.startswith(text)), len(_STAGES))
+    misfits: dict[str, list[validate.Misfit]] = {name: [] for name in names}
+    # Blocks may name different moves: the one for marks of missing cells holds if all name it.
+    several = pl.concat(found).group_by("name", "what").agg(pl.col("move").max(), pl.sum("cells"))
+    for name, what, move, cells in several.sort("what").iter_rows():
+        misfits[name].append(validate.Misfit(what, move, cells))
+    validate.refuse_together(
+        [validate.MisfitError(name, some) for name, some in misfits.items() if some]
+    )
 
 
 def _types(notes: Sequence[tuple[int, pl.DataFrame]]) -> dict[str, pl.DataType]:

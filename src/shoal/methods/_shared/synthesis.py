@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from math import comb
 from typing import Any, cast
 
 import numpy as np
@@ -40,6 +41,7 @@ from shoal.methods.method import (
     ContributionProof,
     DistributedRun,
     Example,
+    Expectation,
     Masked,
     Method,
     Promises,
@@ -50,6 +52,7 @@ from shoal.methods.method import (
 from shoal.policy.values import Size
 from shoal.synthesis.auto import warnings
 from shoal.synthesis.domain import Domain, SyntheticRows
+from shoal.synthesis.maxent.plan import MaxentPlan, expected_errors
 
 COMBINATION = "the combination and its proof are ours, unreviewed"
 PRIVTREE = (
@@ -105,10 +108,14 @@ class SynthesisTask:
 
 @dataclass(frozen=True)
 class Synthesizer:
-    """`maxent`, `privtree` or `copula` with its parameters; and, by its facts, how it was run."""
+    """`maxent`, `privtree` or `copula` with its parameters; and, by its facts, how it was run.
+
+    The plan says which marginals are measured, where it is marginals.
+    """
 
     generate: Callable[..., SyntheticRows]
     notes: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _facts: ()
+    plan: MaxentPlan | None = None
 
 
 Choose = Callable[[SynthesisTask, Setting[Any]], Synthesizer]
@@ -177,6 +184,7 @@ def synthetic_method(
             ContributionProof.ANY,
         ),
         run=partial(_run, choose=choose),
+        expect=partial(_expected, choose=choose),
         refuse=refused,
         input=replace(noisy_microaggregation.UNSORTED, scaled=True, missing=True),
         distributed=None
@@ -291,6 +299,48 @@ def _run(
         notes=whole.notes,
         extras={"measurements": tabulated(whole.drawn.measurements, space)},
     )
+
+
+def _expected(setting: Setting[SynthesisParameters], *, choose: Choose) -> tuple[Expectation, ...]:
+    """What noise is expected to do to marginals; of strata, whose sizes are not known, nothing."""
+    n = setting.rows or 0
+    if not n or setting.parameters.strata is not None:
+        return ()
+    names = setting.columns
+    domains = [
+        domain_of(spatial_encoding(setting.schema[name], scaled=True, gaps=True)) for name in names
+    ]
+    epsilon = contributions.row_epsilon(setting)
+    if not contributions.rows_are_public(setting):
+        epsilon *= 1 - contributions.SHARE
+    pairs = max(comb(len(names), 2), 1)
+    per = "pair of columns" if len(names) > 1 else "column"
+    strength = float(n * epsilon / pairs)
+    number = f"{float(f'{strength:.3g}'):,g}"
+    found = [Expectation("n_epsilon", strength, f"n epsilon is {number} for each {per}.")]
+    found += [
+        Expectation("warning", strength, text) for text in warnings(domains, n=n, epsilon=epsilon)
+    ]
+    nobody = HeldColumns([np.broadcast_to(np.int64(0), n) for _ in domains])
+    plan = choose(SynthesisTask(nobody, domains, epsilon), setting).plan
+    if plan is None:
+        return tuple(found)
+    one_way, two_way = expected_errors(domains, plan, n=n, epsilon=epsilon)
+    for name, error in zip(names, one_way, strict=True):
+        text = f"Noise moves a share of '{name}' by {100 * error:.2g} percentage points."
+        found.append(Expectation(f"one_way.{name}", error, text))
+    if two_way:
+        mean = sum(two_way.values()) / len(two_way)
+        (a, b), worst = max(two_way.items(), key=lambda pair: pair[1])
+        most = f"most for '{names[a]}' and '{names[b]}', by {100 * worst:.2g}%"
+        text = f"Noise moves two-way marginals by {100 * mean:.2g}% on average (total variation)"
+        found.append(Expectation("two_way", mean, f"{text}, {most}."))
+        found.append(
+            Expectation(
+                "groups", plan.groups, f"A column has at most {plan.groups} groups in them."
+            )
+        )
+    return tuple(found)
 
 
 def _distributed(done: Masked) -> Distributed:

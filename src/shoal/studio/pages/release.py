@@ -14,7 +14,7 @@ from shoal.io.files import FORMATS
 from shoal.io.folders import INTERNAL_SUFFIX
 from shoal.pipeline import booking
 from shoal.pipeline.verify_folder import verify
-from shoal.policy.spec import ContextSpec
+from shoal.policy.release_spec import ContextSpec
 from shoal.report import html, phrases
 from shoal.studio import invalid_input
 from shoal.studio.context import Current, Studio, TheStudio

@@ -179,6 +179,42 @@ def maxent_plan(domains: Sequence[Domain], *, n: int, epsilon: Fraction) -> Maxe
     )
 
 
+def expected_errors(
+    domains: Sequence[Domain], plan: MaxentPlan, *, n: int, epsilon: Fraction
+) -> tuple[tuple[float, ...], dict[tuple[int, int], float]]:
+    """What noise alone is expected to do to one-way and two-way marginals, by formula.
+
+    One-way: the mean absolute error of the share of one category, or of one leaf of a number's
+    tree. Counts have noise of scale 2 / e, whose mean absolute value is its scale: 2 / (n e). A
+    tree's counts have e - min(e / 2, 2.5) of the column's price e.
+
+    Two-way: the mean total variation, over groups. In a marginal k of price e_k the counts of two
+    columns of A and B groups are sums over V_k cells, of variance 8 V_k / e_k^2; several marginals
+    are weighted by the inverse. With s the standard deviation of what comes of it, and 0.8 s its
+    mean absolute value, that is 0.4 A B s / n, at most 1.
+
+    Neither counts what groups lose, nor what the fit gains by knowing that counts are not negative.
+    """
+    budget = float(epsilon)
+    prices = [float(plan.one_way_share) * budget * w / sum(plan.weights) for w in plan.weights]
+    counted = [
+        price - min(price / 2, 2.5) if is_line(domain) else price
+        for domain, price in zip(domains, prices, strict=True)
+    ]
+    one_way = tuple(min(2 / (n * price), 1.0) for price in counted)
+    left = 1 - plan.one_way_share - plan.coarseness_share - plan.three_way_share
+    sizes = [min(domain.size, plan.groups) for domain in domains]
+    pairs = {}
+    for a, b in combinations(range(len(domains)), 2):
+        precision = 0.0
+        for block, weight in zip(plan.cover.blocks, plan.cover.weights, strict=True):
+            if a in block and b in block:
+                price = float(left) * budget * weight / sum(plan.cover.weights)
+                precision += price**2 / (8 * prod(sizes[j] for j in block if j not in (a, b)))
+        pairs[a, b] = min(0.4 * sizes[a] * sizes[b] / (n * precision**0.5), 1.0)
+    return one_way, pairs
+
+
 def room(n: int, epsilon: Fraction, marginals: int) -> int:
     """Cells that a three-way marginal may have, of so many that share epsilon and their selection.
 

@@ -1,0 +1,104 @@
+"""Commands for before a release: what it will promise, and what is in its table."""
+
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from shoal.cli.console import Command, say, showing_progress, tell
+from shoal.cli.options import (
+    AsJson,
+    Audience,
+    Budget,
+    Data,
+    Delimiter,
+    Encoding,
+    PolicyFile,
+    Sheet,
+    Source,
+)
+
+before = typer.Typer()
+command = partial(before.command, cls=Command)
+
+
+@command()
+def plan(
+    policy: PolicyFile,
+    rows: Annotated[
+        int | None, typer.Option(help="How many rows the table has, or about how many.")
+    ] = None,
+    audience: Audience = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a policy promises, how accurate a release will be and how long it takes.
+
+    No data is read.
+    """
+    import json
+
+    from shoal.pipeline import forecast, planning
+
+    planned = planning.plan(policy, rows=rows, audience=audience)
+    say(json.dumps(forecast.plan_facts(planned), indent=2) if as_json else planned)
+
+
+@command()
+def inspect(
+    data: Data,
+    policy: PolicyFile,
+    public: Annotated[
+        bool,
+        typer.Option("--public", help="The file is public or a sample: record nothing."),
+    ] = False,
+    as_json: AsJson = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    budget: Budget = None,
+    source: Source = None,
+) -> None:
+    """Say what a policy cannot read of a table, who is rare in it, and what becomes constant.
+
+    This inspects the table, and what it prints is confidential.
+    """
+    import json
+
+    from shoal.partition import compile_notice
+    from shoal.pipeline import inspect_table, options
+
+    with showing_progress() as progress, compile_notice(tell):
+        found = inspect_table.inspect(
+            data,
+            options.BudgetOptions(budget, source).stated(policy),
+            public=public,
+            reading=options.ReadingOptions(delimiter, encoding, sheet),
+            tell=tell,
+            progress=progress,
+            note=data.name,
+        )
+    say(json.dumps(found.facts(), indent=2) if as_json else found)
+
+
+@command()
+def closeness(
+    t: Annotated[
+        float | None, typer.Option("--t", help="t of the ratio distance, at least 1.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Epsilon of one record, instead of t.")
+    ] = None,
+    k: Annotated[int, typer.Option("--k", help="Smallest size of a class.")] = 2,
+    rows: Annotated[
+        int | None, typer.Option(help="Rows of the table; by default, any number.")
+    ] = None,
+    columns: Annotated[int, typer.Option(help="Number of confidential columns.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Convert the t of t-closeness to epsilon and back; no data is read."""
+    import json
+
+    from shoal.report import terminal
+
+    facts = terminal.closeness(t=t, epsilon=epsilon, k=k, rows=rows, columns=columns)
+    say(json.dumps(facts) if as_json else terminal.closeness_text(facts, columns=columns))

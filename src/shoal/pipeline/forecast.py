@@ -1,0 +1,127 @@
+"""What a plan says before any data is read: promises, what survives by formula, and how long.
+
+Everything follows from the policy and from a number of rows that somebody states. Time is a model:
+processor seconds of each method, measured once, grow with a power of the number of rows, and are
+scaled by how long this machine takes for a fixed computation. `planned` is a `planning.Plan`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from shoal.core import ReleaseForm
+from shoal.core.claims import claim_lines
+from shoal.core.serialise import plain
+from shoal.methods.method import Expectation, Method, Setting
+
+GROWTH = {
+    "individual-ranking": (0.1, 1.0), "optimal-univariate": (0.1, 1.0), "mdav": (0.25, 1.5),
+    "vmdav": (4.4, 1.2), "mu-approx": (0.5, 1.1), "mondrian": (0.1, 1.0),
+    "bucketization": (0.5, 1.9), "insensitive": (0.1, 1.9), "stable": (0.25, 1.6),
+    "laplace": (0.5, 1.0), "ir-laplace": (0.15, 1.0), "mdav-laplace": (0.4, 1.5),
+    "ir-mdav-laplace": (0.2, 1.5), "insensitive-laplace": (0.1, 1.9),
+    "stable-laplace": (0.4, 1.6), "dp-kdtree": (0.2, 1.0), "dp-quadtree": (0.3, 1.0),
+    "privtree": (0.1, 1.0), "copula": (0.1, 1.0), "maxent": (2.2, 0.25), "auto": (2.2, 0.25),
+}  # fmt: skip
+"""Of each method, processor seconds for 10,000 rows of five mixed columns, and the power of the
+number of rows by which they grow: measured on the shipped sample, 10,000 and 40,000
+rows; of `maxent`, whose fit hardly depends on the number of rows, on Adult and a million rows."""
+USUAL = (0.5, 1.2)
+"""The same of a method that is not listed."""
+START, CELL = 2.0, 3e-6
+"""Seconds for starting and for the reports, and for reading, checking and writing a cell."""
+REFERENCE = 0.007
+"""Processor seconds of `_probe` on the machine that the others were measured on."""
+
+
+def expected(method: Method[Any], setting: Setting[Any], rows: int) -> tuple[Expectation, ...]:
+    """What survives of so many rows, by formula."""
+    found = method.expect(replace(setting, rows=rows))
+    k = getattr(setting.parameters, "k", None)
+    if k is None or setting.release_form is ReleaseForm.SYNTHETIC:
+        return found
+    groups = rows // k
+    share = f"{groups:,} {'group' if groups == 1 else 'groups'} of k = {k:,} or more records"
+    return (*found, Expectation("groups", groups, f"At most {share}."))
+
+
+def seconds(planned: Any) -> float | None:
+    """About how long a run takes on one core, without the evaluation; none without rows."""
+    if planned.rows is None:
+        return None
+    base, power = GROWTH.get(planned.method.name, USUAL)
+    columns = len(planned.setting.columns) / 5
+    run = base * columns * (planned.rows / 10_000) ** power
+    cells = CELL * planned.rows * len(planned.policy.schema.columns)
+    total: float = (START + cells + run) * _speed()
+    return total
+
+
+@cache
+def _speed() -> float:
+    """How much slower this machine is than the one that the figures are of; between 1/4 and 10."""
+    took = min(_probe() for _ in range(3)) / REFERENCE
+    return min(max(took, 0.25), 10.0)
+
+
+def _probe() -> float:
+    values = np.random.default_rng(0).random(400_000)
+    begun = process_time()
+    np.sort(values)
+    return max(process_time() - begun, 1e-6)
+
+
+def duration(number: float) -> str:
+    """Seconds for people, one digit of them.
+
+    >>> duration(0.4), duration(34), duration(5000)
+    ('about 1 s', 'about 30 s', 'about 1 h')
+    """
+    for unit, size in (("s", 90), ("min", 60), ("h", 48)):
+        if number < size or unit == "h":
+            return f"about {float(f'{max(number, 1):.1g}'):g} {unit}"
+        number /= 60
+    raise AssertionError
+
+
+def plan_text(planned: Any) -> str:
+    """What a plan promises, expects and takes, line by line."""
+    rows = "" if planned.rows is None else f" of {planned.rows:,} rows"
+    first = f"Plan by {planned.method.name}{rows}, {planned.setting.release_form}"
+    return "\n".join([
+        f"{first}; no data was read",
+        *claim_lines(planned.claims),
+        *_lines("not claimed", planned.not_claimed),
+        *_lines("note", planned.notes),
+        *_lines("expect", (one.text for one in planned.expected)),
+        *_lines("time", _time(planned)),
+    ])  # fmt: skip
+
+
+def plan_facts(planned: Any) -> dict[str, Any]:
+    """The same for machines."""
+    return {
+        "method": planned.method.name,
+        "release_form": planned.setting.release_form.value,
+        "rows": planned.rows,
+        "claims": [plain(claim) for claim in planned.claims],
+        "not_claimed": list(planned.not_claimed),
+        "notes": list(planned.notes),
+        "expected": [plain(one) for one in planned.expected],
+        "seconds": seconds(planned),
+    }
+
+
+def _lines(word: str, texts: Iterable[str]) -> list[str]:
+    return [f"  {word}  {text}" for text in texts]
+
+
+def _time(planned: Any) -> list[str]:
+    took = None if planned.distributed else seconds(planned)
+    if took is None:
+        return []
+    return [f"{duration(took)}, without the evaluation for the officer's report"]

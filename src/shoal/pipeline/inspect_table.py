@@ -1,0 +1,248 @@
+"""Inspect a table under a policy before it is protected: confidential, and written nowhere.
+
+Somebody who reads these figures may choose a method by them, so a budget file records the
+inspection first. Cells are named by column and row, and never shown.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from shoal import io
+from shoal import policy as policies
+from shoal.core import KAnonymity, Policy, Progress, Role, Schema, silent
+from shoal.core.serialise import plain
+from shoal.engine import local
+from shoal.errors import InputError, ShoalError, counted
+from shoal.io import validate
+from shoal.methods import Tools
+from shoal.pipeline import booking
+from shoal.pipeline.options import ReadingOptions
+from shoal.pipeline.planning import Plan, plan
+from shoal.pipeline.protect_table import secure_noise, unexpected
+
+CONFIDENTIAL = "CONFIDENTIAL: computed from the table; not for publication"
+BEGINS = (
+    "This is an inspection: it reads the confidential table, and what it prints is confidential."
+)
+PUBLIC = "The file is said to be public, or a sample that may be seen: nothing is recorded."
+
+
+@dataclass(frozen=True)
+class InspectedTable:
+    """What a table is under a policy: all of it confidential.
+
+    Attributes:
+        refused: what keeps the policy from being planned, or the names of columns from fitting.
+        misfits: cells that cannot be read, by column; of some columns a sentence alone.
+        k: the k of the policy, or 2.
+        below_k: records whose quasi-identifiers, as they are, fewer than k records share.
+        unique: records whose quasi-identifiers nobody else has.
+        resolved: how many of these would not be unique without a column, by column.
+        duplicates: rows that equal an earlier row in every column.
+        repeated: rows of an identifier whose value an earlier row has, by column.
+        unexpected: what would stop a release, such as columns that become constant.
+    """
+
+    rows: int
+    refused: tuple[str, ...] = ()
+    misfits: Mapping[str, tuple[validate.Misfit, ...] | str] = field(default_factory=dict)
+    k: int = 2
+    below_k: int | None = None
+    unique: int | None = None
+    resolved: Mapping[str, int] = field(default_factory=dict)
+    duplicates: int = 0
+    repeated: Mapping[str, int] = field(default_factory=dict)
+    unexpected: tuple[str, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """The same for machines."""
+        misfits = {
+            name: found if isinstance(found, str) else [one._asdict() for one in found]
+            for name, found in self.misfits.items()
+        }
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {"confidential": CONFIDENTIAL, **plain({**values, "misfits": misfits})}
+
+    def __str__(self) -> str:
+        first = [CONFIDENTIAL, counted(self.rows, "row")]
+        last = [f"release: {text}" for text in self.unexpected]
+        return "\n".join([*first, *self._cells(), *self._keys(), *self._persons(), *last])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def _cells(self) -> list[str]:
+        lines = [f"policy: {text}" for text in self.refused]
+        for name, found in self.misfits.items():
+            said = [found] if isinstance(found, str) else [f"'{name}': {one}" for one in found]
+            lines += [f"cells: {text}" for text in said]
+        return lines if self.misfits else [*lines, "cells: all can be read under the policy"]
+
+    def _keys(self) -> list[str]:
+        if self.below_k is None:
+            return []
+        few = counted(self.below_k, "record lies", "records lie")
+        alone = counted(self.unique or 0, "record is", "records are")
+        classes = f"in equivalence classes of fewer than {self.k:,} records"
+        lines = [f"quasi-identifiers, as they are: {few} {classes}; {alone} unique"]
+        for name, number in sorted(self.resolved.items(), key=lambda one: -one[1]):
+            lines.append(f"  without '{name}', {number:,} of these would not be unique")
+        return lines
+
+    def _persons(self) -> list[str]:
+        lines = [
+            f"persons: {counted(number, 'row repeats', 'rows repeat')} a value of '{name}'"
+            for name, number in self.repeated.items()
+            if number
+        ]
+        if self.duplicates:
+            same = counted(self.duplicates, "row equals", "rows equal")
+            lines.append(f"persons: {same} an earlier row in every column")
+        return lines or ["persons: no row is there twice"]
+
+
+def inspect(
+    data: Any,
+    policy: Policy | Mapping[str, Any] | str | Path,
+    *,
+    public: bool = False,
+    reading: ReadingOptions = ReadingOptions(),
+    tell: Callable[[str], None] = lambda _sentence: None,
+    progress: Progress = silent,
+    note: str = "",
+) -> InspectedTable:
+    """Inspect a table under a policy: what cannot be read, who is rare, what becomes constant.
+
+    Where the policy names a budget file, the inspection is recorded in it before the table is
+    read: every later epsilon of the source then holds only if nothing was chosen by it.
+
+    Args:
+        data: a pandas, Polars or PyArrow table, or the path of a file.
+        policy: a path to a policy file, the same content as a mapping, or a `Policy`.
+        public: the table is public, or a sample that may be seen: nothing is recorded.
+        reading: how a CSV file is written, instead of the policy's.
+        tell: called with what the inspection costs, in sentences, before it begins.
+        progress: called with the stage and how far it is.
+        note: public, for the budget file.
+    """
+    policy = policies.load(policy)
+    tell(PUBLIC if public else BEGINS)
+    if not public:
+        for sentence in booking.record_inspection(policy, what="inspect", note=note):
+            tell(sentence)
+    progress("reading the table", 0, 1)
+    raw = io.read(Path(data), **reading.marks(policy)) if isinstance(data, str | Path) else None
+    return inspect_raw(raw or io.from_native(data), policy, progress=progress)
+
+
+def inspect_raw(raw: io.Raw, policy: Policy, *, progress: Progress = silent) -> InspectedTable:
+    """Inspect a table that was read; nothing is recorded."""
+    schema, frame = policy.schema, raw.frame
+    refused: list[str] = []
+    planned = _planned(policy, refused)
+    try:
+        validate.check_names(frame, schema)
+    except InputError as error:
+        return InspectedTable(frame.height, (*refused, str(error)))
+    typed, misfits = _typed(frame, schema, policy.reading.decimal)
+    keys = [name for name in schema.with_role(Role.QUASI_IDENTIFIER) if name in typed.columns]
+    k = _least(policy)
+    below, unique, resolved = _rare(typed, keys, k)
+    found: tuple[str, ...] = ()
+    if planned is not None and not misfits and not planned.method.noisy and frame.height:
+        progress("protecting a copy", 0, 1)
+        found = _unexpected(raw, planned, refused)
+    return InspectedTable(
+        rows=frame.height,
+        refused=tuple(refused),
+        misfits=misfits,
+        k=k,
+        below_k=below,
+        unique=unique,
+        resolved=resolved,
+        duplicates=frame.height - frame.unique().height,
+        repeated=_repeated(frame, schema),
+        unexpected=found,
+    )
+
+
+def _planned(policy: Policy, refused: list[str]) -> Plan | None:
+    try:
+        return plan(policy)
+    except ShoalError as error:
+        refused.append(str(error))
+        return None
+
+
+def _typed(
+    frame: pl.DataFrame, schema: Schema, decimal: str | None
+) -> tuple[pl.DataFrame, dict[str, tuple[validate.Misfit, ...] | str]]:
+    """Columns with the types of the policy, where they can be read, and what cannot be."""
+    columns, misfits = [], dict[str, tuple[validate.Misfit, ...] | str]()
+    for name in frame.columns:
+        if schema[name].role is Role.IDENTIFIER:
+            continue
+        try:
+            columns.append(validate.typed(frame[name], schema[name], decimal))
+        except validate.MisfitError as error:
+            misfits[name] = error.misfits
+            columns.append(validate.marked_missing(frame[name], schema[name]))
+        except InputError as error:
+            misfits[name] = str(error)
+    return pl.DataFrame(columns), misfits
+
+
+def _least(policy: Policy) -> int:
+    """The k that the policy requires or states; 2 where it has none."""
+    required = [one.k for one in policy.required if isinstance(one, KAnonymity)]
+    stated = policy.parameters.get("k")
+    return max([2, *required, *([stated] if isinstance(stated, int) else [])])
+
+
+def _rare(
+    frame: pl.DataFrame, keys: Sequence[str], k: int
+) -> tuple[int | None, int | None, dict[str, int]]:
+    """Records in classes below k, unique ones, and how many of these each column makes unique."""
+    if not keys:
+        return None, None, {}
+    sizes = _class_sizes(frame, keys)
+    alone = sizes == 1
+    resolved = {
+        name: int((alone & (_class_sizes(frame, [o for o in keys if o != name]) > 1)).sum())
+        for name in keys
+    }
+    return int((sizes < k).sum()), int(alone.sum()), resolved
+
+
+def _class_sizes(frame: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
+    """For each row, how many have its values; missing cells are equal."""
+    if not keys:
+        return pl.Series([frame.height]).new_from_index(0, frame.height)
+    return frame.select(pl.len().over(keys)).to_series()
+
+
+def _repeated(frame: pl.DataFrame, schema: Schema) -> dict[str, int]:
+    """Rows that repeat a value of a column that names or numbers persons."""
+    unit = schema.flagged("privacy_unit")
+    names = [unit] if unit else schema.with_role(Role.IDENTIFIER)
+    cells = {name: validate.spelled(frame[name], schema[name]).drop_nulls() for name in names}
+    return {name: some.len() - some.n_unique() for name, some in cells.items()}
+
+
+def _unexpected(raw: io.Raw, planned: Plan, refused: list[str]) -> tuple[str, ...]:
+    """What would stop a release, by making one that is thrown away."""
+    try:
+        reading = planned.policy.reading
+        table = validate.validate(raw.frame, planned.policy.schema, decimal=reading.decimal)
+        outcome = local.run(table, planned.method, planned.setting, Tools(secure_noise()))
+    except ShoalError as error:
+        refused.append(str(error))
+        return ()
+    return unexpected(planned, outcome)

@@ -1,0 +1,44 @@
+"""The shape of `[release]` and `[context]`: for whom a release is, and what its officer reads."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from shoal.core import Audience
+from shoal.policy.reading_spec import Spec
+from shoal.policy.values import choice
+
+
+class ReleaseSpec(Spec):
+    """For whom the release is."""
+
+    audience: Annotated[Audience, choice(Audience)] | None = Field(
+        None, description="Who will get the release, whose claims must do for them."
+    )
+    accept_constant: list[str] = Field(
+        default_factory=list,
+        description="Columns that a method without epsilon may make constant. Otherwise nothing is "
+        "written.",
+    )
+    accept_distinct: list[str] = Field(
+        default_factory=list,
+        description="Columns released unchanged in which every row may have its own value. "
+        "Otherwise a method without epsilon writes nothing.",
+    )
+
+
+class ContextSpec(Spec):
+    """For the officer's report; never published with the release."""
+
+    recipient: str | None = Field(None, description="Who will get the table.")
+    environment: str | None = Field(
+        None, description="Where and under which terms they will use it."
+    )
+    purpose: str | None = Field(None, description="What they will use it for.")
+    legal_basis: str | None = Field(
+        None, description="The ground in law on which the table is given."
+    )
+    earlier_releases: str | None = Field(
+        None, description="What was published about the same people before."
+    )
+    approver: str | None = Field(None, description="Who decides.")

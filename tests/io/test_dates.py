@@ -1,0 +1,81 @@
+"""Dates are read by a format, and written back by it."""
+
+from datetime import UTC, date, datetime
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.io import dates
+
+DAYS = st.lists(st.dates(date(1000, 1, 1), date(9999, 12, 31)) | st.none(), max_size=20)
+
+
+@given(DAYS, st.sampled_from(["%d.%m.%Y", "%m/%d/%Y", "%Y%m%d", "%d.%m.%Y %H:%M", "%B %d, %Y"]))
+def test_what_a_format_writes_it_reads(days, form):
+    values = pl.Series("x", days, dtype=pl.Date)
+
+    text = dates.written(values, form)
+
+    assert text.dtype == pl.String
+    assert dates.read_days(text, form).to_list() == days
+    assert dates.read(text, form).cast(pl.Date).to_list() == days
+
+
+@given(st.lists(st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)), min_size=1))  # noqa: DTZ001 (dates have no zone)
+def test_a_format_with_a_time_of_day_keeps_the_time(times):
+    minutes = [time.replace(second=0, microsecond=0) for time in times]
+    values = pl.Series("x", minutes, dtype=pl.Datetime("us"))
+
+    text = dates.written(values, "%d.%m.%Y %H:%M")
+
+    assert dates.read(text, "%d.%m.%Y %H:%M").to_list() == minutes
+    assert dates.read_days(text, "%d.%m.%Y %H:%M").to_list() == [time.date() for time in minutes]
+
+
+def test_days_that_a_format_cannot_hold_stay_as_they_are():
+    old = pl.Series("x", [date(1915, 1, 2)])
+
+    assert dates.written(old, "%d.%m.%y").to_list() == [date(1915, 1, 2)]
+    assert dates.written(old, "%m.%Y").to_list() == [date(1915, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("words", "form"),
+    [
+        ("dd.mm.yyyy", "%d.%m.%Y"),
+        ("DD/MM/YY", "%d/%m/%y"),
+        ("yyyy-MM-dd'T'", "%Y-%m-%d't'"),
+        ("m/d/yyyy", "%m/%d/%Y"),
+        ("dd.mm.yyyy hh:mm:ss", "%d.%m.%Y %H:%M:%S"),
+        ("hh:mm dd.mm.yyyy", "%H:%M %d.%m.%Y"),
+        ("dd mmm yyyy", "%d %b %Y"),
+        ("%d.%m.%Y", "%d.%m.%Y"),
+    ],
+)
+def test_words_for_a_format_are_understood(words, form):
+    assert dates.strptime_format(words) == form
+
+
+@pytest.mark.parametrize("form", ["%Y", "%d.%m", "tt.%m.jjjj", "%Q", "", "%", "%H:%M"])
+def test_a_format_that_gives_no_date_is_none(form):
+    assert not dates.is_format(form)
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%d.%m.%y", "%m/%Y", "%Y-%m-%dT%H:%M:%S", "%F"])
+def test_a_format_that_gives_a_month_or_a_day_is_one(form):
+    assert dates.is_format(form)
+
+
+def test_without_a_format_a_time_may_stand_behind_the_day():
+    text = pl.Series(["2023-09-17 14:33:00", "2023-09-18T00:00:00"])
+
+    assert dates.read(text, None).dt.hour().to_list() == [14, 0]
+    assert dates.read_days(text, None).to_list() == [date(2023, 9, 17), date(2023, 9, 18)]
+
+
+def test_zones_are_no_part_of_a_day():
+    moment = datetime(2023, 9, 17, 23, 30, tzinfo=UTC)
+
+    assert dates.written(pl.Series([moment]), "%d.%m.%Y").to_list() == ["17.09.2023"]
