@@ -93,6 +93,7 @@ bench: setup-dev
 	$(BIN)/python bench/measure.py
 	$(BIN)/python bench/risk.py
 	$(BIN)/python bench/studio.py
+	$(BIN)/python bench/first_files.py
 
 # With the reference tables (SHOAL_DATA or ../shared/data), else on the shipped sample.
 papers: setup-dev

@@ -58,13 +58,15 @@ def draft(raw: Raw, *, source: str) -> DraftedPolicy:
         *_persons(guesses),
         "",
         "[columns]",
-        *(line for series in frame for line in _lines(series, guesses[series.name])),
+        *(line for series in frame for line in _lines(series, guesses[series.name], raw)),
         *_reading(raw, guesses),
         "",
         "[protect]",
         'method = "mdav"  # `shoal methods` lists the others',
         "k = 5",
     ]
+    if any(made.step and made.role is Role.QUASI_IDENTIFIER for made in guesses.values()):
+        lines.append("integers = true  # whole numbers stay whole")
     if frame.height >= LARGE:
         lines.append(
             'blocks = "median"  # a large table: the cost is linear, the loss a little larger'
@@ -110,7 +112,7 @@ def _reading(raw: Raw, guesses: Mapping[str, Guess]) -> list[str]:
     ]
 
 
-def _lines(series: pl.Series, made: Guess) -> list[str]:
+def _lines(series: pl.Series, made: Guess, raw: Raw) -> list[str]:
     counts = f"{series.null_count():,} missing"
     if is_plain(series.dtype):
         counts += f", {series.drop_nulls().n_unique():,} distinct"
@@ -126,7 +128,8 @@ def _lines(series: pl.Series, made: Guess) -> list[str]:
             "name a hierarchy or the categories"
         )  # fmt: skip
         lines.append(f'#   Nominal: {advice}; if they have an order, say kind = "ordinal".')
-    value = f'"{made.role}"' if not made.flags and not kept else f"{{ {', '.join(_fields(made))} }}"
+    fields = [*_fields(made), *(_labels(series.name, raw) if kept else ())]
+    value = f'"{made.role}"' if not made.flags and not kept else f"{{ {', '.join(fields)} }}"
     return [*lines, f"{quoted(series.name)} = {value}"]
 
 
@@ -146,4 +149,15 @@ def _fields(made: Guess) -> list[str]:
     if made.categories:
         fields.append(f"categories = [{', '.join(map(quoted, made.categories))}]")
         fields.append("observed = true")
+    return fields
+
+
+def _labels(name: str, raw: Raw) -> list[str]:
+    """The labels that the file has for a column and its values; they are not cells."""
+    fields = []
+    if label := raw.column_labels.get(name, "")[:255]:
+        fields.append(f"label = {quoted(label)}")
+    if labels := raw.labels.get(name):
+        pairs = (f"{quoted(value)} = {quoted(label)}" for value, label in labels.items())
+        fields.append(f"value_labels = {{ {', '.join(pairs)} }}")
     return fields
