@@ -19,7 +19,7 @@ HOME = str(Path(shoal.__file__).parent)
 DRAWS = ("discrete_laplace", "select", "select_many", "respond")
 FEW = ("age", "region", "hours", "occupation", "condition")
 RULES = {
-    "mdav": 'method = "mdav"\nk = 5',
+    "mdav": 'method = "mdav"\nk = 5\n[release]\naccept_distinct = ["weight"]',
     "auto": 'method = "auto"\nepsilon = 1',
     # Particles, and three-way marginals.
     "auto, few columns": 'method = "auto"\nepsilon = 1000',
