@@ -2,6 +2,7 @@
 
 from datetime import date, timedelta
 from decimal import Decimal
+from itertools import pairwise
 
 import polars as pl
 import pytest
@@ -30,7 +31,7 @@ def is_nested(tree):
     levels = tree.levels()
     assert len({row[0] for row in tree.paths}) == len(tree.paths)
     assert len(set(levels[-1])) == 1
-    for below, above in zip(levels, levels[1:], strict=False):
+    for below, above in pairwise(levels):
         assert len(set(zip(below, above, strict=True))) == len(set(below))
     return True
 
@@ -132,10 +133,10 @@ def test_ordered_categories_are_joined_with_their_neighbours(size, join):
 
     assert is_nested(tree)
     assert tree.leaves == tuple(names)
-    for below, above in zip(tree.levels(), tree.levels()[1:], strict=False):
+    for below, above in pairwise(tree.levels()):
         assert len(set(above)) <= -(-len(set(below)) // join)
         # Labels stand in runs: only neighbours were joined.
-        assert len(set(above)) == 1 + sum(a != b for a, b in zip(above, above[1:], strict=False))
+        assert len(set(above)) == 1 + sum(a != b for a, b in pairwise(above))
 
 
 def test_a_mapping_is_followed_up_and_short_branches_are_padded():
