@@ -20,8 +20,8 @@ class of u is then a union of classes of v, because levels are nested.
     class that keeps the model may lack it once it is merged with one that was suppressed. Then a
     node closes those below it by k alone. Counted in persons, l and t are not kept by merging, see
     `shoal.privacy_models.decided`, and a node closes others by k alone as well.
-4.  *Loss.* With B(v) the loss of v if nothing were suppressed, B(v) <= loss(v), and B(v) <= B(u): so
-    a node closes all above it once B(v) is not below the best loss so far. Of each loss:
+4.  *Loss.* With B(v) the loss of v if nothing were suppressed, B(v) <= loss(v) and B(v) <= B(u):
+    a node closes all above it once B(v) is not below the best loss so far. For each loss:
     discernibility has the sum of squares of all classes, and a suppressed record costs n, no less
     than the size of its class; unions have larger squares. Granularity and entropy are sums over
     cells that do not fall with the level, and a suppressed cell costs as much as the root. The
