@@ -119,6 +119,13 @@ def compared(seed):
         return 0, 0
     assert found.loss == pytest.approx(min(nodes.values()), abs=1e-12)
     assert nodes[found.levels] == pytest.approx(found.loss, abs=1e-12)
+    heights = {
+        node: sum(level / (len(own) - 1) for level, own in zip(node, trees, strict=True))
+        for node, value in nodes.items()
+        if value <= min(nodes.values()) + 1e-12
+    }
+    if loss in {Loss.DISCERNIBILITY, Loss.CLASS_SIZE}:  # whole numbers: ties are exact
+        assert heights[found.levels] == pytest.approx(min(heights.values()))
     assert (found.labels < 0).sum() <= limit
     sizes = np.bincount(found.labels[found.labels >= 0])
     assert sizes.min() >= k

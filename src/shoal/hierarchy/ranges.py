@@ -1,5 +1,6 @@
 """Hierarchies of what has an order: intervals of numbers, of dates, and of ordered categories."""
 
+from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
@@ -56,16 +57,21 @@ def intervals(
     each = [_number(width, "widths") for width in widths]
     if unit <= 0 or not each:
         raise InputError("Expected a step above 0 and at least one width.")
-    for narrow, wide in pairwise([unit, *each]):
+    refuse_unnested([unit, *each])
+    grid = _grid(first, last, unit)
+    return Hierarchy(
+        tuple((_shown(x), *(_interval(x, width, unit) for width in each), root) for x in grid)
+    )
+
+
+def refuse_unnested(widths: Sequence[Decimal]) -> None:
+    """Refuse widths of which one is not a multiple of the one before."""
+    for narrow, wide in pairwise(widths):
         if wide <= 0 or wide % narrow:
             raise InputError(
                 f"Levels must be nested; a width of {_shown(wide)} is not a multiple of "
                 f"{_shown(narrow)}."
             )
-    grid = _grid(first, last, unit)
-    return Hierarchy(
-        tuple((_shown(x), *(_interval(x, width, unit) for width in each), root) for x in grid)
-    )
 
 
 def quantiles(
@@ -92,7 +98,7 @@ def quantiles(
     spans = [(a, b - unit) for a, b in pairwise(borders)]
     spans[-1] = (spans[-1][0], borders[-1])
     rows = _joined(spans, join)
-    labels = [[_between(_shown(a), _shown(b)) for a, b in level] for level in rows]
+    labels = [[interval_label(_shown(a), _shown(b)) for a, b in level] for level in rows]
     return _stacked([_shown(x) for x in grid], inside.tolist(), labels, join, root)
 
 
@@ -120,8 +126,8 @@ def quantiles_of(
     if not len(numbers) or numbers[0] == numbers[-1]:
         raise InputError("Expected a column with two different numbers, found fewer.")
     ranks = [len(numbers) * part // groups for part in range(groups)]
-    at = [_floor(Decimal(repr(float(numbers[rank]))), unit) for rank in ranks]
-    above = -_floor(-Decimal(repr(float(numbers[-1]))), unit)
+    at = [floor_to(Decimal(repr(float(numbers[rank]))), unit) for rank in ranks]
+    above = -floor_to(-Decimal(repr(float(numbers[-1]))), unit)
     tree = quantiles(sorted({*at, above}), step=unit, join=join, root=root)
     return Hierarchy(tree.paths, observed=True)
 
@@ -140,6 +146,17 @@ def dates(
     >>> dates(date(2020, 3, 1), date(2020, 3, 2), ["month", "year"]).paths[0]
     ('2020-03-01', '2020-03', '2020', '*')
     """
+    each = date_levels(levels)
+    count = (last - first).days + 1
+    _refuse_size(count)
+    days = (first + timedelta(days=n) for n in range(count))
+    return Hierarchy(
+        tuple((day.isoformat(), *(period(day, level) for level in each), root) for day in days)
+    )
+
+
+def date_levels(levels: Sequence[DateLevel | str]) -> list[DateLevel]:
+    """Check that levels of dates are nested."""
     order = list(DateLevel)
     for level in levels:
         if level not in order:
@@ -151,12 +168,7 @@ def dates(
         raise InputError(
             f"Levels must be nested; a week may lie in two {each[1]}s. Leave one of them out."
         )
-    count = (last - first).days + 1
-    _refuse_size(count)
-    days = (first + timedelta(days=n) for n in range(count))
-    return Hierarchy(
-        tuple((day.isoformat(), *(_period(day, level) for level in each), root) for day in days)
-    )
+    return each
 
 
 def ordered(
@@ -197,7 +209,7 @@ def _shown(number: Decimal) -> str:
     return str(int(whole)) if number == whole else format(number.normalize(), "f")
 
 
-def _floor(x: Decimal, unit: Decimal) -> Decimal:
+def floor_to(x: Decimal, unit: Decimal) -> Decimal:
     """The largest multiple of a unit up to x. Decimals divide towards zero."""
     return x // unit * unit - (unit if x < 0 and x % unit else 0)
 
@@ -222,12 +234,12 @@ def _refuse_size(count: int) -> None:
 
 def _interval(x: Decimal, width: Decimal, step: Decimal) -> str:
     """Label the interval of a width that holds x; it begins at a multiple of the width."""
-    begin = _floor(x, width)
-    return _between(_shown(begin), _shown(begin + width - step))
+    begin = floor_to(x, width)
+    return interval_label(_shown(begin), _shown(begin + width - step))
 
 
-def _between(first: str, last: str) -> str:
-    """Label an interval; with a sign a hyphen would be read twice."""
+def interval_label(first: str, last: str) -> str:
+    """Label an interval by its ends; with a sign a hyphen would be read twice."""
     if first == last:
         return first
     return f"{first} to {last}" if "-" in first + last else f"{first}-{last}"
@@ -266,7 +278,8 @@ def _stacked(
     return Hierarchy(tuple(rows))
 
 
-def _period(day: date, level: DateLevel) -> str:
+def period(day: date, level: DateLevel) -> str:
+    """Label the week, month, quarter, year or decade of a day."""
     if level is DateLevel.WEEK:
         year, week, _ = day.isocalendar()
         return f"{year:04}-W{week:02}"
@@ -278,3 +291,21 @@ def _period(day: date, level: DateLevel) -> str:
         return f"{day.year:04}"
     begin = day.year // 10 * 10
     return f"{begin:04}-{begin + 9:04}"
+
+
+def period_ends(day: date, level: DateLevel) -> tuple[date, date]:
+    """The first and the last day of the week, month, quarter, year or decade of a day.
+
+    >>> period_ends(date(2020, 2, 11), DateLevel.QUARTER)
+    (datetime.date(2020, 1, 1), datetime.date(2020, 3, 31))
+    """
+    if level is DateLevel.WEEK:
+        monday = day - timedelta(days=day.weekday())
+        return monday, monday + timedelta(days=6)
+    if level is DateLevel.DECADE:
+        begin = day.year // 10 * 10
+        return date(max(begin, 1), 1, 1), date(begin + 9, 12, 31)
+    months = {DateLevel.MONTH: 1, DateLevel.QUARTER: 3, DateLevel.YEAR: 12}[level]
+    first = (day.month - 1) // months * months + 1
+    last = first + months - 1
+    return date(day.year, first, 1), date(day.year, last, monthrange(day.year, last)[1])

@@ -3,8 +3,9 @@
 A node of the lattice says for each column at which level of its hierarchy all its values are
 released. Records with equal labels are an equivalence class. At a node, classes that do not keep
 what is required are suppressed with all their records, if these are at most `limit`; otherwise the
-node fails. Of the nodes that do not fail, the one of least loss is returned, and of equals the one
-that the search comes to first, which depends on counts alone and not on the order of the records.
+node fails. Of the nodes that do not fail, the one of least loss is returned; of equals the one
+whose levels are lowest, as the mean share of the way up, and then the one that the search comes to
+first, which depends on counts alone and not on the order of the records.
 
 **What is pruned, and why that loses nothing.** Let u be above v if no level of u is lower. Each
 class of u is then a union of classes of v, because levels are nested.
@@ -21,7 +22,8 @@ class of u is then a union of classes of v, because levels are nested.
     node closes those below it by k alone. Counted in persons, l and t are not kept by merging, see
     `shoal.privacy_models.decided`, and a node closes others by k alone as well.
 4.  *Loss.* With B(v) the loss of v if nothing were suppressed, B(v) <= loss(v) and B(v) <= B(u):
-    a node closes all above it once B(v) is not below the best loss so far. For each loss:
+    a node closes all above it once B(v) is not below the best loss so far (or, where it is equal,
+    the levels are not lower). For each loss:
     discernibility has the sum of squares of all classes, and a suppressed record costs n, no less
     than the size of its class; unions have larger squares. Granularity and entropy are sums over
     cells that do not fall with the level, and a suppressed cell costs as much as the root. The
@@ -310,6 +312,13 @@ class _Classes(NamedTuple):
     counts: Ints
 
 
+class _Best(NamedTuple):
+    """Loss and height of the best node so far; the less, the better."""
+
+    loss: float
+    height: float
+
+
 class _Verdict(NamedTuple):
     """What was found at a node.
 
@@ -360,20 +369,21 @@ class _Search:
         shape = tuple(last - first + 1 for first, last in between)
         bound = self._bounds(low, shape)
         closed = np.zeros(shape, dtype=bool)
-        guess = bound if self.costs.mean else self._heights(low, shape)
+        heights = self._heights(low, shape)
+        guess = bound.copy() if self.costs.mean else heights
         order = np.argsort(guess.ravel(), kind="stable")
-        flat_closed, flat_bound = closed.ravel(), bound.ravel()  # views
-        best, chosen = math.inf, None
+        best, chosen = _Best(math.inf, -1.0), None
+        flat_closed, flat_bound, flat_height = closed.ravel(), bound.ravel(), heights.ravel()
         for done, flat in enumerate(order.tolist()):
-            while not flat_closed[flat] and flat_bound[flat] < best:
+            while not flat_closed[flat] and (flat_bound[flat], flat_height[flat]) < best:
                 progress("searching the lattice", done, len(order))
                 start = tuple(map(int, np.unravel_index(flat, shape)))
-                path = _path(start, closed, bound, guess, best)
+                path = _path(start, closed, guess, lambda at: (bound[at], heights[at]) < best)  # noqa: B023 (called at once)
                 first, last = 0, len(path) - 1
                 while first <= last:
                     middle = (first + last) // 2
                     at = path[middle]
-                    if bound[at] >= best:  # by what was found above it
+                    if (bound[at], heights[at]) >= best:  # by what was found above it
                         last = middle - 1
                         continue
                     found = self._look(tuple(a + b for a, b in zip(at, low, strict=True)))
@@ -385,8 +395,8 @@ class _Search:
                         first = middle + 1
                     else:
                         last = middle - 1
-                    if found.loss < best:
-                        best, chosen = found.loss, at
+                    if (found.loss, heights[at]) < best:
+                        best, chosen = _Best(found.loss, float(heights[at])), at
         if chosen is None:
             return None
         node = tuple(a + b for a, b in zip(chosen, low, strict=True))
@@ -395,7 +405,7 @@ class _Search:
         left = np.unique(classes[classes >= 0], return_inverse=True)[1]
         classes[classes >= 0] = left.ravel()
         total = math.prod(shape)
-        return Generalisation(node, classes[self.table.where], best, self.looked_at, total)
+        return Generalisation(node, classes[self.table.where], best.loss, self.looked_at, total)
 
     def _bounds(self, low: Node, shape: Node) -> Floats:
         """A number that the loss of no node is below, before any node is looked at."""
@@ -559,7 +569,7 @@ _LACKS_K, _LACKS_MODEL = 1, 2
 
 
 def _path(
-    start: Node, closed: NDArray[np.bool_], bound: Floats, guess: Floats, best: float
+    start: Node, closed: NDArray[np.bool_], guess: Floats, worthwhile: Callable[[Node], bool]
 ) -> list[Node]:
     """Climb from a node along open ones, each time to the one that is guessed to be least."""
     path = [start]
@@ -570,7 +580,7 @@ def _path(
             for j in range(len(at))
             if at[j] + 1 < closed.shape[j]
         ]
-        open_ones = [node for node in up if not closed[node] and bound[node] < best]
+        open_ones = [node for node in up if not closed[node] and worthwhile(node)]
         if not open_ones:
             return path
         path.append(min(open_ones, key=lambda node: float(guess[node])))
