@@ -60,26 +60,23 @@ class FullDomainParameters(Parameters):
     k: Size = Field(description="Smallest number of records in an equivalence class.")
     loss: Annotated[Loss, choice(Loss)] = Field(
         Loss.DISCERNIBILITY,
-        description="What the chosen levels make small: the squares of class sizes "
-        "(discernibility), the share of leaves below each label (granularity), the information "
-        "lost (entropy), or the mean class size (average-class-size).",
+        description="What the chosen levels make small.",
     )
     record_suppression: Annotated[Number, Field(ge=0, lt=1)] = Field(
         Decimal(0), description="The largest share of the rows that may be left out."
     )
     intervals: dict[str, Annotated[list[Number | str], Field(min_length=1)]] = Field(
         default_factory=dict,
-        description="For a number its interval widths, level by level, such as [5, 10]; for a date "
-        'such levels as ["month", "year"]. In place of a hierarchy.',
+        description='Of a number the widths, such as [5, 10]; of a date such levels as ["month", '
+        '"year"]. In place of a hierarchy.',
     )
     levels: dict[str, int | Annotated[list[int], Field(min_length=2, max_length=2)]] = Field(
         default_factory=dict,
-        description="The one level that a column may have, or its lowest and highest; 0 is the "
-        "column as it is.",
+        description="The level of a column, or its lowest and highest; 0 is the column as it is.",
     )
     weights: dict[str, Annotated[Number, Field(ge=0, le=1_000_000)]] = Field(
         default_factory=dict,
-        description="How much a column counts in granularity and entropy; by default 1.",
+        description="What a column counts in granularity and entropy; by default 1.",
     )
 
 

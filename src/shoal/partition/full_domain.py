@@ -51,8 +51,7 @@ References:
     Li, Li and Venkatasubramanian, "t-closeness", ICDE 2007, generalisation property.
     doi:10.1109/ICDE.2007.367856
     Bayardo and Agrawal, ICDE 2005 (discernibility). doi:10.1109/ICDE.2005.42
-    Gionis and Tassa, "k-Anonymization with minimal loss of information", TKDE 21 (2009), on
-    non-uniform entropy. doi:10.1109/TKDE.2008.129
+    Gionis and Tassa, TKDE 21 (2009), on non-uniform entropy. doi:10.1109/TKDE.2008.129
 """
 
 import math
