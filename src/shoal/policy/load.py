@@ -27,6 +27,7 @@ from shoal.core import (
     Guarantee,
     Hierarchy,
     KAnonymity,
+    Kind,
     LDiversity,
     Neighbours,
     Policy,
