@@ -292,7 +292,8 @@ def test_a_release_by_an_observed_hierarchy_verifies_and_its_manifest_does_not_h
     (tmp_path / "policy.toml").write_text(
         "version = 1\n[columns]\n"
         'code = { role = "quasi-identifier", kind = "nominal", hierarchy = "code.csv", '
-        'observed = true }\n[protect]\nmethod = "mondrian"\nk = 3\n',
+        'observed = true }\n[protect]\nmethod = "mondrian"\nk = 3\n'
+        '[release]\naccept_constant = ["code"]\n',
         encoding="utf-8",
     )
     (tmp_path / "data.csv").write_text("code\n75011\n75012\n75011\n", encoding="utf-8")

@@ -229,7 +229,8 @@ def test_the_sample_is_released_under_every_loss(loss):
     assert all(check.holds for check in release.checks)
     assert release.data.height >= 285
     found = shoal.evaluate(people, release, rules)
-    assert found
+    assert not [text for text in found.how if "not understood" in text]
+    assert found.of("granularity")
 
 
 def planned(described=None, **protect):
