@@ -21,6 +21,7 @@ import shoal
 ROOMS = (
     "shoal",
     "shoal.core",
+    "shoal.hierarchy",
     "shoal.io",
     "shoal.methods",
     "shoal.partition",

@@ -40,7 +40,7 @@ _HOME = {
     "verify": ("shoal.pipeline.verify_folder", "verify"),
     "write_report": ("shoal.report", "write_report"),
 }
-_ROOMS = {"core", "io", "methods", "metrics", "partition", "privacy_models", "sample"}
+_ROOMS = {"core", "hierarchy", "io", "methods", "metrics", "partition", "privacy_models", "sample"}
 
 __all__ = [
     "ClaimViolationError",

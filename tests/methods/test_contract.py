@@ -24,6 +24,9 @@ DAYS = [date(1970, 1, 1), date(1970, 1, 10)]
 GROUPING = sorted(name for name, method in REGISTRY.items() if not method.noisy)
 CENTRED = {"mondrian": {"output": "centroids"}}
 """Intervals are texts; what the contract says of types and means is about centres."""
+AVERAGED = sorted(set(GROUPING) - {"full-domain"})
+"""Methods that release a centre of each group, of the type that its column has; the others
+release labels."""
 DRAWN = {ReleaseForm.SYNTHETIC, ReleaseForm.TREE}
 """Forms in which no row stands for a row of the original."""
 OUTPUT = {ReleaseForm.TREE: {"output": "tree"}}
@@ -128,8 +131,9 @@ def run(frame, name, hierarchy, *, noise=None, form=None, **protect):
 @settings(max_examples=40)
 def test_every_claim_holds_by_an_independent_count(hierarchy, name, case, aggregate):
     frame, _ = case
+    choice = {"aggregate": aggregate} if name in AVERAGED else {}
 
-    release = run(frame, name, hierarchy, aggregate=aggregate)
+    release = run(frame, name, hierarchy, **choice)
 
     assert release.claims
     for claim in release.claims:
@@ -181,13 +185,12 @@ def test_rows_columns_types_and_unprotected_cells_stay(hierarchy, name, case):
     assert released.height == frame.height
     for column in ("batch",) if name in BUCKETED else ("secret", "batch"):
         assert released[column].equals(frame[column])
-    assert [released.schema[c] for c in ("rank", "tree", "flat", "day")] == [
-        frame.schema[c] for c in ("rank", "tree", "flat", "day")
-    ]
+    typed = ("rank", "tree", "flat", "day") if name in AVERAGED else ("rank", "tree", "flat")
+    assert [released.schema[c] for c in typed] == [frame.schema[c] for c in typed]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", GROUPING)
+@pytest.mark.parametrize("name", AVERAGED)
 @given(case=tables())
 @settings(max_examples=20)
 def test_whole_numbers_stay_whole_on_request(hierarchy, name, case):
@@ -198,7 +201,7 @@ def test_whole_numbers_stay_whole_on_request(hierarchy, name, case):
     assert released.schema["number"] == pl.Int64
 
 
-@pytest.mark.parametrize("name", GROUPING)
+@pytest.mark.parametrize("name", AVERAGED)
 @given(values=st.lists(st.integers(-1000, 1000), min_size=5, max_size=60))
 @settings(max_examples=40)
 def test_means_are_kept_where_nothing_is_missing(name, values):

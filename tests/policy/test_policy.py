@@ -192,7 +192,7 @@ KEYS = [
     ({**AGE, "kind": "nominal", "categories": ["a"], "hierarchy": "a.csv"},
      "expected 'categories' or 'hierarchy', found both."),
     ({**AGE, "kind": "nominal", "observed": True},
-     "expected 'observed' beside 'categories', found no categories."),
+     "expected 'observed' beside 'categories' or 'hierarchy', found neither."),
     (5, "columns.x: expected a table of keys, found '5'."),
     ({**AGE, "{text}": 1}, "columns.x: unknown key '{text}'."),
 ]  # fmt: skip

@@ -17,6 +17,7 @@ import typer
 from shoal.cli import standard_input
 from shoal.cli.before import before
 from shoal.cli.console import Command, say, showing_progress, tell
+from shoal.cli.hierarchies import hierarchy
 from shoal.cli.options import (
     AsJson,
     Audience,
@@ -48,6 +49,7 @@ app = typer.Typer(
 app.add_typer(before)
 app.add_typer(budget, name="budget")
 app.add_typer(keys, name="keys")
+app.add_typer(hierarchy, name="hierarchy")
 command = partial(app.command, cls=Command)
 
 

@@ -68,12 +68,16 @@ class Hierarchy:
 
     It has one path per leaf, the leaf first and the root last.
 
+    Attributes:
+        observed: its leaves or its borders were read off the data.
+
     >>> tree = Hierarchy((("Lyon", "South", "all"), ("Lille", "North", "all")))
     >>> tree.leaves
     ('Lyon', 'Lille')
     """
 
     paths: tuple[tuple[str, ...], ...]
+    observed: bool = False
 
     def __post_init__(self) -> None:
         if not self.paths or any(len(path) < 2 for path in self.paths):
@@ -103,6 +107,31 @@ class Hierarchy:
     def root(self) -> str:
         """The category that covers all."""
         return self.paths[0][-1]
+
+    def levels(self) -> tuple[tuple[str, ...], ...]:
+        """The labels of all leaves, level by level: the leaves first, the root last.
+
+        A path that is shorter than another ends in the root earlier.
+
+        Raises:
+            InputError: the levels are not nested: leaves that share a label at one level have
+                different ones at the next.
+
+        >>> Hierarchy((("a", "ab", "all"), ("b", "ab", "all"), ("c", "all"))).levels()[1]
+        ('ab', 'ab', 'all')
+        """
+        height = max(map(len, self.paths))
+        rows = [path + (self.root,) * (height - len(path)) for path in self.paths]
+        levels = tuple(zip(*rows, strict=True))
+        for number, (below, above) in enumerate(pairwise(levels), start=1):
+            parents: dict[str, str] = {}
+            for child, parent in zip(below, above, strict=True):
+                if parents.setdefault(child, parent) != parent:
+                    raise InputError(
+                        f"The levels of a hierarchy must be nested; '{child}' of level "
+                        f"{number - 1} has two parents at level {number}."
+                    )
+        return levels
 
     def edges(self, *, missing: bool = False) -> NDArray[np.int64]:
         """Which edges lie between each leaf and the root.
@@ -134,7 +163,12 @@ class Hierarchy:
 
 @dataclass(frozen=True)
 class Column:
-    """What the policy says about one column of the table."""
+    """What the policy says about one column of the table.
+
+    Attributes:
+        hierarchy: of a nominal column, whose categories are its leaves.
+        level_hierarchy: of a column of another kind, for methods that recode it by levels.
+    """
 
     name: str
     role: Role
@@ -162,6 +196,7 @@ class Column:
     exact_contributions: int | None = None
     label: str | None = None
     value_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    level_hierarchy: Hierarchy | None = None
 
     def __post_init__(self) -> None:
         if self.bounds is not None and not self.bounds[0] < self.bounds[1]:  # type: ignore[operator]
@@ -174,6 +209,11 @@ class Column:
     def all_categories(self) -> tuple[str, ...] | None:
         """The categories that the policy declares, in their order, if it does."""
         return self.hierarchy.leaves if self.hierarchy else self.categories
+
+    @property
+    def stated_hierarchy(self) -> Hierarchy | None:
+        """The hierarchy that the policy names for the column, whatever its kind."""
+        return self.hierarchy or self.level_hierarchy
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ NAMES = (
     "vmdav",
     "mu-approx",
     "mondrian",
+    "full-domain",
     "bucketization",
     "insensitive",
     "stable",

@@ -25,7 +25,6 @@ have k persons; l and t steer the cuts in records, and leaves are merged until t
 too (`whole_persons`). Boxes with counts are not merged: that output needs one row per person.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from enum import StrEnum
@@ -39,7 +38,6 @@ from shoal.core import (
     Claim,
     Distance,
     Kind,
-    LDiversity,
     Partition,
     ReleaseForm,
     Role,
@@ -54,8 +52,17 @@ from shoal.methods._distributed import blockwise, mondrian
 from shoal.methods._distributed.rows import Distributed, DistributedRows
 from shoal.methods._shared import microaggregation, whole_persons
 from shoal.methods._shared.microaggregation import MicroaggregationParameters
-from shoal.methods._shared.partition_encoding import Values, encoded, levels_of, way
+from shoal.methods._shared.partition_encoding import encoded
 from shoal.methods._shared.recode import Aggregate, generalise
+from shoal.methods._shared.steering import (
+    confidential_codes,
+    refuse_aligned_suppression,
+    refuse_steering,
+    refuse_unordered,
+    requirement_of,
+    steering,
+    suppression_promise,
+)
 from shoal.methods.method import (
     DistributedRun,
     Example,
@@ -66,7 +73,7 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
-from shoal.partition import CutColumn, PartitionTree, Requirement, mondrian_tree, unmet
+from shoal.partition import CutColumn, PartitionTree, mondrian_tree, unmet
 from shoal.policy.values import MOST, Number, choice
 
 SOURCE = (
@@ -123,11 +130,6 @@ class MondrianParameters(MicroaggregationParameters):
     )
 
 
-def steering(setting: Setting[MondrianParameters]) -> list[LDiversity | TCloseness]:
-    """What is required beside k, and checked before each cut."""
-    return [g for g in setting.required if isinstance(g, LDiversity | TCloseness)]
-
-
 def counted_column(setting: Setting[MondrianParameters]) -> str | None:
     """The column that boxes count: the one that is named, or the only confidential one."""
     confidential = setting.schema.with_role(Role.CONFIDENTIAL)
@@ -170,11 +172,7 @@ def _not_claimed(setting: Setting[MondrianParameters]) -> tuple[str, ...]:
     if parameters.output is LeafOutput.INTERVALS:
         texts.append("The ends of an interval are values of persons in its group.")
     if parameters.record_suppression:
-        texts.append(
-            "People whose rows were suppressed are promised only that their rows are absent: "
-            "anyone known to be in the original and missing here has unusual values in "
-            f"{', '.join(setting.columns)}."
-        )
+        texts.append(suppression_promise(setting.columns))
     if parameters.halt_beyond is not None:
         texts.append(
             f"{shown(Fraction(parameters.halt_beyond))}-closeness of {counted} is not promised "
@@ -192,22 +190,11 @@ def _refuse(setting: Setting[MondrianParameters]) -> None:
     if parameters.target is not None and parameters.target not in schema.released:
         raise InputError(f"[protect], target: no released column named '{parameters.target}'.")
     _refuse_unused(parameters)
-    for guarantee in steering(setting):
-        if not set(setting.columns) >= set(guarantee.keys):
-            raise InputError(
-                f"[protect], columns: must list every quasi-identifier, because {guarantee.name} "
-                "is about classes of equal quasi-identifiers."
-            )
-        if isinstance(guarantee, TCloseness):
-            _refuse_unordered(setting, guarantee)
+    refuse_steering(setting)
     _refuse_count(setting)
     if parameters.halt_beyond is not None:
-        _refuse_unordered(setting, halting(setting))
-    if parameters.record_suppression and setting.release_form is ReleaseForm.ROW_ALIGNED:
-        raise InputError(
-            "[protect], record_suppression: a release without some rows cannot be row-aligned; "
-            "expected another release form."
-        )
+        refuse_unordered(setting, halting(setting))
+    refuse_aligned_suppression(setting)
     if (parameters.output is LeafOutput.TREE) is not (setting.release_form is ReleaseForm.TREE):
         raise InputError(
             "[protect], output: expected 'tree' if and only if the release form is 'tree'."
@@ -224,17 +211,6 @@ def _refuse_unused(parameters: MondrianParameters) -> None:
     if unused and parameters.output is not LeafOutput.CENTROIDS:
         raise InputError(
             f"[protect], {unused[0]}: expected only together with output = 'centroids'."
-        )
-
-
-def _refuse_unordered(setting: Setting[MondrianParameters], guarantee: TCloseness) -> None:
-    """An order must be stated where a distance goes by it, lest a check takes another one."""
-    columns = [setting.schema[name] for name in guarantee.columns]
-    flat = any(column.kind is Kind.NOMINAL and column.all_categories is None for column in columns)
-    if guarantee.distance is Distance.ORDERED and (flat or len(columns) > 1):
-        raise InputError(
-            f"Distance 'ordered' of {', '.join(guarantee.columns)}: expected one column with "
-            "numbers, dates or declared categories."
         )
 
 
@@ -295,7 +271,7 @@ def _refuse_tree(setting: Setting[MondrianParameters]) -> None:
 def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Masked:
     parameters = setting.parameters
     tools.progress("cutting at medians", 0, 1)
-    missed = unmet([_requirement(table, guarantee) for guarantee in steering(setting)])
+    missed = unmet([requirement_of(table, guarantee) for guarantee in steering(setting)])
     if missed is not None:
         raise ClaimViolationError(
             f"No grouping meets {missed.guarantee}, because even the whole table as one group "
@@ -314,7 +290,7 @@ def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Ma
             rest, setting.columns, tree, count=counted_column(setting)
         )
         return Masked(boxes, kept=kept)
-    require = [_requirement(rest, guarantee) for guarantee in steering(setting)]
+    require = [requirement_of(rest, guarantee) for guarantee in steering(setting)]
     if parameters.output is LeafOutput.CENTROIDS:
         masked = microaggregation.masked(rest, setting, tree.partition, require=require)
         return replace(masked, kept=kept)
@@ -333,12 +309,13 @@ def _run(table: Table, setting: Setting[MondrianParameters], tools: Tools) -> Ma
 def _cut(table: Table, setting: Setting[MondrianParameters]) -> PartitionTree:
     parameters = setting.parameters
     X, borders = encoded(table, setting.columns)
-    target = None if parameters.target is None else _codes(table, (parameters.target,))[0]
-    halt = None if parameters.halt_beyond is None else _requirement(table, halting(setting))
+    named = parameters.target
+    target = None if named is None else confidential_codes(table, (named,))[0]
+    halt = None if parameters.halt_beyond is None else requirement_of(table, halting(setting))
     return mondrian_tree(
         X,
         parameters.k,
-        require=[_requirement(table, guarantee) for guarantee in steering(setting)],
+        require=[requirement_of(table, guarantee) for guarantee in steering(setting)],
         units=table.persons,
         relaxed=parameters.relaxed,
         choice=parameters.dimension,
@@ -392,7 +369,7 @@ def _kept(table: Table, setting: Setting[MondrianParameters]) -> Ints:
         enough = few.persons is None or np.unique(few.persons).size >= parameters.k
         if (
             enough
-            and unmet([_requirement(few, guarantee) for guarantee in steering(setting)]) is None
+            and unmet([requirement_of(few, guarantee) for guarantee in steering(setting)]) is None
         ):
             return rest
         dropped = dropped[: len(dropped) // 2]
@@ -404,17 +381,6 @@ def halting(setting: Setting[MondrianParameters]) -> TCloseness:
     parameters = setting.parameters
     t = Fraction(parameters.halt_beyond or 0)
     return TCloseness(t, parameters.halt_distance, (str(counted_column(setting)),), setting.columns)
-
-
-def _codes(table: Table, columns: Sequence[str]) -> tuple[Ints, int]:
-    raws = [table.raw(name) for name in columns]
-    values = Values.of(raws, levels_of(table, columns))
-    return values.codes(raws), values.width
-
-
-def _requirement(table: Table, guarantee: LDiversity | TCloseness) -> Requirement:
-    codes, width = _codes(table, guarantee.columns)
-    return Requirement(guarantee, codes, width, way(table, guarantee, width))
 
 
 def _refuse_distributed(setting: Setting[MondrianParameters]) -> None:

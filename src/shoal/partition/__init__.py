@@ -13,6 +13,7 @@ from shoal.partition.bucketization import (
     count_bounds,
     merge_close,
 )
+from shoal.partition.full_domain import Generalisation, Loss, full_domain
 from shoal.partition.insensitive import insensitive
 from shoal.partition.marginality import marginality, marginality_order, path_lengths
 from shoal.partition.mdav import mdav
@@ -42,6 +43,8 @@ from shoal.partition.warmup import warmup
 __all__ = [
     "Bucketed",
     "CutColumn",
+    "Generalisation",
+    "Loss",
     "PartitionChange",
     "PartitionTree",
     "Requirement",
@@ -51,6 +54,7 @@ __all__ = [
     "class_sizes",
     "compile_notice",
     "count_bounds",
+    "full_domain",
     "grouping_cost",
     "hierarchy_order",
     "individual_ranking",

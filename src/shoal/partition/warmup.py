@@ -7,6 +7,7 @@ import numpy as np
 from shoal.core import Diversity, LDiversity
 from shoal.partition.bucketization import bucketization
 from shoal.partition.coarse_tree import CoarseTree
+from shoal.partition.full_domain import full_domain
 from shoal.partition.kernels.coarse_tree import tally_grid
 from shoal.partition.mdav import mdav
 from shoal.partition.mondrian import mondrian
@@ -31,6 +32,8 @@ def warmup() -> None:
     diverse = LDiversity(Fraction(2), Diversity.DISTINCT, (), ())
     mondrian(table[:100], 3, require=[Requirement(diverse, np.arange(100))])
     bucketization(table[:100], np.arange(100) % 2, 3, 2)
+    full_domain(np.arange(9)[:, None], [np.vstack([np.arange(9), np.zeros(9, np.int64)])], 3,
+                require=[Requirement(diverse, np.arange(9))])  # fmt: skip
     individual_ranking(grid, 3)
     optimal_univariate(grid[:100], 3)
     noise_aware(table[:100], 1.0)

@@ -168,7 +168,8 @@ class Manifest(_Record):
         "only observed; under files the SHA-256 of the files that it names."
     )
     hierarchies: dict[str, list[list[str]]] = Field(
-        description="For each released column with a hierarchy its rows, leaf first."
+        description="For each released column with a hierarchy its rows, leaf first; not of those "
+        "that were only observed."
     )
     policy_digest: str = Field(description="The SHA-256 of the policy.")
     claims: list[ClaimRecord] = Field(description="What is promised.")

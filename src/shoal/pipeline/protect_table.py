@@ -417,9 +417,11 @@ def settled(planned: Plan) -> dict[str, Any]:
         "audience": plain(planned.policy.audience),
         "policy": dict(planned.policy.document),
         "hierarchies": {
-            column.name: [list(path) for path in column.hierarchy.paths]
+            column.name: [list(path) for path in column.stated_hierarchy.paths]
             for column in planned.policy.schema.columns
-            if column.hierarchy and column.role is not Role.IDENTIFIER
+            if column.stated_hierarchy
+            and not column.observed
+            and column.role is not Role.IDENTIFIER
         },
         "policy_digest": planned.policy.digest,
         "not_claimed": list(planned.not_claimed),

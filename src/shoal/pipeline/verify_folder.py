@@ -389,9 +389,12 @@ def _checks(opened: _Folder) -> VerifiedPart:
 def _not_shown(opened: _Folder, guarantee: Testable, stated: Mapping[str, Any]) -> str:
     """Why a check cannot be recomputed from what is public, or nothing."""
     schema = opened.planned.policy.schema if opened.planned else Schema(())
-    ordered = isinstance(guarantee, TCloseness) and guarantee.distance is Distance.ORDERED
-    if ordered and any(schema[name].observed for name in guarantee.columns):
+    distance = guarantee.distance if isinstance(guarantee, TCloseness) else None
+    hidden_order = any(schema[name].observed for name in guarantee.columns)
+    if distance is Distance.ORDERED and hidden_order:
         return f"{guarantee} follows an order of categories that is not published."
+    if distance is Distance.HIERARCHICAL and hidden_order:
+        return f"{guarantee} follows a hierarchy that is not published."
     unit = schema.flagged("privacy_unit")
     hidden = unit is not None and opened.frame is not None and unit not in opened.frame.columns
     if hidden and stated["remarks"].get("counted") == "persons":

@@ -5,11 +5,8 @@ The shape, the columns, their roles and kinds are checked here, by the models of
 still before any data is read. Numbers with a point are read as decimals, so 0.1 means one tenth.
 """
 
-import csv
 import hashlib
-import io
 import json
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -30,6 +27,7 @@ from shoal.core import (
     Guarantee,
     Hierarchy,
     KAnonymity,
+    Kind,
     LDiversity,
     Neighbours,
     Policy,
@@ -40,6 +38,7 @@ from shoal.core import (
     TCloseness,
 )
 from shoal.errors import InputError
+from shoal.hierarchy.files import csv_rows
 from shoal.io import text_files
 from shoal.policy.misfits import sentence
 from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec, RequireSpec
@@ -86,8 +85,8 @@ def restored(
     Args:
         document: as `Policy.document`.
         hierarchies: the rows of each column's hierarchy.
-        seen: the values of columns in the released table. They stand for categories that were
-            only observed, which a manifest does not show; their order says nothing.
+        seen: the values of columns in the released table. They stand for categories and leaves
+            that were only observed, which a manifest does not show; their order says nothing.
 
     Raises:
         InputError: it is not a policy.
@@ -101,18 +100,29 @@ def restored(
         name: _published(column, seen.get(name, ())) if isinstance(column, Mapping) else column
         for name, column in columns.items()
     }
-    kept = _Files(Path(), dict(files), hierarchies)
+    unknown = {
+        name: [[leaf, "\0"] for leaf in _known(column, seen.get(name, ()))]
+        for name, column in columns.items()
+        if isinstance(column, Mapping) and column.get("observed") is True
+    }
+    kept = _Files(Path(), dict(files), {**unknown, **hierarchies})
     return _build(exact(stated), kept, where="manifest.json, policy")
 
 
 def _published(column: Mapping[str, Any], seen: Iterable[str]) -> dict[str, Any]:
     """A column as a policy file states it: dates as dates, and some categories where it had any."""
     stated = dict(column)
-    if stated.get("observed") is True:
-        named = [stated.get(key) for key in ("bottom_code", "top_code", "other", "missing_as")]
-        known = dict.fromkeys([*(one for one in named if isinstance(one, str)), *seen])
-        stated["categories"] = [*known, *(word for word in ("?", "??") if word not in known)]
+    leaves = "hierarchy" in stated and stated.get("kind") != Kind.ORDINAL
+    if stated.get("observed") is True and not leaves:
+        stated["categories"] = _known(stated, seen)
     return stated
+
+
+def _known(column: Mapping[str, Any], seen: Iterable[str]) -> list[str]:
+    """Categories that stand for those that were only observed."""
+    named = [column.get(key) for key in ("bottom_code", "top_code", "other", "missing_as")]
+    known = dict.fromkeys([*(one for one in named if isinstance(one, str)), *seen])
+    return [*known, *(word for word in ("?", "??") if word not in known)]
 
 
 def json_schema() -> dict[str, Any]:
@@ -222,7 +232,7 @@ def _document(spec: PolicySpec, files: Mapping[str, str]) -> dict[str, Any]:
     plain.get("reading", {}).pop("sheet", None)  # a name that concerns the original alone
     for name, column in spec.columns.items():
         if column.observed:
-            del plain["columns"][name]["categories"]
+            plain["columns"][name].pop("categories", None)
             plain["columns"][name].pop("value_labels", None)
     document: dict[str, Any] = shown(plain)
     return {**document, "files": dict(files)} if files else document
@@ -237,9 +247,14 @@ def _column(name: str, spec: ColumnSpec, missing: tuple[str, ...], files: _Files
     if spec.hierarchy:
         rows = files.rows(spec.hierarchy, name, "hierarchy")
         try:
-            values["hierarchy"] = Hierarchy(tuple(map(tuple, rows)))
+            tree = Hierarchy(tuple(map(tuple, rows)), spec.observed)
+            if spec.kind not in {Kind.NOMINAL, None}:
+                tree.levels()
         except InputError as error:
             raise InputError(f"Column '{name}', hierarchy '{spec.hierarchy}': {error}") from None
+        nominal = spec.kind is Kind.NOMINAL
+        values |= {"hierarchy": tree} if nominal else {"hierarchy": None, "level_hierarchy": tree}
+    if values["hierarchy"]:
         for key in ("other", "missing_as"):
             value = values[key]
             if value is not None and str(value) not in values["hierarchy"].leaves:
@@ -259,16 +274,11 @@ def _column(name: str, spec: ColumnSpec, missing: tuple[str, ...], files: _Files
 
 
 def _read_rows(folder: Path, name: str, files: dict[str, str]) -> list[list[str]]:
-    raw = text_files.read_bytes(folder / name, f"'{name}', named by the policy")
-    try:
-        text = raw.decode("utf-8-sig")
-        delimiter = ";" if ";" in text.partition("\n")[0] else ","
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
-    except (ValueError, csv.Error):
-        raise InputError(f"'{name}', named by the policy, must be CSV in UTF-8.") from None
+    what = f"'{name}', named by the policy,"
+    raw = text_files.read_bytes(folder / name, what.removesuffix(","))
+    rows = csv_rows(raw, what)
     files[name] = hashlib.sha256(raw).hexdigest()
-    texts = [[unicodedata.normalize("NFC", cell.strip()) for cell in row] for row in rows]
-    return [cells for cells in texts if any(cells)]
+    return rows
 
 
 def exact(value: Any) -> Any:

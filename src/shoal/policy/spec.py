@@ -54,7 +54,7 @@ def _from_role(value: object) -> object:
 KINDS_OF_KEYS: dict[str, set[Kind]] = {
     "bounds": {Kind.NUMERIC, Kind.DATE},
     "categories": {Kind.ORDINAL, Kind.NOMINAL},
-    "hierarchy": {Kind.NOMINAL},
+    "hierarchy": set(Kind),
     "transform": {Kind.NUMERIC},
     "step": {Kind.NUMERIC},
     "sampling_weight": {Kind.NUMERIC},
@@ -98,12 +98,14 @@ class ColumnSpec(_Spec):
     )
     observed: bool = Field(
         default=False,
-        description="The categories were copied from the data, and nobody confirmed that they are "
-        "public. They stay out of the manifest, and a claim of differential privacy becomes "
-        "conditional.",
+        description="The categories or the hierarchy were copied from the data, and nobody "
+        "confirmed that they are public. They stay out of the manifest, and a claim of "
+        "differential privacy becomes conditional.",
     )
     hierarchy: str | None = Field(
-        None, description="A CSV file with a tree of the categories. In place of categories."
+        None,
+        description="A CSV file with a tree of the values, which `shoal hierarchy` builds. On a "
+        "nominal column in place of categories; of other columns only full-domain uses it.",
     )
     transform: Annotated[Transform, choice(Transform)] | None = Field(
         None,
@@ -228,12 +230,12 @@ class ColumnSpec(_Spec):
     def _check_categories(self) -> None:
         if self.kind is Kind.ORDINAL and self.categories is None:
             fail("expected 'categories', in order, for an ordinal column, found none.")
-        if self.categories and self.hierarchy:
+        if self.kind is Kind.NOMINAL and self.categories and self.hierarchy:
             fail("expected 'categories' or 'hierarchy', found both.")
         if self.categories and len(set(self.categories)) < len(self.categories):
             fail("expected each category once, found one twice.")
-        if self.observed and not self.categories:
-            fail("expected 'observed' beside 'categories', found no categories.")
+        if self.observed and not (self.categories or self.hierarchy):
+            fail("expected 'observed' beside 'categories' or 'hierarchy', found neither.")
         if self.kind in {Kind.ORDINAL, Kind.NOMINAL} and self.categories:
             for key in ("top_code", "bottom_code", "other", "missing_as"):
                 value = getattr(self, key)

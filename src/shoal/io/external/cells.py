@@ -237,7 +237,7 @@ def dated(text: str, form: str | None, *, days: bool) -> Cell:
 
 
 def moment(text: str, form: str | None) -> Span | None:
-    """The days that a year, a month, a day or a time covers, counted from 1970; or nothing.
+    """The days, from 1970, that a year, quarter, month, week, day or time covers; or nothing.
 
     >>> moment("1970-02", None)
     (31.0, 59.0)
@@ -253,12 +253,23 @@ def moment(text: str, form: str | None) -> Span | None:
             year, month = int(match[1]), int(match[2] or 1)
             last = int(match[2] or 12)
             return _day(year, month), _day(year, last, monthrange(year, last)[1]) + 1
+        if match := re.fullmatch(r"(\d{4})-([QW])(\d\d?)", text):
+            return _quarter_or_week(int(match[1]), match[2], int(match[3]))
         if not re.match(r"\d{4}-\d\d-\d\d", text):
             return None
         time = datetime.fromisoformat(text)
     except ValueError:  # no such month or day
         return None
     return _covered(time if time.tzinfo else time.replace(tzinfo=UTC), instant=len(text) > 10)
+
+
+def _quarter_or_week(year: int, letter: str, number: int) -> Span:
+    """The days of a quarter, 2020-Q1, or of a week by ISO 8601, 2020-W05."""
+    if letter == "W":
+        first = (date.fromisocalendar(year, number, 1) - date(1970, 1, 1)).days
+        return float(first), float(first + 7)
+    last = 3 * number
+    return _day(year, last - 2), _day(year, last, monthrange(year, last)[1]) + 1
 
 
 def _day(year: int, month: int, day: int = 1) -> float:

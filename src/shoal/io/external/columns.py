@@ -202,8 +202,9 @@ def _date_column(series: pl.Series, scale: ColumnAxis) -> ReleasedColumn:
 def _categories(scale: ColumnAxis) -> Categories:
     place = {category: at for at, category in enumerate(scale.categories)}
     below: dict[str, list[int]] = {}
-    for path in scale.column.hierarchy.paths if scale.column.hierarchy else ():
-        for node in set(path[1:]) - {path[0]}:
+    tree = scale.column.stated_hierarchy
+    for path in tree.paths if tree else ():
+        for node in set(path[1:]) - {path[0]} if path[0] in place else ():
             below.setdefault(node, []).append(place[path[0]])
     nodes = {node: (float(min(at)), max(at) + 1.0) for node, at in below.items()}
     ordered = scale.column.kind is Kind.ORDINAL

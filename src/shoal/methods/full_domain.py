@@ -1,0 +1,226 @@
+"""Full-domain generalisation: one level of its hierarchy for each column, of least loss.
+
+Claims, proved: k-anonymity of the protected columns together, and every l-diversity and t-closeness
+that the policy requires of them. All records of a column are released at one level, so records with
+equal labels are an equivalence class; a class that lacks any of them is suppressed, and levels at
+which more than `record_suppression` of the rows would be are not chosen
+(`shoal.partition.full_domain`). t-closeness is that to the released rows. If no combination of
+levels keeps all, nothing is written.
+
+The choice is exact: no combination of levels that keeps them has a smaller loss, ties and rounding
+of the loss aside. What is pruned on the way, and why that loses nothing, is proved in
+`shoal.partition.full_domain`. Entropy l-diversity is decided in floating point, and a class that is
+too close to call counts as one that lacks it.
+
+Persons: where a column numbers them and some have several rows, classes are counted in persons, and
+l and t are decided in rows and in persons.
+"""
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from shoal.core import Claim, Kind
+from shoal.core._arrays import Ints
+from shoal.errors import ClaimViolationError, InputError, did_you_mean
+from shoal.io.table import Table
+from shoal.methods._shared import microaggregation
+from shoal.methods._shared.column_levels import (
+    column_levels,
+    height,
+    leaf_numbers,
+    refuse_steps,
+)
+from shoal.methods._shared.steering import (
+    refuse_aligned_suppression,
+    refuse_steering,
+    requirement_of,
+    steering,
+    suppression_promise,
+)
+from shoal.methods.method import Example, Masked, Method, Parameters, Promises, Setting, Tools
+from shoal.partition import Loss, full_domain
+from shoal.policy.values import Number, Size, choice
+from shoal.privacy_models import decided
+
+SOURCE = (
+    "Kohlmayer, Prasser, Eckert, Kemper and Kuhn, Flash: efficient, stable and optimal "
+    "k-anonymity, PASSAT (2012), doi:10.1109/SocialCom-PASSAT.2012.52"
+)
+WEIGHTED = frozenset({Loss.GRANULARITY, Loss.ENTROPY})
+"""Losses that are sums over columns."""
+
+
+class FullDomainParameters(Parameters):
+    """Parameters of full-domain generalisation."""
+
+    k: Size = Field(description="Smallest number of records in an equivalence class.")
+    loss: Annotated[Loss, choice(Loss)] = Field(
+        Loss.DISCERNIBILITY,
+        description="What the chosen levels make small.",
+    )
+    record_suppression: Annotated[Number, Field(ge=0, lt=1)] = Field(
+        Decimal(0), description="The largest share of the rows that may be left out."
+    )
+    intervals: dict[str, Annotated[list[Number | str], Field(min_length=1)]] = Field(
+        default_factory=dict,
+        description='Of a number the widths, such as [5, 10]; of a date such levels as ["month", '
+        '"year"]. In place of a hierarchy.',
+    )
+    levels: dict[str, int | Annotated[list[int], Field(min_length=2, max_length=2)]] = Field(
+        default_factory=dict,
+        description="The level of a column, or its lowest and highest; 0 is the column as it is.",
+    )
+    weights: dict[str, Annotated[Number, Field(ge=0, le=1_000_000)]] = Field(
+        default_factory=dict,
+        description="What a column counts in granularity and entropy; by default 1.",
+    )
+
+
+def _claims(setting: Setting[Any]) -> tuple[Claim, ...]:
+    (k_anonymity,) = microaggregation.joint_claims(SOURCE)(setting)
+    steered = tuple(
+        Claim(
+            guarantee=guarantee,
+            status=k_anonymity.status,
+            basis="by construction: every class that lacks it is suppressed",
+            assumes=k_anonymity.assumes,
+            source=SOURCE,
+            release_form=setting.release_form,
+        )
+        for guarantee in steering(setting)
+        if set(setting.columns) >= set(guarantee.keys)
+    )
+    return (k_anonymity, *steered)
+
+
+def _not_claimed(setting: Setting[Any]) -> tuple[str, ...]:
+    steered = {name for guarantee in steering(setting) for name in guarantee.columns}
+    texts = [*microaggregation.bare_columns(setting, besides=steered)]
+    if setting.parameters.record_suppression:
+        texts.append(suppression_promise(setting.columns))
+    if steered:
+        texts.append(
+            f"The levels follow {', '.join(sorted(steered))}, too: anyone who knows how they are "
+            "chosen can infer that at lower levels some class would have lacked what is required."
+        )
+    return tuple(texts)
+
+
+def _refuse(setting: Setting[FullDomainParameters]) -> None:
+    parameters, schema = setting.parameters, setting.schema
+    for key in ("intervals", "levels", "weights"):
+        for name in getattr(parameters, key):
+            if name not in setting.columns:
+                guess = did_you_mean(name, setting.columns)
+                raise InputError(f"[protect], {key}: no protected column named '{name}'.{guess}")
+    for name, steps in parameters.intervals.items():
+        refuse_steps(schema[name], steps)
+    for name in setting.columns:
+        column = schema[name]
+        if column.observed:
+            continue  # what was read off the data is looked at with the data
+        tree = column.level_hierarchy
+        if tree is not None and column.kind in {Kind.NUMERIC, Kind.DATE}:
+            leaf_numbers(column, tree.leaves)
+        _between(setting, name)
+    if parameters.weights and parameters.loss not in WEIGHTED:
+        raise InputError(
+            f"[protect], weights: {parameters.loss} counts rows, not columns; expected no weights, "
+            "or loss = 'granularity' or 'entropy'."
+        )
+    if parameters.weights and not any(parameters.weights.get(c, 1) for c in setting.columns):
+        raise InputError("[protect], weights: expected one above 0.")
+    refuse_steering(setting)
+    refuse_aligned_suppression(setting)
+
+
+def _between(setting: Setting[FullDomainParameters], name: str) -> tuple[int, int]:
+    """The lowest and the highest level that a column may have."""
+    parameters = setting.parameters
+    last = height(setting.schema[name], parameters.intervals.get(name))
+    stated = parameters.levels.get(name, [0, last])
+    low, high = (stated, stated) if isinstance(stated, int) else stated
+    if not 0 <= low <= high <= last:
+        shown = str(low) if low == high else f"{low} and {high}"
+        raise InputError(
+            f"[protect], levels of '{name}': expected levels from 0 to {last}, found {shown}."
+        )
+    return low, high
+
+
+def _run(table: Table, setting: Setting[FullDomainParameters], tools: Tools) -> Masked:
+    parameters, columns = setting.parameters, setting.columns
+    persons = table.persons
+    many = len(table) if persons is None else int(np.unique(persons).size)
+    if many < parameters.k:
+        raise InputError(
+            f"Cannot form one class of k={parameters.k:,} persons from {many:,}. Lower k."
+        )
+    levels = [column_levels(table, name, parameters.intervals.get(name)) for name in columns]
+    require = [requirement_of(table, guarantee) for guarantee in steering(setting)]
+
+    def judge(labels: Ints) -> Ints:
+        """The classes that lack a model, counted in rows and in persons."""
+        kept = labels >= 0
+        found = [
+            decided(
+                labels[kept],
+                own.codes[kept],
+                own.guarantee,
+                units=None if persons is None else persons[kept],
+                width=own.width,
+                edges=own.edges,
+            )[0].failing
+            for own in require
+        ]
+        return np.unique(np.concatenate(found))
+
+    counted_apart = persons is not None and bool(require)
+    chosen = full_domain(
+        np.column_stack([own.codes for own in levels]),
+        [own.tree for own in levels],
+        parameters.k,
+        loss=parameters.loss,
+        limit=int(Fraction(parameters.record_suppression) * len(table)),
+        require=() if counted_apart else require,
+        units=persons,
+        judge=judge if counted_apart else None,
+        weights=[float(parameters.weights.get(name, 1)) for name in columns],
+        penalties=[own.penalties for own in levels],
+        between=[_between(setting, name) for name in columns],
+        progress=tools.progress,
+    )
+    if chosen is None:
+        asked = [f"{parameters.k}-anonymity", *(str(own.guarantee) for own in require)]
+        raise ClaimViolationError(
+            f"No combination of levels keeps {' and '.join(asked)} with at most "
+            f"{float(parameters.record_suppression):.3g} of the rows left out. Nothing was "
+            "written. Allow higher levels, or a larger record_suppression."
+        )
+    for name, own, level in zip(columns, levels, chosen.levels, strict=True):
+        table = own.released(table, name, level)
+    stays = np.flatnonzero(chosen.labels >= 0)
+    kept = None if len(stays) == len(table) else stays
+    shown = ", ".join(
+        f"{name} {level} of {len(own.tree) - 1}"
+        for name, own, level in zip(columns, levels, chosen.levels, strict=True)
+    )
+    note = f"Levels, where 0 is the column as it is: {shown}."
+    return Masked(table if kept is None else table.take(kept), kept=kept, notes=(note,))
+
+
+METHOD = Method(
+    name="full-domain",
+    summary="Release each column at one level of its hierarchy, with the least loss (k-anonymity).",
+    reference=SOURCE,
+    parameters=FullDomainParameters,
+    example=Example({"k": 5}),
+    forms=microaggregation.FORMS,
+    promises=Promises(_claims, _not_claimed),
+    run=_run,
+    refuse=_refuse,
+)
