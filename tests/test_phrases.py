@@ -1,8 +1,8 @@
 """Every sentence that a user may read, in files that somebody who reads no code can edit by.
 
 `python tests/test_phrases.py` writes tests/phrases anew: one file for each room, each sentence with
-the file that it is in; what is filled in stands in braces, and
-alternatives stand in brackets: [one | other]. A change of a sentence shows there.
+the file that it is in. What is filled in stands in braces, and alternatives stand in brackets:
+[one | other]. A change of a sentence shows there.
 """
 
 import ast
@@ -21,6 +21,8 @@ NO_SENTENCE = {"warn", "getLogger", "compile", "TypeVar", "deprecated"}
 """Calls whose texts nobody reads as sentences."""
 
 
+COUNTING = {"counted", "_counted", "phrases.counted"}
+"""Calls that put a number before a word, in the singular or the plural."""
 COMMON = {"len", "str", "int", "repr", "join", "sorted", "list", "map", "self", "abs", "max", "min"}
 """Names that say nothing about what is filled in."""
 
@@ -46,6 +48,15 @@ def choices(node):
     return node.values if isinstance(node, ast.BoolOp) else [node]
 
 
+def values_of(name, line, given):
+    """What a name in a line stands for: its last value before, or those of the branches before."""
+    before = [(node, value) for known, node, value in given if known == name.id]
+    before = [one for one in before if one[0].lineno <= line.lineno] or before
+    last = max((node for node, _ in before), key=lambda node: node.lineno, default=None)
+    one = last is not None and last.col_offset <= line.col_offset
+    return [value for node, value in before if node is last or not one]
+
+
 class Reader:
     """Reads the texts of one program whole, and knows which parts it joined into another."""
 
@@ -53,35 +64,38 @@ class Reader:
         self.joined, self.local = set(), {}
         for body in ast.walk(tree):
             if isinstance(body, ast.FunctionDef):
-                given = {}
-                for node in ast.walk(body):
-                    for name, value in assigned(node):
-                        given.setdefault(name, []).append(value)
-                for node in ast.walk(body):
-                    if isinstance(node, ast.Name) and node.id in given:
-                        self.local[id(node)] = given[node.id]
+                taken = {one.arg for one in ast.walk(body) if isinstance(one, ast.arg)}
+                given = [
+                    (name, node, value)
+                    for node in ast.walk(body)
+                    for name, value in assigned(node)
+                    if name
+                    not in taken | {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}
+                ]
+                for line in filter(lambda node: isinstance(node, ast.stmt), ast.walk(body)):
+                    for node in ast.walk(line):
+                        if isinstance(node, ast.Name):
+                            self.local[id(node)] = values_of(node, line, given)
 
     def filled(self, node, depth):
         """What is filled into a text: alternatives and counted words in full, others by name."""
         parts = choices(node)
         if len(parts) > 1 and any(self.text(part, depth) for part in parts):
             return either(self.filled(part, depth) for part in parts)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "counted" and node.args[1:]:
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in COUNTING and node.args[1:]:
             words = [self.text(part, depth) for part in node.args[1:]]
             if None not in words:
                 return f"{name_of(node.args[0])} {either([*words, words[0] + 's'][:2])}"
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr in {"lower", "strip", "rstrip"}:
+            return self.filled(called.value, depth)
         own = self.text(node, depth)
         if own is not None:
             return own
-        values = [
-            value
-            for value in self.local.get(id(node), [])
-            if not any(
-                isinstance(part, ast.Name) and part.id == node.id for part in ast.walk(value)
-            )
-        ]
+        values = self.local.get(id(node), [])
         texts = [self.filled(value, depth + 1) for value in values] if depth < 3 else []
-        if texts and not any(text.startswith("{") for text in texts) and sum(map(len, texts)) < 200:
+        named = any(re.fullmatch(r"{[^}]*}", text) for text in texts)
+        if texts and not named and sum(map(len, texts)) < 240:
             for value in values:
                 self.joined.update(map(id, ast.walk(value)))
             return texts[0] if len(texts) == 1 else either(texts)
@@ -170,7 +184,7 @@ def mark_of(tag):
 
 
 def shown_of(expression):
-    """What an expression of a template fills in: its words if it chooses between some, or a name."""
+    """What an expression of a template fills in: the words that it chooses between, or a name."""
     if " if " in expression and " else " in expression:
         words = re.findall(r"(?:^{{-?\s*|else\s+)([\"'])([^\"']*)\1", expression)
         if len(words) > 1:
@@ -243,11 +257,13 @@ def is_sentence(text):
     """Whether people read a text as words: two of them at least, and no code."""
     plain = " ".join(text.split())
     bare = re.sub(r"{[^}]*}", "", plain)
-    words = re.findall(r"[A-Za-z]{2,}", bare)
+    words = re.findall(r"[A-Za-z]{2,}", re.sub(r"<[^>]*>|\S+/\S+", "", bare))
     code = re.search(
         r"::|^#!|^\S+$|^[\w./-]+$|^\W*$|\\[a-z]|^(?:SELECT|PRAGMA|CREATE|INSERT|UPDATE)\b", plain
     )
-    named = re.search(r"[_=]\w", bare) and len(words) < 5  # a name alone; some stand in sentences
+    named = (
+        re.search(r"[_=][\w\"]", bare) and len(words) < 5
+    )  # a name alone; some stand in sentences
     return len(words) >= 2 and not code and not named
 
 

@@ -27,7 +27,9 @@ class Partition:
         labels = whole_numbers(np.array(self.labels), "labels")
         sizes = np.bincount(labels)
         if not sizes.all():
-            raise InputError("labels must run from 0 to g - 1 without gaps.")
+            raise InputError(
+                "The group labels of a partition must be the whole numbers from 0, without gaps."
+            )
         labels.flags.writeable = sizes.flags.writeable = False
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "sizes", sizes)
