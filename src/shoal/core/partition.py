@@ -48,7 +48,7 @@ def whole_numbers(values: ArrayLike, name: str) -> Ints:
     """Return an array of whole numbers from 0, or say what is wrong with it."""
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(f"{name} must be a one-dimensional array of whole numbers.")
+        raise InputError(f"The argument {name} must be a one-dimensional array of whole numbers.")
     if array.size and array.min() < 0:
-        raise InputError(f"{name} must not be negative.")
+        raise InputError(f"The argument {name} must not have negative numbers.")
     return array.astype(np.int64, copy=False)

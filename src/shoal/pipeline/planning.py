@@ -549,7 +549,12 @@ def _persons_note(setting: Setting[Any]) -> tuple[str, ...]:
     if stated is None or not stated.dropped:
         return ()
     used = counted(stated.most, "row of a person is", "rows of a person are")
-    return (f"By '{stated.column}', at most {used} used; epsilon is per person.",)
+    return (
+        (
+            f"Column '{stated.column}' numbers the persons: at most {used} used, and epsilon is "
+            f"per person."
+        ),
+    )
 
 
 def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
