@@ -1,7 +1,8 @@
 """Every sentence that a user may read, in files that somebody who reads no code can edit by.
 
 `python tests/test_phrases.py` writes tests/phrases anew: one file for each room, each sentence with
-the file that it is in; what is filled in stands in braces. A change of a sentence shows there.
+the file that it is in. What is filled in stands in braces, and alternatives stand in brackets:
+[one | other]. A change of a sentence shows there.
 """
 
 import ast
@@ -20,23 +21,124 @@ NO_SENTENCE = {"warn", "getLogger", "compile", "TypeVar", "deprecated"}
 """Calls whose texts nobody reads as sentences."""
 
 
-def text_of(node):
-    """A text of the code, with what is filled in as {name}; none for anything else."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else None
-    if isinstance(node, ast.JoinedStr):
-        parts = []
-        for part in node.values:
-            if isinstance(part, ast.Constant):
-                parts.append(str(part.value))
-            else:
-                name = re.sub(r"\W+", " ", ast.unparse(part.value)).strip()
-                parts.append(f"{{{name if len(name) < 24 else '...'}}}")
-        return "".join(parts)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        both = text_of(node.left), text_of(node.right)
-        return None if None in both else "".join(both)
-    return None
+COUNTING = {"counted", "_counted", "phrases.counted"}
+"""Calls that put a number before a word, in the singular or the plural."""
+COMMON = {"len", "str", "int", "repr", "join", "sorted", "list", "map", "self", "abs", "max", "min"}
+"""Names that say nothing about what is filled in."""
+
+
+def name_of(node):
+    """What is filled in, as {name}."""
+    name = re.sub(r"\W+", " ", ast.unparse(node)).strip()
+    if len(name) >= 24:  # what it is about, of a long expression
+        names = [part.strip("_") for part in re.findall(r"[A-Za-z_]{3,}", ast.unparse(node))]
+        name = next((part for part in names if part not in COMMON), "...")
+    return f"{{{name}}}"
+
+
+def either(texts):
+    """Alternatives, as [one | other]."""
+    return f"[{' | '.join(filter(None, dict.fromkeys(texts)))}]"
+
+
+def choices(node):
+    """The expressions that one chooses between; by itself, it is the only one."""
+    if isinstance(node, ast.IfExp):
+        return [*choices(node.body), *choices(node.orelse)]
+    return node.values if isinstance(node, ast.BoolOp) else [node]
+
+
+def values_of(name, line, given):
+    """What a name in a line stands for: its last value before, or those of the branches before."""
+    before = [(node, value) for known, node, value in given if known == name.id]
+    before = [one for one in before if one[0].lineno <= line.lineno] or before
+    last = max((node for node, _ in before), key=lambda node: node.lineno, default=None)
+    one = last is not None and last.col_offset <= line.col_offset
+    return [value for node, value in before if node is last or not one]
+
+
+class Reader:
+    """Reads the texts of one program whole, and knows which parts it joined into another."""
+
+    def __init__(self, tree):
+        self.joined, self.local = set(), {}
+        for body in ast.walk(tree):
+            if isinstance(body, ast.FunctionDef):
+                taken = {one.arg for one in ast.walk(body) if isinstance(one, ast.arg)}
+                given = [
+                    (name, node, value)
+                    for node in ast.walk(body)
+                    for name, value in assigned(node)
+                    if name
+                    not in taken | {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}
+                ]
+                for line in filter(lambda node: isinstance(node, ast.stmt), ast.walk(body)):
+                    for node in ast.walk(line):
+                        if isinstance(node, ast.Name):
+                            self.local[id(node)] = values_of(node, line, given)
+
+    def filled(self, node, depth):
+        """What is filled into a text: alternatives and counted words in full, others by name."""
+        parts = choices(node)
+        if len(parts) > 1 and any(self.text(part, depth) for part in parts):
+            return either(self.filled(part, depth) for part in parts)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in COUNTING and node.args[1:]:
+            words = [self.text(part, depth) for part in node.args[1:]]
+            if None not in words:
+                return f"{name_of(node.args[0])} {either([*words, words[0] + 's'][:2])}"
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr in {"lower", "strip", "rstrip"}:
+            return self.filled(called.value, depth)
+        own = self.text(node, depth)
+        if own is not None:
+            return own
+        values = self.local.get(id(node), [])
+        texts = [self.filled(value, depth + 1) for value in values] if depth < 3 else []
+        named = any(re.fullmatch(r"{[^}]*}", text) for text in texts)
+        if texts and not named and sum(map(len, texts)) < 240:
+            for value in values:
+                self.joined.update(map(id, ast.walk(value)))
+            return texts[0] if len(texts) == 1 else either(texts)
+        return name_of(node)
+
+    def text(self, node, depth=0):
+        """A text of the code, with what is filled in; none for anything else."""
+        if isinstance(node, ast.Constant):
+            return node.value if isinstance(node.value, str) else None
+        if isinstance(node, ast.JoinedStr):
+            return "".join(
+                str(part.value)
+                if isinstance(part, ast.Constant)
+                else self.filled(part.value, depth)
+                for part in node.values
+            )
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            both = node.left, node.right
+            if any(self.text(side, depth) is not None for side in both):
+                return "".join(self.filled(side, depth) for side in both)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            mark, given = self.text(node.func.value, depth), node.args[0]
+            if node.func.attr == "join" and mark is not None and isinstance(given, ast.List):
+                return mark.join(self.filled(part, depth) for part in given.elts)
+        return None
+
+
+def assigned(node):
+    """The names that a statement gives a value, each with the value."""
+    if isinstance(node, ast.NamedExpr):
+        return [(node.target.id, node.value)]
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    pairs = []
+    for target in targets:
+        if isinstance(target, ast.Name):
+            pairs.append((target.id, node.value))
+        elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            pairs += [
+                (one.id, value)
+                for one, value in zip(target.elts, node.value.elts, strict=True)
+                if isinstance(one, ast.Name)
+            ]
+    return pairs
 
 
 def docstrings(tree):
@@ -51,64 +153,117 @@ def docstrings(tree):
     }
 
 
-def said(node, silent):
-    """The texts of a program but for docstrings, in order."""
+def said(node, silent, reader, outer=""):
+    """The texts of a program but for docstrings and names of types, in order, with their nodes.
+
+    A part that its outer text shows is not shown again.
+    """
     called = ast.unparse(node.func).split(".")[-1] if isinstance(node, ast.Call) else ""
     if called in NO_SENTENCE or (id(node) in silent and not isinstance(node, ast.Call)):
         return
-    text = text_of(node)
-    if text is not None:
-        yield text
-    inner = node.values if isinstance(node, ast.JoinedStr) else [] if text else [node]
-    for part in inner:
-        for child in ast.iter_child_nodes(part):
-            yield from said(child, silent)
+    text = reader.text(node)
+    if text is not None and text not in outer:
+        yield node, text
+    types = [getattr(node, field, None) for field in ("annotation", "returns")]
+    if called == "cast":
+        types.append(node.args[0])
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.Constant) and child in types):
+            yield from said(child, silent, reader, text or outer)
+
+
+IF, ELSE, END, FOR, CUT = "\x01", "\x02", "\x03", "\x04", "\x00"
+INLINE = {"a", "abbr", "b", "br", "code", "em", "i", "kbd", "small", "span", "strong", "sub", "sup"}
+
+
+def mark_of(tag):
+    """A tag of a template as one character."""
+    word = re.sub(r"^{%-?\s*|\W.*$", "", tag, flags=re.DOTALL)
+    marks = {"if": IF, "for": FOR, "elif": ELSE, "else": ELSE, "endif": END, "endfor": END}
+    return marks.get(word, CUT)
+
+
+def shown_of(expression):
+    """What an expression of a template fills in: the words that it chooses between, or a name."""
+    if " if " in expression and " else " in expression:
+        words = re.findall(r"(?:^{{-?\s*|else\s+)([\"'])([^\"']*)\1", expression)
+        if len(words) > 1:
+            return either([word for _, word in words])
+    name, _, filters = expression.strip("{}- ").partition("|")
+    counted = re.search(r"counted\(\s*[\"']([^\"']*)", filters)
+    name = re.findall(r"[A-Za-z_]+", re.sub(r"[\"'].*?[\"']", "", name)) or ["..."]
+    return f"{{{name[-1]}}}" + (f" [{counted[1]} | {counted[1]}s]" if counted else "")
+
+
+def sentences_of(text):
+    """The sentences of one element: choices inside it as [one | other], the rest cut apart."""
+    inner = re.compile(f"([{IF}{FOR}])([^{IF}{FOR}{END}{CUT}]*){END}")
+    whole = inner.fullmatch(text.strip())
+    while not whole and inner.search(text):
+        text = inner.sub(lambda found: either(found[2].split(ELSE)), text, count=1)
+        whole = inner.fullmatch(text.strip())
+    return re.split(f"[{IF}{ELSE}{END}{FOR}{CUT}]", text)
 
 
 class Words(HTMLParser):
-    """The texts of a template."""
+    """The texts of a template, one for each element that is not a part of a line."""
 
     def __init__(self):
         super().__init__()
-        self.found, self.quiet = [], 0
+        self.found, self.quiet = [""], 0
 
     def handle_starttag(self, tag, attrs):
         self.quiet += tag in {"script", "style"}
         shown = ("title", "alt", "placeholder", "aria-label")
-        self.found += [value for name, value in attrs if name in shown and value]
+        self.line(tag)
+        held = [value for name, value in attrs if name in shown and value]
+        self.found[-1:-1] = held
 
     def handle_endtag(self, tag):
         self.quiet -= tag in {"script", "style"}
+        self.line(tag)
+
+    def line(self, tag):
+        if tag not in INLINE:
+            self.found.append("")
+        elif tag == "br":
+            self.found[-1] += " "
 
     def handle_data(self, data):
         if not self.quiet:
-            self.found.append(data)
+            self.found[-1] += data
 
 
 def in_template(path):
     """The texts of a template, with what is filled in as {name}."""
-    text = re.sub(r"{#.*?#}|{%.*?%}", "\x00", path.read_text("utf-8"), flags=re.DOTALL)
-    text = re.sub(r"{{-?\s*([^|(}]*).*?}}", r"{\1}", text, flags=re.DOTALL)
+    text = re.sub(r"{#.*?#}", "", path.read_text("utf-8"), flags=re.DOTALL)
+    text = re.sub(r"{{.*?}}(?!})", lambda part: shown_of(part[0]), text, flags=re.DOTALL)
+    text = re.sub(r"{%.*?%}", lambda part: mark_of(part[0]), text, flags=re.DOTALL)
     words = Words()
     words.feed(text)
-    return [part for found in words.found for part in found.split("\x00")]
+    words.close()
+    return [part for found in words.found for part in sentences_of(found)]
 
 
 def in_program(path):
-    """The texts of a program."""
+    """The texts of a program; a part that stands in another is not shown again."""
     tree = ast.parse(path.read_text("utf-8"))
-    return said(tree, docstrings(tree))
+    reader = Reader(tree)
+    found = list(said(tree, docstrings(tree), reader))
+    return [text for node, text in found if id(node) not in reader.joined]
 
 
 def is_sentence(text):
     """Whether people read a text as words: two of them at least, and no code."""
     plain = " ".join(text.split())
     bare = re.sub(r"{[^}]*}", "", plain)
-    words = re.findall(r"[A-Za-z]{2,}", bare)
+    words = re.findall(r"[A-Za-z]{2,}", re.sub(r"<[^>]*>|\S+/\S+", "", bare))
     code = re.search(
-        r"::|^#!|^[\w./-]+$|^\W*$|\\[a-z]|^(?:SELECT|PRAGMA|CREATE|INSERT|UPDATE)\b", plain
+        r"::|^#!|^\S+$|^[\w./-]+$|^\W*$|\\[a-z]|^(?:SELECT|PRAGMA|CREATE|INSERT|UPDATE)\b", plain
     )
-    named = re.search(r"[_=]\w", bare) and len(words) < 5  # a name alone; some stand in sentences
+    named = (
+        re.search(r"[_=][\w\"]", bare) and len(words) < 5
+    )  # a name alone; some stand in sentences
     return len(words) >= 2 and not code and not named
 
 

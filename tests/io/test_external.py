@@ -926,7 +926,9 @@ def test_a_tree_of_ours_is_read_as_boxes_from_parquet_and_from_text():
         assert (reading.upper == boxes.upper).all()
         assert (reading.tree.counts == boxes.counts).all()
         assert reading.how == (
-            "The release is a tree: 2 boxes with counts by 'ill', scored as boxes.",
+            (
+                "The release is a tree: 2 boxes with counts by 'ill', which are evaluated in place of rows."
+            ),
         )
     with pytest.raises(
         shoal.InputError, match="of the tree: expected numbers, found something else in 2 rows"

@@ -283,7 +283,9 @@ def test_a_tree_says_what_it_is():
     release = shoal.protect(table, boxed(output="tree"))
 
     assert repr(release).startswith("Release of 2 rows x 8 columns by mondrian")
-    assert "A row is a box of the quasi-identifiers' space, with counts." in str(release.manifest)
+    assert "A released row is a box, that is a range of each quasi-identifier, with counts." in str(
+        release.manifest
+    )
     assert "Counts of ill are exact" in release.manifest["not_claimed"][0]
     assert release.claims[0].basis.startswith("by construction: every box")
     assert release.data.row(0) == (1, 3, "x", "z", 2, 0, 0, 0)

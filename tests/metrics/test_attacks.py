@@ -356,7 +356,9 @@ def test_what_cannot_be_measured_is_said(rng):
         singling_out(np.zeros((0, 2)), np.zeros((0, 2)), one, discrete=kinds, rng=rng)
     with pytest.raises(InputError, match="at least one person"):
         singling_out(one, one, np.zeros((0, 2)), discrete=kinds, rng=rng)
-    with pytest.raises(InputError, match="attributes must be between 1 and 2; got 3"):
+    with pytest.raises(
+        InputError, match="The number of attributes in a predicate must be between 1 and 2; got 3"
+    ):
         singling_out(one, one, one, discrete=kinds, rng=rng)
     with pytest.raises(InputError, match="whole domain"):
         singling_out(one * np.nan, one, one, discrete=kinds, rng=rng)

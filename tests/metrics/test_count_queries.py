@@ -243,7 +243,10 @@ def test_degenerate_tables_have_a_defined_answer_or_a_sentence():
         count_queries.median_relative_error([])
     with pytest.raises(InputError, match="2 axes and the table 1"):
         count_queries.answers(one, Queries([[0, 0]], [[1, 1]]))
-    with pytest.raises(InputError, match="axes must lie between 1 and 1; got 2"):
+    with pytest.raises(
+        InputError,
+        match="The number of axes that a query restricts must lie between 1 and 1; got 2",
+    ):
         count_queries.half_ranges(**flat, axes=2)
     with pytest.raises(InputError, match="least and the greatest"):
         count_queries.half_ranges(**flat | {"lows": [5.0]})

@@ -143,7 +143,7 @@ def test_what_was_learned_on_one_half_is_counted_on_the_other():
 
 
 def test_too_few_runs_and_nothing_to_look_at_are_refused():
-    with pytest.raises(InputError, match="trials must be at least 20"):
+    with pytest.raises(InputError, match="The number of trials must be at least 20"):
         lower_bound(np.zeros, np.ones, scores={"output": identity}, trials=4)
     with pytest.raises(InputError, match="at least one score"):
         lower_bound(np.zeros, np.ones, scores={}, trials=40)

@@ -75,7 +75,7 @@ def test_what_is_no_class_is_refused():
         (lambda: discernibility([0.5]), "whole numbers"),
         (lambda: discernibility([-1]), "negative"),
         (lambda: discernibility([0], suppressed=[True, False]), "each row whether"),
-        (lambda: average_class_size([0], k=0), "k must be at least 1; got 0"),
+        (lambda: average_class_size([0], k=0), "The group size k must be at least 1; got 0"),
         (lambda: average_class_size([0], weights=[1, 2]), "one weight for each row"),
         (
             lambda: certainty_penalty(WeightedBoxes.points([[1.0]], discrete=(False,)), [1], [0]),

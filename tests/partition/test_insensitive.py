@@ -139,7 +139,10 @@ def test_one_column_is_ordered_by_value_in_all_orders():
         (
             [[0.5], [1.5], [-0.1]],
             "reference",
-            "X must be scaled to [0, 1] by public bounds; 2 of its 3 cells lie outside.",
+            (
+                "The columns X must be scaled to [0, 1] by public bounds; 2 of its 3 cells lie "
+                "outside."
+            ),
         ),
         ([[0.5], [0.5]], "hilbrt", "No order named 'hilbrt'. Did you mean 'hilbert'?"),
     ],

@@ -52,18 +52,30 @@ def test_a_flat_list_of_categories_is_ordered_by_frequency():
 @pytest.mark.parametrize(
     ("distances", "counts", "message"),
     [
-        ([[0, 1], [2, 0]], None, "distances must be a square symmetric matrix"),
-        ([[1, 1], [1, 1]], None, "distances must be a square symmetric matrix"),
-        ([[0, 1, 2], [1, 0, 2]], None, "distances must be a square symmetric matrix"),
+        (
+            [[0, 1], [2, 0]],
+            None,
+            "The distances between categories must be a square symmetric matrix",
+        ),
+        (
+            [[1, 1], [1, 1]],
+            None,
+            "The distances between categories must be a square symmetric matrix",
+        ),
+        (
+            [[0, 1, 2], [1, 0, 2]],
+            None,
+            "The distances between categories must be a square symmetric matrix",
+        ),
         (
             [[0, 1], [1, 0]],
             [1],
-            "counts must give a non-negative number for each of the 2 categories",
+            "The counts must give a non-negative number for each of the 2 categories",
         ),
         (
             [[0, 1], [1, 0]],
             [1, -1],
-            "counts must give a non-negative number for each of the 2 categories",
+            "The counts must give a non-negative number for each of the 2 categories",
         ),
     ],
 )

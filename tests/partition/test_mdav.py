@@ -213,9 +213,16 @@ def test_a_single_column_is_not_overwritten():
         (
             np.zeros((9, 2)),
             1,
-            "k must be at least 2, because a group of one hides nobody; found 1.",
+            (
+                "The smallest group size k must be at least 2, because a group of one hides nobody; "
+                "found 1."
+            ),
         ),
-        (np.zeros((9, 2)), 2.5, "k must be a whole number of at least 2; found a float."),
+        (
+            np.zeros((9, 2)),
+            2.5,
+            "The smallest group size k must be a whole number of at least 2; found a float.",
+        ),
         (
             np.zeros(9),
             2,

@@ -105,12 +105,18 @@ def test_blocks_lose_little_against_the_whole_table():
     ("options", "message"),
     [
         ({"least": 3}, "A block of 3 records cannot hold a group of k=5."),
-        ({"by": [0, 1]}, "by must give a non-negative whole number for each of the 10 records."),
+        (
+            {"by": [0, 1]},
+            "The argument by must give a non-negative whole number for each of the 10 records.",
+        ),
         (
             {"by": [0.5] * 10},
-            "by must give a non-negative whole number for each of the 10 records.",
+            "The argument by must give a non-negative whole number for each of the 10 records.",
         ),
-        ({"by": [-1] * 10}, "by must give a non-negative whole number for each of the 10 records."),
+        (
+            {"by": [-1] * 10},
+            "The argument by must give a non-negative whole number for each of the 10 records.",
+        ),
     ],
 )
 def test_blocks_that_cannot_be_are_refused(options, message):

@@ -486,11 +486,35 @@ def adult():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"k": 1}, "k must be at least 2, because a group of one hides nobody; found 1."),
+        (
+            {"k": 1},
+            (
+                "The smallest group size k must be at least 2, because a group of one hides "
+                "nobody; found 1."
+            ),
+        ),
         ({"k": 11}, "Cannot form one group of k=11 from 10 records."),
-        ({"choice": "gain"}, "target must be given if and only if choice = 'gain'."),
-        ({"target": [0] * 10}, "target must be given if and only if choice = 'gain'."),
-        ({"max_height": -1}, "max_height must be at least 0; found -1."),
+        (
+            {"choice": "gain"},
+            (
+                "The argument target, the class of each record, must be given if "
+                "and only if choice = 'gain'."
+            ),
+        ),
+        (
+            {"target": [0] * 10},
+            (
+                "The argument target, the class of each record, must be given "
+                "if and only if choice = 'gain'."
+            ),
+        ),
+        (
+            {"max_height": -1},
+            (
+                "The argument max_height, the largest number of cuts above a "
+                "group, must be at least 0; found -1."
+            ),
+        ),
         ({"units": [0, 1]}, "units must have one entry for each of 10 records; found 2."),
         ({"units": [0] * 10}, "Cannot form one group of k=2 persons from 1."),
         (

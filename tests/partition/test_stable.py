@@ -125,12 +125,12 @@ def test_the_change_is_that_of_the_best_of_all_bijections(seed, g, h, n):
         (
             np.zeros((4, 1)),
             np.zeros((5, 1)),
-            "X and Y must have the same shape; found (4, 1) and (5, 1).",
+            "The two tables X and Y must have the same shape; found (4, 1) and (5, 1).",
         ),
         (
             np.zeros((4, 1)),
             np.ones((4, 1)),
-            "X and Y must differ in exactly one record; they differ in 4.",
+            "The two tables X and Y must differ in exactly one record; they differ in 4.",
         ),
     ],
 )

@@ -103,7 +103,10 @@ def test_branches_stay_together_where_masses_allow_it():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: rank_buckets([1.0], 0), "b must be a whole number of at least 1; found 0"),
+        (
+            lambda: rank_buckets([1.0], 0),
+            "The number of buckets b must be a whole number of at least 1; found 0",
+        ),
         (lambda: joint_buckets([], 2), "at least one column"),
         (lambda: joint_buckets([[1], [1, 2]], 2), "equally long"),
         (lambda: rank_buckets([0, 5], 2, heights=[1, 1]), "from 0 to 2"),

@@ -102,6 +102,8 @@ def test_clusters_of_five_to_nine_are_found_where_mdav_mixes_them():
 @pytest.mark.parametrize("gamma", [-0.1, float("nan"), float("inf")])
 def test_a_gamma_that_is_no_scale_is_refused(gamma):
     with pytest.raises(
-        InputError, match=r"^gamma must be a finite number of at least 0, or None\.$"
+        InputError,
+        match=r"^The argument gamma, how willingly a group grows, must be a finite "
+        r"number of at least 0, or None\.$",
     ):
         vmdav(np.zeros((4, 1)), 2, gamma=gamma)

@@ -379,7 +379,7 @@ def test_several_rows_a_person_are_told_to_the_steward_alone(desk):
     published = protect_file.protect(data, policy, out, output=OutputOptions(file_format="csv"))
     assert not any("9 rows" in note for note in published.notes)
     assert (
-        "9 rows beyond the number that the policy states per person were left out"
+        "9 rows beyond the number of rows per person that the policy states were left out"
         in (published.internal / "report.html").read_text()
     )
     public = "".join(

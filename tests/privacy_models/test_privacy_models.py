@@ -470,8 +470,17 @@ def test_a_guarantee_is_decided_by_its_own_model():
 @pytest.mark.parametrize(
     ("attempt", "message"),
     [
-        (lambda: Counts.of([0, 1], [0]), "labels and codes must be equally long; found 2 and 1."),
-        (lambda: Counts.of([0.5], [0]), "labels must be a one-dimensional array of whole numbers."),
+        (
+            lambda: Counts.of([0, 1], [0]),
+            (
+                "The labels of the classes and the codes of the values "
+                "must be equally long; found 2 and 1."
+            ),
+        ),
+        (
+            lambda: Counts.of([0.5], [0]),
+            "The labels of the classes must be a one-dimensional array of whole numbers.",
+        ),
         (lambda: Counts.of([0], [-1]), "codes must not be negative."),
         (
             lambda: Counts.of([0, 2], [0, 0], groups=2),
@@ -479,7 +488,7 @@ def test_a_guarantee_is_decided_by_its_own_model():
         ),
         (
             lambda: Counts.of([0, 2], [0, 0], units=[1]),
-            "units must give the person of each record; found 1 names for 2 records.",
+            "The argument units must give the person of each record; found 1 names for 2 records.",
         ),
         (
             lambda: k_anonymity(np.array([], int), 2),
@@ -510,7 +519,7 @@ def test_a_guarantee_is_decided_by_its_own_model():
         ),
         (
             lambda: t_closeness(counted([(0, 1)]), 0, distance=Distance.EQUAL, whole=[0, 0]),
-            "whole must count at least one person.",
+            "The argument whole, the counts of the whole table, must count at least one person.",
         ),
     ],
 )

@@ -107,10 +107,10 @@ def test_the_internal_report_answers_what_an_officer_asks(hostile):
     page = hostile.internal.read_text()
 
     for words in (
-        "Does it meet what was required?", "What may be published", "What is promised?",
+        "Does the release meet what was required?", "What may be published", "What is promised?",
         "What does an attacker gain?", "What got worse, and for whom?", "Singling out",
-        "Linkability", "Inference", "For whom it got worse", "Epsilon spent and left",
-        "To do it again", "shoal protect", "Decision and signature", "Glossary",
+        "Linkability", "Inference", "For whom the data got worse", "Epsilon spent and left",
+        "To make the release again", "shoal protect", "Decision and signature", "Glossary",
         "people not in it", "Being in the table",
     ):  # fmt: skip
         assert words in page

@@ -38,8 +38,8 @@ def test_types_missing_cells_and_uniqueness_are_counted():
 
 
 def test_what_looks_odd_is_said_in_a_sentence():
-    assert of("diagnosis").warnings == ("More than half of its cells are missing.",)
-    assert of("town").warnings == ("It has only one value.",)
+    assert of("diagnosis").warnings == ("More than half of the column's cells are missing.",)
+    assert of("town").warnings == ("The column has only one value.",)
     assert "single people out" in of("code").warnings[0]
     assert "identifier" in of("cells").warnings[0]
     small = profile.profile(Raw(TABLE.select("age", "sex").head(9)))

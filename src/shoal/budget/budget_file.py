@@ -253,7 +253,7 @@ def spend(
                 f" {number(-after.remaining)}. Nothing was spent."
             )
         if cursor.lastrowid is None:
-            raise InternalError("The budget file has no number for the entry.")
+            raise InternalError("The budget file gave the new entry no number.")
         return Reservation(
             cursor.lastrowid, price, after.remaining, after.warnings, before.inspected
         )

@@ -49,7 +49,10 @@ def inspect(
     policy: PolicyFile,
     public: Annotated[
         bool,
-        typer.Option("--public", help="The file is public or a sample: record nothing."),
+        typer.Option(
+            "--public",
+            help="State that the file is public or a sample, so the inspection is not recorded.",
+        ),
     ] = False,
     as_json: AsJson = False,
     delimiter: Delimiter = None,
@@ -83,14 +86,15 @@ def inspect(
 @command()
 def closeness(
     t: Annotated[
-        float | None, typer.Option("--t", help="t of the ratio distance, at least 1.")
+        float | None,
+        typer.Option("--t", help="t of t-closeness with the ratio distance, at least 1."),
     ] = None,
     epsilon: Annotated[
         float | None, typer.Option(help="Epsilon of one record, instead of t.")
     ] = None,
-    k: Annotated[int, typer.Option("--k", help="Smallest size of a class.")] = 2,
+    k: Annotated[int, typer.Option("--k", help="Smallest size of an equivalence class.")] = 2,
     rows: Annotated[
-        int | None, typer.Option(help="Rows of the table; by default, any number.")
+        int | None, typer.Option(help="Number of rows of the table; by default, any.")
     ] = None,
     columns: Annotated[int, typer.Option(help="Number of confidential columns.")] = 1,
     as_json: AsJson = False,

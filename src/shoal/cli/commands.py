@@ -112,9 +112,12 @@ def init(
 def protect(
     data: Data,
     policy: PolicyFile,
-    out: Annotated[Path, typer.Option(help="Folder for what may be published.")],
+    out: Annotated[Path, typer.Option(help="Folder to write, for what may be published.")],
     file_format: Annotated[
-        str, typer.Option("--file-format", help="parquet, csv, sav, dta or xpt.")
+        str,
+        typer.Option(
+            "--file-format", help="Format of the released table: parquet, csv, sav, dta or xpt."
+        ),
     ] = "parquet",
     force: ReplaceRelease = False,
     keep_order: Annotated[
@@ -138,13 +141,15 @@ def protect(
         bool | None,
         typer.Option(
             "--evaluate/--no-evaluate",
-            help="Evaluate for the confidential report; by default for up to 50,000 rows.",
+            help="Evaluate the release for the confidential report; by default for up to 50,000 "
+            "rows.",
         ),
     ] = None,
     control: Control = None,
     comparison: Comparison = None,
     engine: Annotated[
-        str, typer.Option(help="local, or spark for tables beyond one machine.")
+        str,
+        typer.Option(help="Where to run: local, or spark for tables too large for one machine."),
     ] = "local",
     spark_conf: Annotated[
         list[str] | None,
@@ -174,11 +179,14 @@ def protect(
 
 @command()
 def report(
-    release: Annotated[Path, typer.Argument(metavar="DIR", help="The public folder.")],
+    release: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The public folder of the release.")
+    ],
     data: Data,
     policy: PolicyFile,
     measured: Annotated[
-        bool | None, typer.Option("--evaluate/--no-evaluate", help="Evaluate; see `protect`.")
+        bool | None,
+        typer.Option("--evaluate/--no-evaluate", help="Evaluate the release; see `protect`."),
     ] = None,
     control: Control = None,
     comparison: Comparison = None,
@@ -205,10 +213,14 @@ def report(
 
 @command()
 def finish(
-    out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for what may be published.")],
+    out: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder to write, for what may be published.")
+    ],
     kept: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder that keeps it; by default, beside DIR."),
+        typer.Option(
+            metavar="DIR", help="Folder that keeps the unfinished release; by default, beside DIR."
+        ),
     ] = None,
     force: ReplaceRelease = False,
 ) -> None:
@@ -264,7 +276,7 @@ def verify(
 @command()
 def sign(
     folder: ReleaseFolder,
-    key: Annotated[Path, typer.Option(metavar="FILE", help="The private key.")],
+    key: Annotated[Path, typer.Option(metavar="FILE", help="File with the private key.")],
     passphrase: Passphrase = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing signature.")] = False,
 ) -> None:
@@ -286,7 +298,9 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="People of the same population who are not in ORIGINAL."),
     ] = None,
-    only: Annotated[str | None, typer.Option(help="utility or risk; by default, both.")] = None,
+    only: Annotated[
+        str | None, typer.Option(help="What to evaluate: utility or risk; by default, both.")
+    ] = None,
     aligned: Annotated[
         bool, typer.Option("--aligned", help="Row i of the release is about row i of the original.")
     ] = False,
@@ -341,10 +355,12 @@ def compare(
     ] = None,
     on_sample: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Other people to inspect, so DATA is not."),
+        typer.Option(
+            metavar="FILE", help="File of other people to inspect, so DATA is not inspected."
+        ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(help="Processes at a time; by default, one per core.")
+        int | None, typer.Option(help="Number of processes at a time; by default, one per core.")
     ] = None,
     private_epsilon: Annotated[
         str | None,
@@ -353,10 +369,13 @@ def compare(
         ),
     ] = None,
     repeats: Annotated[
-        int, typer.Option(help="Releases per candidate; up to 4 times as many if needed.")
+        int, typer.Option(help="Number of releases per candidate; up to 4 times as many if needed.")
     ] = 3,
     max_risk: Annotated[
-        float, typer.Option(help="Largest risk to recommend, by the upper end of its interval.")
+        float,
+        typer.Option(
+            help="Largest risk of a method to recommend, by the upper end of its interval."
+        ),
     ] = 0.1,
     any_claim: Annotated[
         bool, typer.Option("--any-claim", help="Recommend methods without a proved claim, too.")
@@ -364,12 +383,17 @@ def compare(
     rows: Annotated[
         int, typer.Option(help="Compare on a random sample of a table with more rows than this.")
     ] = 20_000,
-    seed: Annotated[int, typer.Option(help="Seed of the holdout and of the queries.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            help="Seed that decides which people are held out and which queries are asked."
+        ),
+    ] = 0,
     axes: Annotated[
         str,
         typer.Option(
             metavar="advantage|alpha-beta",
-            help="Place candidates by the worst attack, or by naive Bayes and counts over all "
+            help="Compare candidates by the worst attack, or by naive Bayes and counts over all "
             "columns.",
         ),
     ] = "advantage",
@@ -443,14 +467,18 @@ def audit(
     ] = None,
     table: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A table; search for its most different neighbour."),
+        typer.Option(
+            metavar="FILE", help="A table; search for its most different neighbouring table."
+        ),
     ] = None,
     trials: Annotated[
         int | None,
-        typer.Option(help="Runs on each table; by default 20,000, or 200 for --level files."),
+        typer.Option(
+            help="Number of runs on each table; by default 20,000, or 200 for --level files."
+        ),
     ] = None,
     confidence: Annotated[
-        float, typer.Option(help="Confidence that all bounds hold together.")
+        float, typer.Option(help="Confidence that all lower bounds of epsilon hold together.")
     ] = 0.95,
     level: Annotated[
         str, typer.Option(help="Audit arrays (the method alone) or files (the whole pipeline).")
@@ -497,7 +525,9 @@ def audit(
 
 @command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder to work in.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the files of the demonstration.")] = Path(
+        "demo"
+    ),
 ) -> None:
     """Protect the shipped sample of invented people, step by step."""
     from shoal import demo as story
@@ -518,7 +548,7 @@ def studio(
         typer.Option(
             "--data",
             metavar="DIR",
-            help="Folder for workspaces, releases and history; by default, of the user.",
+            help="Folder for workspaces, releases and history; by default, one of the user's own.",
         ),
     ] = None,
     no_browser: Annotated[
@@ -576,7 +606,7 @@ def methods() -> None:
 @command()
 def schema(
     of_manifest: Annotated[
-        bool, typer.Option("--manifest", help="The schema of manifest.json instead.")
+        bool, typer.Option("--manifest", help="Print the schema of manifest.json instead.")
     ] = False,
 ) -> None:
     """Print a JSON schema of the policy file, for editors."""

@@ -16,10 +16,12 @@ Data = Annotated[
 PolicyFile = Annotated[
     Path, typer.Option("--policy", metavar="FILE", help="The policy, a TOML file.")
 ]
-Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; by default, detected.")]
-Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; by default, detected.")]
+Delimiter = Annotated[
+    str | None, typer.Option(help="Delimiter of a CSV file; by default, detected.")
+]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of a CSV file; by default, detected.")]
 Sheet = Annotated[
-    str | None, typer.Option(help="Of an Excel workbook; needed where it has several.")
+    str | None, typer.Option(help="Sheet of an Excel workbook; needed where it has several.")
 ]
 Budget = Annotated[Path | None, typer.Option(help="Budget file, instead of the policy's.")]
 Source = Annotated[
@@ -51,7 +53,9 @@ Control = Annotated[
 ]
 Comparison = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="JSON that `shoal compare` printed, for the report."),
+    typer.Option(
+        metavar="FILE", help="File with the JSON that `shoal compare` printed, for the report."
+    ),
 ]
 
 

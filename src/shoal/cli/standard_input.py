@@ -33,7 +33,10 @@ def given(params: dict[str, Any], metavars: Mapping[str, str]) -> Iterator[None]
         yield
         return
     if len(asked) > 1:
-        raise InputError("Expected - for one table at most, found it twice. Name a file.")
+        raise InputError(
+            "Expected - (what is piped in) for one table at most, found it twice. "
+            "Name a file for the other."
+        )
     with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
         path = _kept(Path(folder))
         params[asked[0]] = path
@@ -61,6 +64,8 @@ def _kept(folder: Path) -> Path:
             begins = file.read(32)
     except OSError as error:
         reason = (error.strerror or "unknown reason").lower()
-        raise InputError(f"Cannot keep what is piped in in '{folder}': {reason}.") from None
+        raise InputError(
+            f"Cannot keep the table that is piped in, in the folder '{folder}': {reason}."
+        ) from None
     ends = (suffix for mark, suffix in BEGINNINGS.items() if begins.startswith(mark))
     return kept.rename(kept.with_name(f"{NAME}{next(ends, '.csv')}"))

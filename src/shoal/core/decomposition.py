@@ -49,12 +49,15 @@ class SpatialDecomposition:
         shape = (boxes, len(self.columns))
         if self.lower.shape != shape or self.upper.shape != shape or not boxes:
             raise InputError(
-                "A decomposition needs a lower and an upper end for each box and axis."
+                "A spatial decomposition needs a lower and an upper end for each box and axis."
             )
         if self.counts.shape != (boxes, len(self.values)):
-            raise InputError("A decomposition needs one count for each box and value.")
+            raise InputError("A spatial decomposition needs one count for each box and value.")
         if not (self.lower < self.upper).all() or np.isnan(self.counts).any():
-            raise InputError("A decomposition needs boxes with lower < upper, and counts.")
+            raise InputError(
+                "A spatial decomposition needs boxes whose lower ends are below "
+                "the upper ends, and counts."
+            )
 
     def __len__(self) -> int:
         return len(self.lower)

@@ -27,7 +27,9 @@ class Partition:
         labels = whole_numbers(np.array(self.labels), "labels")
         sizes = np.bincount(labels)
         if not sizes.all():
-            raise InputError("labels must run from 0 to g - 1 without gaps.")
+            raise InputError(
+                "The group labels of a partition must be the whole numbers from 0, without gaps."
+            )
         labels.flags.writeable = sizes.flags.writeable = False
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "sizes", sizes)
@@ -46,7 +48,7 @@ def whole_numbers(values: ArrayLike, name: str) -> Ints:
     """Return an array of whole numbers from 0, or say what is wrong with it."""
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(f"{name} must be a one-dimensional array of whole numbers.")
+        raise InputError(f"The argument {name} must be a one-dimensional array of whole numbers.")
     if array.size and array.min() < 0:
-        raise InputError(f"{name} must not be negative.")
+        raise InputError(f"The argument {name} must not have negative numbers.")
     return array.astype(np.int64, copy=False)

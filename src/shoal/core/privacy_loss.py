@@ -48,11 +48,19 @@ class PrivacyLoss:
 
     def __post_init__(self) -> None:
         if (self.parallel is None) != (self.part is None):
-            raise InternalError("A privacy loss names a division and its part, or neither.")
+            raise InternalError(
+                "A recorded privacy loss must name a division of the records "
+                "and its part, or neither."
+            )
         if min(self.sensitivity, self.scale, self.epsilon) < 0 or self.scale == 0:
-            raise InputError("A privacy loss needs sensitivity and epsilon >= 0 and a scale > 0.")
+            raise InputError(
+                "A recorded privacy loss needs a sensitivity and an epsilon of at "
+                "least 0 and a noise scale above 0."
+            )
         if self.epsilon * self.scale < self.sensitivity:
-            raise InternalError("A privacy loss states less epsilon than its noise costs.")
+            raise InternalError(
+                "A recorded privacy loss must not state less epsilon than its noise costs."
+            )
 
 
 class Noise(Protocol):

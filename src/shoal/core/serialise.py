@@ -57,13 +57,13 @@ def parsed(raw: bytes) -> Any:
         )
         json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
-        raise ValueError("It is nested too deeply.") from None
+        raise ValueError("The JSON text is nested too deeply.") from None
     level = [value]
     for _ in range(DEEPEST):
         level = [item for one in level for item in _inside(one)]
         if not level:
             return value
-    raise ValueError("It is nested too deeply.")
+    raise ValueError("The JSON text is nested too deeply.")
 
 
 def _inside(value: Any) -> Iterable[Any]:
@@ -75,7 +75,7 @@ def _inside(value: Any) -> Iterable[Any]:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("An object has the same key twice.")
+        raise ValueError("An object of the JSON text has the same key twice.")
     return found
 
 

@@ -40,7 +40,7 @@ def learned(sides: AlignedArrays, stated: str | None, rng: np.random.Generator) 
     axis = _target(sides, stated)
     others = [one for one in range(len(sides.names)) if one != axis]
     if not others:
-        raise InputError("it needs at least two columns.")
+        raise InputError("this comparison needs at least two columns.")
     name = sides.names[axis]
     order = rng.permutation(len(sides.places))
     fifth = max(len(order) // 5, 1)

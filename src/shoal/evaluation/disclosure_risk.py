@@ -163,7 +163,7 @@ def _boosting(task: AttackTask) -> Iterator[Figure]:
     try:
         from shoal.metrics.attacks import boosting  # noqa: PLC0415 (optional)
     except ImportError:
-        raise InputError("it needs scikit-learn. Install the extra 'sklearn'.") from None
+        raise InputError("this attack needs scikit-learn. Install the extra 'sklearn'.") from None
     boxes = (sides.released.lower[:, known], sides.released.upper[:, known])
     settings: dict[str, Any] = {
         "discrete": [sides.discrete[one] for one in known],

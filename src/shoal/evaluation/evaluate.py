@@ -152,7 +152,7 @@ def _parts(only: Part | str | None) -> tuple[Part, ...]:
     if only is None:
         return tuple(Part)
     if only not in set(Part):
-        raise InputError(f"only must be utility or risk; found '{only}'.")
+        raise InputError(f"What to evaluate (only) must be utility or risk; found '{only}'.")
     return (Part(only),)
 
 

@@ -197,7 +197,10 @@ class CheckedNoise(ABC):
             InternalError: if there is nothing to draw from, or more than whole numbers hold.
         """
         if not 1 <= below <= LIMIT:
-            raise InternalError("Expected 1 to 2^62 numbers to draw from.")
+            raise InternalError(
+                "Expected a range of 1 to 2^62 whole numbers for the random "
+                "number generator to draw from."
+            )
         return self._uniform(below, size)
 
     @abstractmethod
@@ -345,7 +348,7 @@ def _log_above(number: int) -> Fraction:
         total += term
         if total >= number:
             return bound
-    raise InternalError("A logarithm could not be bounded from above.")
+    raise InternalError("A logarithm that the noise needs could not be bounded from above.")
 
 
 def _codes(codes: NDArray[Any], categories: int) -> NDArray[np.int64]:
@@ -354,7 +357,9 @@ def _codes(codes: NDArray[Any], categories: int) -> NDArray[np.int64]:
         raise InternalError(f"Expected 1 to 2^31 categories; got {categories}.")
     whole = _whole(codes, _MOST_CATEGORIES)
     if whole.size and (int(whole.min()) < 0 or int(whole.max()) >= categories):
-        raise InternalError(f"A code outside the {categories} categories reached the noise.")
+        raise InternalError(
+            f"A category code outside the {categories} categories reached the noise."
+        )
     return whole
 
 

@@ -48,12 +48,19 @@ class FixedPointGrid:
         object.__setattr__(self, "low", Fraction(self.low))
         object.__setattr__(self, "high", Fraction(self.high))
         if self.low >= self.high:
-            raise InputError(f"bounds must be two numbers, low < high; got {self.low, self.high}.")
+            raise InputError(
+                f"The bounds of a column must be two numbers, low < high; got "
+                f"{self.low, self.high}."
+            )
         if not 1 <= self.bits <= _MOST_BITS:
-            raise InputError(f"bits must lie between 1 and {_MOST_BITS}; got {self.bits}.")
+            raise InputError(
+                f"The number of bits of a grid must lie between 1 and "
+                f"{_MOST_BITS}; got {self.bits}."
+            )
         if not _NARROWEST <= self.step * self.steps <= _WIDEST:
             raise InputError(
-                "bounds must lie between 1e-150 and 1e151 apart, the range in which floats can "
+                "The bounds of a column must lie between 1e-150 and 1e151 apart, the range in "
+                "which floats can "
                 "represent the grid."
             )
 

@@ -87,18 +87,20 @@ def noise_on_groups(
     whole = Fraction(epsilon)
     if values.shape != (len(partition.labels), len(grids)):
         raise InputError(
-            f"X must have a row for each of the {len(partition.labels)} labels and a column for "
+            f"The table X must have a row for each of the {len(partition.labels)} labels and a "
+            f"column for "
             f"each of the {len(grids)} bounds; found the shape {values.shape}."
         )
     if not np.isfinite(values).all():
-        raise InputError("X must be finite; some of its cells are missing or infinite.")
+        raise InputError("The table X must be finite; some of its cells are missing or infinite.")
     widths = [Fraction(grid.high) - Fraction(grid.low) for grid in grids]
     prices = [whole * width / sum(widths) for width in widths]
     if epsilons is not None:
         prices = [Fraction(price) for price in epsilons]
     if len(prices) != len(grids) or min(prices) <= 0 or sum(prices) != whole:
         raise InputError(
-            f"epsilons must be {len(grids)} positive numbers, one per column, with a sum of "
+            f"The argument epsilons must be {len(grids)} positive numbers, one per column, with "
+            f"a sum of "
             f"{epsilon}; epsilon must be positive."
         )
     released, privacy_losses = np.empty_like(values), []

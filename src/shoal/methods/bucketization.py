@@ -43,7 +43,8 @@ SOURCE = (
 )
 LARGEST = 10**9
 TRIVIAL = (
-    "Trivial: the whole table became one class, so the released quasi-identifiers carry no "
+    "The release is trivial: the whole table became one class, so the released "
+    "quasi-identifiers carry no "
     "information."
 )
 

@@ -61,8 +61,8 @@ class IndividualRankingLaplaceParameters(NoisyGroupParameters):
 
     isotonic: bool = Field(
         default=False,
-        description="Make the noisy block means non-decreasing again: it removes noise, costs "
-        "nothing, and is not in the paper.",
+        description="Make the noisy block means non-decreasing again, which removes noise and "
+        "costs no epsilon. The paper does not do this.",
     )
     nominal_order: Annotated[NominalOrder, choice(NominalOrder)] = Field(
         NominalOrder.DECLARED,

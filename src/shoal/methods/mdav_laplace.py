@@ -92,7 +92,9 @@ class MdavLaplaceParameters(NoisyParameters):
     """Parameters of MDAV with noise."""
 
     k: Size | None = Field(
-        None, description="Smallest number of records in a group. Required unless adaptive is set."
+        None,
+        description="The smallest number of records that a group may have. Required "
+        "unless adaptive is set.",
     )
     partition: Annotated[GroupingAlgorithm, choice(GroupingAlgorithm)] = Field(
         GroupingAlgorithm.MDAV,
@@ -270,7 +272,7 @@ def _refuse(setting: Setting[MdavLaplaceParameters]) -> None:
     noisy_microaggregation.no_public_columns(setting)
     parameters = setting.parameters
     if (parameters.k is None) is not parameters.adaptive:
-        raise InputError("[protect]: expected either k or adaptive = true.")
+        raise InputError("[protect]: expected either the smallest group size k or adaptive = true.")
     if parameters.adaptive and parameters.partition is not GroupingAlgorithm.MDAV:
         raise InputError(
             "[protect], partition: expected only together with k, found adaptive = true."

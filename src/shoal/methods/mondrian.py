@@ -259,7 +259,7 @@ def _refuse_tree(setting: Setting[MondrianParameters]) -> None:
         if column.all_categories is None:
             raise InputError(
                 f"Column '{column.name}': expected categories or a hierarchy, because the boxes "
-                "of a tree follow their order."
+                f"of a tree follow the order of the categories."
             )
         if column.observed and parameters.record_suppression:
             raise InputError(

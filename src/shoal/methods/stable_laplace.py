@@ -42,7 +42,8 @@ class StableLaplaceParameters(ScaledParameters):
 
     sensitivity: Annotated[DeltaReading, choice(DeltaReading)] = Field(
         DeltaReading.PER_ATTRIBUTE,
-        description="What Delta is, which the paper leaves open: a column's width, so m columns "
+        description="What the sensitivity Delta is, which the paper leaves open: a column's "
+        "width, so m columns "
         "cost m epsilon (per-attribute), or the sum of all widths (summed).",
     )
 

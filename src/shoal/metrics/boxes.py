@@ -267,7 +267,7 @@ def people_on(people: Floats, boxes: ReleaseBoxes) -> Floats:
 def check_attacks(attacks: int) -> None:
     """Refuse a number of attacks below one."""
     if attacks < 1:
-        raise InputError(f"attacks must be at least 1; got {attacks}.")
+        raise InputError(f"The number of attacks must be at least 1; got {attacks}.")
 
 
 def drawn(rows: int, wanted: int, rng: np.random.Generator) -> Ints:

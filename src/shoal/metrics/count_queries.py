@@ -186,7 +186,9 @@ def half_ranges(
     if not np.isfinite(low).all() or not np.isfinite(high).all():
         raise InputError("Half of a domain is defined only for finite ends. Declare bounds.")
     if not 1 <= (number := d if axes is None else axes) <= d:
-        raise InputError(f"axes must lie between 1 and {d}; got {axes}.")
+        raise InputError(
+            f"The number of axes that a query restricts must lie between 1 and {d}; got {axes}."
+        )
     cells = np.where(codes, high - low, STEPS).astype(np.int64)
     taken = (cells + 1) // 2
     width = np.where(codes, 1.0, (high - low) / STEPS)
@@ -271,7 +273,9 @@ def median_relative_error(errors: ArrayLike, confidence: float = 0.95) -> Estima
     if not q:
         raise InputError("No query has a true answer above zero, so there is no relative error.")
     if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie between 0 and 1; got {confidence}.")
+        raise InputError(
+            f"The confidence of an interval must lie between 0 and 1; got {confidence}."
+        )
     ranks = np.arange((q + 1) // 2)
     reached = 2 * bdtr(ranks, q, 0.5) <= 1 - confidence
     r = int(reached.sum())

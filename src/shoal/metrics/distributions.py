@@ -51,7 +51,7 @@ def quantile_edges(values: ArrayLike, bins: int) -> Floats:
     present = np.asarray(values, dtype=np.float64)
     present = present[~np.isnan(present)]
     if bins < 1:
-        raise InputError(f"bins must be at least 1; got {bins}.")
+        raise InputError(f"The number of bins must be at least 1; got {bins}.")
     if not present.size:
         return np.empty(0)
     # Edges are values, so each bin holds at least the value that it begins with.

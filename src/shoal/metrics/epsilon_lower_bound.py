@@ -138,9 +138,11 @@ def lower_bound(
     False
     """
     if trials < _LEAST_TRIALS:
-        raise InputError(f"trials must be at least {_LEAST_TRIALS}; got {trials}.")
+        raise InputError(f"The number of trials must be at least {_LEAST_TRIALS}; got {trials}.")
     if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie between 0 and 1; got {confidence}.")
+        raise InputError(
+            f"The confidence of an interval must lie between 0 and 1; got {confidence}."
+        )
     half = trials // 2
     pilot = min(PILOT, half // 4)
     looks = dict(scores)

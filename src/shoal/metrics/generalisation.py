@@ -81,7 +81,7 @@ def average_class_size(labels: ArrayLike, *, k: int = 1, weights: ArrayLike | No
     1.5
     """
     if k < 1:
-        raise InputError(f"k must be at least 1; got {k}.")
+        raise InputError(f"The group size k must be at least 1; got {k}.")
     classes, heavy = _classes(labels, weights)
     number = np.count_nonzero(np.bincount(classes, weights=heavy))
     return float(heavy.sum() / (number * k)) if number else 0.0
@@ -134,9 +134,11 @@ def _classes(labels: ArrayLike, weights: ArrayLike | None) -> tuple[Ints, Floats
     if classes.size == 0:
         classes = classes.astype(np.int64)
     if classes.ndim != 1 or not np.issubdtype(classes.dtype, np.integer):
-        raise InputError("labels must be a one-dimensional array of whole numbers.")
+        raise InputError(
+            "The labels of the classes must be a one-dimensional array of whole numbers."
+        )
     if classes.min(initial=0) < 0:
-        raise InputError("labels must not be negative.")
+        raise InputError("The labels of the classes must not be negative.")
     heavy = np.ones(len(classes)) if weights is None else np.asarray(weights, dtype=np.float64)
     if heavy.shape != classes.shape:
         raise InputError("Expected one weight for each row.")

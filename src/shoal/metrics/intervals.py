@@ -234,4 +234,6 @@ def _check(successes: float, trials: int, confidence: float) -> None:
     if trials < 1 or not 0 <= successes <= trials:
         raise InputError(f"Expected 0 to {trials} successes in at least 1 trial; got {successes}.")
     if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie between 0 and 1; got {confidence}.")
+        raise InputError(
+            f"The confidence of an interval must lie between 0 and 1; got {confidence}."
+        )

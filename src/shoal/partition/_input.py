@@ -25,7 +25,8 @@ def matrix(X: ArrayLike, name: str = "X") -> Floats:
     array = _numbers(X, name)
     if array.ndim != 2 or array.shape[1] == 0:
         raise InputError(
-            f"{name} must be a matrix of records by columns, with at least one column; "
+            f"The argument {name} must be a matrix of records by columns, with at least one "
+            f"column; "
             f"found the shape {array.shape}."
         )
     return np.ascontiguousarray(array)
@@ -39,7 +40,9 @@ def column(x: ArrayLike, name: str = "x") -> Floats:
     """
     array = _numbers(x, name)
     if array.ndim != 1:
-        raise InputError(f"{name} must be one column of numbers; found the shape {array.shape}.")
+        raise InputError(
+            f"The argument {name} must be one column of numbers; found the shape {array.shape}."
+        )
     return np.ascontiguousarray(array)
 
 
@@ -53,11 +56,13 @@ def group_size(k: Any, n: int) -> int:
         size = operator.index(k)
     except TypeError:
         raise InputError(
-            f"k must be a whole number of at least 2; found a {type(k).__name__}."
+            f"The smallest group size k must be a whole number of at least 2; found a "
+            f"{type(k).__name__}."
         ) from None
     if size < 2:
         raise InputError(
-            f"k must be at least 2, because a group of one hides nobody; found {size}."
+            f"The smallest group size k must be at least 2, because a group of one hides "
+            f"nobody; found {size}."
         )
     if size > n:
         raise InputError(
@@ -68,18 +73,19 @@ def group_size(k: Any, n: int) -> int:
 
 def _numbers(values: ArrayLike, name: str) -> Floats:
     if np.ma.is_masked(values):
-        raise InputError(f"{name} must have a number in every cell; some are masked.")
+        raise InputError(f"The argument {name} must have a number in every cell; some are masked.")
     try:
         array = np.asarray(values)
     except ValueError:
-        raise InputError(f"{name} must be a rectangular array of numbers.") from None
+        raise InputError(f"The argument {name} must be a rectangular array of numbers.") from None
     if array.dtype.kind not in "fiub":
-        raise InputError(f"{name} must hold numbers; found the type {array.dtype}.")
+        raise InputError(f"The argument {name} must hold numbers; found the type {array.dtype}.")
     with np.errstate(over="ignore"):
         array = array.astype(np.float64, copy=False)
     bad = array.size - int(np.count_nonzero(np.isfinite(array)))
     if bad:
         raise InputError(
-            f"{name} must be finite; {bad} of its {array.size} cells are missing or infinite."
+            f"The argument {name} must have finite numbers only; {bad} of its {array.size} "
+            f"cells are missing or infinite."
         )
     return array

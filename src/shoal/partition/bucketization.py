@@ -172,14 +172,20 @@ def class_sizes(totals: ArrayLike, k: int, t: Number, *, most: int | None = None
     ratio = _ratio(t)
     whole = np.array(totals, np.int64)  # a copy: kernels would be compiled anew for read-only ones
     if whole.ndim != 1 or not whole.size or whole.min() < 1:
-        raise InputError("totals must be whole numbers of at least 1, one per bucket.")
+        raise InputError(
+            "The argument totals must be whole numbers of at least 1, the number "
+            "of records in each bucket."
+        )
     n = int(whole.sum())
     k = group_size(k, n)
     unit = n // math.gcd(*whole.tolist())
     parts = n // unit
     limit = n if most is None else most
     if limit < 1:
-        raise InputError(f"most must be a whole number of at least 1; found {most}.")
+        raise InputError(
+            f"The argument most, the largest number of buckets, must be a whole "
+            f"number of at least 1; found {most}."
+        )
     even = min(parts // -(-k // unit), limit)
     best = Sizes(parts // even * unit, unit, even - parts % even, parts % even)
     if ratio > 1:
@@ -229,7 +235,8 @@ def merge_close(X: ArrayLike, labels: ArrayLike, bucket: ArrayLike, t: Number) -
     partition = Partition(np.asarray(labels))
     if len(partition.labels) != len(X):
         raise InputError(
-            f"labels must give the class of each record; found {len(partition.labels)} for "
+            f"The labels of the partition must give the class of each record; found "
+            f"{len(partition.labels)} for "
             f"{len(X)} records."
         )
     g = len(partition)
@@ -263,10 +270,14 @@ def merge_close(X: ArrayLike, labels: ArrayLike, bucket: ArrayLike, t: Number) -
 
 def _ratio(t: Number) -> Fraction:
     if isinstance(t, float):
-        raise InputError('t must be exact: write Fraction("1.5") or Decimal("1.5"), not a float.')
+        raise InputError(
+            'The t of t-closeness must be exact: give Fraction("1.5") or Decimal("1.5"), no float.'
+        )
     most = Fraction(t)
     if most < 1:
-        raise InputError(f"t must be at least 1, because it is a ratio of shares; found {t}.")
+        raise InputError(
+            f"The t of t-closeness must be at least 1, because it is a ratio of shares; found {t}."
+        )
     return most
 
 
@@ -275,10 +286,14 @@ def _counted(bucket: ArrayLike, n: int) -> tuple[Ints, Ints]:
     try:
         found = Partition(np.asarray(bucket))
     except InputError:
-        raise InputError("bucket must hold whole numbers from 0, without skipping any.") from None
+        raise InputError(
+            "The argument bucket must number the bucket of each record from 0, "
+            "without skipping a number."
+        ) from None
     if len(found.labels) != n:
         raise InputError(
-            f"bucket must give the bucket of each record; found {len(found.labels)} for {n} "
+            f"The argument bucket must give the bucket of each record; found "
+            f"{len(found.labels)} for {n} "
             "records."
         )
     # A copy, because kernels would be compiled anew for read-only arrays.

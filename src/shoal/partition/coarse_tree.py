@@ -124,7 +124,8 @@ def coarse_cells(
     sample = matrix(sample)
     if not k <= least <= size:
         raise InputError(
-            f"Expected k <= least <= size; found k={k}, least={least} and size={size}."
+            f"Expected for the cells of a coarse tree k <= least <= size; found k={k}, "
+            f"least={least} and size={size}."
         )
     share = len(sample) / rows
     wanted = (2 * size * share, SPARE * least * share)

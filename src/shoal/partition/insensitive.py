@@ -69,7 +69,9 @@ def insensitive(X: ArrayLike, k: int, *, order: Order = "reference") -> Partitio
     n = len(X)
     k = group_size(k, n)
     if order not in get_args(Order):
-        raise InputError(f"No order named {order!r}.{did_you_mean(order, get_args(Order))}")
+        raise InputError(
+            f"There is no order of records named {order!r}.{did_you_mean(order, get_args(Order))}"
+        )
     if order == "corners":
         return Partition(_nearest_to_corners(_in_box(X), k))
     labels = np.empty(n, np.int64)
@@ -103,7 +105,8 @@ def _in_box(X: Floats) -> Floats:
     outside = int(np.count_nonzero((X < 0) | (X > 1)))
     if outside:
         raise InputError(
-            f"X must be scaled to [0, 1] by public bounds; {outside} of its {X.size} cells lie "
+            f"The columns X must be scaled to [0, 1] by public bounds; {outside} of its "
+            f"{X.size} cells lie "
             "outside."
         )
     return X

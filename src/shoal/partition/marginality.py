@@ -35,13 +35,14 @@ def marginality(distances: ArrayLike, counts: ArrayLike | None = None) -> Floats
     D = matrix(distances, "distances")
     if D.shape[0] != D.shape[1] or (D < 0).any() or (D != D.T).any() or np.diagonal(D).any():
         raise InputError(
-            "distances must be a square symmetric matrix of non-negative numbers with a "
+            "The distances between categories must be a square symmetric matrix of non-negative "
+            "numbers with a "
             "zero diagonal."
         )
     weights = np.ones(len(D)) if counts is None else column(counts, "counts")
     if len(weights) != len(D) or (weights < 0).any():
         raise InputError(
-            f"counts must give a non-negative number for each of the {len(D)} categories."
+            f"The counts must give a non-negative number for each of the {len(D)} categories."
         )
     result: Floats = D @ weights
     return result
@@ -81,7 +82,7 @@ def path_lengths(paths: ArrayLike) -> Floats:
     P = matrix(paths, "paths")
     used = P >= 0
     if (np.diff(used.astype(int), axis=1) > 0).any():
-        raise InputError("paths must be padded with -1, and only at the end.")
+        raise InputError("The paths of a hierarchy must be padded with -1, and only at the end.")
     depth = used.sum(axis=1)
     shared = np.zeros((len(P), len(P)), np.int64)
     together = np.ones((len(P), len(P)), bool)

@@ -145,9 +145,15 @@ def mondrian_tree(
     choice = CutColumn(choice)
     classes = np.zeros(n, np.int64) if target is None else _of_records(target, "target", n)
     if (choice is CutColumn.GAIN) is (target is None):
-        raise InputError("target must be given if and only if choice = 'gain'.")
+        raise InputError(
+            "The argument target, the class of each record, must be given if and "
+            "only if choice = 'gain'."
+        )
     if max_height is not None and max_height < 0:
-        raise InputError(f"max_height must be at least 0; found {max_height}.")
+        raise InputError(
+            f"The argument max_height, the largest number of cuts above a group, "
+            f"must be at least 0; found {max_height}."
+        )
     columns = X.T.copy()
     heights = {j: _border(columns, j, own) for j, own in (borders or {}).items()}
     values: list[Floats] = []
@@ -190,7 +196,8 @@ def _extent(columns: Floats, whole: ArrayLike | None) -> Floats:
             (ends[0] <= low).all() and (high <= ends[1]).all()
         ):
             raise InputError(
-                "whole must give two ends for each column, with all its values between them."
+                "The argument whole must give two ends for each column, with all values of the "
+                "column between them."
             )
         low, high = ends
     extent: Floats = np.maximum(high / 2 - low / 2, 5e-324)
@@ -300,7 +307,10 @@ def median_cut(X: ArrayLike, least: int = LEAST) -> Partition:
     """
     X = matrix(X)
     if least < 1:
-        raise InputError(f"least must be at least 1; found {least}.")
+        raise InputError(
+            f"The argument least, the smallest number of records in a block, must "
+            f"be at least 1; found {least}."
+        )
     if not len(X):
         raise InputError("Cannot cut a table without records.")
     labels = np.zeros(len(X), np.int64)
@@ -350,7 +360,9 @@ def _rules(
 def _of_records(values: ArrayLike, name: str, n: int) -> Ints:
     array = whole_numbers(values, name)
     if len(array) != n:
-        raise InputError(f"{name} must have one entry for each of {n} records; found {len(array)}.")
+        raise InputError(
+            f"The argument {name} must have one entry for each of {n} records; found {len(array)}."
+        )
     # A copy, because kernels would be compiled anew for read-only or strided arrays.
     return array.copy()
 
@@ -359,7 +371,8 @@ def _border(columns: Floats, j: int, own: ArrayLike) -> Ints:
     """Return the heights after each code of a column, with a 0 after the last."""
     if not 0 <= j < len(columns):
         raise InputError(
-            f"borders name column {j}; expected one below {len(columns)}, the number of columns."
+            f"The argument borders names column {j}; expected one below {len(columns)}, the "
+            f"number of columns."
         )
     heights = whole_numbers(own, "borders")
     x = columns[j]
@@ -404,7 +417,9 @@ def _by_category(by: ArrayLike, n: int, least: int) -> Partition:
     """Take neighbouring categories together until each block has `least` records."""
     codes = np.asarray(by)
     if codes.shape != (n,) or codes.dtype.kind not in "iu" or (n and codes.min() < 0):
-        raise InputError(f"by must give a non-negative whole number for each of the {n} records.")
+        raise InputError(
+            f"The argument by must give a non-negative whole number for each of the {n} records."
+        )
     names, codes = np.unique(codes, return_inverse=True)
     block: Ints = np.zeros(len(names), np.int64)
     held = 0

@@ -61,7 +61,10 @@ def noise_aware(X: ArrayLike, noise: float, *, progress: Progress = silent) -> P
     X = matrix(X)
     n = len(X)
     if not (np.isfinite(noise) and noise >= 0):
-        raise InputError(f"noise must be a number of at least 0; found {noise}.")
+        raise InputError(
+            f"The argument noise, the expected squared length of the noise, must be a number of "
+            f"at least 0; found {noise}."
+        )
     if not n:
         raise InputError("Cannot group a table without records.")
     extent = float(np.max(np.ptp(X / 2, axis=0))) * 2

@@ -46,7 +46,8 @@ class Requirement:
         width = needed if self.width is None else self.width
         if width < needed:
             raise InputError(
-                f"width must be at least {needed}, to cover all values that occur; found {width}."
+                f"The argument width, the number of different values, must be at least "
+                f"{needed}, to cover all values that occur; found {width}."
             )
         object.__setattr__(self, "codes", codes)
         object.__setattr__(self, "width", max(width, 1))
@@ -55,8 +56,8 @@ class Requirement:
             held = np.bincount(codes, minlength=len(totals))
             if len(totals) != max(width, 1) or len(held) > width or (held > totals).any():
                 raise InputError(
-                    f"totals must count each of the {max(width, 1)} values at least as often "
-                    "as codes do."
+                    f"The totals of the whole table must count each of the {max(width, 1)} "
+                    f"values at least as often as the codes of the records do."
                 )
             object.__setattr__(self, "totals", totals)
         if getattr(self.guarantee, "distance", None) is Distance.HIERARCHICAL and (

@@ -53,10 +53,14 @@ def stable(X: ArrayLike, Y: ArrayLike, k: int) -> tuple[Partition, Partition]:
     X, Y = matrix(X), matrix(Y, "Y")
     k = group_size(k, len(X))
     if X.shape != Y.shape:
-        raise InputError(f"X and Y must have the same shape; found {X.shape} and {Y.shape}.")
+        raise InputError(
+            f"The two tables X and Y must have the same shape; found {X.shape} and {Y.shape}."
+        )
     rows = np.flatnonzero((X != Y).any(axis=1))
     if len(rows) > 1:
-        raise InputError(f"X and Y must differ in exactly one record; they differ in {len(rows)}.")
+        raise InputError(
+            f"The two tables X and Y must differ in exactly one record; they differ in {len(rows)}."
+        )
     # One scale for both, so squares of any finite numbers are finite.
     X, Y = np.split(unit_scaled(np.vstack([X, Y])), 2)
     before = mdav(X, k)
@@ -127,7 +131,10 @@ def stability(before: Partition, after: Partition, record: int) -> PartitionChan
     """
     n = len(before.labels)
     if len(after.labels) != n or not 0 <= record < n:
-        raise InputError("Both partitions must have the same rows, and record must be one of them.")
+        raise InputError(
+            "Both partitions must have the same rows, and the record that differs "
+            "must be one of them."
+        )
     others = np.delete(np.arange(n), record)
     common = csr_array(
         (np.ones(n - 1, np.int64), (before.labels[others], after.labels[others])),

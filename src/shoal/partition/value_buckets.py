@@ -80,7 +80,7 @@ def joint_buckets(
     """
     _at_least_one(b)
     if not columns:
-        raise InputError("columns must hold at least one column.")
+        raise InputError("The confidential columns to be cut into buckets must be at least one.")
     tall = heights or {}
     found = np.zeros(len(column(columns[0], "columns")), np.int64)
     left = b
@@ -88,7 +88,9 @@ def joint_buckets(
     for number, places in enumerate(columns):
         place = column(places, "columns")
         if len(place) != len(found):
-            raise InputError("columns must be equally long.")
+            raise InputError(
+                "The confidential columns to be cut into buckets must be equally long."
+            )
         parts = _parts(left, len(columns) - number)
         left //= parts
         found = _cut(found, place, parts, tall.get(number))
@@ -116,7 +118,9 @@ def _parts(b: int, columns: int) -> int:
 
 def _at_least_one(b: int) -> None:
     if b < 1:
-        raise InputError(f"b must be a whole number of at least 1; found {b}.")
+        raise InputError(
+            f"The number of buckets b must be a whole number of at least 1; found {b}."
+        )
 
 
 def _between(values: Floats, heights: Ints) -> Ints:
@@ -124,7 +128,8 @@ def _between(values: Floats, heights: Ints) -> Ints:
     whole = values.astype(np.int64)
     if len(values) and ((whole != values).any() or whole[0] < 0 or whole[-1] > len(heights)):
         raise InputError(
-            f"places must be whole numbers from 0 to {len(heights)}, the number of heights."
+            f"The places of the values must be whole numbers from 0 to {len(heights)}, the "
+            f"number of heights."
         )
     if len(values) < 2:
         return np.empty(0, np.int64)

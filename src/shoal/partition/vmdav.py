@@ -60,7 +60,10 @@ def vmdav(
     X = matrix(X)
     k = group_size(k, len(X))
     if gamma is not None and not (math.isfinite(gamma) and gamma >= 0):
-        raise InputError("gamma must be a finite number of at least 0, or None.")
+        raise InputError(
+            "The argument gamma, how willingly a group grows, must be a finite "
+            "number of at least 0, or None."
+        )
     Z = unit_scaled(X)
     best = np.zeros(len(Z), np.int64)
     least = math.inf

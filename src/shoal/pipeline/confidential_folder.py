@@ -117,7 +117,8 @@ def losses(planned: Plan, found: Any) -> dict[str, Any]:
 def _unreadable(clamped: Mapping[str, Mapping[str, int]], rows: int) -> list[str]:
     """Say where much of a column could not be read."""
     return [
-        f"'{name}': {lost:,} of {rows:,} cells could not be read and count as its constant. Check "
+        f"'{name}': {lost:,} of {rows:,} cells could not be read and count as the column's "
+        f"constant. Check "
         "the decimal mark, the date format and the categories."
         for name, counts in clamped.items()
         if (lost := counts.get("unreadable", 0) + counts.get("unknown", 0)) > rows / 5
@@ -133,7 +134,8 @@ def compared(secret: Confidential[Any], place: Path, out: Path, **terms: Any) ->
     except OSError as error:
         reason = (error.strerror or "the disk refuses it").lower()
         raise InputError(
-            f"Its confidential report could not be written: {reason}. Run `shoal report {out} DATA "
+            f"The confidential report of the release could not be written: {reason}. Run `shoal "
+            f"report {out} DATA "
             "--policy POLICY` to make it; that spends no more epsilon."
         ) from None
     return written
@@ -156,7 +158,9 @@ def report(
     manifest = read_manifest(out).values
     stated = load(policy)
     if stated.digest != manifest.get("policy_digest"):
-        raise InputError(f"'{out}' was made with another policy; expected that of its manifest.")
+        raise InputError(
+            f"'{out}' was made with another policy; expected the policy that its manifest records."
+        )
     planned = plan(replace(stated, required=(), audience=None))
     progress("reading the files", 0, 1)
     marks = reading.marks(stated)
@@ -166,7 +170,9 @@ def report(
     table = next((out / name for name in manifest.get("files", {}) if name.startswith("release.")),
                  None)  # fmt: skip
     if table is None or not table.is_file():
-        raise InputError(f"'{out}' lacks its table, or has it in parts; expected one file.")
+        raise InputError(
+            f"'{out}' lacks the released table, or has it in parts; expected one file."
+        )
     made = Release(io.read(table).frame, (), (), (), manifest)
     if evaluation.evaluate is not False:
         booking.record_inspection(stated, what="evaluate", note=out.name)

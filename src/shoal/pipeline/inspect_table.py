@@ -42,7 +42,7 @@ class InspectedTable:
         k: the k of the policy, or 2.
         below_k: records whose quasi-identifiers, as they are, fewer than k records share.
         unique: records whose quasi-identifiers nobody else has.
-        resolved: how many of these would not be unique without a column, by column.
+        resolved: how many of these records would not be unique without a column, by column.
         duplicates: rows that equal an earlier row in every column.
         repeated: rows of an identifier whose value an earlier row has, by column.
         unexpected: what would stop a release, such as columns that become constant.
@@ -93,7 +93,7 @@ class InspectedTable:
         classes = f"in equivalence classes of fewer than {self.k:,} records"
         lines = [f"quasi-identifiers, as they are: {few} {classes}; {alone} unique"]
         for name, number in sorted(self.resolved.items(), key=lambda one: -one[1]):
-            lines.append(f"  without '{name}', {number:,} of these would not be unique")
+            lines.append(f"  without '{name}', {number:,} of these records would not be unique")
         return lines
 
     def _persons(self) -> list[str]:
@@ -105,7 +105,7 @@ class InspectedTable:
         if self.duplicates:
             same = counted(self.duplicates, "row equals", "rows equal")
             lines.append(f"persons: {same} an earlier row in every column")
-        return lines or ["persons: no row is there twice"]
+        return lines or ["persons: no row equals another in every column"]
 
 
 def inspect(

@@ -71,22 +71,31 @@ class ClaimRecord(_Record):
     """A promise, with how far it is known to be true and why."""
 
     guarantee: dict[str, Any] = Field(description="What is promised: its name and its parameters.")
-    status: Annotated[Status, choice(Status)] = Field(description="How far it is known to be true.")
-    basis: str = Field(description="The reason in plain words, or the counterexample.")
-    assumes: list[str] = Field(description="What must hold outside the table.")
+    status: Annotated[Status, choice(Status)] = Field(
+        description="How far the promise is known to be true."
+    )
+    basis: str = Field(
+        description="Why the promise is true, in plain words, or the counterexample."
+    )
+    assumes: list[str] = Field(
+        description="What must hold outside the table for the promise to be true."
+    )
     source: str = Field(description="Where the proof or the method is published.")
     release_form: Annotated[ReleaseForm, choice(ReleaseForm)] = Field(
-        description="The form for which it is claimed."
+        description="The release form for which the promise is claimed."
     )
 
 
 class CheckRecord(_Record):
     """A guarantee that was recomputed on the released table."""
 
-    guarantee: dict[str, Any] = Field(description="As in a claim.")
-    holds: bool = Field(description="Whether the released table has it.")
+    guarantee: dict[str, Any] = Field(
+        description="The promise that was checked, written as in a claim."
+    )
+    holds: bool = Field(description="Whether the released table keeps the promise.")
     achieved: int | float | str = Field(
-        description="The best parameter with which it holds: for k-anonymity the size of the "
+        description="The best parameter with which the promise holds: for k-anonymity the size "
+        "of the "
         "smallest group, in persons where the policy numbers them."
     )
     witness: dict[str, Any] = Field(
@@ -94,7 +103,7 @@ class CheckRecord(_Record):
         "from 1, or of its boxes in a tree; never cells."
     )
     remarks: dict[str, Any] = Field(
-        description="Further facts, such as the number of groups (classes)."
+        description="Further facts about the check, such as the number of groups (classes)."
     )
 
 
@@ -102,33 +111,36 @@ class PrivacyLossRecord(_Record):
     """What a mechanism was allowed to learn, and at what price."""
 
     mechanism: str = Field(
-        description="What drew: discrete-laplace, permute-and-flip for a private selection, or "
+        description="The mechanism that drew the noise: discrete-laplace, permute-and-flip for "
+        "a private selection, or "
         "randomised-response for a category of one record."
     )
-    target: str = Field(description="The column.")
+    target: str = Field(description="The column that it was drawn for.")
     sensitivity: Exact = Field(
         description="How far one record, or all rows of a person, can move all group sums "
         "together, in steps of the column's grid (2^20 for its width); for a selection in units "
         "of the distance between categories."
     )
-    scale: Exact = Field(description="The scale of the noise, in the same units.")
-    epsilon: Exact = Field(description="The price. Those of all entries add up to the claim.")
+    scale: Exact = Field(description="The scale of the noise, in the units of the sensitivity.")
+    epsilon: Exact = Field(
+        description="The epsilon that the entry costs. Those of all entries add up to the claim."
+    )
     neighbours: Annotated[Neighbours, choice(Neighbours)] = Field(
-        description="The neighbours for which the sensitivity holds."
+        description="The kind of neighbouring tables for which the sensitivity holds."
     )
     draws: Count = Field(description="How many values were drawn: one for each group.")
     parallel: str | None = Field(
         description="The division of the records into disjoint parts, if the entry reads one part "
         "alone: a stratum."
     )
-    part: str | None = Field(description="Which part.")
-    fixed: bool = Field(description="Whether the parts follow public facts only.")
+    part: str | None = Field(description="Which part of that division the entry reads.")
+    fixed: bool = Field(description="Whether the parts of the division follow public facts only.")
 
 
 class DrawRecord(_Record):
     """What the noise itself counted: values of one mechanism and scale."""
 
-    mechanism: str = Field(description="What drew.")
+    mechanism: str = Field(description="The mechanism that drew the noise.")
     scale: Exact = Field(description="The scale of its noise.")
     count: Count = Field(description="How many values it drew.")
 
@@ -137,7 +149,7 @@ class FileRecord(_Record):
     """A file of the release."""
 
     sha256: str = Field(description="The SHA-256 digest of the file.")
-    bytes: Count = Field(description="Its length.")
+    bytes: Count = Field(description="The length of the file in bytes.")
 
 
 class Manifest(_Record):
@@ -148,13 +160,15 @@ class Manifest(_Record):
         description="Versions of Python, Shoal, numpy, polars and opendp, which decide what a "
         "release holds."
     )
-    created: str = Field(description="When, in UTC.")
+    created: str = Field(description="When the release was made, in UTC.")
     method: str = Field(description="The name of the method.")
     reference: str = Field(description="Where the method is published.")
-    parameters: dict[str, Any] = Field(description="Its parameters, defaults included.")
+    parameters: dict[str, Any] = Field(
+        description="The parameters of the method, defaults included."
+    )
     protected_columns: list[str] = Field(description="The columns that the method changed.")
     release_form: Annotated[ReleaseForm, choice(ReleaseForm)] = Field(
-        description="How the rows relate to the original's."
+        description="How the rows of the release relate to those of the original."
     )
     audience: str | None = Field(
         description="Who will get the release, as [release] or --audience states it; null where "

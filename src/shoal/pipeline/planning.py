@@ -496,15 +496,19 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
     boxes = setting.release_form is ReleaseForm.TREE
     if weight in schema.released and weight not in setting.columns and not boxes:
         notes.append(
-            f"Sampling weight '{weight}' is released as it is; centres of groups are unweighted."
+            f"The sampling weight in column '{weight}' is released as it is; centres of groups "
+            f"are unweighted."
         )
     stratum = schema.flagged("stratum")
     if stratum:
-        notes.append(f"Stratum '{stratum}' is not used: groups may span strata.")
+        notes.append(
+            f"The sampling stratum in column '{stratum}' is not used: groups may span strata."
+        )
     household = schema.flagged("household")
     if household:
         notes.append(
-            f"Household '{household}' is not used: a group may hold several members of one "
+            f"Column '{household}', which numbers the households, is not used: a group may hold "
+            f"several members of one "
             "household."
         )
     observed = [column.name for column in schema.columns if column.observed]
@@ -516,20 +520,26 @@ def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[
     if setting.release_form is ReleaseForm.SYNTHETIC:
         notes.append(NO_PERSON)
     if boxes:
-        notes.append("A row is a box of the quasi-identifiers' space, with counts.")
+        notes.append(
+            "A released row is a box, that is a range of each quasi-identifier, with counts."
+        )
     if method.noisy:
         persons_note = _persons_note(setting)
         return (*notes, *persons_note, *_clamping_notes(setting, method))
     public = [column.name for column in schema.columns if column.public]
     if public:
-        notes.append(f"Declared public, which this method does not use: {', '.join(public)}.")
+        notes.append(
+            f"This method does not use that these columns are declared public: {', '.join(public)}."
+        )
     untouched = [
         column.name
         for column in schema.columns
         if column.role is Role.OTHER and column.name not in setting.columns
     ]
     if untouched and not boxes:
-        notes.append(f"Released unchanged, by role 'other': {', '.join(untouched)}.")
+        notes.append(
+            f"Columns released unchanged, because their role is 'other': {', '.join(untouched)}."
+        )
     return tuple(notes)
 
 
@@ -539,7 +549,12 @@ def _persons_note(setting: Setting[Any]) -> tuple[str, ...]:
     if stated is None or not stated.dropped:
         return ()
     used = counted(stated.most, "row of a person is", "rows of a person are")
-    return (f"By '{stated.column}', at most {used} used; epsilon is per person.",)
+    return (
+        (
+            f"Column '{stated.column}' numbers the persons: at most {used} used, and epsilon is "
+            f"per person."
+        ),
+    )
 
 
 def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:

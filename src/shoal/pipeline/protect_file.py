@@ -82,7 +82,8 @@ def protect(
     )
     io.check_writable(output.file_format, planned.policy.schema.released)
     if planned.setting.release_form is ReleaseForm.TREE and output.file_format in io.STATS_NAMES:
-        raise InputError("Boxes have columns that SPSS and Stata cannot name; expected "
+        raise InputError("A release of boxes has column names that SPSS and Stata do not allow; "
+            "expected "
                          "--file-format parquet or csv.")  # fmt: skip
     progress("reading the file", 0, 1)
     marks = reading.marks(stated)

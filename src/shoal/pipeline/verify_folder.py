@@ -347,7 +347,10 @@ def _claims(opened: _Folder) -> VerifiedPart:
     stated, derived = opened.recorded.values["claims"], opened.claims
     faults = []
     if len(stated) != len(derived):
-        faults.append(f"claims: {len(stated)} recorded, {len(derived)} derived from the policy.")
+        faults.append(
+            f"claims: {len(stated)} recorded in the manifest, but {len(derived)} "
+            f"derived from the policy."
+        )
     for number, (one, claim) in enumerate(zip(stated, derived, strict=False)):
         forms = [_as_read(plain(form)) for form in protect_table.published_forms(claim)]
         if one not in forms:
@@ -367,7 +370,10 @@ def _checks(opened: _Folder) -> VerifiedPart:
     wanted = protect_table.testable(opened.planned, opened.claims)
     faults, left = [], []
     if len(stated) != len(wanted):
-        faults.append(f"checks: {len(stated)} recorded, {len(wanted)} derived from the policy.")
+        faults.append(
+            f"checks: {len(stated)} recorded in the manifest, but {len(wanted)} "
+            f"derived from the policy."
+        )
     for number, (one, guarantee) in enumerate(zip(stated, wanted, strict=False)):
         if why := _not_shown(opened, guarantee, one):
             left.append(f"checks.{number}: {why}")
@@ -442,7 +448,7 @@ def _accounting(opened: _Folder) -> VerifiedPart:
     if not faults:
         faults += protect_table.accounting_faults(entries, _priced(opened), drawn)
     if not fields.privacy_losses:
-        return _part("accounting", faults, "nothing was spent.")
+        return _part("accounting", faults, "no epsilon was spent.")
     adds = counted(len(entries), "entry adds up to the epsilon and accounts",
                    "entries add up to the epsilon and account")  # fmt: skip
     return _part("accounting", faults, f"{adds} for every draw.")
@@ -480,7 +486,7 @@ def _report(opened: _Folder) -> VerifiedPart:
     """The report is what this manifest renders to, if this Shoal renders as the other did."""
     ours = manifest.installed(PUBLIC_VERSIONS)["shoal"]
     if opened.fields.versions.get("shoal") != ours:
-        words = "another version of Shoal rendered it; its digest is compared under files."
+        words = "another version of Shoal rendered the report; its digest is compared under files."
         return VerifiedPart("report", PartStatus.OPEN, (words,))
     faults = []
     try:
@@ -491,7 +497,7 @@ def _report(opened: _Folder) -> VerifiedPart:
         faults.append(f"{html.REPORT}: the file is missing.")
     elif (opened.path / html.REPORT).read_bytes() != page:
         faults.append(f"{html.REPORT}: it is not the report of this manifest.")
-    return _part("report", faults, f"{html.REPORT} is what the manifest renders to.")
+    return _part("report", faults, f"{html.REPORT} is the report that the manifest renders to.")
 
 
 def _versions(opened: _Folder) -> VerifiedPart:
@@ -518,7 +524,9 @@ def _signature(opened: _Folder, key: str | Path | None) -> VerifiedPart:
     there = _is_inside(opened.path, SIGNATURE)
     if key is None:
         words = (
-            "signed; give the public key to verify it." if there else "the release is not signed."
+            "the release is signed; give the public key to verify it."
+            if there
+            else "the release is not signed."
         )
         return VerifiedPart("signature", PartStatus.OPEN, (words,))
     room, faults = signing(), []

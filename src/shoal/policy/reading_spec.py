@@ -40,7 +40,8 @@ class ReadingSpec(Spec):
     sheet: str | None = Field(None, description="The sheet of an Excel workbook that has several.")
     missing: list[Category] = Field(
         default_factory=list,
-        description="Cells that mean missing in every column. A column's own add to them.",
+        description="Cells that mean missing in every column. Those that a column states are "
+        "added to them.",
     )
 
 

@@ -13,7 +13,7 @@ class ReleaseSpec(Spec):
     """For whom the release is."""
 
     audience: Annotated[Audience, choice(Audience)] | None = Field(
-        None, description="Who will get the release, whose claims must do for them."
+        None, description="Who will get the release. Its claims must be enough for them."
     )
     accept_constant: list[str] = Field(
         default_factory=list,
@@ -32,13 +32,13 @@ class ContextSpec(Spec):
 
     recipient: str | None = Field(None, description="Who will get the table.")
     environment: str | None = Field(
-        None, description="Where and under which terms they will use it."
+        None, description="Where and under which terms the recipients will use the table."
     )
-    purpose: str | None = Field(None, description="What they will use it for.")
+    purpose: str | None = Field(None, description="What the recipients will use the table for.")
     legal_basis: str | None = Field(
-        None, description="The ground in law on which the table is given."
+        None, description="The legal ground on which the table is released."
     )
     earlier_releases: str | None = Field(
         None, description="What was published about the same people before."
     )
-    approver: str | None = Field(None, description="Who decides.")
+    approver: str | None = Field(None, description="Who decides about the release.")

@@ -125,12 +125,14 @@ class ColumnSpec(_Spec):
     )
     max_contributions: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
         None,
-        description="Rows of a person that an epsilon release uses at most. Further rows are left "
+        description="The largest number of rows of a person that an epsilon release uses. "
+        "Further rows are left "
         "out; methods without noise use all. Beside privacy_unit.",
     )
     exact_contributions: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
         None,
-        description="Rows that every person has, as everybody knows. Another number is an error. "
+        description="The number of rows that every person has, as everybody knows. Another "
+        "number is an error. "
         "Beside privacy_unit, in place of max_contributions.",
     )
     household: bool = Field(
@@ -151,9 +153,11 @@ class ColumnSpec(_Spec):
         None,
         description="Numbers are rounded to multiples of this, half to even, before any method.",
     )
-    top_code: Number | date | Category | None = Field(None, description="Values above become this.")
+    top_code: Number | date | Category | None = Field(
+        None, description="Values above this limit are set to it."
+    )
     bottom_code: Number | date | Category | None = Field(
-        None, description="Values below become this."
+        None, description="Values below this limit are set to it."
     )
     missing: list[Category] = Field(
         default_factory=list, description="Cells that mean missing, beside the empty one."
@@ -321,16 +325,19 @@ class DiversitySpec(_Spec):
     )
     column: ColumnNames = Field(description="The confidential column, or several taken jointly.")
     kind: Annotated[Diversity, choice(Diversity)] = Field(
-        Diversity.DISTINCT, description="How values are counted."
+        Diversity.DISTINCT, description="How the diversity of the values is counted."
     )
     c: Annotated[Number, Field(gt=0, le=MOST)] | None = Field(
-        None, description="The factor of the recursive kind. With that kind only."
+        None, description="The factor c of recursive l-diversity. With that kind only."
     )
 
     @model_validator(mode="after")
     def _c_where_needed(self) -> Self:
         if (self.kind is Diversity.RECURSIVE) is (self.c is None):
-            fail("expected 'c' with the recursive kind, and with no other.")
+            fail(
+                "expected the factor 'c' with the recursive kind of l-diversity, and with no "
+                "other kind."
+            )
         return self
 
 
@@ -338,11 +345,12 @@ class ClosenessSpec(_Spec):
     """The confidential values of every class are distributed nearly as in the whole table."""
 
     t: Annotated[Number, Field(ge=0, le=MOST)] = Field(
-        description="The largest distance allowed. For ratio at least 1."
+        description="The largest distance allowed from an equivalence class to the whole table. "
+        "For the ratio distance at least 1."
     )
     column: ColumnNames = Field(description="The confidential column, or several taken jointly.")
     distance: Annotated[Distance, choice(Distance)] = Field(
-        Distance.EQUAL, description="How distributions are compared."
+        Distance.EQUAL, description="By which distance the distributions are compared."
     )
 
     @model_validator(mode="after")
@@ -356,7 +364,7 @@ class StochasticSpec(_Spec):
     """What is drawn for the confidential values of a class is distributed nearly as for all."""
 
     t: Annotated[Number, Field(ge=1, le=MOST)] = Field(
-        description="The largest ratio of probabilities, either way."
+        description="The largest ratio of the probabilities of a drawn value, either way."
     )
     column: ColumnNames = Field(description="The confidential column, or several taken jointly.")
 
@@ -427,11 +435,12 @@ class BudgetSpec(_Spec):
         "the table is the whole source, or a later version of it.",
     )
     extract_by: Annotated[Extract, choice(Extract)] | None = Field(
-        None, description="What that rule reads. Needed beside extract."
+        None, description="What the rule of the extract reads. Needed beside extract."
     )
     max_contributions: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
         None,
-        description="Rows that a person has at most in any table of the source. A fact of the "
+        description="The largest number of rows that a person has in any table of the source. A "
+        "fact of the "
         "source, not a cut that a release makes.",
     )
 
@@ -510,7 +519,7 @@ class PolicySpec(_Spec):
     )
     reading: ReadingSpec = Field(
         default_factory=lambda: ReadingSpec.model_validate({}),
-        description="How a CSV file is written.",
+        description="How the CSV file of the original is written.",
     )
     writing: WritingSpec = Field(
         default_factory=lambda: WritingSpec.model_validate({}),
@@ -523,7 +532,8 @@ class PolicySpec(_Spec):
     )
     context: ContextSpec = Field(
         default_factory=lambda: ContextSpec.model_validate({}),
-        description="Words for the officer's report. Never published.",
+        description="What the officer's report quotes about the recipients and the purpose. "
+        "Never published.",
     )
     evaluate: EvaluateSpec = Field(
         default_factory=lambda: EvaluateSpec.model_validate({}),

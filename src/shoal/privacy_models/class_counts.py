@@ -68,7 +68,8 @@ class Counts:
         label, code = whole_numbers(labels, "labels"), whole_numbers(codes, "codes")
         if len(label) != len(code):
             raise InputError(
-                f"labels and codes must be equally long; found {len(label)} and {len(code)}."
+                f"The labels of the classes and the codes of the values must be equally long; "
+                f"found {len(label)} and {len(code)}."
             )
         groups = _room(label, groups, "groups")
         width = _room(code, width, "width")
@@ -79,7 +80,8 @@ class Counts:
             unit = np.unique(np.asarray(units), return_inverse=True)[1].ravel()
             if len(unit) != len(label):
                 raise InputError(
-                    f"units must give the person of each record; found {len(unit)} names for "
+                    f"The argument units must give the person of each record; found {len(unit)} "
+                    f"names for "
                     f"{len(label)} records."
                 )
             many = int(unit.max(initial=0)) + 1
@@ -194,6 +196,7 @@ def _room(codes: Ints, given: int | None, name: str) -> int:
     needed = int(codes.max(initial=-1)) + 1
     if given is not None and given < needed:
         raise InputError(
-            f"{name} must be at least {needed}, to cover all that occur; found {given}."
+            f"The argument {name} must be at least {needed}, to cover all that occur; found "
+            f"{given}."
         )
     return max(needed if given is None else given, 1)

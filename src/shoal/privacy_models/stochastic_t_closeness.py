@@ -61,8 +61,9 @@ def stochastic_t(counts: ArrayLike, channel: ArrayLike) -> float:
     Z = np.asarray(channel, np.float64)
     if held.ndim != 2 or Z.ndim != 2 or held.shape[1] != len(Z) or not held.sum(axis=1).all():
         raise InputError(
-            "counts must be a matrix of classes by values without empty classes, and channel a "
-            f"matrix of the same values by outputs; found {held.shape} and {Z.shape}."
+            "The argument counts must be a matrix of classes by values without empty classes, "
+            "and the argument channel a matrix of the same values by outputs; found "
+            "{held.shape} and {Z.shape}."
         )
     drawn = held @ Z
     whole = drawn.sum(axis=0) / held.sum()
@@ -119,7 +120,7 @@ def epsilon_for_t(t: float, class_sizes: Sequence[int]) -> float:
     """
     share = _smallest_share(class_sizes)
     if not (math.isfinite(t) and t >= 1):
-        raise InputError(f"t must be a number of at least 1; found {t}.")
+        raise InputError(f"The t of t-closeness must be a number of at least 1; found {t}.")
     return math.inf if share == 1 else math.log((t - share) / (1 - share))
 
 
@@ -135,7 +136,7 @@ def epsilon_from_t(t: float) -> float:
     1.0
     """
     if not (math.isfinite(t) and t >= 1):
-        raise InputError(f"t must be a number of at least 1; found {t}.")
+        raise InputError(f"The t of t-closeness must be a number of at least 1; found {t}.")
     return 2 * math.log(t)
 
 
@@ -154,11 +155,16 @@ def t_for_epsilon(epsilon: float) -> float:
 
 def _check_epsilon(epsilon: float) -> None:
     if not (math.isfinite(epsilon) and epsilon >= 0):
-        raise InputError(f"epsilon must be a number of at least 0; found {epsilon}.")
+        raise InputError(
+            f"The privacy budget epsilon must be a number of at least 0; found {epsilon}."
+        )
 
 
 def _smallest_share(class_sizes: Sequence[int]) -> float:
     sizes = list(class_sizes)
     if not sizes or min(sizes) < 1:
-        raise InputError("class_sizes must hold at least one whole number, each of at least 1.")
+        raise InputError(
+            "The argument class_sizes must hold the size of at least one class, "
+            "each a whole number of at least 1."
+        )
     return min(sizes) / sum(sizes)

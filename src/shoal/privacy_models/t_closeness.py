@@ -74,9 +74,14 @@ def t_closeness(
     starts, present = counts.layout()
     total = counts.totals if whole is None else whole_numbers(whole, "whole")
     if len(total) != counts.width:
-        raise InputError(f"whole must count {counts.width} values; found {len(total)}.")
+        raise InputError(
+            f"The argument whole, the counts of the whole table, must count "
+            f"{counts.width} values; found {len(total)}."
+        )
     if not total.any():
-        raise InputError("whole must count at least one person.")
+        raise InputError(
+            "The argument whole, the counts of the whole table, must count at least one person."
+        )
     table = _exact(counts, starts, total, 1 if edges is None else 2 * edges.shape[1])
     if distance is Distance.RATIO:
         return _ratio(table, present, Fraction(t))

@@ -100,7 +100,8 @@ def check_control(control: io.Raw | None, policy: Policy) -> None:
     missing = [name for name in policy.schema.released if name not in control.frame.columns]
     if missing:
         raise InputError(
-            f"--control: expected the columns of the original, found no '{missing[0]}'."
+            f"--control: expected a table with the columns of the original; it lacks "
+            f"'{missing[0]}'."
         )
 
 

@@ -123,16 +123,16 @@ def gain(row: Row) -> str:
         apart = difference(share, control)
         size = f"{_hundred(abs(apart.value))} of 100 ({_between(apart)})"
         if apart.low > 0:
-            return f"Being in the table adds {size}."
+            return f"The attack succeeds more often for people in the table, by {size}."
         if apart.high < 0:
             return f"The attack succeeds less often for people in the table, by {size}."
         return f"No difference between people in the table and others is shown: {size}."
     over = share.value - (blind.value if blind else 0.0)
     if over <= 0:
-        return "That is no more than a blind guess achieves."
+        return "The attack succeeds no more often than a blind guess."
     return (
-        f"That is {_hundred(over)} of 100 more than a blind guess. How much of it is due to the "
-        "release is not known without people who are not in the table."
+        f"The attack succeeds in {_hundred(over)} of 100 tries more than a blind guess. How much "
+        "of this is due to the release is not known without people who are not in the table."
     )
 
 
@@ -249,9 +249,9 @@ SCALES = {
     "rank-matched SSE / SST": "Numbers and dates, both columns sorted: how far the distribution "
     "moved, as a share of the variance. 0 is not at all, 1 is as far as publishing only the mean.",
     "share of rows whose cell was generalised": "Cells that became a range or a group of "
-    "categories: 0 is no row, 1 is every row. It does not say how wide the ranges are; "
-    "granularity does.",
-    "share of rows whose category changed": "Categories: 0 is no row, 1 is every row.",
+    "categories: 0 is no row, 1 is every row. How wide the ranges are is shown by the granularity.",
+    "share of rows whose category changed": "Categories: the share of rows with another "
+    "category. 0 is no row, 1 is every row.",
     "total variation": "Categories, by their shares: 0 if all shares are the same, 1 if no value "
     "is in common.",
 }

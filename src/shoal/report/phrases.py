@@ -25,12 +25,12 @@ FORM_WORDS = {
 }
 
 ROLE_WORDS = {
-    "identifier": "It names a person, and is dropped from every release.",
-    "quasi-identifier": "Others may know it. Together, such columns may single somebody out, so "
-    "they are protected.",
-    "confidential": "Nobody should learn it about a person. It is released as it is, unless the "
-    "method protects it, too.",
-    "other": "Neither known to others nor secret. It is released as it is.",
+    "identifier": "The column names a person, and is dropped from every release.",
+    "quasi-identifier": "Others may know a person's value. Together, such columns may single "
+    "somebody out, so they are protected.",
+    "confidential": "Nobody should learn a person's value. The column is released as it is, "
+    "unless the method protects it, too.",
+    "other": "The column is neither known to others nor secret. It is released as it is.",
 }
 
 KIND_WORDS = {
@@ -52,11 +52,11 @@ WHY_CATEGORIES = (
 
 REMARK_WORDS = {
     "classes": "Number of equivalence classes",
-    "failing_classes": "Classes that fail",
-    "homogeneous_classes": "Classes in which all share a value",
+    "failing_classes": "Equivalence classes that fail the check",
+    "homogeneous_classes": "Equivalence classes in which all share a value",
     "counted": "Counted in",
-    "k_if_missing_matches_anything": "k, if a missing cell is taken to match anything",
-    "patterns_of_missing_cells": "Patterns of missing cells, too many to match",
+    "k_if_missing_matches_anything": "k, if a missing cell is taken to match any value",
+    "patterns_of_missing_cells": "Number of patterns of missing cells, too many to match rows by",
 }
 
 JUDGEMENT = (
@@ -67,8 +67,11 @@ JUDGEMENT = (
     "Whether the assumptions of each promise hold for your recipients and your people.",
     "Whether the remaining gain of an attacker is acceptable for this purpose and this recipient.",
     "Whether the losses, and whom they hit, are acceptable for the analyses that are planned.",
-    "Whether it discloses more together with earlier or planned releases of the same people.",
-    "Whether law, contracts and promises to the people in the table allow it.",
+    (
+        "Whether the release discloses more together with earlier or planned releases of the same "
+        "people."
+    ),
+    "Whether law, contracts and promises to the people in the table allow the release.",
 )
 
 LIMITS = (
@@ -370,8 +373,8 @@ def _facts(spec: Mapping[str, Any]) -> list[str]:
         facts.append(f"from {_limit(spec['bounds'][0])} to {_limit(spec['bounds'][1])}")
     words = {
         "step": "rounded to multiples of {}",
-        "top_code": "values above {} were set to it",
-        "bottom_code": "values below {} were set to it",
+        "top_code": "values above {0} were set to {0}",
+        "bottom_code": "values below {0} were set to {0}",
         "missing_as": "missing cells became {}",
         "other": "unknown categories became {}",
         "max_contributions": "rows per person that an epsilon release uses at most: {}",

@@ -38,9 +38,9 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         (400, "The request is not well formed."),
         (401, "No session."),
         (403, "The request comes from another site, or under another host name."),
-        (404, "It does not exist."),
-        (405, "The address does not take this method."),
-        (409, "Something else has to be done first."),
+        (404, "What was asked for does not exist."),
+        (405, "The address does not take this HTTP method."),
+        (409, "Another step has to be done first."),
         (413, "The request is too large."),
         (422, "The content cannot be used as it is."),
     )
@@ -61,7 +61,10 @@ class FileOut(BaseModel):
     label: str
     suffix: str
     bytes: int
-    here: bool = Field(description="False after a restart: the file has to be chosen again.")
+    here: bool = Field(
+        description="Whether the studio still has the file. After a restart it "
+        "has not, and the file has to be chosen again."
+    )
 
 
 class WorkspaceOut(BaseModel):
@@ -78,8 +81,8 @@ class WorkspaceOut(BaseModel):
     file_format: str
     source: str
     jobs: dict[str, str]
-    undo: int = Field(description="Steps that can be undone.")
-    redo: int = Field(description="Steps that can be redone.")
+    undo: int = Field(description="Number of changes that can be undone.")
+    redo: int = Field(description="Number of changes that can be redone.")
     invalid: dict[str, str] = Field(
         description="What was typed or sent and cannot be used, by form; nothing is released "
         "until each is sent again and taken, or undone."
@@ -91,7 +94,9 @@ class WorkspaceIn(_Model):
 
     title: str | None = Field(None, max_length=200)
     confirmed: list[str] | None = None
-    audience: Audience | None = Field(None, description="Who will get it; written into the policy.")
+    audience: Audience | None = Field(
+        None, description="Who will get the release; written into the policy."
+    )
     file_format: Literal["parquet", "csv", "sav", "dta"] | None = None
     source: str | None = Field(None, max_length=200)
 
@@ -469,7 +474,7 @@ def _mine(studio: Studio, session: str, id_: str) -> JobStatus:
         status = studio.jobs.status(id_)
         studio.open(status.workspace, session)
     except InputError:
-        raise HTTPException(404, "No such job in this session.") from None
+        raise HTTPException(404, "There is no such task in this session.") from None
     return status
 
 

@@ -22,7 +22,7 @@ from shoal.studio.uploads import TooLargeError
 PLAIN = {
     400: "The request is not well formed.",
     404: "There is nothing at this address.",
-    405: "This address does not take that method.",
+    405: "This address does not take that HTTP method.",
 }
 
 

@@ -409,7 +409,7 @@ class Studio:
         """What a job works on: the table, and the policy as it is now, in the job's own folder."""
         data = self._data(workspace)
         if any(one.kind is kind for one in self.jobs.of(workspace.id)):
-            raise InputError("This is already under way. Wait for it, or cancel it first.")
+            raise InputError("This task is already under way. Wait for it, or cancel it first.")
         folder = private_folder(self.jobs.folder(id_))
         self.booked(workspace, self.judged(workspace))
         (folder / "policy.toml").write_text(workspace.policy, encoding="utf-8")

@@ -45,7 +45,7 @@ GRACE = 3.0
 
 LOCK = ".lock"
 """File that a worker holds while it lives, with its number in it."""
-INTERRUPTED = "The studio ended while this was under way. Start it again."
+INTERRUPTED = "The studio ended while this task was under way. Start the task again."
 CANCELLED = "Cancelled. Nothing was written."
 UNREPORTED = (
     "The work ended when the release was in place; only its confidential report is missing. "
@@ -158,11 +158,11 @@ class Jobs:
             "arguments": dict(arguments),
         }  # fmt: skip
         write_json(folder / "job.json", content)
-        _write_status(folder, JobState.WAITING, "waiting for other work")
+        _write_status(folder, JobState.WAITING, "waiting for another task to end")
         running = _Running(folder)
         with self._lock:
             if self._closed:
-                raise InputError("The studio is ending; it starts nothing new.")
+                raise InputError("The studio is ending; it starts no new task.")
             self._running[id_] = running
         running.thread = Thread(target=self._run, args=(id_, running), name=f"job-{id_}")
         running.thread.start()
@@ -195,7 +195,7 @@ class Jobs:
         folder = self.folder(id_)
         job = read_json(folder / "job.json") if _is_id(id_) else None
         if job is None:
-            raise InputError("No such job. It may have been removed.")
+            raise InputError("There is no such task. It may have been removed.")
         said = read_json(folder / "status.json") or {}
         state = JobState(said.get("state", JobState.INTERRUPTED))
         done = state is JobState.DONE

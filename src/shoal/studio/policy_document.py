@@ -237,7 +237,7 @@ def as_toml(value: Any) -> str:  # noqa: PLR0911 (one line a type)
         return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(as_toml, value))}]"
-    raise InputError(f"A policy holds no {type(value).__name__}.")
+    raise InputError(f"A policy cannot hold a value of the type {type(value).__name__}.")
 
 
 def _decimal(value: Decimal) -> str:

@@ -116,7 +116,9 @@ def hold(path: Path) -> BinaryIO:
     """Hold a lock while this process lives, and note its number in it."""
     lock = locked(path)
     if lock is None:
-        raise InternalError("Another process is already doing this job.")
+        raise InternalError(
+            "Another process is already working on this task. Wait until it has ended."
+        )
     lock.truncate()
     lock.write(str(os.getpid()).encode())
     return lock

@@ -129,13 +129,13 @@ def _column(series: pl.Series, made: Guess, labels: Mapping[str, str]) -> Column
     unique = int(present.is_unique().sum()) / max(series.len(), 1) if plain else 0.0
     warnings = []
     if not plain:
-        warnings.append("Its cells are not single values; only the role identifier fits.")
+        warnings.append("The column's cells are not single values; only the role identifier fits.")
     if series.len() and series.null_count() > series.len() / 2:
-        warnings.append("More than half of its cells are missing.")
+        warnings.append("More than half of the column's cells are missing.")
     if plain and distinct == 1 and not series.null_count():
-        warnings.append("It has only one value.")
+        warnings.append("The column has only one value.")
     if plain and made.role is not Role.IDENTIFIER and unique > 0.5:
-        warnings.append("Most of its values occur once: it may single people out.")
+        warnings.append("Most of the column's values occur once: it may single people out.")
     return ColumnProfile(
         name=series.name,
         label=labels.get(series.name, ""),

@@ -96,8 +96,9 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         family, kind, protocol, _, place = found[0]
     except (OSError, UnicodeError):
-        raise InputError(f"Expected an address of this machine for --host, found '{host}'.") \
-            from None  # fmt: skip
+        raise InputError(
+            f"Expected for --host a network address that this machine has, found '{host}'."
+        ) from None
     with socket.socket(family, kind, protocol) as made:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -207,7 +207,9 @@ class _Parts:
 
     def __init__(self, boundary: bytes | None) -> None:
         if not boundary:
-            raise InputError("Expected a form with a boundary, found none.")
+            raise InputError(
+                "The upload is not well formed: expected a form with a boundary, found none."
+            )
         self.content = bytearray()
         self.size = 0
         self.name = ""

@@ -307,13 +307,13 @@ def tree_histogram(
         AdaptiveAxis((line,), (member,)),
         epsilon=structure,
         noise=noise,
-        target=f"{domain.name}: splits of its tree",
+        target=f"{domain.name}: splits of the private tree of this column",
     )
     counts, counted = leaf_counts(
         tree,
         epsilon=epsilon - structure,
         noise=noise,
-        target=f"{domain.name}: counts in the leaves",
+        target=f"{domain.name}: counts in the leaves of its tree",
     )
     order = np.argsort(tree.lower[:, 0])
     n = len(columns)

@@ -112,7 +112,10 @@ def choose(
             f"There are {m} columns: marginals are measured with noise, and rows are drawn from "
             "the maximum-entropy distribution that fits them."
         ),
-        f"n epsilon is {strength} for each pair of columns: {_REASONS[plan.marginals]}.",
+        (
+            f"The number of rows n times epsilon is {strength} for each pair of columns: "
+            f"{_REASONS[plan.marginals]}."
+        ),
         f"In these marginals, the values of a column form at most {plan.groups} groups.",
         *([_COARSENESS] if plan.coarseness_share else []),
         *([f"Last {tables}, {_THREE_WAY}"] if plan.three_way else []),
@@ -146,7 +149,10 @@ def warnings(domains: Sequence[Domain], *, n: int, epsilon: Fraction) -> tuple[s
     rows = f"With {n:,} {'row' if n == 1 else 'rows'}"
     if strength < WEAK:
         columns = "for each pair of columns" if m > 1 else "for the column"
-        amount = f"n epsilon is {figure(float(strength))} {columns}, below {WEAK}"
+        amount = (
+            f"the number of rows n times epsilon is {figure(float(strength))} {columns}, below "
+            f"{WEAK}"
+        )
         left = (
             "little beyond the one-way marginals is preserved"
             if m > 1

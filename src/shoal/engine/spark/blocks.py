@@ -216,7 +216,7 @@ class Blocks:
             found = held.select("block", "rows", data).collect()
         sizes = {row["block"]: row["rows"] for row in found if row["block"] >= 0}
         if len(sizes) < sum(row["block"] >= 0 for row in found):
-            raise InternalError("Two blocks have the same number.")
+            raise InternalError("Two blocks of records on Spark have the same number.")
         notes = [(row["block"], unpack(row["data"])) for row in found if row["block"] < 0]
         return Kept(held, dict(sorted(sizes.items())), sorted(notes, key=lambda pair: pair[0]))
 

@@ -235,7 +235,9 @@ def protected(records: SparkRows, changes: Sequence[ReplacedColumns]) -> Kept:
 
 def _kept(protected: Kept | Table | SpatialDecomposition) -> Kept:
     if not isinstance(protected, Kept):
-        raise InternalError("The result has no blocks, but they were requested.")
+        raise InternalError(
+            "The result on Spark has no blocks of records, but they were requested."
+        )
     return protected
 
 

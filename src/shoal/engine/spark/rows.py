@@ -304,7 +304,7 @@ class RunGroups(_Groups):
         sizes = {n: rows for n, rows in self.blocks.sizes.items() if n // STRIDE == self.which}
         ranks = np.concatenate([[0], np.cumsum(list(sizes.values()))])
         if ranks[-1] != len(self.rows):
-            raise InternalError("Records were lost between two orders.")
+            raise InternalError("Records were lost while Spark sorted them anew.")
         return list(sizes), ranks.astype(np.int64)
 
     @cached_property
@@ -481,5 +481,7 @@ def _group_sums(blocks: Blocks, groups: int) -> Ints:
             total = np.zeros((groups, part.shape[1]), dtype=np.int64)
         total[frame[GROUP].to_numpy()] += part
     if total is None:
-        raise InternalError("Sums were requested of a table that has no blocks.")
+        raise InternalError(
+            "Sums were requested of a table on Spark that has no blocks of records."
+        )
     return total

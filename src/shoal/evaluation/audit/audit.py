@@ -200,9 +200,13 @@ def audit(
         InputError: the policy claims no differential privacy, or the tables are not neighbours.
     """
     if level not in LEVELS:
-        raise InputError(f"Expected the level {' or '.join(LEVELS)}, found '{level}'.")
+        raise InputError(
+            f"Expected the level of the audit to be {' or '.join(LEVELS)}, found '{level}'."
+        )
     if pair is not None and table is not None:
-        raise InputError("Expected either a pair or a table to search, found both.")
+        raise InputError(
+            "Expected either a pair of tables or a table to search for a neighbour, found both."
+        )
     text_files.check_options(trials=trials, confidence=confidence, seed=seed)
     planned = plan(policy)
     _audited(planned)

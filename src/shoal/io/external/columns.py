@@ -343,9 +343,12 @@ def typed_alike(
         return table, None
     absent = [name for name in schema.names if name not in control.columns]
     if absent:
-        raise InputError(f"Control: expected the columns of the original, found no '{absent[0]}'.")
+        raise InputError(
+            f"Control group: expected a table with the columns of the original; it "
+            f"lacks '{absent[0]}'."
+        )
     if control.height == 0:
-        raise InputError("Control: expected one row per person, found no rows.")
+        raise InputError("Control group: expected one row per person, found no rows.")
     try:
         others = validate.validate(control.select(schema.names), schema, decimal=decimal)
     except InputError as error:

@@ -92,10 +92,14 @@ class ExternalRelease:
         for name in BY_ROW:
             if getattr(self, name).shape != shape:
                 raise InputError(
-                    f"{name} must have one row per released row and one column per axis."
+                    f"The argument {name} must have one row per released row and one column per "
+                    f"axis."
                 )
         if self.places.shape != (len(self.original), axes) or self.domains.shape != (axes, 2):
-            raise InputError("places must have one column per axis, and domains one row per axis.")
+            raise InputError(
+                "The argument places must have one column per axis, and the "
+                "argument domains one row per axis."
+            )
         for name in ("places", "lower", "upper", "suppressed", "exact", "missing", "domains"):
             getattr(self, name).flags.writeable = False
 
@@ -297,7 +301,11 @@ def _read_tree(
         domains=domains,
         discrete=tuple(scale.discrete for scale in scales),
         aligned=False,
-        how=(f"The release is a tree: {number} with counts{column}, scored as boxes.",),
+        how=(
+            (
+                f"The release is a tree: {number} with counts{column}, which are evaluated in place of rows."
+            ),
+        ),
         findings=tuple(f"The tree says nothing about '{name}'." for name in lost),
         tree=boxes,
         weights=_weights(original, policy, decimal),

@@ -48,10 +48,13 @@ def how_scored(name: str, scale: ColumnAxis, axis: ReleasedColumn) -> str:
             text += f" {counted(gone, 'empty cell counts', 'empty cells count')} as missing."
     if hidden:
         cells = counted(hidden, "cell counts", "cells count")
-        text += f" {cells} as the whole domain, {_whence(scale)}."
+        text += f" {cells} as the whole domain of the column, that is {_whence(scale)}."
     if axis.notes["hull"]:
         sets = counted(axis.notes["hull"], "set or mask was", "sets or masks were")
-        text += f" {sets} scored with all values in between, because the values are not neighbours."
+        text += (
+            f" {sets} scored with all values in between, because its values are not neighbours "
+            f"in the order of the column."
+        )
     if axis.notes["loose"]:
         cells = counted(axis.notes["loose"], "cell matches a category", "cells match a category")
         text += f" {cells} except for case, spaces or a final '.0'."

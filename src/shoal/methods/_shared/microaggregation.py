@@ -67,7 +67,7 @@ STATED = f"{ONE_ROW}, as the policy states"
 class MicroaggregationParameters(Parameters):
     """Parameters of the methods that form groups of at least k records."""
 
-    k: Size = Field(description="Smallest number of records in a group.")
+    k: Size = Field(description="The smallest number of records that a group may have.")
     aggregate: Annotated[Aggregate, choice(Aggregate)] = Field(
         Aggregate.MEAN,
         description="What stands for a group: its mean, its median, its most frequent value "

@@ -111,7 +111,7 @@ class NoisyParameters(EpsilonParameters):
 class NoisyGroupParameters(NoisyParameters):
     """Parameters of the methods that form groups of at least k records before adding noise."""
 
-    k: Size = Field(description="Smallest number of records in a group.")
+    k: Size = Field(description="The smallest number of records that a group may have.")
 
 
 class ScaledParameters(NoisyGroupParameters):

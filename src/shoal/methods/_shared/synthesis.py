@@ -317,7 +317,11 @@ def _expected(setting: Setting[SynthesisParameters], *, choose: Choose) -> tuple
     per = "pair of columns" if len(names) > 1 else "column"
     strength = float(n * epsilon / pairs)
     number = f"{float(f'{strength:.3g}'):,g}"
-    found = [Expectation("n_epsilon", strength, f"n epsilon is {number} for each {per}.")]
+    found = [
+        Expectation(
+            "n_epsilon", strength, f"The number of rows n times epsilon is {number} for each {per}."
+        )
+    ]
     found += [
         Expectation("warning", strength, text) for text in warnings(domains, n=n, epsilon=epsilon)
     ]
@@ -337,7 +341,9 @@ def _expected(setting: Setting[SynthesisParameters], *, choose: Choose) -> tuple
         found.append(Expectation("two_way", mean, f"{text}, {most}."))
         found.append(
             Expectation(
-                "groups", plan.groups, f"A column has at most {plan.groups} groups in them."
+                "groups",
+                plan.groups,
+                f"In these marginals, the values of a column form at most {plan.groups} groups.",
             )
         )
     return tuple(found)

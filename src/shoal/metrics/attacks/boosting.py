@@ -207,7 +207,7 @@ def number_attack(
         confidence: of all intervals.
     """
     if not tolerance >= 0:
-        raise InputError(f"tolerance must not be negative; got {tolerance}.")
+        raise InputError(f"The tolerance of a guess must not be negative; got {tolerance}.")
     main = _within(guesses, truth, tolerance)
     if not main[1]:
         raise InputError(

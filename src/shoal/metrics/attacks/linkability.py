@@ -41,11 +41,12 @@ def linkability(
     one, two = (np.asarray(axes, dtype=np.int64) for axes in (first, second))
     if not one.size or not two.size or np.intersect1d(one, two).size:
         raise InputError(
-            "first and second must each name at least one axis, and no axis may be in both."
+            "The arguments first and second must each name at least one axis, and no axis may "
+            "be in both."
         )
     k = min(neighbours, len(boxes.lower))
     if k < 1:
-        raise InputError(f"neighbours must be at least 1; got {neighbours}.")
+        raise InputError(f"The number of nearest neighbours must be at least 1; got {neighbours}.")
 
     def linked(rows: Floats) -> tuple[int, int]:
         targets = rows[drawn(len(rows), attacks, rng)]

@@ -165,7 +165,7 @@ def interval_disclosure(
     """
     x, y = _corresponding(original, released)
     if width < 0:
-        raise InputError(f"width must not be negative; got {width}.")
+        raise InputError(f"The width of the interval must not be negative; got {width}.")
     gone = np.isnan(x) | np.isnan(y)
     low, high = np.empty_like(y), np.empty_like(y)
     for j in range(y.shape[1]):
@@ -333,7 +333,7 @@ def _drawn(people: int, sample: int | None, rng: np.random.Generator) -> Ints:
     if sample is None or sample >= people:
         return np.arange(people)
     if sample < 1:
-        raise InputError(f"sample must be at least 1; got {sample}.")
+        raise InputError(f"The number of people in the sample must be at least 1; got {sample}.")
     return np.sort(rng.choice(people, sample, replace=False)).astype(np.int64)
 
 

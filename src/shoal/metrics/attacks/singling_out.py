@@ -71,7 +71,10 @@ def singling_out(
     boxes = boxes_of(lower, upper, discrete)
     x = people_on(people, boxes)
     if not 1 <= attributes <= x.shape[1]:
-        raise InputError(f"attributes must be between 1 and {x.shape[1]}; got {attributes}.")
+        raise InputError(
+            f"The number of attributes in a predicate must be between 1 and "
+            f"{x.shape[1]}; got {attributes}."
+        )
     check_attacks(attacks)
     boxes = boxes.take(distinct_rows(np.hstack([boxes.lower, boxes.upper]))[1])
     if attributes == 1:

@@ -172,7 +172,7 @@ class Here:
 
     def _roles_state(self) -> tuple[str, str]:
         if self.policy is None:
-            return "later", "after the data"
+            return "later", "first choose the data"
         whole, left = len(self.document["columns"]), len(self.open_columns)
         if any(
             one == invalid_input.TEXT or one.startswith("columns.") for one in self.workspace.drafts
@@ -184,13 +184,13 @@ class Here:
 
     def _protect_state(self) -> tuple[str, str]:
         if self.policy is None:
-            return "later", "after the roles"
+            return "later", "first state the roles"
         if self.workspace.drafts.keys() & {invalid_input.REQUIRE, invalid_input.PARAMETERS}:
             return "todo", "something typed cannot be used"
         if self.planned[1]:
-            return "todo", "cannot be done as set up"
+            return "todo", "the method cannot run as set up"
         if self.foreseen[1]:
-            return "todo", "stops the release"
+            return "todo", "the settings stop the release"
         return "done", self.policy.method
 
     def _compare_state(self) -> tuple[str, str]:

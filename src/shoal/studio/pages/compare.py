@@ -29,15 +29,33 @@ UNREAD = "Read what inspecting the table costs, and tick the box, before you com
 STANDINGS = ("frontier", "tied", "beaten")
 MOST_WORST = 6
 DETAILS = (
-    ("repeats", "Releases per candidate", compare.REPEATS, "More give narrower intervals."),
+    (
+        "repeats",
+        "Releases per candidate",
+        compare.REPEATS,
+        "More releases give narrower intervals.",
+    ),
     (
         "max_risk",
         "Largest risk",
         compare.MAX_RISK,
         "The upper end of the interval of a recommended method's risk is at most this.",
     ),
-    ("rows", "Rows", compare.MOST_ROWS, "A larger table is compared on a random sample of it."),
-    ("seed", "Seed", 0, "It decides who is held out and which queries are asked, not the noise."),
+    (
+        "rows",
+        "Rows",
+        compare.MOST_ROWS,
+        "A table with more rows is compared on a random sample of it.",
+    ),
+    (
+        "seed",
+        "Seed",
+        0,
+        (
+            "The seed decides which people are held out and which COUNT queries are "
+            "asked, not the noise."
+        ),
+    ),
 )
 AXES = {
     compare.Axes.ADVANTAGE.value: "the worst attack, and counts over three columns",
@@ -132,8 +150,8 @@ def _show(
         picked=None,
         grid_own=given.get("grid") == "own",
         grid_text=given.get("grid_text") or _grid_text(policy),
-        grid_words=f"{counted(len(every), 'candidate')}; those that do not fit the columns are "
-        "listed with the reason.",
+        grid_words=f"{counted(len(every), 'candidate')}; a candidate that does not fit the "
+        f"columns is listed with the reason.",
         details=[
             {"key": key, "title": title, "value": given.get(key, str(value)), "words": words}
             for key, title, value, words in DETAILS
@@ -149,13 +167,14 @@ def _show(
 
 
 def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
-    unpaid = "" if policy.budget else "It needs a population with a budget, under Release."
+    needed = "A private choice needs a population with a privacy budget. Name one under Release."
+    unpaid = "" if policy.budget else needed
     return [
         {
             "key": "others",
             "title": "Other people instead",
             "words": " ".join(booking.inspection_costs(policy, sample=True)),
-            "blocked": "" if others else "It needs a file of other people, below.",
+            "blocked": "" if others else "This needs a file of other people. Choose one below.",
         },
         {
             "key": "private",

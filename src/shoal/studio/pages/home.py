@@ -24,7 +24,8 @@ DOING = {
 }
 DONE = {
     JobKind.PROFILE: "The table was read.",
-    JobKind.PROTECT: "The table is protected; every promise was recomputed before it was kept.",
+    JobKind.PROTECT: "The table is protected; every promise was recomputed before the release "
+    "was kept.",
     JobKind.COMPARE: "The comparison is done.",
     JobKind.SELECT: "A method was chosen privately.",
     JobKind.EVALUATE: "The release was evaluated.",

@@ -29,16 +29,19 @@ router = APIRouter(include_in_schema=False)
 
 CONTEXT = {
     "recipient": ("Recipient", "Who will get the table."),
-    "environment": ("Environment", "Where and under which terms they will use it."),
-    "purpose": ("Purpose", "What they will use it for."),
-    "legal_basis": ("Legal basis", "On which legal ground it is released."),
+    "environment": (
+        "Environment",
+        "Where and under which terms the recipients will use the table.",
+    ),
+    "purpose": ("Purpose", "What the recipients will use the table for."),
+    "legal_basis": ("Legal basis", "On which legal ground the table is released."),
     "earlier_releases": ("Earlier releases", "What was published about the same people before."),
     "approver": ("Approver", "Who decides about the release."),
 }
 FORMS = {"parquet": "Parquet", "csv": "CSV", "sav": "SPSS (sav)", "dta": "Stata (dta)",
          "xpt": "SAS (xpt)"}  # fmt: skip
 OUT_OF_DATE = (
-    "The release below was made with another policy, and is out of date. The present one is "
+    "The release below was made with another policy, and is out of date. The present policy is "
     "checked when the release is made again."
 )
 NO_BUDGET = (
@@ -71,7 +74,10 @@ def budget(here: Present, form: Form) -> Response:
         if source and epsilon:
             booking.open_budget(here.studio.settings.budget, source, epsilon)
         elif source and source not in known.values():
-            raise InputError(f"'{source}' has no budget yet. Say how much may be spent in total.")  # noqa: TRY301
+            raise InputError(  # noqa: TRY301
+                f"The population '{source}' has no privacy budget yet. Say how much epsilon may be "
+                "spent on its people in total."
+            )
     except InputError as error:
         given = {"source": source, "epsilon": epsilon}
         return _show(here.drafted(invalid_input.BUDGET, given, str(error)))
@@ -84,7 +90,7 @@ def file_format(here: Present, form: Form) -> Response:
     """Choose the format of the released file."""
     wanted = form.get("file_format", "")
     if wanted not in FORMATS:
-        raise InputError("Expected one of the formats that the page offers.")
+        raise InputError("Expected one of the file formats that the page offers.")
     here.studio.store.change(here.workspace.id, file_format=wanted)
     return back_to(here, "release")
 
@@ -163,7 +169,7 @@ def checklist(
         _line_of("Roles", "todo" if left else "done",
                  [f"{counted(left, 'column is', 'columns are')} still to confirm."
                   if left else "Every role is confirmed."],
-                 (f"{here.base}/roles", "Confirm them") if left else None),
+                 (f"{here.base}/roles", "Confirm the roles") if left else None),
         _line_of("Claims", "stop" if refused else "todo" if weak else "done",
                  [refused]
                  if refused
@@ -188,7 +194,9 @@ def _line_of(
 
 def _checks(released: Mapping[str, Any] | None) -> tuple[str, list[str]]:
     if released is None:
-        return "later", ["They will be recomputed on the finished table, before anything is kept."]
+        return "later", [
+            "The promises will be recomputed on the finished table, before anything is kept."
+        ]
     if not released["current"]:
         return "todo", [OUT_OF_DATE]
     found = released["checks"]
@@ -205,9 +213,9 @@ def _checks(released: Mapping[str, Any] | None) -> tuple[str, list[str]]:
 def _budget(here: Here, account: Mapping[str, Any] | None) -> tuple[str, list[str], Any]:
     link = ("#budget-title", "See the budget")
     if here.policy is not None and here.policy.budget and not here.workspace.source:
-        return "done", ["Booked in the budget file that the policy names."], None
+        return "done", ["The release is booked in the budget file that the policy names."], None
     if account is None:
-        return "todo", ["Nothing is booked: no population is named."], link
+        return "todo", ["The release is booked in no budget: no population is named."], link
     left = f"Epsilon {account['remaining']} of {account['granted']} is left for this population."
     return ("todo" if account["warnings"] else "done"), [left, *account["warnings"]], link
 

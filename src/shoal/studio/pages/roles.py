@@ -19,7 +19,7 @@ from shoal.studio.profile import ColumnProfile
 
 router = APIRouter(include_in_schema=False)
 
-ONE_LIMIT = "Expected both limits, or neither."
+ONE_LIMIT = "Expected both limits of the column, the smallest and the largest value, or neither."
 FIELDS = {"bounds": ("low", "high")}
 """Keys of a column that have other fields than one of their name."""
 LONGEST_LIST = 200

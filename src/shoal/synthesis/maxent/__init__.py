@@ -175,7 +175,7 @@ def maxent(
         alone = {"n epsilon": float(plan.strength), "marginals": plan.marginals.value}
         return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), alone)
     facts: dict[str, Any] = {
-        "n epsilon per pair of columns": float(plan.strength),
+        "number of rows n times epsilon, per pair of columns": float(plan.strength),
         "share of epsilon for one-way marginals": float(plan.one_way_share),
     }
 
