@@ -1,7 +1,8 @@
 """Protect tables of people for publication, and say exactly what the result promises.
 
-    release = shoal.protect(frame, "policy.toml")
+    release = shoal.protect("people.csv", "policy.toml")
     release.claims, release.checks, release.data
+    release.write("release")
 
 The functions load what they need when they are first used, so `import shoal` is quick.
 """
@@ -14,11 +15,13 @@ if TYPE_CHECKING:
     from shoal.evaluation.audit.audit import audit
     from shoal.evaluation.comparison.compare import compare
     from shoal.evaluation.evaluate import evaluate
+    from shoal.io.files import read
     from shoal.pipeline.check_table import check
     from shoal.pipeline.inspect_table import inspect
     from shoal.pipeline.planning import plan
     from shoal.pipeline.protect_table import protect
     from shoal.pipeline.verify_folder import verify
+    from shoal.policy.draft import draft
     from shoal.policy.load import load as load_policy
     from shoal.report import write_report
 
@@ -32,11 +35,13 @@ _HOME = {
     "audit": ("shoal.evaluation.audit.audit", "audit"),
     "check": ("shoal.pipeline.check_table", "check"),
     "compare": ("shoal.evaluation.comparison.compare", "compare"),
+    "draft": ("shoal.policy.draft", "draft"),
     "evaluate": ("shoal.evaluation.evaluate", "evaluate"),
     "inspect": ("shoal.pipeline.inspect_table", "inspect"),
     "load_policy": ("shoal.policy.load", "load"),
     "plan": ("shoal.pipeline.planning", "plan"),
     "protect": ("shoal.pipeline.protect_table", "protect"),
+    "read": ("shoal.io.files", "read"),
     "verify": ("shoal.pipeline.verify_folder", "verify"),
     "write_report": ("shoal.report", "write_report"),
 }
@@ -51,11 +56,13 @@ __all__ = [
     "audit",
     "check",
     "compare",
+    "draft",
     "evaluate",
     "inspect",
     "load_policy",
     "plan",
     "protect",
+    "read",
     "verify",
     "write_report",
 ]

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+import shoal
 from shoal import policy, sample
 from shoal.cli.commands import app
 from shoal.core import Kind, Role
@@ -285,3 +286,37 @@ def test_categories_that_look_the_same_are_drafted_once_and_stay_observed():
 
     assert schema["town"].categories == ("a ", "\u00e9")
     assert schema["town"].observed
+
+
+def test_a_draft_is_made_of_a_path_a_frame_and_what_was_read(tmp_path):
+    frame = pl.DataFrame({"age": range(20, 50), "town": ["a", "b"] * 15})
+    frame.write_csv(tmp_path / "people.csv", separator=";")
+
+    of_path, of_frame = shoal.draft(tmp_path / "people.csv"), shoal.draft(frame)
+    of_read = shoal.draft(shoal.read(tmp_path / "people.csv"))
+
+    assert str(of_path).startswith("# Drafted by `shoal init` from people.csv: 30 rows.")
+    assert str(of_frame).startswith("# Drafted by `shoal.draft`: 30 rows.")
+    assert of_path.text.partition("\n")[2] == of_read.text.partition("\n")[2]
+
+
+def test_a_draft_is_a_policy_as_it_is_as_text_and_as_a_file(tmp_path):
+    drafted = shoal.draft(pl.DataFrame({"age": range(20, 50), "town": ["a", "b"] * 15}))
+
+    path = drafted.write(tmp_path / "policy.toml")
+
+    assert path.read_text() == str(drafted)
+    digests = {shoal.load_policy(one).digest for one in (drafted, str(drafted), path)}
+    assert len(digests) == 1
+    with pytest.raises(shoal.InputError, match="exists already"):
+        drafted.write(path)
+    drafted.write(path, force=True)
+
+
+def test_a_draft_shows_what_each_column_was_taken_for_and_no_category():
+    drafted = shoal.draft(pl.DataFrame({"age": range(20, 50), "<town>": ["Xanadu", "Ys"] * 15}))
+
+    assert "age: quasi-identifier, numeric" in repr(drafted)
+    assert "Xanadu" in str(drafted)
+    assert "Xanadu" not in repr(drafted)
+    assert "&lt;town&gt;" in drafted._repr_html_()

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from shoal.core.claims import Check, Claim, claim_lines
@@ -21,6 +23,8 @@ class Release:
         manifest: the same facts as plain JSON values, as published in `manifest.json`.
         labels: variable and value labels that came with the file, for the released columns.
         extras: further tables that may be published, by name, of the same type as the data.
+        unexpected: what a steward should confirm before it is published, in sentences; nothing
+            where noise was paid for.
     """
 
     data: Any
@@ -30,6 +34,7 @@ class Release:
     manifest: Mapping[str, Any]
     labels: Mapping[str, Any] = field(default_factory=dict, repr=False)
     extras: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    unexpected: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         rows, columns = self.manifest["rows"], len(self.manifest["columns"])
@@ -42,7 +47,45 @@ class Release:
             f" (achieved {figure(check.achieved)})"
             for check in self.checks
         ]
+        lines += [f"  confirm  {text}" for text in self.unexpected]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
+
+    def write(
+        self,
+        folder: str | Path,
+        *,
+        file_format: str = "parquet",
+        guard_formulas: bool | None = None,
+        force: bool = False,
+    ) -> Path:
+        """Write the public folder: the table, its manifest and the public report.
+
+        It is what `shoal protect` publishes, and verified before it is put in place. The
+        confidential folder beside it needs the original, which a release never holds:
+        `shoal report FOLDER DATA --policy POLICY` makes it.
+
+        Args:
+            folder: where to write it.
+            file_format: parquet, csv, sav, dta or xpt. CSV is written as `[writing]` of the policy
+                says, or else `[reading]`.
+            guard_formulas: disarm text that a spreadsheet would run as a formula; the default for
+                CSV.
+            force: replace an existing release.
+
+        Raises:
+            InputError: it cannot be written there, the table is no longer the one that was
+                released, or something unexpected is not accepted by the policy.
+        """
+        # By name: what is released knows nothing of files.
+        door = import_module("shoal.pipeline.write_release")
+        path: Path = door.write(
+            self, Path(folder), file_format=file_format, guard_formulas=guard_formulas, force=force
+        )
+        return path
+
+    def plot(self) -> Any:
+        """Draw how the values of each released column are distributed; a figure of Matplotlib."""
+        return import_module("shoal.report.plots").release(self)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from shoal import io
+from shoal.core import Policy
 from shoal.engine import local
 from shoal.engine.interface import Adoption, Coerced, Outcome, Source
 
@@ -12,13 +13,11 @@ def is_distributed(data: Any) -> bool:
     return type(data).__module__.startswith("pyspark.sql")
 
 
-def source(data: Any, *, alone: bool = False) -> Source:
-    """A table as the engine sees it that it is for; for `alone` see `shoal.io.frames.from_native`.
+def source(data: Any, *, policy: Policy | None = None, alone: bool = False) -> Source:
+    """A table as the engine sees it that it is for; for `policy` and `alone` see `shoal.io.take`.
 
     A Spark DataFrame stays on Spark; any other table is taken into memory.
     """
-    if isinstance(data, io.Raw):
-        return local.LocalSource.of(data)
     if is_distributed(data):
         from shoal.engine.spark.source import SparkSource  # noqa: PLC0415 (optional)
 
@@ -26,7 +25,7 @@ def source(data: Any, *, alone: bool = False) -> Source:
     if hasattr(data, "adopt"):
         made: Source = data
         return made
-    return local.LocalSource.of(io.from_native(data, alone=alone))
+    return local.LocalSource.of(io.take(data, policy=policy, alone=alone))
 
 
 __all__ = ["Adoption", "Coerced", "Outcome", "Source", "is_distributed", "source"]

@@ -5,7 +5,6 @@ confidential as it. Sampling here carries no privacy: it is seeded, so figures r
 """
 
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,7 @@ __all__ = [
 def evaluate(
     original: Any,
     released: Any,
-    policy: Policy | Mapping[str, Any] | str | Path,
+    policy: policies.PolicySource,
     *,
     control: Any = None,
     only: Part | str | None = None,
@@ -56,7 +55,7 @@ def evaluate(
     This is an inspection of the original. It is recorded in the policy's budget file first.
 
     Args:
-        original: the table that the policy describes: pandas, Polars or PyArrow.
+        original: the table that the policy describes: a path, or pandas, Polars or PyArrow.
         released: what was made of it, by any tool; or a `Release`.
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         control: people of the same population who are not in the original, with its columns. Only
@@ -84,10 +83,10 @@ def evaluate(
         aligned = form == ReleaseForm.ROW_ALIGNED.value if aligned is None else aligned
         released = released.data
     return evaluate_frames(
-        io.from_native(original).frame,
-        io.from_native(released).frame,
+        io.take(original, policy=policy).frame,
+        io.take(released).frame,
         policy,
-        control=None if control is None else io.from_native(control).frame,
+        control=None if control is None else io.take(control, policy=policy).frame,
         only=only,
         which=which,
         aligned=aligned,

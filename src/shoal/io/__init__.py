@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         marks,
         marks_of_other,
         read,
+        take,
         write,
     )
     from shoal.io.frames import from_native
@@ -49,6 +50,7 @@ __all__ = [
     "marks_of_other",
     "read",
     "stated_delimiter",
+    "take",
     "write",
 ]
 

@@ -19,6 +19,7 @@ from shoal.errors import InputError, visible
 from shoal.io import csv_files, decoded_size, excel_files, memory, stats_files, text_files
 from shoal.io.csv_files import SAMPLE, header_line, stated_delimiter
 from shoal.io.excel_files import EXCEL
+from shoal.io.frames import from_native
 from shoal.io.raw import Raw
 from shoal.io.stats_files import STATS, STATS_NAMES
 
@@ -64,7 +65,8 @@ def read(
         if suffix in STATS:
             return stats_files.read_stats(path, suffix)
         if suffix in EXCEL:
-            return excel_files.read_excel(path, sheet, alone=alone, limit=limit)
+            raw = excel_files.read_excel(path, sheet, alone=alone, limit=limit)
+            return replace(raw, alone=alone)
         if suffix in PARQUET:
             return Raw(_read_parquet(path, limit))
         if suffix in {".arrow", ".ipc", ".feather"}:
@@ -78,7 +80,27 @@ def read(
         raw = csv_files.read_csv(
             path, _text(path, limit), delimiter=delimiter, encoding=encoding, alone=alone
         )
-    return raw if released is None else replace(raw, frame=released.undone(raw.frame))
+    frame = raw.frame if released is None else released.undone(raw.frame)
+    return replace(raw, frame=frame, alone=alone)
+
+
+def take(data: Any, *, policy: Policy | None = None, alone: bool = False) -> Raw:
+    """Take a table, whatever it is: a path is read, and a frame is converted.
+
+    Args:
+        data: a path, what `read` returned, or what `shoal.io.frames.from_native` takes.
+        policy: how a file is written, where it is not found out.
+        alone: as `read` has it. What was read otherwise is refused then.
+    """
+    if isinstance(data, str | Path):
+        return read(data, **({} if policy is None else marks(policy)), alone=alone)
+    if isinstance(data, Raw) and alone and not data.alone:
+        raise InputError(
+            "For a release with an epsilon each cell is read by itself, but this table was read as "
+            "a whole. Hand over the path of the file instead, and state under [reading] how it is "
+            "written."
+        )
+    return from_native(data, alone=alone)
 
 
 def is_packed(path: Path) -> bool:

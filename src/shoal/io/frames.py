@@ -20,6 +20,8 @@ def from_native(data: Any, *, alone: bool = False) -> Raw:
         alone: cells are read each by itself: a pandas column of objects keeps them as they are, and
             no cell decides about the type of the others.
     """
+    if isinstance(data, Raw):
+        return data
     if isinstance(data, pl.DataFrame):
         return Raw(data)
     import narwhals as nw  # noqa: PLC0415 (loads adapters for every library of tables)

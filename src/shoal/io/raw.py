@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import polars as pl
 
-from shoal.errors import InputError
+from shoal.errors import InputError, counted, visible
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +25,7 @@ class Raw:
         types: the types of the columns where they came from.
         found: how the file was written, in words, where that was found out.
         reading: the same as `[reading]` states it.
+        alone: each cell was read by itself, and none decided how the others were read.
     """
 
     frame: pl.DataFrame
@@ -35,6 +37,23 @@ class Raw:
     types: Mapping[str, Any] = field(default_factory=dict)
     found: str = ""
     reading: Mapping[str, str] = field(default_factory=dict)
+    alone: bool = True
+
+    def __repr__(self) -> str:
+        frame = self.frame
+        size = f"{counted(frame.height, 'row')} x {counted(frame.width, 'column')}"
+        read = f", read as {self.found}" if self.found else ""
+        # Without what the types hold: an enumeration lists its categories.
+        types = {name: dtype.base_type().__name__ for name, dtype in frame.schema.items()}
+        columns = (f"  {visible(name)}: {dtype}" for name, dtype in types.items())
+        return "\n".join([f"Table of {size}{read}", *columns])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand out the rows, so other libraries can take the table."""
+        return self.frame.__arrow_c_stream__(requested_schema)
 
     def all_labels(self) -> dict[str, Mapping[str, Any]]:
         """What the file says about its columns, as a release carries it."""

@@ -1,8 +1,7 @@
 """Recompute promises on a finished table, whoever made it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +14,6 @@ from shoal.core import (
     Distance,
     KAnonymity,
     LDiversity,
-    Policy,
     Role,
     Schema,
     SpatialDecomposition,
@@ -35,7 +33,7 @@ MOST_MATCHES = 4_000_000
 """Patterns of missing cells, squared, times classes: above this, matches are not counted."""
 
 
-def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tuple[Check, ...]:
+def check(released: Any, policy: policies.PolicySource) -> tuple[Check, ...]:
     """Recompute what a policy requires on any released table, whoever made it.
 
     Cells are compared as they are released: intervals, ancestors and stars are values. Where
@@ -46,7 +44,7 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
     class.
 
     Args:
-        released: a pandas, Polars or PyArrow table.
+        released: a pandas, Polars or PyArrow table, or the path of a file.
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
 
     Raises:
@@ -55,7 +53,7 @@ def check(released: Any, policy: Policy | Mapping[str, Any] | str | Path) -> tup
         ClaimViolationError: an identifier column is present.
     """
     policy = policies.load(policy)
-    frame = io.from_native(released).frame
+    frame = io.take(released, policy=policy).frame
     schema = policy.schema
     present = [name for name in schema.with_role(Role.IDENTIFIER) if name in frame.columns]
     if present:

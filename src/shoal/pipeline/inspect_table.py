@@ -110,7 +110,7 @@ class InspectedTable:
 
 def inspect(
     data: Any,
-    policy: Policy | Mapping[str, Any] | str | Path,
+    policy: policies.PolicySource,
     *,
     public: bool = False,
     reading: ReadingOptions = ReadingOptions(),
@@ -138,8 +138,8 @@ def inspect(
         for sentence in booking.record_inspection(policy, what="inspect", note=note):
             tell(sentence)
     progress("reading the table", 0, 1)
-    raw = io.read(Path(data), **reading.marks(policy)) if isinstance(data, str | Path) else None
-    return inspect_raw(raw or io.from_native(data), policy, progress=progress)
+    raw = io.read(data, **reading.marks(policy)) if isinstance(data, str | Path) else data
+    return inspect_raw(io.from_native(raw), policy, progress=progress)
 
 
 def inspect_raw(raw: io.Raw, policy: Policy, *, progress: Progress = silent) -> InspectedTable:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from html import escape
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -79,7 +78,7 @@ class Plan:
 
 
 def plan(
-    policy: Policy | Mapping[str, Any] | str | Path,
+    policy: policies.PolicySource,
     *,
     keep_order: bool = False,
     distributed: bool = False,

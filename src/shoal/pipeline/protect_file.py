@@ -102,8 +102,8 @@ def protect(
         recovered = _ready(place, out, force=output.force)
         folders.reserve(place, 2 * evidence.size_of(data) + _ROOM)
         done = protect_table.run(planned, table, progress=progress, noise=noise, note=out.name)
-        if done.unexpected:
-            raise InputError(f"{' '.join(done.unexpected)} Nothing was written.")
+        if done.release.unexpected:
+            raise InputError(f"{' '.join(done.release.unexpected)} Nothing was written.")
         progress("writing", 0, 1)
         with keeping(done, out, output, distributed=engine.distributed):
             folders.give_back(place)

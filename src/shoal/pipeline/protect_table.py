@@ -50,6 +50,7 @@ from shoal.pipeline import audiences, booking
 from shoal.pipeline.booking import NOT_CHOSEN
 from shoal.pipeline.manifest import PUBLIC_VERSIONS, installed
 from shoal.pipeline.planning import Plan, able, covers, plan, with_rows
+from shoal.policy import PolicySource
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,12 @@ class Run:
         evidence: the original beside the release, for the confidential folder: `engine.Evidence`.
         account: what the budget file says of it: source, epsilon, what remains, warnings.
         booking: the budget file and the entry that `settle` closes once the release is out.
-        unexpected: what a steward should confirm before the release is written, in sentences;
-            nothing where noise was paid for.
     """
 
     release: Release
     evidence: Confidential[Any]
     account: Mapping[str, Any] | None = None
     booking: tuple[Path, int] | None = None
-    unexpected: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -82,7 +80,7 @@ class Run:
 
 def protect(
     data: Any,
-    policy: Policy | Mapping[str, Any] | str | Path,
+    policy: PolicySource,
     *,
     keep_order: bool = False,
     audience: str | None = None,
@@ -92,19 +90,20 @@ def protect(
     """Protect a table as its policy says.
 
     Args:
-        data: a pandas, Polars or PyArrow table, or a Spark DataFrame; one row per person.
-        policy: a path to a policy file, the same content as a mapping, or a `Policy`.
+        data: the path of a file, what `shoal.read` returned, a pandas, Polars or PyArrow table, or
+            a Spark DataFrame; one row per person.
+        policy: a path to a policy file, the same content as text or as a mapping, what
+            `shoal.draft` returned, or a `Policy`.
         keep_order: release row i in place of row i. By default rows are shuffled, since
             their order can identify.
         audience: who will get the release, instead of the policy's: public-use, scientific-use or
-        secure-use;
-            see `shoal.pipeline.audiences`.
+            secure-use; see `shoal.pipeline.audiences`.
         progress: called with the stage and how far it is.
         noise: another source of noise, for experiments: a release made with one carries no claim
             of differential privacy, whatever it is.
 
     Returns:
-        The release; `data` in it has the type that was handed in.
+        The release; `data` in it has the type that was handed in. Of a file it is Polars'.
 
     Raises:
         InputError: the table or the policy cannot be used as it is, or the claims will not do
@@ -114,7 +113,7 @@ def protect(
     planned = plan(
         policy, keep_order=keep_order, distributed=engine.is_distributed(data), audience=audience
     )
-    source = engine.source(data, alone=planned.method.noisy)
+    source = engine.source(data, policy=planned.policy, alone=planned.method.noisy)
     done = run(planned, source, progress=progress, noise=noise)
     settle(done)
     done.close()
@@ -170,10 +169,11 @@ def run(
             manifest=_manifest(planned, claims, checks, outcome, drawn),
             labels=_released_labels(planned, source.labels, outcome.columns),
             extras=outcome.extras,
+            unexpected=unexpected(planned, outcome),
         )
     used = planned.policy.budget
     if booked is None or used is None:
-        return Run(release, outcome.evidence, unexpected=unexpected(planned, outcome))
+        return Run(release, outcome.evidence)
     account = {
         "source": used.source,
         "epsilon": booked.epsilon,
@@ -181,8 +181,7 @@ def run(
         "warnings": booked.warnings,
     }
     entry = (used.file, booked.id)
-    found = unexpected(planned, outcome)
-    return Run(release, outcome.evidence, plain(account), entry, found)
+    return Run(release, outcome.evidence, plain(account), entry)
 
 
 def unexpected(planned: Plan, outcome: Outcome) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 """The policy file: its shape (`spec`), reading it (`load`), and a first draft of one (`draft`)."""
 
-from shoal.policy.load import json_schema, load, loads, requirements, restored, shown
+from shoal.policy.load import PolicySource, json_schema, load, loads, requirements, restored, shown
 
-__all__ = ["json_schema", "load", "loads", "requirements", "restored", "shown"]
+__all__ = ["PolicySource", "json_schema", "load", "loads", "requirements", "restored", "shown"]

@@ -6,51 +6,55 @@ marked `observed = true`, for the steward to confirm.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from shoal import policy
+from shoal import io, policy
 from shoal.core import Kind, Role
 from shoal.errors import InputError, visible
 from shoal.io.raw import Raw
 from shoal.io.text_files import quoted
 from shoal.io.validate import is_plain, parse_numbers
+from shoal.policy.drafted import DraftedPolicy
 from shoal.policy.recognise import Guess, recognise
 
 LARGE = 100_000
 """From this many rows on, groups are made within blocks: the cost is then linear."""
 
 
-@dataclass(frozen=True)
-class DraftedPolicy:
-    """A drafted policy.
-
-    Attributes:
-        text: the policy as commented TOML; `str` gives the same.
-        guesses: what each column was taken for, and why.
-        questions: what only the steward can answer.
-    """
-
-    text: str
-    guesses: Mapping[str, Guess]
-    questions: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return self.text
-
-
-def draft(raw: Raw, *, source: str) -> DraftedPolicy:
-    """Write a commented policy for a table; the source is named in its heading.
+def draft(
+    data: Any,
+    *,
+    source: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+) -> DraftedPolicy:
+    """Read a table and draft a commented policy for a steward to correct.
 
     It loads as it is, and protects with MDAV at k = 5; every line of it is the steward's to check.
+    Categories in it are copied from the table, so it is as confidential as the table.
+
+    Args:
+        data: the path of a file, what `shoal.read` returned, or a pandas, Polars or PyArrow table.
+        source: named in the heading; by default, the name of the file.
+        delimiter: of a CSV file; found out where not given.
+        encoding: of a CSV file; found out where not given.
+        sheet: of an Excel workbook with several.
     """
+    if isinstance(data, str | Path):
+        source = source or Path(data).name
+        data = io.read(data, delimiter=delimiter, encoding=encoding, sheet=sheet)
+    raw = io.from_native(data)
     frame = raw.frame
     if frame.height == 0:
         raise InputError("The table has a header but no rows; expected one row per person.")
+    drafted_by = "`shoal.draft`" if source is None else f"`shoal init` from {visible(source)}"
     guesses = recognise(raw)
     lines = [
-        f"# Drafted by `shoal init` from {visible(source)}: {frame.height:,} rows.",
+        f"# Drafted by {drafted_by}: {frame.height:,} rows.",
         "# Every role and kind below is a guess. Read each line and correct it.",
         "# Roles: identifier (dropped), quasi-identifier (an attacker may know it),",
         "#        confidential (must not be learnt), other (released as it is).",

@@ -40,20 +40,29 @@ from shoal.core import (
 from shoal.errors import InputError
 from shoal.hierarchy.files import csv_rows
 from shoal.io import text_files
+from shoal.policy.drafted import DraftedPolicy
 from shoal.policy.misfits import sentence
 from shoal.policy.spec import BudgetSpec, ColumnSpec, PolicySpec, RequireSpec
 
+PolicySource = Policy | DraftedPolicy | Mapping[str, Any] | str | Path
+"""What a policy may be given as: see `load`."""
 
-def load(source: Policy | Mapping[str, Any] | str | Path) -> Policy:
+
+def load(source: PolicySource) -> Policy:
     """Read and check a policy.
 
     Args:
-        source: a path to a TOML file, the same content as a mapping, or a `Policy`, which is
-            returned as it is. Files that the policy names are looked for beside the policy
-            file; for a mapping, in the working folder.
+        source: a path to a TOML file, the same content as text or as a mapping, what `shoal.draft`
+            returned, or a `Policy`, which is returned as it is. A text with several lines is TOML.
+            Files that the policy names are looked for beside the policy file, otherwise in the
+            working folder.
     """
     if isinstance(source, Policy):
         return source
+    if isinstance(source, DraftedPolicy):
+        return loads(source.text, where="the drafted policy")
+    if isinstance(source, str) and "\n" in source.strip():
+        return loads(source)
     if isinstance(source, Mapping):
         content = exact(source)
         text_files.refuse_absurd(content, "policy")

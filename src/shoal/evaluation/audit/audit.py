@@ -21,7 +21,6 @@ from shoal.core import (
     Claim,
     DifferentialPrivacy,
     Noise,
-    Policy,
     Progress,
     ReleaseForm,
     Status,
@@ -40,6 +39,7 @@ from shoal.metrics.intervals import clopper_pearson
 from shoal.pipeline import booking
 from shoal.pipeline.planning import Plan, plan, with_rows
 from shoal.pipeline.protect_table import secure_noise
+from shoal.policy import PolicySource
 
 VIOLATED = "violated"
 REFUTED = "refuted by a known counterexample"
@@ -157,7 +157,7 @@ class Audit:
 
 
 def audit(
-    policy: Policy | Mapping[str, Any] | str | Path,
+    policy: PolicySource,
     *,
     pair: tuple[Any, Any] | None = None,
     table: Any = None,
@@ -287,10 +287,7 @@ def _chosen(
 
 
 def _frame(planned: Plan, data: Any) -> pl.DataFrame:
-    if isinstance(data, str | Path):
-        frame = io.read(data, **io.marks(planned.policy)).frame
-    else:
-        frame = io.from_native(data).frame
+    frame = io.take(data, policy=planned.policy).frame
     check_names(frame, planned.policy.schema)
     if frame.height == 0:
         raise InputError("The table to audit has no rows; expected one row per person.")

@@ -86,7 +86,7 @@ def _quiet(_sentence: str) -> None:
 
 def compare(
     data: Any,
-    policy: Policy | Mapping[str, Any] | str | Path,
+    policy: policies.PolicySource,
     *,
     candidates: Sequence[Candidate] | Mapping[str, Any] | str | Path | None = None,
     on_sample: Any = None,
@@ -108,8 +108,9 @@ def compare(
     booked. The comparison itself is recorded in the policy's budget file before it starts.
 
     Args:
-        data: the confidential table: pandas, Polars or PyArrow. With `on_sample` it may be None;
-            otherwise nothing is done with it but to refuse a sample that is the table itself.
+        data: the confidential table: a path, or pandas, Polars or PyArrow. With `on_sample` it may
+            be None; otherwise nothing is done with it but to refuse a sample that is the table
+            itself.
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         candidates: a path to a grid file, the same content as a mapping, or `Candidate`s; by
             default every method with a few sizes and prices.
@@ -139,9 +140,10 @@ def compare(
     axes = Axes.of(axes)
     listed = _listed(candidates, policy)
     text_files.check_options(repeats=repeats, jobs=jobs, max_risk=max_risk, rows=rows, seed=seed)
-    frame = io.from_native(data if on_sample is None else on_sample).frame
+    frame = io.take(data if on_sample is None else on_sample, policy=policy).frame
     check_names(frame, policy.schema)
-    if on_sample is not None and data is not None and frame.equals(io.from_native(data).frame):
+    both = on_sample is not None and data is not None
+    if both and frame.equals(io.take(data, policy=policy).frame):
         raise InputError(SAME_TABLE)
     if frame.height < LEAST_ROWS:
         raise InputError(f"Expected {LEAST_ROWS} rows or more to compare on, found {frame.height}.")
@@ -227,7 +229,7 @@ def _again(progress: Progress) -> Progress:
 
 def select(
     data: Any,
-    policy: Policy | Mapping[str, Any] | str | Path,
+    policy: policies.PolicySource,
     *,
     epsilon: Fraction | Decimal | int,
     candidates: Sequence[Candidate] | Mapping[str, Any] | str | Path | None = None,
@@ -238,7 +240,7 @@ def select(
     """Choose one method privately, and pay for it; see `private_selection`.
 
     Args:
-        data: the confidential table: pandas, Polars or PyArrow.
+        data: the confidential table: a path, or pandas, Polars or PyArrow.
         policy: with a `[budget]`, which is charged before the first draw.
         epsilon: of the whole selection.
         candidates: as for `compare`; those without a proved epsilon are left out.
@@ -250,7 +252,7 @@ def select(
     price = text_files.parse_epsilon(str(epsilon), "an epsilon of a private selection")
     tell(selection_costs(float(price)))
     listed = _listed(candidates, policy)
-    frame = io.from_native(data).frame
+    frame = io.take(data, policy=policy).frame
     check_names(frame, policy.schema)
     return private_selection.select(
         frame, policy, listed, epsilon=price, note=note, progress=progress

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from html import escape
+from importlib import import_module
 from typing import Any
 
 import polars as pl
@@ -172,6 +173,10 @@ class Comparison:
     def plots(self) -> Mapping[str, Any]:
         """The frontier, for Plotly."""
         return {"frontier": frontier_plot(self.facts())}
+
+    def plot(self) -> Any:
+        """Draw the frontier, risk against error of counts: a figure of Matplotlib, confidential."""
+        return import_module("shoal.report.plots").frontier(self.facts())
 
     def __str__(self) -> str:
         lines = [CONFIDENTIAL, *self.costs, "", self.recommendation, ""]

@@ -1,0 +1,46 @@
+"""A drafted policy: text for a steward to correct, which loads as it is."""
+
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shoal.io import folders
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shoal.policy.recognise import Guess
+
+
+@dataclass(frozen=True)
+class DraftedPolicy:
+    """A drafted policy. Categories in it are copied from the table.
+
+    Attributes:
+        text: the policy as commented TOML; `str` gives the same.
+        guesses: what each column was taken for, and why.
+        questions: what only the steward can answer.
+    """
+
+    text: str
+    guesses: "Mapping[str, Guess]"
+    questions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {name}: {one.role}, {one.kind}; {one.reason}" for name, one in self.guesses.items()
+        ]
+        asked = [f"  question  {question}" for question in self.questions]
+        return "\n".join(["Drafted policy; every line is a guess to correct", *lines, *asked])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+    def write(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write it as a policy file, for an editor; replace an existing file only if forced."""
+        folders.write_text(Path(path), self.text, force=force)
+        return Path(path)
