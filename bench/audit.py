@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 import shoal
-from shoal.core import Kind
+from shoal.core import Kind, Price
 from shoal.evaluation.audit.privacy_losses import Laws, losses
 from shoal.hazmat.fakes import SeededNoise
 from shoal.hazmat.noise import OpenDPNoise
@@ -92,19 +92,19 @@ FLAT = [Domain(name, Kind.NOMINAL, 2) for name in "ab"]
 FOUR = [Domain("a", Kind.NUMERIC, 9), *(Domain(name, Kind.NOMINAL, 3) for name in "bcd")]
 
 
-def asked(codes: Any, attributes: Any, *, epsilon: Fraction, **lent: Any) -> Any:
+def asked(codes: Any, attributes: Any, *, price: Price, **lent: Any) -> Any:
     """`maxent` that asks what groups lose; with so few records noise takes either way."""
-    chosen = maxent_plan(attributes, n=len(codes[0]), epsilon=epsilon)
+    chosen = maxent_plan(attributes, n=len(codes[0]), epsilon=price.amount)
     chosen = replace(chosen, coarseness_share=Fraction(1, 10))
-    return maxent(codes, attributes, epsilon=epsilon, plan=chosen, **lent)
+    return maxent(codes, attributes, price=price, plan=chosen, **lent)
 
 
-def chose(codes: Any, attributes: Any, *, epsilon: Fraction, **lent: Any) -> Any:
+def chose(codes: Any, attributes: Any, *, price: Price, **lent: Any) -> Any:
     """`maxent` that chooses two tables of three columns for half of what single columns leave."""
-    chosen = maxent_plan(attributes, n=len(codes[0]), epsilon=epsilon)
+    chosen = maxent_plan(attributes, n=len(codes[0]), epsilon=price.amount)
     half = (1 - chosen.one_way_share) / 2
     chosen = replace(chosen, three_way=2, three_way_share=half, coarseness_share=Fraction(0))
-    return maxent(codes, attributes, epsilon=epsilon, plan=chosen, **lent)
+    return maxent(codes, attributes, price=price, plan=chosen, **lent)
 
 
 MECHANISMS = {
@@ -141,7 +141,7 @@ def drawn(runs: int = 20_000, names: Sequence[str] = ()) -> None:
             for epsilon in (Fraction(1, 10), Fraction(1), Fraction(4)):
 
                 def run(codes, noise, a=attributes, e=epsilon, m=mechanism, o=options):  # noqa: ANN001, ANN202, PLR0917 (bound now, not later)
-                    m(codes, a, epsilon=e, noise=noise, rng=np.random.default_rng(1), **o)
+                    m(codes, a, price=Price(e), noise=noise, rng=np.random.default_rng(1), **o)
 
                 largest = [0.0]
 

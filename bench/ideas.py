@@ -41,7 +41,7 @@ from _generated import BEYOND_PAIRS, MADE, Made, electricity, people
 from numpy.typing import NDArray
 
 import shoal.synthesis.maxent as module
-from shoal.core import Kind, Neighbours
+from shoal.core import Kind, Neighbours, Price
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism.consistent_counts import project, shrink
@@ -53,6 +53,7 @@ from shoal.synthesis.maxent import one_way as single_columns
 from shoal.synthesis.maxent.fit import DENSE, Fitted, Target, fit_distribution
 from shoal.synthesis.maxent.generate import generate_rows
 from shoal.synthesis.maxent.measure import measure_one_way
+from shoal.synthesis.maxent.one_way import believed_marginal
 from shoal.synthesis.maxent.pair_covers import Cover
 from shoal.synthesis.maxent.posterior import expected, two_way_targets
 from shoal.synthesis.privtree import Fill, privtree
@@ -231,8 +232,9 @@ def plane(rows: list[dict[str, str]], seeds: int) -> None:
         found = []
         for seed in range(1, seeds + 1):
             begin = time.process_time()
-            drawn = privtree(X.T, attributes, epsilon=Fraction(epsilon), noise=SeededNoise(seed),
-                             rng=np.random.default_rng(seed), fill=Fill.UNIFORM)  # fmt: skip
+            drawn = privtree(X.T, attributes, price=Price(Fraction(epsilon)),
+                             noise=SeededNoise(seed), rng=np.random.default_rng(seed),
+                             fill=Fill.UNIFORM)  # fmt: skip
             spent = time.process_time() - begin
             Y = np.column_stack(drawn.rows)
             found.append([workloads.box_error(Y, boxes), workloads.rank_distance(X, Y), spent])
@@ -371,7 +373,12 @@ def tree_of_pairs(
     each = plan.one_way_share * epsilon / m
     held = HeldColumns(codes)
     singles = [
-        measure_one_way(held, j, attribute, most=groups, epsilon=each, noise=noise)
+        believed_marginal(
+            measure_one_way(held, j, attribute, price=Price(each), noise=noise),
+            attribute,
+            n=n,
+            most=groups,
+        )
         for j, attribute in enumerate(attributes)
     ]
     grouped = [single.grouped(column) for single, column in zip(singles, codes, strict=True)]
@@ -392,7 +399,11 @@ def tree_of_pairs(
         free = [i for i, (a, b) in enumerate(pairs) if part[a] != part[b]]
         price = rest / 10 / (m - 1)
         found, privacy_loss = noisy_choice(
-            scores[free], sensitivity=3, epsilon=price, target="which pair", noise=noise
+            scores[free],
+            reach={Neighbours.CHANGE_ONE: 3},
+            price=Price(price),
+            target="which pair",
+            noise=noise,
         )
         privacy_losses.append(privacy_loss)
         chosen.append(free[found])
@@ -401,7 +412,7 @@ def tree_of_pairs(
     targets = [single.target(j, n) for j, single in enumerate(singles)]
     for i in sorted(chosen):
         noisy, privacy_loss = noisy_table(
-            exact[i], target="pair", epsilon=rest * 9 / 10 / (m - 1), noise=noise
+            exact[i], target="pair", price=Price(rest * 9 / 10 / (m - 1)), noise=noise
         )
         privacy_losses.append(privacy_loss)
         weight = float(n * n / (2 * privacy_loss.scale**2))

@@ -21,7 +21,7 @@ import numpy as np
 from _generated import MADE, Made, electricity
 from numpy.typing import NDArray
 
-from shoal.core import Kind
+from shoal.core import Kind, Price
 from shoal.hazmat.fakes import SeededNoise
 from shoal.synthesis.auto import choose
 from shoal.synthesis.domain import Domain
@@ -95,7 +95,7 @@ def rows(X: Ints, attributes: Sequence[Domain], epsilon: str, way: str) -> Itera
     """Rows by seed."""
     for seed in range(SEEDS):
         lent = {
-            "epsilon": Fraction(epsilon),
+            "price": Price(Fraction(epsilon)),
             "noise": SeededNoise(seed),
             "rng": np.random.default_rng(seed),
         }

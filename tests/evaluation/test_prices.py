@@ -17,16 +17,19 @@ import polars as pl
 import pytest
 
 import shoal
-from shoal.core import Kind, Neighbours, ReleaseForm
+from shoal.core import GAUSSIAN, LAPLACE, Kind, Neighbours, Price, PrivacyMeasure, ReleaseForm
+from shoal.core.concentrated import rho_of
 from shoal.evaluation.audit.privacy_losses import Laws, replay
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import SeededNoise
+from shoal.mechanism.record_total import RecordTotal
 from shoal.synthesis.adaptive_tree import PATH, UNITS
 from shoal.synthesis.copula import Margins, copula
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent import maxent, maxent_plan
 from shoal.synthesis.privtree import Fill, privtree
 
+WHOLE = Price(Fraction(1))
 CHANGE, ADD = Neighbours.CHANGE_ONE, Neighbours.ADD_REMOVE
 N, K = 12, 3
 TAXONOMY = "a,ab,all\nb,ab,all\nc,cd,all\nd,cd,all\n"
@@ -34,8 +37,8 @@ SEEDS = range(8)
 
 
 def is_split(scale):
-    """Whether noise of that scale decides about a split: a prime of PATH is in no other scale."""
-    return (scale / UNITS).numerator % PATH.numerator == 0
+    """Whether noise of that scale decides about a split: those of PATH are in no other scale."""
+    return any((scale / UNITS).numerator % path.numerator == 0 for path in PATH.values())
 
 
 LAWS = Laws(threshold=lambda scale: 0 if is_split(scale) else None)
@@ -55,11 +58,18 @@ def worst_shares(run, before, after, neighbours, *, laws=LAWS, seeds=SEEDS, nois
         for draw, loss in found.losses.items():
             paid = [entry for entry in privacy_losses if (entry.mechanism, entry.scale) == draw]
             assert paid, f"no entry pays for draws of {draw}"
-            price = accounting.total(paid, neighbours=neighbours)
-            worst[draw] = max(worst.get(draw, 0.0), abs(loss) / float(price))
+            worst[draw] = max(worst.get(draw, 0.0), abs(loss) / stated(paid, neighbours))
         if found.second is not None and not laws.unordered:
             assert found.second == (privacy_losses, shown)
     return worst
+
+
+def stated(paid, neighbours):
+    """What entries of one mechanism and scale allow: epsilon, rho, or for Laplace sqrt(2 rho)."""
+    if all(entry.rho is None for entry in paid):
+        return float(accounting.total(paid, neighbours=neighbours))
+    rho = float(accounting.total(paid, neighbours=neighbours, measure=PrivacyMeasure.RHO))
+    return rho if paid[0].mechanism != LAPLACE else (2 * rho) ** 0.5
 
 
 def holds(run, before, after, neighbours=CHANGE, **more):
@@ -231,7 +241,8 @@ def test_a_list_of_one_column_costs_what_its_entry_states(method):
         assert holds(run, *pair(columns), laws=laws) > 0.3
 
 
-@pytest.mark.parametrize("method", ["privtree", "copula", "maxent", "dp-kdtree", "dp-quadtree"])
+@pytest.mark.parametrize("method", ["privtree", "copula", "maxent", "auto", "dp-kdtree",
+                                    "dp-quadtree"])  # fmt: skip
 def test_a_record_that_comes_or_goes_costs_what_the_entries_state(mixed, method):
     """The last one goes: all others keep their numbers in the file, and their priorities."""
     protect = {"method": method, "epsilon": 1, "neighbours": "add-remove"}
@@ -239,6 +250,15 @@ def test_a_record_that_comes_or_goes_costs_what_the_entries_state(mixed, method)
         _, before = extreme(columns)
         run = partial(released, columns=columns, protect=protect)
         assert holds(run, before, before.head(N - 1), ADD) > 0.3
+
+
+@pytest.mark.parametrize("method", ["privtree", "copula", "maxent", "auto"])
+def test_prices_of_those_who_come_or_go_add_up_to_the_claim(method):
+    protect = {"method": method, "epsilon": 2, "neighbours": "add-remove"}
+    entries, _ = released(extreme(NUMBERS)[1], SeededNoise(1), columns=NUMBERS, protect=protect)
+
+    assert accounting.total(entries) == 2
+    assert {entry.neighbours for entry in entries} == {ADD}
 
 
 def persons(columns, rows, **stated):
@@ -314,8 +334,8 @@ def paths(attributes, n):
     return {"asked": asked, "threes": threes, "plain": chosen}
 
 
-def drawn(codes, noise, *, mechanism, attributes, **more):
-    made = mechanism(codes, attributes, epsilon=Fraction(1), noise=noise,
+def drawn(codes, noise, *, mechanism, attributes, price=WHOLE, **more):
+    made = mechanism(codes, attributes, price=price, noise=noise,
                      rng=np.random.default_rng(0), **more)  # fmt: skip
     rows = [row.tolist() for row in made.rows]
     measured = [(m.columns, m.counts.tolist()) for m in made.measurements]
@@ -351,6 +371,86 @@ def test_no_draw_of_a_mechanism_costs_more_than_its_entry_states(attributes, way
     assert holds(run, *corners(attributes, 40)) > 0.3
 
 
+def gone(attributes, n):
+    """All at one corner and one at the other, and the table without that one."""
+    _, after = corners(attributes, n)
+    return after, [column[:-1] for column in after]
+
+
+@pytest.mark.parametrize("attributes", [FOUR, GAPS, LONG], ids=["four", "gaps", "long"])
+@pytest.mark.parametrize("path", ["asked", "threes", "plain", "own"])
+def test_a_record_that_comes_or_goes_costs_what_the_entries_of_maxent_state(attributes, path):
+    """The plan, which the noisy number decides, is the same for both tables."""
+    plan = paths(attributes, N).get(path)
+    run = partial(drawn, mechanism=maxent, attributes=attributes, plan=plan,
+                  price=Price(Fraction(1), ADD), total=RecordTotal(N + 0.4, 9.0))  # fmt: skip
+
+    assert holds(run, *gone(attributes, N), ADD) > 0.3
+    assert accounting.total(run(gone(attributes, N)[0], SeededNoise(1))[0]) == 1
+
+
+@pytest.mark.parametrize("fill", list(Fill))
+@pytest.mark.parametrize("attributes", [FOUR, GAPS], ids=["four", "gaps"])
+def test_a_record_that_comes_or_goes_costs_what_the_entries_of_a_tree_state(attributes, fill):
+    run = partial(drawn, mechanism=privtree, attributes=attributes, fill=fill,
+                  price=Price(Fraction(1), ADD), total=RecordTotal(40.4, 9.0))  # fmt: skip
+
+    assert holds(run, *gone(attributes, 40), ADD) > 0.3
+
+
+@pytest.mark.parametrize("attributes", [FOUR, GAPS, LONG], ids=["four", "gaps", "long"])
+@pytest.mark.parametrize("path", ["asked", "threes", "plain", "own"])
+@pytest.mark.parametrize("neighbours", [CHANGE, ADD])
+def test_what_moves_costs_the_rho_that_the_entries_state(attributes, path, neighbours):
+    """Squared moves over twice the variance, and ranges of choices: no run exceeds its entries."""
+    price = Price(Fraction(1, 10), neighbours, PrivacyMeasure.RHO)
+    total = RecordTotal(N + 0.4, 9.0) if neighbours is ADD else None
+    run = partial(drawn, mechanism=maxent, attributes=attributes, price=price, total=total,
+                  plan=paths(attributes, N).get(path))  # fmt: skip
+    pair = gone(attributes, N) if neighbours is ADD else corners(attributes, N)
+
+    assert holds(run, *pair, neighbours, seeds=range(4)) > 0.9
+    entries = run(pair[0], SeededNoise(1))[0]
+    assert accounting.total(entries, measure=PrivacyMeasure.RHO) == Fraction(1, 10)
+    assert {entry.mechanism for entry in entries} >= {GAUSSIAN}
+
+
+@pytest.mark.parametrize("fill", list(Fill))
+@pytest.mark.parametrize("neighbours", [CHANGE, ADD])
+def test_a_tree_costs_the_rho_that_its_entries_state(fill, neighbours):
+    price = Price(Fraction(1, 10), neighbours, PrivacyMeasure.RHO)
+    total = RecordTotal(40.4, 9.0) if neighbours is ADD else None
+    run = partial(drawn, mechanism=privtree, attributes=GAPS, fill=fill, price=price, total=total)
+    pair = gone(GAPS, 40) if neighbours is ADD else corners(GAPS, 40)
+
+    assert holds(run, *pair, neighbours) > 0.9
+
+
+MANY = {f"c{j}": nominal(**LEVELS) for j in range(10)}
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("neighbours", ["change-one", "add-remove"])
+def test_a_release_with_a_delta_costs_the_rho_of_its_claim(neighbours, rows):
+    """Also for all rows of a person together, which cost the square of their number."""
+    before, after = extreme(MANY)
+    columns = MANY
+    if rows > 1:
+        columns, before, after = persons(MANY, rows, exact_contributions=rows)
+    if neighbours == "add-remove":
+        before = after.head(N - rows)
+    protect = {"method": "auto", "epsilon": 1, "delta": 1e-9, "neighbours": neighbours}
+    run = partial(released, columns=columns, protect=protect)
+
+    assert holds(run, before, after, Neighbours(neighbours), seeds=range(4)) > 0.5
+    entries = run(after, SeededNoise(1))[0]
+    rho = rho_of(Fraction(1), Fraction(1, 10**9))
+    assert accounting.total(entries, measure=PrivacyMeasure.RHO) == rho
+    assert accounting.total(entries, neighbours=CHANGE, measure=PrivacyMeasure.RHO) == (
+        rho if neighbours == "change-one" else 4 * rho
+    )
+
+
 class Leftmost(SeededNoise):
     """Answers that split the first node of every level and no other, however unlikely.
 
@@ -373,6 +473,8 @@ def test_a_path_that_is_split_to_the_end_costs_what_its_entry_states(n):
     run = partial(drawn, mechanism=privtree, attributes=attributes, fill=Fill.UNIFORM)
 
     assert holds(run, *corners(attributes, n), noise=Leftmost) > 0.3
+    added = partial(run, price=Price(Fraction(1), ADD), total=RecordTotal(5.0, 9.0))
+    assert holds(added, *gone(attributes, n + 1), ADD, noise=Leftmost) > 0.3
 
 
 @pytest.mark.parametrize("method", ["dp-quadtree", "dp-kdtree"])

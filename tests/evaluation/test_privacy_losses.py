@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.core import LAPLACE, Kind
+from shoal.core import LAPLACE, Kind, Price
 from shoal.evaluation.audit.privacy_losses import Laws, _decided, chance, loss, losses, replay
 from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism.noisy_answers import noisy_answers, noisy_table, table_counts
@@ -28,35 +28,35 @@ EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(4)]
 
 
 def is_split(scale):
-    """Whether noise of that scale decides about a split: a prime of PATH is in no other scale."""
-    return (scale / UNITS).numerator % PATH.numerator == 0
+    """Whether noise of that scale decides about a split: those of PATH are in no other scale."""
+    return any((scale / UNITS).numerator % path.numerator == 0 for path in PATH.values())
 
 
 LAWS = Laws(threshold=lambda scale: 0 if is_split(scale) else None)
 ROWS = np.random.default_rng(0)
 RUNS = {
     "privtree, uniform": lambda codes, attributes, epsilon, noise: privtree(
-        codes, attributes, epsilon=epsilon, noise=noise, rng=ROWS, fill=Fill.UNIFORM
+        codes, attributes, price=Price(epsilon), noise=noise, rng=ROWS, fill=Fill.UNIFORM
     ),
     "privtree, centroid": lambda codes, attributes, epsilon, noise: privtree(
-        codes, attributes, epsilon=epsilon, noise=noise, rng=ROWS
+        codes, attributes, price=Price(epsilon), noise=noise, rng=ROWS
     ),
     "copula, blocks": lambda codes, attributes, epsilon, noise: copula(
-        codes, attributes, epsilon=epsilon, noise=noise, rng=ROWS
+        codes, attributes, price=Price(epsilon), noise=noise, rng=ROWS
     ),
     "copula, tree": lambda codes, attributes, epsilon, noise: copula(
-        codes, attributes, epsilon=epsilon, noise=noise, rng=ROWS, margins=Margins.TREE
+        codes, attributes, price=Price(epsilon), noise=noise, rng=ROWS, margins=Margins.TREE
     ),
     "maxent, asked": lambda codes, attributes, epsilon, noise: maxent(
         codes,
         attributes,
-        epsilon=epsilon,
+        price=Price(epsilon),
         noise=noise,
         rng=ROWS,
         plan=asking(attributes, len(codes[0]), epsilon),
     ),
     "maxent": lambda codes, attributes, epsilon, noise: maxent(
-        codes, attributes, epsilon=epsilon, noise=noise, rng=ROWS
+        codes, attributes, price=Price(epsilon), noise=noise, rng=ROWS
     ),
 }
 
@@ -66,8 +66,8 @@ def choosing(codes, attributes, epsilon, noise):
     chosen = maxent_plan(attributes, n=len(codes[0]), epsilon=epsilon)
     half = (1 - chosen.one_way_share) / 2
     chosen = replace(chosen, three_way=2, three_way_share=half, coarseness_share=Fraction(0))
-    return maxent(codes, attributes, epsilon=epsilon, noise=noise, rng=np.random.default_rng(1),
-                  plan=chosen)  # fmt: skip
+    return maxent(codes, attributes, price=Price(epsilon), noise=noise,
+                  rng=np.random.default_rng(1), plan=chosen)  # fmt: skip
 
 
 def asking(attributes, n, epsilon):
@@ -199,7 +199,7 @@ def test_a_group_cut_that_is_read_off_the_data_has_an_infinite_loss():
     def cut(column, noise):
         groups = np.minimum(column, column.max() // 2)
         table = table_counts([groups], [int(groups.max()) + 1])
-        return noisy_table(table, target="x", epsilon=Fraction(1), noise=noise)
+        return noisy_table(table, target="x", price=Price(Fraction(1)), noise=noise)
 
     before, after = np.zeros(6, dtype=np.int64), np.append(np.zeros(5, dtype=np.int64), 16)
 
@@ -212,7 +212,7 @@ def test_a_group_cut_at_a_true_median_is_found():
     def cut(column, noise):
         groups = (column > np.sort(column)[len(column) // 2 - 1]).astype(np.int64)
         exact = table_counts([groups], [2])
-        return noisy_table(exact, target="x", epsilon=Fraction(1), noise=noise)
+        return noisy_table(exact, target="x", price=Price(Fraction(1)), noise=noise)
 
     before, after = np.array([0] * 5 + [1] * 5), np.array([0] * 4 + [1] * 6)
 
@@ -227,7 +227,7 @@ def test_leaves_that_are_counted_with_too_little_noise_are_found():
 
     def grown_over(column, noise):
         return grow(
-            HeldColumns([column]), AdaptiveAxis(tuple(line)), epsilon=Fraction(2), noise=noise
+            HeldColumns([column]), AdaptiveAxis(tuple(line)), price=Price(Fraction(2)), noise=noise
         )
 
     def tree(column, noise):
@@ -236,7 +236,7 @@ def test_leaves_that_are_counted_with_too_little_noise_are_found():
         noisy_answers(counts, sensitivity=1, epsilon=Fraction(1), target="leaves", noise=noise)
 
     def right(column, noise):
-        leaf_counts(grown_over(column, noise), epsilon=Fraction(1), noise=noise)
+        leaf_counts(grown_over(column, noise), price=Price(Fraction(1)), noise=noise)
 
     (before,), (after,) = moved(40, line)
 
@@ -250,9 +250,9 @@ def test_leaves_that_are_counted_with_too_little_noise_are_found():
 
 def test_a_question_that_only_one_table_asks_has_an_infinite_loss():
     def curious(column, noise):
-        noisy_table(column, target="x", epsilon=Fraction(1), noise=noise)
+        noisy_table(column, target="x", price=Price(Fraction(1)), noise=noise)
         if column[0]:
-            noisy_table(column, target="again", epsilon=Fraction(1), noise=noise)
+            noisy_table(column, target="again", price=Price(Fraction(1)), noise=noise)
 
     zeros, ones = np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64)
 
@@ -414,7 +414,7 @@ def test_a_replay_adds_up_by_scale_and_returns_what_follows_the_answers():
 def test_a_replay_of_other_questions_is_infinite_and_has_no_second_output():
     def curious(column, noise):
         for _ in range(1 + int(column[0])):
-            noisy_table(column, target="x", epsilon=Fraction(1), noise=noise)
+            noisy_table(column, target="x", price=Price(Fraction(1)), noise=noise)
         return 1
 
     zeros, ones = np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.int64)

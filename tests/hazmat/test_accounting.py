@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.core import Neighbours, PrivacyLoss
-from shoal.errors import InternalError
-from shoal.hazmat.accounting import composed, total, verify
+from shoal.core import Neighbours, PrivacyLoss, PrivacyMeasure
+from shoal.core.concentrated import epsilon_of, rho_of, root_above, root_below
+from shoal.errors import InputError, InternalError
+from shoal.hazmat.accounting import composed, composed_rho, total, verify
+from shoal.hazmat.noise import approximate_epsilon
 
 CHANGE, ADD = Neighbours.CHANGE_ONE, Neighbours.ADD_REMOVE
 
@@ -202,3 +204,106 @@ def test_the_noises_own_account_must_agree_with_the_entries_in_mechanism_scale_a
     ):
         with pytest.raises(InternalError, match="the noise drew"):
             verify(privacy_losses, Fraction(2), neighbours=CHANGE, drawn=drawn)
+
+
+# Prices in rho.
+
+RHO = PrivacyMeasure.RHO
+
+
+def concentrated(rho, *, neighbours=CHANGE, mechanism="discrete-gaussian", **more):
+    """An entry that states its price in rho, with noise of no larger one."""
+    moved = Fraction(9) if mechanism == "discrete-gaussian" else Fraction(3)
+    law = {"target": "income", "sensitivity": moved, "neighbours": neighbours, "draws": 1}
+    return PrivacyLoss(mechanism=mechanism, scale=root_above(9 / (2 * Fraction(rho))),
+                       epsilon=None, rho=Fraction(rho), **law, **more)  # fmt: skip
+
+
+def test_prices_in_rho_are_exact():
+    law = {"sensitivity": Fraction(2), "scale": Fraction(10)}
+
+    assert composed_rho("discrete-gaussian", **law) == Fraction(1, 100)
+    assert composed_rho("exponential-mechanism", **law) == Fraction(1, 50)
+    assert composed_rho("discrete-laplace", **law) == Fraction(1, 50)
+    # Of pure price 2/5: permute-and-flip has no bounded range, and no eighth.
+    assert composed_rho("permute-and-flip", **law) == Fraction(2, 25)
+
+
+@pytest.mark.parametrize("mechanism", ["discrete-gaussian", "exponential-mechanism"])
+def test_an_entry_in_rho_states_no_less_than_its_noise_costs(mechanism):
+    entry = concentrated("0.02", mechanism=mechanism)
+    assert total([entry], measure=RHO) == Fraction("0.02")
+
+    with pytest.raises(InternalError, match="states rho 1/100; its noise costs"):
+        total([replace(entry, rho=Fraction(1, 100))], measure=RHO)
+    with pytest.raises(InternalError, match="is one of rho, and has no epsilon"):
+        total([entry])
+    with pytest.raises(InternalError, match="in epsilon or in rho"):
+        replace(entry, epsilon=Fraction(1))
+
+
+def test_pure_entries_count_as_half_their_square_and_rho_adds_up():
+    entries = [concentrated("0.02"), privacy_loss("0.2"), concentrated("0.01")]
+
+    assert total(entries, measure=RHO) == Fraction("0.05")
+
+
+def test_an_add_remove_rho_counts_four_times_for_change_one():
+    entries = [concentrated("0.02", neighbours=ADD), privacy_loss("0.2", neighbours=ADD)]
+
+    assert total(entries, neighbours=ADD, measure=RHO) == Fraction("0.04")
+    assert total(entries, neighbours=CHANGE, measure=RHO) == Fraction("0.16")
+
+
+def test_parts_of_a_division_share_a_rho():
+    def on(part, rho, **more):
+        return concentrated(rho, parallel="strata", part=part, **more)
+
+    parts = [on("a", "0.02"), on("b", "0.03"), on("b", "0.01"), on("c", "0.01")]
+    assert total(parts, measure=RHO) == Fraction("0.06")
+    fixed = [replace(part, fixed=True) for part in parts]
+    assert total(fixed, measure=RHO) == Fraction("0.04")
+
+
+def test_a_claim_with_a_delta_is_that_of_its_rho_or_of_its_pure_entries():
+    epsilon, delta = Fraction(1), Fraction(1, 10**9)
+    rho = rho_of(epsilon, delta)
+    entry = concentrated(rho)
+    drawn = {(entry.mechanism, entry.scale): 1}
+    about = {"neighbours": CHANGE, "drawn": drawn, "delta": delta, "rho": rho}
+    verify([entry], epsilon, **about)
+    pure = privacy_loss("1")
+    verify([pure], epsilon, **about | {"drawn": {(pure.mechanism, pure.scale): 1}})
+
+    with pytest.raises(InternalError, match="derives rho"):
+        verify([entry], epsilon, **about | {"rho": 2 * rho})
+    with pytest.raises(InternalError, match="the claim says 9/10"):
+        verify([entry], Fraction(9, 10), **about)
+    with pytest.raises(InternalError, match="support a claim with a delta"):
+        verify([entry], epsilon, neighbours=CHANGE, drawn=drawn)
+    with pytest.raises(InternalError, match="draws of discrete-gaussian"):
+        verify([entry], epsilon, **about | {"drawn": {}})
+
+
+@given(st.sampled_from(["0.001", "0.1", "1", "3", "10", "50"]), st.integers(3, 15))
+def test_no_rho_is_worth_more_than_opendp_says(epsilon, digits):
+    """The conversion is ours, and OpenDP's own never exceeds what it promises."""
+    delta = Fraction(1, 10**digits)
+    rho = rho_of(Fraction(epsilon), delta)
+
+    assert approximate_epsilon(rho, delta) <= Fraction(epsilon)
+    assert approximate_epsilon(rho * Fraction(10001, 10000), delta) > Fraction(epsilon)
+    assert epsilon_of(float(rho), float(delta)) == pytest.approx(float(epsilon), rel=1e-4)
+
+
+@given(st.fractions(Fraction(1, 10**12), 10**12))
+def test_roots_are_rounded_to_the_safe_side(square):
+    below, above = root_below(square), root_above(square)
+
+    assert below * below <= square <= above * above
+    assert above - below <= above * Fraction(1, 10**5)
+
+
+def test_an_epsilon_too_small_for_its_delta_is_refused():
+    with pytest.raises(InputError, match="too small for this delta"):
+        rho_of(Fraction(1, 10**9), Fraction(1, 10**300))

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from shoal.core import Noise
+from shoal.core.concentrated import root_above
 from shoal.errors import InternalError
+from shoal.evaluation.audit.privacy_losses import chance, log_weights
 from shoal.hazmat import noise as module
 from shoal.hazmat.fakes import Call, RecordingNoise, SeededNoise
 from shoal.hazmat.noise import OpenDPNoise, response_odds, round_up
@@ -89,6 +91,76 @@ def test_opendp_itself_derives_no_more_than_the_stated_epsilon(sensitivity, epsi
     assert chooser.map(sensitivity) <= np.nextafter(round_up(epsilon), np.inf)
     assert laplace.map(sensitivity) > float(epsilon) * (1 - 1e-12)
     assert chooser.map(sensitivity) > float(epsilon) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("moved", [1, 2, 90**2])
+@pytest.mark.parametrize("rho", [Fraction(1, 1000), Fraction(3, 7), Fraction(5)])
+def test_opendp_itself_derives_no_more_than_the_stated_rho(moved, rho):
+    gaussian = module._opendp_gaussian(round_up(root_above(moved / (2 * rho))))
+    chooser = module._opendp_gumbel_max(round_up(root_above(moved**2 / (2 * rho))))
+
+    assert gaussian.map(float(np.sqrt(moved))) <= float(rho) * (1 + 1e-12)
+    assert chooser.map(moved) <= float(rho) * (1 + 1e-12)
+    assert gaussian.map(float(np.sqrt(moved))) > float(rho) * (1 - 1e-5)
+    assert chooser.map(moved) > float(rho) * (1 - 1e-5)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 3), Fraction(20)])
+@pytest.mark.parametrize("source", [OpenDPNoise, lambda: SeededNoise(3)], ids=["real", "seeded"])
+def test_noise_is_discrete_gaussian(scale, source):
+    """Chi-square at 1e-7 for the real noise; the seeded one rounds a normal number."""
+    drawn = source().discrete_gaussian(np.zeros(20_000, np.int64), scale=scale)
+    reach = int(4 * scale) + 1
+    cells = np.arange(-reach, reach + 1)
+    law = np.exp(-(cells**2) / (2 * float(scale) ** 2))
+    law /= np.exp(-(np.arange(-400, 401) ** 2) / (2 * float(scale) ** 2)).sum()
+    found = np.array([(drawn == cell).sum() for cell in cells])
+
+    kept = law * drawn.size >= 10
+    if source is OpenDPNoise:
+        assert ((found - law * drawn.size)[kept] ** 2 / (law * drawn.size)[kept]).sum() < (
+            kept.sum() + 60
+        )
+    assert drawn.std() == pytest.approx(float(scale), rel=0.3 if scale < 1 else 0.05)
+
+
+@pytest.mark.parametrize("source", [OpenDPNoise, lambda: SeededNoise(3)], ids=["real", "seeded"])
+def test_a_choice_by_weight_is_the_exponential_mechanism(source):
+    """By Hoeffding and 3 indices, false alarms below 6 exp(-2 * 4000 * 0.05^2) = 1.3e-8."""
+    scores = np.array([0, 3, 5])
+    noise = source()
+    chosen = [noise.select_by_weight(scores, scale=Fraction(3)) for _ in range(4000)]
+    law = np.exp(scores / 3) / np.exp(scores / 3).sum()
+
+    assert np.abs(np.bincount(chosen, minlength=3) / 4000 - law).max() < 0.05
+
+
+@given(
+    st.lists(st.integers(-20, 20), min_size=2, max_size=6), st.data(), st.integers(1, 5),
+)  # fmt: skip
+def test_the_exponential_mechanism_has_the_renyi_divergence_of_its_rho(scores, data, reach):
+    """Permute-and-flip has not: see the next test."""
+    moves = data.draw(st.lists(st.integers(-reach, reach), min_size=len(scores),
+                               max_size=len(scores)))  # fmt: skip
+    scale = 2.0 * reach
+    first, second = np.array(scores), np.array(scores) + moves
+    p, q = (log_weights(x, scale) for x in (first, second))
+    rho = reach**2 / (2 * scale**2)
+
+    for order in (1.01, 1.5, 2, 4, 16, 64):
+        divergence = np.logaddexp.reduce(order * p + (1 - order) * q) / (order - 1)
+        assert divergence <= rho * order + 1e-12
+
+
+def test_permute_and_flip_costs_more_than_an_eighth_of_its_square():
+    """Scores (0, 0) against a gap of 2: KL 0.255 at epsilon 1, twice what an eighth would be."""
+    p = np.exp([chance(np.array([1, -1]), i, 2.0) for i in range(2)])
+    q = np.exp([chance(np.array([0, 0]), i, 2.0) for i in range(2)])
+
+    divergence = (q * np.log(q / p)).sum()
+    assert divergence == pytest.approx(0.255, abs=0.001)
+    assert divergence > 1 / 8
+    assert divergence <= 1 / 2
 
 
 def test_a_scale_beyond_the_largest_float_is_refused():
@@ -455,8 +527,12 @@ def test_every_source_fits_the_protocol_and_counts_its_draws(noise):
     source.discrete_laplace(np.zeros((2, 3), np.int64), scale=Fraction(5, 2))
     source.select(np.zeros(4, np.int64), sensitivity=Fraction(1), epsilon=Fraction(1))
     source.select_many(np.zeros((5, 2), np.int64), sensitivity=Fraction(1), epsilon=Fraction(1))
+    source.discrete_gaussian(np.zeros((2, 2), np.int64), scale=Fraction(3))
+    source.select_by_weight(np.zeros(4, np.int64), scale=Fraction(3))
 
     assert noise.drawn == {
+        ("discrete-gaussian", Fraction(3)): 4,
+        ("exponential-mechanism", Fraction(3)): 1,
         ("discrete-laplace", Fraction(5, 2)): 6,
         ("permute-and-flip", Fraction(2)): 6,
     }

@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from scipy.stats import binom, hypergeom
 
 import shoal
-from shoal.core import DifferentialPrivacy, Kind, Neighbours, Persons, Status
+from shoal.core import DifferentialPrivacy, Kind, Neighbours, Persons, Price, Status
 from shoal.errors import InputError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.io.table import Table
 from shoal.io.validate import at_most
+from shoal.mechanism.record_total import measured_total
 from shoal.methods import REGISTRY
-from shoal.methods._shared.contributions import fitted, noisy_number
+from shoal.methods._shared.contributions import fitted
 from shoal.methods.method import ContributionProof
 from shoal.metrics.epsilon_lower_bound import lower_bound
 from shoal.synthesis.domain import Domain
@@ -378,10 +379,10 @@ def test_a_noisy_number_of_millions_is_refused():
 
 def numbers(n, rows, noise):
     """The noisy number of n rows where a person is said to have so many, run by run."""
-    price = Fraction(3) / rows
+    price = Price(Fraction(3) / rows, Neighbours.ADD_REMOVE)
 
     def sample(runs):
-        found = [noisy_number(n, epsilon=price, least=-100, noise=noise)[0] for _ in range(runs)]
+        found = [measured_total(n, price=price, noise=noise)[0].estimate for _ in range(runs)]
         return np.array(found, float)
 
     return sample

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import shoal
 from shoal.cli.commands import app
-from shoal.core import Kind
+from shoal.core import Kind, Price
 from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism.records import HeldColumns
 from shoal.methods import REGISTRY
@@ -42,7 +42,7 @@ def test_a_one_way_marginal_has_the_error_that_its_formula_expects():
     domains = [Domain(name, Kind.NOMINAL, 60) for name in "abc"]
     rng, n, epsilon = np.random.default_rng(0), 5_000, Fraction(1)
     plan = maxent_plan(domains, n=n, epsilon=epsilon)
-    expected, _ = expected_errors(domains, plan, n=n, epsilon=epsilon)
+    expected, _ = expected_errors(domains, plan, n=n, price=Price(epsilon))
     codes = [rng.integers(0, 60, n) for _ in domains]
     exact = [np.bincount(column, minlength=60) for column in codes]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.core import Kind, Neighbours
+from shoal.core import Kind, Neighbours, Price
 from shoal.errors import InputError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import SeededNoise
@@ -57,8 +57,8 @@ def test_no_path_costs_more_than_the_theorem_says(lam, units):
                 )
         worst = max(worst, total)
 
-    assert worst <= float(PATH - 1) / lam
-    assert worst >= 0.6 * float(PATH - 1) / lam
+    assert worst <= float(PATH[Neighbours.ADD_REMOVE]) / lam
+    assert worst >= 0.6 * float(PATH[Neighbours.ADD_REMOVE]) / lam
 
 
 def law(counts, *, low, high, depth, scale, penalty):
@@ -96,19 +96,43 @@ def test_the_exact_law_of_small_trees_keeps_the_price_for_every_changed_record(l
                 there = laws[tuple(other)]
                 worst = max(worst, *(log(p / there[t]) for t, p in laws[counts].items()))
 
-    assert 1 / lam < worst <= float(PATH) / lam
+    assert 1 / lam < worst <= float(PATH[Neighbours.CHANGE_ONE]) / lam
+
+
+@pytest.mark.parametrize("lam", [1.442695041, 3.0])
+def test_the_exact_law_of_small_trees_keeps_the_price_for_every_added_record(lam):
+    """Dearest is a tree that the record makes more likely: 1 + E one way, 1 the other."""
+    scale = UNITS * lam
+    penalty = ceil(scale * log(2))
+    laws = {
+        counts: law(counts, low=0, high=4, depth=0, scale=scale, penalty=penalty)
+        for counts in product(range(7), repeat=4)
+        if sum(counts) <= 6
+    }
+    up = down = 0.0
+    for counts, fewer in laws.items():
+        for place in range(4):
+            more = laws.get((*counts[:place], counts[place] + 1, *counts[place + 1 :]))
+            if more is not None:
+                up = max(up, *(log(p / fewer[tree]) for tree, p in more.items()))
+                down = max(down, *(log(fewer[tree] / p) for tree, p in more.items()))
+
+    assert 1 / lam < up <= float(PATH[Neighbours.ADD_REMOVE]) / lam
+    assert down <= 1 / lam + 1e-12
 
 
 def test_the_law_that_was_enumerated_is_the_one_that_is_drawn():
     """By Hoeffding, 5 trees: false alarms below 10 exp(-2 * 4000 * 0.05^2) = 2.1e-8."""
     counts = (4, 1, 0, 1)
     column = np.repeat(np.arange(4), counts)
-    epsilon = PATH / 3
+    epsilon = PATH[Neighbours.CHANGE_ONE] / 3
     noise = SeededNoise(5)
     attribute = Domain("x", Kind.NUMERIC, 4)
     seen = {}
     for _ in range(4000):
-        tree = grow(HeldColumns([column]), AdaptiveAxis((attribute,)), epsilon=epsilon, noise=noise)
+        tree = grow(
+            HeldColumns([column]), AdaptiveAxis((attribute,)), price=Price(epsilon), noise=noise
+        )
         key = tuple(sorted(zip(tree.lower[:, 0], tree.upper[:, 0], strict=True)))
         seen[key] = seen.get(key, 0) + 1
 
@@ -128,7 +152,7 @@ def test_leaves_cover_every_place_once_and_labels_say_where_records_are(seed, n)
     columns = table(seed, n)
 
     tree = grow(
-        HeldColumns(columns), AdaptiveAxis(MIXED), epsilon=Fraction(1), noise=SeededNoise(seed)
+        HeldColumns(columns), AdaptiveAxis(MIXED), price=Price(Fraction(1)), noise=SeededNoise(seed)
     )
 
     assert np.prod(tree.upper - tree.lower, axis=1).sum() == 33 * 4 * 5
@@ -171,13 +195,15 @@ def test_a_marginal_is_a_histogram_with_n_records_over_the_whole_domain(seed, n,
     column = np.random.default_rng(seed).integers(0, 100, n)
     line = Domain("x", Kind.NUMERIC, 100)
 
-    found = tree_histogram(HeldColumns([column]), 0, line, epsilon=Fraction(epsilon), noise=noise)
+    found = tree_histogram(
+        HeldColumns([column]), 0, line, price=Price(Fraction(epsilon)), noise=noise
+    )
 
     assert found.edges[0] == 0
     assert found.edges[-1] == 100
     assert (np.diff(found.edges) > 0).all()
-    assert found.projected.sum() == n
-    assert len(found.projected) == len(found.edges) - 1
+    assert found.projected(n).sum() == n
+    assert len(found.projected(n)) == len(found.edges) - 1
     accounting.verify(
         found.privacy_losses, Fraction(epsilon), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
     )
@@ -209,13 +235,17 @@ def test_boxes_are_halved_where_their_columns_say(seed, nodes):
 def test_a_tree_with_too_much_epsilon_for_its_proof_is_refused():
     with pytest.raises(InputError, match=r"at most 2\.5 for its splits; got 3"):
         grow(
-            HeldColumns(table(0, 5)), AdaptiveAxis(MIXED), epsilon=Fraction(3), noise=SeededNoise(0)
+            HeldColumns(table(0, 5)),
+            AdaptiveAxis(MIXED),
+            price=Price(Fraction(3)),
+            noise=SeededNoise(0),
         )
 
 
 def test_the_bounds_of_logarithms_lie_on_the_right_side():
     assert float(adaptive_tree._LN2) > log(2)
     assert float(adaptive_tree.SHALLOWEST) > 1 / log(2)
-    # Two terms by hand and a geometric bound for the rest: 2 + E < PATH.
+    # Two terms by hand and a geometric bound for the rest: 2 + E < PATH, and 1 + E.
     series = sum(Fraction(1, 2**k - 1) for k in range(1, 40)) + Fraction(1, 2**38)
-    assert 2 + series < PATH
+    assert 2 + series < PATH[Neighbours.CHANGE_ONE]
+    assert 1 + series < PATH[Neighbours.ADD_REMOVE]

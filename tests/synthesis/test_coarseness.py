@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from shoal.core import Kind
+from shoal.core import Kind, Price
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.records import HeldColumns
 from shoal.synthesis.domain import Domain
@@ -19,6 +19,7 @@ from shoal.synthesis.maxent.coarseness import (
     measure_coarseness,
 )
 from shoal.synthesis.maxent.measure import measure_one_way
+from shoal.synthesis.maxent.one_way import believed_marginal
 
 COLUMNS = (
     Domain("town", Kind.NOMINAL, 9),
@@ -32,7 +33,12 @@ def published(columns, attributes, *, most=3, seed=0, epsilon="5"):
     noise = SeededNoise(seed)
     held = HeldColumns(columns)
     return [
-        measure_one_way(held, j, attribute, most=most, epsilon=Fraction(epsilon), noise=noise)
+        believed_marginal(
+            measure_one_way(held, j, attribute, price=Price(Fraction(epsilon)), noise=noise),
+            attribute,
+            n=len(held),
+            most=most,
+        )
         for j, attribute in enumerate(attributes)
     ]
 
@@ -48,7 +54,9 @@ class Overheard(RecordingNoise):
 def exact(columns, singles):
     """The answer before noise, in records."""
     noise = Overheard()
-    measure_coarseness(HeldColumns(columns), singles, epsilon=Fraction(1), noise=noise)
+    measure_coarseness(
+        HeldColumns(columns), singles, n=len(columns[0]), price=Price(Fraction(1)), noise=noise
+    )
     return int(noise.values[0])
 
 
@@ -123,10 +131,10 @@ def test_the_answer_does_not_depend_on_blocks(seed, cuts):
             return sum(question(list(part)) for part in parts)
 
     whole, _, one = measure_coarseness(
-        HeldColumns(columns), singles, epsilon=Fraction(1), noise=SeededNoise(seed)
+        HeldColumns(columns), singles, n=80, price=Price(Fraction(1)), noise=SeededNoise(seed)
     )
     cut, _, other = measure_coarseness(
-        Blocks(columns), singles, epsilon=Fraction(1), noise=SeededNoise(seed)
+        Blocks(columns), singles, n=80, price=Price(Fraction(1)), noise=SeededNoise(seed)
     )
     assert (whole, one) == (cut, other)
 
@@ -141,7 +149,11 @@ def test_independent_columns_lose_nothing_and_columns_that_follow_from_each_othe
     def lost(columns):
         singles = published(columns, attributes, most=3)
         return measure_coarseness(
-            HeldColumns(columns), singles, epsilon=Fraction(1), noise=RecordingNoise()
+            HeldColumns(columns),
+            singles,
+            n=5000,
+            price=Price(Fraction(1)),
+            noise=RecordingNoise(),
         )
 
     assert abs(lost(apart)[0]) < 0.02

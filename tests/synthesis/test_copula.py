@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from shoal.core import Kind, Neighbours
+from shoal.core import Kind, Neighbours, Price
 from shoal.errors import InputError, InternalError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
@@ -102,7 +102,7 @@ def test_rows_lie_in_their_domains_and_the_ledger_adds_up(seed, n, epsilon, marg
     noise = SeededNoise(seed)
 
     drawn = copula(
-        records(seed, n), COLUMNS, epsilon=Fraction(epsilon), noise=noise,
+        records(seed, n), COLUMNS, price=Price(Fraction(epsilon)), noise=noise,
         rng=np.random.default_rng(seed), margins=margins,
     )  # fmt: skip
 
@@ -119,7 +119,7 @@ def test_rows_lie_in_their_domains_and_the_ledger_adds_up(seed, n, epsilon, marg
 @pytest.mark.parametrize("margins", list(Margins))
 def test_scales_and_prices_do_not_depend_on_the_data(margins):
     def facts(codes):
-        drawn = copula(codes, COLUMNS, epsilon=Fraction(1), noise=SeededNoise(0),
+        drawn = copula(codes, COLUMNS, price=Price(Fraction(1)), noise=SeededNoise(0),
                        rng=np.random.default_rng(0), margins=margins)  # fmt: skip
         return [(s.target, s.sensitivity, s.scale, s.epsilon) for s in drawn.privacy_losses]
 
@@ -129,7 +129,7 @@ def test_scales_and_prices_do_not_depend_on_the_data(margins):
 @pytest.mark.parametrize("margins", list(Margins))
 def test_the_same_seeds_give_the_same_rows(margins):
     def run():
-        return copula(records(0, 300), COLUMNS, epsilon=Fraction(1), noise=SeededNoise(1),
+        return copula(records(0, 300), COLUMNS, price=Price(Fraction(1)), noise=SeededNoise(1),
                       rng=np.random.default_rng(2), margins=margins).rows  # fmt: skip
 
     for one, other in zip(run(), run(), strict=True):
@@ -139,7 +139,7 @@ def test_the_same_seeds_give_the_same_rows(margins):
 def test_without_noise_margins_and_rank_correlations_come_back():
     codes = records(1, 4000)
 
-    drawn = copula(codes, COLUMNS, epsilon=Fraction(10**6), noise=RecordingNoise(),
+    drawn = copula(codes, COLUMNS, price=Price(Fraction(10**6)), noise=RecordingNoise(),
                    rng=np.random.default_rng(0))  # fmt: skip
 
     for j in range(2):
@@ -164,13 +164,13 @@ def test_blocks_grow_with_the_noise_and_stay_within_a_quarter():
 
 def test_one_column_has_nothing_to_be_joined_with():
     with pytest.raises(InputError, match="at least two"):
-        copula(records(0, 9)[:1], COLUMNS[:1], epsilon=Fraction(1), noise=SeededNoise(0),
+        copula(records(0, 9)[:1], COLUMNS[:1], price=Price(Fraction(1)), noise=SeededNoise(0),
                rng=np.random.default_rng(0))  # fmt: skip
 
 
 def test_a_forgotten_spending_is_caught():
     noise = SeededNoise(0)
-    drawn = copula(records(0, 50), COLUMNS, epsilon=Fraction(1), noise=noise,
+    drawn = copula(records(0, 50), COLUMNS, price=Price(Fraction(1)), noise=noise,
                    rng=np.random.default_rng(0))  # fmt: skip
 
     with pytest.raises(InternalError, match="derives epsilon"):

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from shoal.core import Kind, Neighbours
+from shoal.core import Kind, Neighbours, Price
 from shoal.errors import InternalError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import SeededNoise
@@ -33,7 +33,7 @@ class TrueSplits(SeededNoise):
 
     def _laplace(self, values, scale):
         # The prime 3607 of PATH is in the scale of no count.
-        split = (scale / UNITS).numerator % PATH.numerator == 0
+        split = (scale / UNITS).numerator % PATH[Neighbours.CHANGE_ONE].numerator == 0
         return values if split else super()._laplace(values, scale)
 
 
@@ -44,7 +44,14 @@ def splits(column, noise, epsilon):
     def sample(runs):
         return np.array(
             [
-                len(grow(HeldColumns([codes]), AdaptiveAxis((LINE,)), epsilon=epsilon, noise=noise))
+                len(
+                    grow(
+                        HeldColumns([codes]),
+                        AdaptiveAxis((LINE,)),
+                        price=Price(epsilon),
+                        noise=noise,
+                    )
+                )
                 for _ in range(runs)
             ],
             float,
@@ -60,7 +67,7 @@ def tables(codes, noise, epsilon):
     def sample(runs):
         found = np.empty(runs)
         for run in range(runs):
-            counts, _ = noisy_table(exact, target="a x b", epsilon=epsilon, noise=noise)
+            counts, _ = noisy_table(exact, target="a x b", price=Price(epsilon), noise=noise)
             found[run] = min(counts[0, 0], 6 - counts[1, 1])
         return found
 
@@ -98,7 +105,7 @@ def test_an_audit_sees_whether_tables_have_the_noise_that_they_paid_for(noise, b
 
 def test_a_draw_that_nobody_accounts_for_is_caught():
     noise = SeededNoise(0)
-    drawn = privtree([np.arange(4)], [LINE], epsilon=Fraction(1), noise=noise,
+    drawn = privtree([np.arange(4)], [LINE], price=Price(Fraction(1)), noise=noise,
                      rng=np.random.default_rng(0), fill=Fill.UNIFORM)  # fmt: skip
     accounting.verify(
         drawn.privacy_losses, Fraction(1), neighbours=Neighbours.CHANGE_ONE, drawn=noise.drawn
@@ -115,7 +122,7 @@ def test_a_draw_that_nobody_accounts_for_is_caught():
 @pytest.mark.parametrize("missing", [0, 1, 2])
 def test_a_spending_of_the_tree_that_was_forgotten_is_caught(missing):
     noise = SeededNoise(0)
-    drawn = privtree([np.arange(4)], [LINE], epsilon=Fraction(1), noise=noise,
+    drawn = privtree([np.arange(4)], [LINE], price=Price(Fraction(1)), noise=noise,
                      rng=np.random.default_rng(0))  # fmt: skip
     rest = [privacy_loss for i, privacy_loss in enumerate(drawn.privacy_losses) if i != missing]
 

@@ -5,13 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.core import Kind, Neighbours
+from shoal.core import Kind, Neighbours, Price
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
+from shoal.mechanism.record_total import RecordTotal
 from shoal.mechanism.records import HeldColumns
 from shoal.synthesis.domain import Domain, Sort
 from shoal.synthesis.maxent.mass_tree import BinnedAxis, Masses, mass_tree
 from shoal.synthesis.maxent.measure import measure_one_way
+from shoal.synthesis.maxent.one_way import believed_marginal
 
 MIXED = (
     Domain("number", Kind.NUMERIC, 500, gap=True),
@@ -33,7 +35,12 @@ def people(seed, n, attributes=MIXED):
 def published(columns, attributes, noise):
     held = HeldColumns(columns)
     return [
-        measure_one_way(held, j, attribute, most=3, epsilon=Fraction(1), noise=noise)
+        believed_marginal(
+            measure_one_way(held, j, attribute, price=Price(Fraction(1)), noise=noise),
+            attribute,
+            n=len(held),
+            most=3,
+        )
         for j, attribute in enumerate(attributes)
     ]
 
@@ -42,7 +49,8 @@ def grown(seed, n, epsilon="1", attributes=MIXED, held=HeldColumns, noise=None):
     columns = people(seed, n, attributes)
     singles = published(columns, attributes, SeededNoise(seed))
     noise = noise or SeededNoise(seed + 1)
-    found = mass_tree(held(columns), attributes, singles, epsilon=Fraction(epsilon), noise=noise,
+    found = mass_tree(held(columns), attributes, singles, total=RecordTotal(n),
+                      price=Price(Fraction(epsilon)), noise=noise,
                       rng=np.random.default_rng(seed))  # fmt: skip
     return found, noise, singles
 
@@ -118,8 +126,8 @@ def test_a_tree_sees_columns_that_follow_from_each_other():
     columns = [first, shuffled[first]]
     attributes = [Domain(name, Kind.NOMINAL, 12) for name in "ab"]
     singles = published(columns, attributes, SeededNoise(0))
-    found = mass_tree(HeldColumns(columns), attributes, singles, epsilon=Fraction(1),
-                      noise=SeededNoise(1), rng=rng)  # fmt: skip
+    found = mass_tree(HeldColumns(columns), attributes, singles, total=RecordTotal(8000),
+                      price=Price(Fraction(1)), noise=SeededNoise(1), rng=rng)  # fmt: skip
 
     assert (found.rows[1] == shuffled[found.rows[0]]).mean() > 0.6
 

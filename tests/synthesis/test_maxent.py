@@ -9,11 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal.synthesis.maxent as module
-from shoal.core import SELECTION, Kind, Neighbours
+from shoal.core import (
+    EXPONENTIAL,
+    GAUSSIAN,
+    SELECTION,
+    Kind,
+    Neighbours,
+    Price,
+    PrivacyMeasure,
+)
 from shoal.errors import InputError, InternalError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.mechanism.noisy_answers import table_counts
+from shoal.mechanism.record_total import RecordTotal
 from shoal.synthesis.adaptive_tree import PATH, SHALLOWEST, UNITS
 from shoal.synthesis.domain import Domain, Sort
 from shoal.synthesis.maxent import GROWN, MaxentPlan, PairMarginals, is_line, maxent, maxent_plan
@@ -21,6 +30,7 @@ from shoal.synthesis.maxent.fit import Target, fit_distribution
 from shoal.synthesis.maxent.pair_covers import Cover, cover
 from shoal.synthesis.maxent.posterior import two_way_targets
 
+CHANGE, ADD = Neighbours.CHANGE_ONE, Neighbours.ADD_REMOVE
 MIXED = (
     Domain("number", Kind.NUMERIC, 1000),
     Domain("grade", Kind.ORDINAL, 7),
@@ -45,7 +55,7 @@ def run(seed, n, attributes, epsilon, noise=None):
     noise = noise or SeededNoise(seed)
     rng = np.random.default_rng(seed)
     codes = records(seed, n, attributes)
-    return maxent(codes, attributes, epsilon=Fraction(epsilon), noise=noise, rng=rng), noise
+    return maxent(codes, attributes, price=Price(Fraction(epsilon)), noise=noise, rng=rng), noise
 
 
 @settings(max_examples=30)
@@ -135,7 +145,7 @@ def test_unrelated_columns_stay_so_where_hardly_anything_is_there_for_each_pair(
         return np.mean([np.abs(t - np.outer(t.sum(1), t.sum(0))).sum() / 2 for t in tables])
 
     def shown(tables, seed):
-        drawn = maxent(columns, attributes, epsilon=Fraction(1, 10), noise=SeededNoise(seed),
+        drawn = maxent(columns, attributes, price=Price(Fraction(1, 10)), noise=SeededNoise(seed),
                        rng=np.random.default_rng(seed), plan=tables)  # fmt: skip
         assert ("tau of pairs (least, median, greatest)" in drawn.facts) is tables.learns
         return dependence(drawn.rows)
@@ -176,7 +186,7 @@ def test_columns_that_nearly_determine_each_other_get_a_tree_which_is_nearer():
     chosen = maxent_plan(attributes, n=4000, epsilon=price)
 
     def drawn(tables, noise):
-        return maxent(columns, attributes, epsilon=price, noise=noise, plan=tables,
+        return maxent(columns, attributes, price=Price(price), noise=noise, plan=tables,
                       rng=np.random.default_rng(0))  # fmt: skip
 
     noise = SeededNoise(5)
@@ -197,7 +207,7 @@ def test_independent_columns_get_tables():
     _, attributes = tied(0, 10)
     columns = [rng.integers(0, 16, 4000) for _ in attributes]
 
-    drawn = maxent(columns, attributes, epsilon=Fraction(1), noise=SeededNoise(1), rng=rng)
+    drawn = maxent(columns, attributes, price=Price(Fraction(1)), noise=SeededNoise(1), rng=rng)
 
     assert drawn.facts["dependence lost by grouping values"] < 0.25
     assert drawn.facts["marginals"] == "blocks"
@@ -238,7 +248,7 @@ def test_rows_follow_the_first_fit_where_the_second_does_not_settle(monkeypatch)
 
     noise = RecordingNoise()
     drawn, without = (
-        maxent(codes, columns, epsilon=Fraction(10), noise=noise, rng=np.random.default_rng(0),
+        maxent(codes, columns, price=Price(Fraction(10)), noise=noise, rng=np.random.default_rng(0),
                plan=tables) for tables in (chosen, alone)
     )  # fmt: skip
 
@@ -360,7 +370,7 @@ def test_a_block_costs_its_part_of_what_single_columns_leave():
 @settings(max_examples=20)
 def test_scales_and_prices_do_not_depend_on_the_data(attributes, seed, n):
     def facts(codes):
-        drawn = maxent(codes, attributes, epsilon=Fraction(60), noise=SeededNoise(seed),
+        drawn = maxent(codes, attributes, price=Price(Fraction(60)), noise=SeededNoise(seed),
                        rng=np.random.default_rng(0))  # fmt: skip
         return [(s.target, s.sensitivity, s.scale, s.epsilon) for s in drawn.privacy_losses]
 
@@ -406,7 +416,7 @@ def test_with_much_epsilon_pairs_come_out_as_they_are():
     n = 20_000
     codes = records(0, n, CATEGORIES)
 
-    drawn = maxent(codes, CATEGORIES, epsilon=Fraction(10**4), noise=RecordingNoise(),
+    drawn = maxent(codes, CATEGORIES, price=Price(Fraction(10**4)), noise=RecordingNoise(),
                    rng=np.random.default_rng(0))  # fmt: skip
 
     sizes = [attribute.size for attribute in CATEGORIES]
@@ -490,32 +500,68 @@ def test_groups_of_a_number_end_where_its_leaves_end(seed, n):
                 assert measurement.counts.shape[measurement.columns.index(0)] == len(groups) - 1
 
 
-def price_list(chosen, domains, epsilon, *, grown):
+def price_list(chosen, domains, price, *, grown):
     """The table of draws on the front page of `maxent`: sensitivity and price of each."""
+    epsilon, counts = price.amount, 2 if price.neighbours is CHANGE else 1
     rest = (1 - chosen.one_way_share - chosen.coarseness_share) * epsilon
-    most, splits = PATH / SHALLOWEST, UNITS * PATH
+    path = PATH[price.neighbours]
+    most, splits = path / SHALLOWEST, UNITS * path
     for domain, weight in zip(domains, chosen.weights, strict=True):
-        price = chosen.one_way_share * epsilon * weight / sum(chosen.weights)
+        own = chosen.one_way_share * epsilon * weight / sum(chosen.weights)
         if is_line(domain):
-            yield from [(splits, min(price / 2, most)), (2, price - min(price / 2, most))]
+            yield from [(splits, min(own / 2, most)), (counts, own - min(own / 2, most))]
         else:
-            yield 2, price
+            yield counts, own
     if chosen.coarseness_share:
-        yield 4 * comb(len(domains), 2), chosen.coarseness_share * epsilon
+        yield 2 * counts * comb(len(domains), 2), chosen.coarseness_share * epsilon
     if grown:
-        yield from [(splits, min(2 * rest / 5, most)), (2, rest - min(2 * rest / 5, most))]
+        yield from [(splits, min(2 * rest / 5, most)), (counts, rest - min(2 * rest / 5, most))]
         return
     three = chosen.three_way_share * epsilon
     for weight in chosen.cover.weights:
-        yield 2, (rest - three) * weight / sum(chosen.cover.weights)
+        yield counts, (rest - three) * weight / sum(chosen.cover.weights)
     for part in (1, 9):
         for _ in range(chosen.three_way):
-            yield 2, part * three / (10 * chosen.three_way)
+            yield counts, part * three / (10 * chosen.three_way)
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(10)])
+@pytest.mark.parametrize("neighbours", [CHANGE, ADD])
+@pytest.mark.parametrize("path", ["asked", "three-way"])
+def test_entries_in_rho_are_those_of_the_proof(path, neighbours):
+    """Squares of L2 moves: 2 or 1 of counts, (4 P)^2 or (2 P)^2 of what groups lose."""
+    chosen = maxent_plan(MIXED, n=500, epsilon=Fraction(1))
+    half = (1 - chosen.one_way_share) / 2
+    nothing = {"coarseness_share": Fraction(0), "three_way": 0, "three_way_share": Fraction(0)}
+    changed = {
+        "asked": {"coarseness_share": Fraction(1, 10)},
+        "three-way": {"three_way": 2, "three_way_share": half},
+    }[path]
+    price = Price(Fraction(1, 10), neighbours, PrivacyMeasure.RHO)
+
+    drawn = maxent(records(1, 500, MIXED), MIXED, price=price, noise=SeededNoise(1),
+                   rng=np.random.default_rng(1), plan=replace(chosen, **nothing | changed),
+                   total=RecordTotal(510.0, 50.0))  # fmt: skip
+
+    moved = 2 if neighbours is CHANGE else 1
+    lost = (2 * moved * comb(len(MIXED), 2)) ** 2
+    for entry in drawn.privacy_losses:
+        assert entry.neighbours is neighbours
+        if "lose" in entry.target:
+            assert entry.sensitivity == lost
+        elif entry.mechanism in {GAUSSIAN, EXPONENTIAL}:
+            assert entry.sensitivity == moved
+        else:
+            assert entry.sensitivity == UNITS * PATH[neighbours]
+    assert accounting.total(drawn.privacy_losses, measure=PrivacyMeasure.RHO) == Fraction(1, 10)
+    assert sum(entry.rho for entry in drawn.privacy_losses) == Fraction(1, 10)
+
+
+@pytest.mark.parametrize("price", [
+    Price(Fraction(1)), Price(Fraction(10)), Price(Fraction(1), ADD), Price(Fraction(10), ADD),
+], ids=["1", "10", "1 added", "10 added"])  # fmt: skip
 @pytest.mark.parametrize("path", ["plain", "asked", "grown", "three-way", "alone"])
-def test_entries_are_those_of_the_proof(path, epsilon, monkeypatch):
+def test_entries_are_those_of_the_proof(path, price, monkeypatch):
+    epsilon = price.amount
     domains = MIXED[:1] if path == "alone" else MIXED
     chosen = maxent_plan(domains, n=500, epsilon=epsilon)
     if path != "alone":
@@ -528,11 +574,12 @@ def test_entries_are_those_of_the_proof(path, epsilon, monkeypatch):
         }[path])  # fmt: skip
     monkeypatch.setattr(module, "LOST", -9 if path == "grown" else 9)
 
-    drawn = maxent(records(1, 500, domains), domains, epsilon=epsilon, noise=SeededNoise(1),
-                   rng=np.random.default_rng(1), plan=chosen)  # fmt: skip
+    drawn = maxent(records(1, 500, domains), domains, price=price, noise=SeededNoise(1),
+                   rng=np.random.default_rng(1), plan=chosen,
+                   total=RecordTotal(510.0, 50.0))  # fmt: skip
 
     stated = [(entry.sensitivity, entry.epsilon) for entry in drawn.privacy_losses]
-    assert stated == list(price_list(chosen, domains, epsilon, grown=path == "grown"))
+    assert stated == list(price_list(chosen, domains, price, grown=path == "grown"))
     assert sum(price for _, price in stated) == epsilon
     for entry in drawn.privacy_losses:
         twice = 2 if entry.mechanism == SELECTION else 1

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.core import Kind, Neighbours
+from shoal.core import Kind, Neighbours, Price
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
 from shoal.synthesis.adaptive_tree import SHALLOWEST, UNITS
@@ -38,7 +38,7 @@ def test_rows_lie_in_their_domains_and_the_ledger_adds_up(seed, n, epsilon, fill
     noise = SeededNoise(seed)
 
     drawn = privtree(
-        table(seed, n), MIXED, epsilon=Fraction(epsilon), noise=noise,
+        table(seed, n), MIXED, price=Price(Fraction(epsilon)), noise=noise,
         rng=np.random.default_rng(seed), fill=fill,
     )  # fmt: skip
 
@@ -56,7 +56,7 @@ def test_rows_lie_in_their_domains_and_the_ledger_adds_up(seed, n, epsilon, fill
 @given(st.integers(0, 2**32), st.integers(2, 100))
 def test_scales_and_prices_do_not_depend_on_the_data(seed, n):
     def facts(codes):
-        drawn = privtree(codes, MIXED, epsilon=Fraction(1), noise=SeededNoise(seed),
+        drawn = privtree(codes, MIXED, price=Price(Fraction(1)), noise=SeededNoise(seed),
                          rng=np.random.default_rng(0))  # fmt: skip
         return [(s.target, s.sensitivity, s.scale, s.epsilon) for s in drawn.privacy_losses]
 
@@ -65,7 +65,7 @@ def test_scales_and_prices_do_not_depend_on_the_data(seed, n):
 
 def test_the_same_seeds_give_the_same_rows():
     def run():
-        return privtree(table(0, 300), MIXED, epsilon=Fraction(1), noise=SeededNoise(1),
+        return privtree(table(0, 300), MIXED, price=Price(Fraction(1)), noise=SeededNoise(1),
                         rng=np.random.default_rng(2)).rows  # fmt: skip
 
     for one, other in zip(run(), run(), strict=True):
@@ -79,7 +79,7 @@ def test_without_noise_the_rows_are_the_records():
     columns = table(3, 500)
     noise = RecordingNoise()
 
-    drawn = privtree(columns, MIXED, epsilon=Fraction(2**20), noise=noise,
+    drawn = privtree(columns, MIXED, price=Price(Fraction(2**20)), noise=noise,
                      rng=np.random.default_rng(0), theta=-500)  # fmt: skip
 
     assert sorted(zip(*drawn.rows, strict=True)) == sorted(zip(*columns, strict=True))
@@ -87,7 +87,7 @@ def test_without_noise_the_rows_are_the_records():
 
 
 def test_what_the_tree_cannot_use_goes_to_the_counts():
-    drawn = privtree(table(0, 50), MIXED, epsilon=Fraction(100), noise=SeededNoise(0),
+    drawn = privtree(table(0, 50), MIXED, price=Price(Fraction(100)), noise=SeededNoise(0),
                      rng=np.random.default_rng(0), fill=Fill.UNIFORM)  # fmt: skip
 
     tree, counts = drawn.privacy_losses

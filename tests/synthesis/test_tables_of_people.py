@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from shoal.core import Kind, Transform
+from shoal.core import Kind, Price, Transform
 from shoal.hazmat.fakes import SeededNoise
 from shoal.mechanism.noisy_answers import table_counts
 from shoal.mechanism.skewed_grid import SkewedGrid
@@ -33,7 +33,7 @@ def test_privtree_keeps_age_and_hours_of_adult(reference):
     attributes = [Domain("age", Kind.NUMERIC, 136), Domain("hours", Kind.NUMERIC, 149)]
 
     for epsilon, bar in (("0.1", 0.06), ("1", 0.006), ("10", 0.001)):
-        drawn = privtree(columns, attributes, epsilon=Fraction(epsilon), noise=SeededNoise(0),
+        drawn = privtree(columns, attributes, price=Price(Fraction(epsilon)), noise=SeededNoise(0),
                          rng=np.random.default_rng(0))  # fmt: skip
         found = [rank_distance(x, y) for x, y in zip(columns, drawn.rows, strict=True)]
         assert np.mean(found) < bar
@@ -54,7 +54,7 @@ def test_maxent_keeps_pairs_of_adult(reference):
         for name, column in zip(names, columns[2:], strict=True)
     ]
 
-    drawn = maxent(columns, attributes, epsilon=Fraction(1), noise=SeededNoise(0),
+    drawn = maxent(columns, attributes, price=Price(Fraction(1)), noise=SeededNoise(0),
                    rng=np.random.default_rng(0))  # fmt: skip
 
     assert drawn.facts["effective sample size, relative"] > 0.9
@@ -76,7 +76,7 @@ def test_the_copula_keeps_amounts_of_census(reference):
     units = [scale.encode(x) for scale, x in zip(scales, values, strict=True)]
     attributes = [Domain("x", Kind.NUMERIC, scale.steps + 1) for scale in scales]
 
-    drawn = copula(units, attributes, epsilon=Fraction(10), noise=SeededNoise(0),
+    drawn = copula(units, attributes, price=Price(Fraction(10)), noise=SeededNoise(0),
                    rng=np.random.default_rng(0))  # fmt: skip
 
     released = [scale.decode(row) for scale, row in zip(scales, drawn.rows, strict=True)]

@@ -53,10 +53,22 @@ from shoal.core.policy import (
     Policy,
     ReportContext,
 )
-from shoal.core.privacy_loss import LAPLACE, RESPONSE, SELECTION, Noise, PrivacyLoss
+from shoal.core.privacy_loss import (
+    EXPONENTIAL,
+    GAUSSIAN,
+    LAPLACE,
+    RESPONSE,
+    SELECTION,
+    Noise,
+    Price,
+    PrivacyLoss,
+    PrivacyMeasure,
+)
 from shoal.core.release import Release
 
 __all__ = [
+    "EXPONENTIAL",
+    "GAUSSIAN",
     "KNOWN_COLUMNS",
     "LAPLACE",
     "ONE_DRAW",
@@ -87,7 +99,9 @@ __all__ = [
     "Partition",
     "Persons",
     "Policy",
+    "Price",
     "PrivacyLoss",
+    "PrivacyMeasure",
     "Progress",
     "Release",
     "ReleaseForm",

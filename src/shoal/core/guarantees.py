@@ -1,11 +1,15 @@
 """The guarantees that a release can have: k, l, t, and differential privacy."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from typing import ClassVar
 
 from shoal.errors import InputError, visible
+
+OMITTED: Mapping[str, bool] = {"omitted": True}
+"""Marks a field that is written only where it has another value than by default."""
 
 
 class Neighbours(StrEnum):
@@ -125,11 +129,16 @@ class TCloseness:
 class DifferentialPrivacy:
     """One record changes the probability of any output by a factor of at most exp(epsilon).
 
+    With a delta, that holds but for outcomes of a total probability of delta.
+
     Attributes:
         protects: the columns whose values may change.
         invariants: what is published exactly, and so is the same in both tables.
         privacy_unit: whose record may change: a row, or where a column numbers them a person.
         rows: how many rows a person may have.
+        delta: probability with which the factor may be exceeded; 0 by default, which is pure.
+        rho: the zero-concentrated differential privacy that epsilon and delta follow from, if delta
+            is not 0.
     """
 
     name: ClassVar[str] = "differential-privacy"
@@ -139,6 +148,12 @@ class DifferentialPrivacy:
     invariants: tuple[str, ...] = ("the number of rows",)
     privacy_unit: str = "row"
     rows: int = 1
+    delta: Fraction = field(default=Fraction(0), metadata=OMITTED)
+    rho: Fraction | None = field(default=None, metadata=OMITTED)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.delta < 1 or (self.delta > 0) is not (self.rho is not None):
+            raise InputError("A delta lies between 0 and 1, and comes with the rho that it is of.")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -149,7 +164,10 @@ class DifferentialPrivacy:
         whom = " (add-remove)" if self.neighbours is Neighbours.ADD_REMOVE else ""
         what = visible(" + ".join(self.protects))
         each = f", for persons of up to {self.rows:,} rows" if self.rows > 1 else ""
-        return f"{shown(self.epsilon)}-differential privacy{whom} of {what}{each}"
+        name = f"{shown(self.epsilon)}-differential privacy"
+        if self.delta:
+            name = f"({shown(self.epsilon)}, {shown(self.delta)})-differential privacy"
+        return f"{name}{whom} of {what}{each}"
 
 
 @dataclass(frozen=True)

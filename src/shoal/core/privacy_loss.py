@@ -1,19 +1,72 @@
 """What privacy costs, and the randomness that it is paid for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.guarantees import Neighbours
+from shoal.core.guarantees import OMITTED, Neighbours
 from shoal.errors import InputError, InternalError
 
 LAPLACE = "discrete-laplace"
 SELECTION = "permute-and-flip"
 RESPONSE = "randomised-response"
+GAUSSIAN = "discrete-gaussian"
+EXPONENTIAL = "exponential-mechanism"
 """Names of the mechanisms that the accounting has a proof for."""
+
+
+class PrivacyMeasure(StrEnum):
+    """What a price is counted in.
+
+    `epsilon`: pure differential privacy; prices add up. `rho`: zero-concentrated differential
+    privacy, of which a given delta makes an epsilon; prices add up too.
+    """
+
+    EPSILON = "epsilon"
+    RHO = "rho"
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a draw, or many together, may cost.
+
+    Attributes:
+        amount: of epsilon, or of rho.
+        neighbours: between which it is to be paid.
+        measure: which of the two.
+
+    >>> (Price(Fraction(1)) * Fraction(1, 4)).amount
+    Fraction(1, 4)
+    """
+
+    amount: Fraction
+    neighbours: Neighbours = Neighbours.CHANGE_ONE
+    measure: PrivacyMeasure = PrivacyMeasure.EPSILON
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """The amount, if it is one of epsilon."""
+        return self.amount if self.measure is PrivacyMeasure.EPSILON else None
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The amount, if it is one of rho."""
+        return self.amount if self.measure is PrivacyMeasure.RHO else None
+
+    def __mul__(self, share: Fraction | int) -> "Price":
+        return replace(self, amount=self.amount * share)
+
+    def __truediv__(self, parts: Fraction | int) -> "Price":
+        return replace(self, amount=self.amount / parts)
+
+    def __sub__(self, other: "Price") -> "Price":
+        if (other.neighbours, other.measure) != (self.neighbours, self.measure):
+            raise InternalError("Prices of different sorts cannot be subtracted.")
+        return replace(self, amount=self.amount - other.amount)
 
 
 @dataclass(frozen=True)
@@ -23,9 +76,10 @@ class PrivacyLoss:
     Attributes:
         mechanism: by its name in `shoal.hazmat.noise`.
         target: what it was spent on, in public words such as a column's name.
-        sensitivity: largest L1 change of the exact answer between neighbours.
+        sensitivity: largest L1 change of the exact answer between neighbours; of discrete Gaussian
+            noise the square of the largest L2 change, which is a fraction where the root is not.
         scale: of the noise, in the units of the sensitivity.
-        epsilon: the price; at least sensitivity / scale.
+        epsilon: the price; at least sensitivity / scale. None where the price is one of rho.
         neighbours: for which the sensitivity was computed.
         draws: how many random values were drawn.
         parallel: name of a division of the records into disjoint parts, if this entry uses one
@@ -33,18 +87,20 @@ class PrivacyLoss:
         part: which part; entries on one part add up, parts share a price (`hazmat.accounting`).
         fixed: a record whose values change stays in its part, because the parts follow
             public facts only, such as public columns or row numbers.
+        rho: the price in zero-concentrated differential privacy, where it is counted so.
     """
 
     mechanism: str
     target: str
     sensitivity: Fraction
     scale: Fraction
-    epsilon: Fraction
+    epsilon: Fraction | None
     neighbours: Neighbours
     draws: int
     parallel: str | None = None
     part: str | None = None
     fixed: bool = False
+    rho: Fraction | None = field(default=None, metadata=OMITTED)
 
     def __post_init__(self) -> None:
         if (self.parallel is None) != (self.part is None):
@@ -52,12 +108,17 @@ class PrivacyLoss:
                 "A recorded privacy loss must name a division of the records "
                 "and its part, or neither."
             )
-        if min(self.sensitivity, self.scale, self.epsilon) < 0 or self.scale == 0:
+        price = self.rho if self.epsilon is None else self.epsilon
+        if price is None or (self.rho is not None and self.epsilon is not None):
+            raise InternalError(
+                "A recorded privacy loss must state its price in epsilon or in rho, not both."
+            )
+        if min(self.sensitivity, self.scale, price) < 0 or self.scale == 0:
             raise InputError(
                 "A recorded privacy loss needs a sensitivity and an epsilon of at "
                 "least 0 and a noise scale above 0."
             )
-        if self.epsilon * self.scale < self.sensitivity:
+        if self.epsilon is not None and self.epsilon * self.scale < self.sensitivity:
             raise InternalError(
                 "A recorded privacy loss must not state less epsilon than its noise costs."
             )
@@ -85,6 +146,14 @@ class Noise(Protocol):
         self, scores: NDArray[np.int64], *, sensitivity: Fraction, epsilon: Fraction
     ) -> NDArray[np.int64]:
         """Choose an index for each row of scores, each choice at the price of epsilon."""
+        ...
+
+    def discrete_gaussian(self, values: NDArray[np.int64], *, scale: Fraction) -> NDArray[np.int64]:
+        """Add noise with P(z) proportional to exp(-z^2 / (2 scale^2)) to each value."""
+        ...
+
+    def select_by_weight(self, scores: NDArray[np.int64], *, scale: Fraction) -> int:
+        """Choose an index with P(i) proportional to exp(score / scale): exponential mechanism."""
         ...
 
     def respond(

@@ -21,7 +21,12 @@ def plain(value: Any) -> Any:
         return _plain_number(value)
     if is_dataclass(value):
         named = {"name": value.name} if isinstance(value, Guarantee) else {}
-        return {**named, **{f.name: plain(getattr(value, f.name)) for f in fields(value)}}
+        kept = [
+            f
+            for f in fields(value)
+            if not f.metadata.get("omitted") or getattr(value, f.name) != f.default
+        ]
+        return {**named, **{f.name: plain(getattr(value, f.name)) for f in kept}}
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):

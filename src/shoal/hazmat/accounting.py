@@ -29,18 +29,38 @@ Neighbours. A price for add-remove is, doubled, a price for change-one: a change
 and an addition. There is no way back: a price for change-one says nothing about tables of
 another size.
 
+Rho. A release with a delta may state its entries in zero-concentrated differential privacy. Prices
+in rho add up over a sequence, adaptive or not, and a division costs its dearest part, or the two
+dearest, by the same arguments (Bun and Steinke 2016, Lemma 1.7): a part that does not change has
+divergence 0. A pure entry of e counts as e^2 / 2. A price for add-remove is, times 4, one for
+change-one, because divergence grows with the square of the distance (Proposition 1.9). An epsilon
+at a delta comes from the sum alone, once, by OpenDP's conversion: epsilons at deltas are never
+added up.
+
 References:
     Dwork, McSherry, Nissim, Smith, "Calibrating noise to sensitivity in private data
     analysis", TCC 2006. doi:10.1007/11681878_14
     McSherry, "Privacy integrated queries", SIGMOD 2009. doi:10.1145/1559845.1559850
+    Bun, Steinke, "Concentrated differential privacy: simplifications, extensions, and lower
+    bounds", TCC 2016. arXiv:1605.02065
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from shoal.core import LAPLACE, RESPONSE, SELECTION, Neighbours, PrivacyLoss
+from shoal.core import (
+    EXPONENTIAL,
+    GAUSSIAN,
+    LAPLACE,
+    RESPONSE,
+    SELECTION,
+    Neighbours,
+    PrivacyLoss,
+    PrivacyMeasure,
+)
 from shoal.errors import InternalError
+from shoal.hazmat.noise import approximate_epsilon
 
 _FACTORS = {LAPLACE: 1, SELECTION: 2, RESPONSE: 1}  # Proved in `shoal.hazmat.noise`.
 
@@ -62,16 +82,40 @@ def composed(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fract
     return _FACTORS[mechanism] * Fraction(sensitivity) / Fraction(scale)
 
 
+def composed_rho(mechanism: str, *, sensitivity: Fraction, scale: Fraction) -> Fraction:
+    """Rho of one entry, from its sensitivity and scale.
+
+    That of discrete Gaussian noise is stated as the square of an L2 change. A mechanism with a
+    pure price of e has rho e^2 / 2.
+
+    >>> composed_rho("discrete-gaussian", sensitivity=Fraction(2), scale=Fraction(10))
+    Fraction(1, 100)
+    """
+    if mechanism == GAUSSIAN:
+        return Fraction(sensitivity) / (2 * Fraction(scale) ** 2)
+    if mechanism == EXPONENTIAL:
+        return Fraction(sensitivity) ** 2 / (2 * Fraction(scale) ** 2)
+    return _as_rho(composed(mechanism, sensitivity=sensitivity, scale=scale))
+
+
+def _as_rho(epsilon: Fraction) -> Fraction:
+    return epsilon * epsilon / 2
+
+
 def total(
-    privacy_losses: Iterable[PrivacyLoss], *, neighbours: Neighbours | None = None
+    privacy_losses: Iterable[PrivacyLoss],
+    *,
+    neighbours: Neighbours | None = None,
+    measure: PrivacyMeasure = PrivacyMeasure.EPSILON,
 ) -> Fraction:
-    """Epsilon of all entries together, whatever their order.
+    """Epsilon, or rho, of all entries together, whatever their order.
 
     Args:
         privacy_losses: the entries of one release. Divisions are told apart by their names, so
             those of two releases must not meet here: a record may lie in another part of each.
         neighbours: for which the total is wanted. By default those of the entries, which must
             then agree.
+        measure: what is added up. Entries in rho have no epsilon to add.
 
     Raises:
         InternalError: if an entry's mechanism has no proof or costs more than it states; if
@@ -91,7 +135,10 @@ def total(
             "Privacy losses that are stated for different neighbours cannot be added up."
         )
     wanted = neighbours or next(iter(kinds), None)
-    prices = (_convert(_division(d), d[0].neighbours, wanted) for d in divisions.values())
+    times = 2 if measure is PrivacyMeasure.EPSILON else 4
+    prices = (
+        _convert(_division(d, measure), d[0].neighbours, wanted, times) for d in divisions.values()
+    )
     return sum(prices, Fraction(0))
 
 
@@ -101,11 +148,15 @@ def verify(
     *,
     neighbours: Neighbours,
     drawn: Mapping[tuple[str, Fraction], int],
+    delta: Fraction = Fraction(0),
+    rho: Fraction | None = None,
 ) -> None:
     """Derive the price again and compare it with what a release is about to claim.
 
     The total must equal the claim, not merely stay below it: an entry that somebody forgot
-    would lower the total.
+    would lower the total. Where a delta is claimed, the entries either add up to the epsilon as
+    pure ones, which is more than is claimed, or to the rho, whose epsilon at that delta is then
+    derived by OpenDP and may not exceed the claim.
 
     Args:
         privacy_losses: the entries of the release.
@@ -113,14 +164,21 @@ def verify(
         neighbours: of the claim.
         drawn: the noise's own account: how many values it drew, by mechanism and scale. The entries
             must state every draw, at the scale that it was drawn with.
+        delta: of the claim.
+        rho: of the claim, if it has a delta.
 
     Raises:
         InternalError: on any mismatch. Nothing may be released.
     """
     entries = tuple(privacy_losses)
-    derived = total(entries, neighbours=neighbours)
-    if derived != epsilon:
-        raise InternalError(f"The accounting derives epsilon {derived}; the claim says {epsilon}.")
+    if all(entry.rho is None for entry in entries):
+        derived = total(entries, neighbours=neighbours)
+        if derived != epsilon:
+            raise InternalError(
+                f"The accounting derives epsilon {derived}; the claim says {epsilon}."
+            )
+    else:
+        _verify_rho(entries, epsilon, neighbours, delta, rho)
     stated: Counter[tuple[str, Fraction]] = Counter()
     for entry in entries:
         stated[entry.mechanism, entry.scale] += entry.draws
@@ -133,18 +191,50 @@ def verify(
         )
 
 
-def _check(privacy_loss: PrivacyLoss) -> None:
-    derived = composed(
-        privacy_loss.mechanism, sensitivity=privacy_loss.sensitivity, scale=privacy_loss.scale
-    )
-    if privacy_loss.epsilon < derived:
+def _verify_rho(
+    entries: tuple[PrivacyLoss, ...],
+    epsilon: Fraction,
+    neighbours: Neighbours,
+    delta: Fraction,
+    rho: Fraction | None,
+) -> None:
+    if rho is None or delta <= 0:
+        raise InternalError("Entries in rho support a claim with a delta, and no other.")
+    derived = total(entries, neighbours=neighbours, measure=PrivacyMeasure.RHO)
+    if derived != rho:
+        raise InternalError(f"The accounting derives rho {derived}; the claim says {rho}.")
+    found = approximate_epsilon(rho, delta)
+    if found > epsilon:
         raise InternalError(
-            f"The entry of '{privacy_loss.target}' states epsilon {privacy_loss.epsilon}; its "
-            f"noise costs {derived}."
+            f"Rho {rho} is epsilon {found} at delta {delta}; the claim says {epsilon}."
         )
 
 
-def _division(entries: list[PrivacyLoss]) -> Fraction:
+def _check(privacy_loss: PrivacyLoss) -> None:
+    law = {"sensitivity": privacy_loss.sensitivity, "scale": privacy_loss.scale}
+    if privacy_loss.epsilon is not None:
+        stated, name = privacy_loss.epsilon, "epsilon"
+        derived = composed(privacy_loss.mechanism, **law)
+    else:
+        stated, name = privacy_loss.rho or Fraction(0), "rho"
+        derived = composed_rho(privacy_loss.mechanism, **law)
+    if stated < derived:
+        raise InternalError(
+            f"The entry of '{privacy_loss.target}' states {name} {stated}; its noise costs "
+            f"{derived}."
+        )
+
+
+def _price(entry: PrivacyLoss, measure: PrivacyMeasure) -> Fraction:
+    """What an entry states, in this measure."""
+    if measure is PrivacyMeasure.RHO:
+        return _as_rho(entry.epsilon) if entry.epsilon is not None else entry.rho or Fraction(0)
+    if entry.epsilon is None:
+        raise InternalError(f"The entry of '{entry.target}' is one of rho, and has no epsilon.")
+    return entry.epsilon
+
+
+def _division(entries: list[PrivacyLoss], measure: PrivacyMeasure) -> Fraction:
     """Price of the entries of one division, for their own neighbours."""
     first = entries[0]
     if any((e.neighbours, e.fixed) != (first.neighbours, first.fixed) for e in entries):
@@ -153,17 +243,18 @@ def _division(entries: list[PrivacyLoss]) -> Fraction:
         )
     parts: defaultdict[str | None, Fraction] = defaultdict(Fraction)
     for entry in entries:
-        parts[entry.part] += entry.epsilon
+        parts[entry.part] += _price(entry, measure)
     moves = first.neighbours is Neighbours.CHANGE_ONE and not first.fixed
     return sum(sorted(parts.values())[-2 if moves else -1 :], Fraction(0))
 
 
-def _convert(epsilon: Fraction, stated: Neighbours, wanted: Neighbours | None) -> Fraction:
+def _convert(
+    price: Fraction, stated: Neighbours, wanted: Neighbours | None, times: int
+) -> Fraction:
     if stated is wanted:
-        return epsilon
+        return price
     if wanted is Neighbours.CHANGE_ONE:
-        return 2 * epsilon
+        return times * price
     raise InternalError(
-        "An epsilon that is proved for change-one neighbours does not hold for add-remove "
-        "neighbours."
+        "A price that is proved for change-one neighbours does not hold for add-remove neighbours."
     )

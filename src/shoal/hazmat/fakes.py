@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import LAPLACE, RESPONSE, SELECTION
+from shoal.core import EXPONENTIAL, GAUSSIAN, LAPLACE, RESPONSE, SELECTION
 from shoal.hazmat.noise import CheckedNoise
 
 
@@ -57,9 +57,22 @@ class RecordingNoise(CheckedNoise):
         self.calls.append(Call(LAPLACE, noisy.shape, Fraction(scale)))
         return noisy
 
+    def discrete_gaussian(self, values: NDArray[np.int64], *, scale: Fraction) -> NDArray[np.int64]:
+        """Add the known numbers, after the checks of the real noise."""
+        noisy = super().discrete_gaussian(values, scale=scale)
+        self.calls.append(Call(GAUSSIAN, noisy.shape, Fraction(scale)))
+        return noisy
+
     def _laplace(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
         del scale
         return values + np.resize(self._added, values.size)
+
+    def _gaussian(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
+        return self._laplace(values, scale)
+
+    def _choose_by_weight(self, scores: NDArray[np.int64], scale: Fraction) -> int:
+        self.calls.append(Call(EXPONENTIAL, scores.shape, scale))
+        return int(scores.argmax())
 
     def _choose(self, scores: NDArray[np.int64], scale: Fraction) -> int:
         self.calls.append(Call(SELECTION, scores.shape, scale))
@@ -94,6 +107,14 @@ class SeededNoise(CheckedNoise):
         # The difference of two geometric numbers is discrete Laplace.
         p = -np.expm1(-1 / float(scale))
         return values + self._rng.geometric(p, values.size) - self._rng.geometric(p, values.size)
+
+    def _gaussian(self, values: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
+        noise = np.rint(self._rng.normal(0.0, float(scale), values.size))
+        return values + noise.astype(np.int64)
+
+    def _choose_by_weight(self, scores: NDArray[np.int64], scale: Fraction) -> int:
+        gaps = (scores - scores.max()) / float(scale)
+        return int((gaps + self._rng.gumbel(size=scores.size)).argmax())
 
     def _choose(self, scores: NDArray[np.int64], scale: Fraction) -> int:
         return int(self._choose_many(scores[None, :], scale)[0])

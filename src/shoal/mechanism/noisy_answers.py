@@ -3,14 +3,36 @@
 And counts of tables, which most answers are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import prod
 
 import numpy as np
 
-from shoal.core import LAPLACE, SELECTION, Neighbours, Noise, PrivacyLoss
+from shoal.core import (
+    EXPONENTIAL,
+    GAUSSIAN,
+    LAPLACE,
+    SELECTION,
+    Neighbours,
+    Noise,
+    Price,
+    PrivacyLoss,
+)
 from shoal.core._arrays import Ints
+from shoal.core.concentrated import root_above
+
+Reach = Mapping[Neighbours, int]
+"""How far one record can move an answer, by whether it changes, or comes or goes."""
+COUNTS: Reach = {Neighbours.CHANGE_ONE: 2, Neighbours.ADD_REMOVE: 1}
+"""Of counts of cells that divide the records: a changed record leaves one cell and enters another,
+by 1 each; one that comes or goes does so in one cell. The square of the L2 change is the same."""
+
+
+def noise_variance(privacy_loss: PrivacyLoss) -> Fraction:
+    """Variance of the noise of an entry: s^2 of Gaussian noise, 2 s^2 of Laplace noise, nearly."""
+    times = 1 if privacy_loss.mechanism == GAUSSIAN else 2
+    return times * privacy_loss.scale**2
 
 
 def noisy_answers(
@@ -48,32 +70,94 @@ def noisy_answers(
     return noise.discrete_laplace(exact, scale=scale), privacy_loss
 
 
+def priced_answers(
+    exact: Ints,
+    *,
+    reach: Reach,
+    price: Price,
+    target: str,
+    noise: Noise,
+    squared: Reach | None = None,
+) -> tuple[Ints, PrivacyLoss]:
+    """Add the noise that a price calls for: Laplace for epsilon, Gaussian for rho.
+
+    Args:
+        exact: the answers, in any shape.
+        reach: how far one record can move them in all (L1).
+        price: of all of them.
+        target: what they are about, in public words.
+        noise: where draws come from.
+        squared: the square of how far one record can move them in L2; by default as for counts,
+            of which each that moves moves by 1: the same as in L1.
+
+    Of a rho the scale is sqrt(D^2 / (2 rho)), rounded up to a fraction.
+    """
+    if price.rho is not None:
+        moved = Fraction((squared or reach)[price.neighbours])
+        scale = root_above(moved / (2 * price.rho))
+        privacy_loss = PrivacyLoss(
+            mechanism=GAUSSIAN,
+            target=target,
+            sensitivity=moved,
+            scale=scale,
+            epsilon=None,
+            neighbours=price.neighbours,
+            draws=exact.size,
+            rho=price.rho,
+        )
+        return noise.discrete_gaussian(exact, scale=scale), privacy_loss
+    return noisy_answers(
+        exact,
+        sensitivity=reach[price.neighbours],
+        epsilon=price.amount,
+        target=target,
+        noise=noise,
+        neighbours=price.neighbours,
+    )
+
+
 def noisy_choice(
-    scores: Ints, *, sensitivity: Fraction | int, epsilon: Fraction, target: str, noise: Noise
+    scores: Ints, *, reach: Reach, price: Price, target: str, noise: Noise
 ) -> tuple[int, PrivacyLoss]:
-    """Choose an index, preferring high scores, by permute-and-flip (`Noise.select`).
+    """Choose an index, preferring high scores: by permute-and-flip, or for rho by weights.
+
+    For rho it is the exponential mechanism, whose price of D^2 / (2 s^2) permute-and-flip has not
+    (`shoal.hazmat.noise`).
 
     Args:
         scores: whole numbers.
-        sensitivity: how far a changed record can move any one of them.
-        epsilon: the price.
+        reach: how far one record can move any one of them.
+        price: of the choice.
         target: what is chosen, in public words.
         noise: where draws come from.
 
     Returns:
         The index, and the entry for the accounting.
     """
-    reach = Fraction(sensitivity)
+    sensitivity = Fraction(reach[price.neighbours])
+    if price.rho is not None:
+        scale = root_above(sensitivity**2 / (2 * price.rho))
+        by_weight = PrivacyLoss(
+            mechanism=EXPONENTIAL,
+            target=target,
+            sensitivity=sensitivity,
+            scale=scale,
+            epsilon=None,
+            neighbours=price.neighbours,
+            draws=1,
+            rho=price.rho,
+        )
+        return noise.select_by_weight(scores, scale=scale), by_weight
     privacy_loss = PrivacyLoss(
         mechanism=SELECTION,
         target=target,
-        sensitivity=reach,
-        scale=2 * reach / epsilon,
-        epsilon=epsilon,
-        neighbours=Neighbours.CHANGE_ONE,
+        sensitivity=sensitivity,
+        scale=2 * sensitivity / price.amount,
+        epsilon=price.amount,
+        neighbours=price.neighbours,
         draws=1,
     )
-    return noise.select(scores, sensitivity=reach, epsilon=epsilon), privacy_loss
+    return noise.select(scores, sensitivity=sensitivity, epsilon=price.amount), privacy_loss
 
 
 def table_counts(groups: Sequence[Ints], sizes: Sequence[int]) -> Ints:
@@ -90,7 +174,7 @@ def table_counts(groups: Sequence[Ints], sizes: Sequence[int]) -> Ints:
 
 
 def noisy_table(
-    exact: Ints, *, target: str, epsilon: Fraction, noise: Noise
+    exact: Ints, *, target: str, price: Price, noise: Noise
 ) -> tuple[Ints, PrivacyLoss]:
-    """Add noise to the counts of a table; a changed record moves them by at most 2 in all."""
-    return noisy_answers(exact, sensitivity=2, epsilon=epsilon, target=target, noise=noise)
+    """Add noise to the counts of a table, which move by 2 in all, or by 1 (`COUNTS`)."""
+    return priced_answers(exact, reach=COUNTS, price=price, target=target, noise=noise)

@@ -1,7 +1,8 @@
 """Choose among `privtree`, `copula` and `maxent` by public facts, and say why.
 
-Claim: epsilon, proved, for change-one neighbours. The rule (`shoal.synthesis.auto`) uses
-the kinds and sizes of the columns, the number of rows, epsilon and the goal, never a record;
+Claim: epsilon, proved, for change-one and for add-remove neighbours. The rule
+(`shoal.synthesis.auto`) uses the kinds and sizes of the columns, the number of rows (the noisy
+one, where it is not public), epsilon and the goal, never a record;
 each of the mechanisms is proved at the same price. What was chosen, why, and what to expect of it
 stands in the notes of the manifest.
 """
@@ -18,7 +19,7 @@ from shoal.methods._shared.synthesis import (
     COPULA,
     MARGINALS,
     PRIVTREE,
-    SynthesisParameters,
+    DeltaParameters,
     SynthesisTask,
     Synthesizer,
     synthetic_method,
@@ -31,7 +32,7 @@ from shoal.synthesis.maxent import GROWN, MaxentPlan, PairMarginals, maxent
 from shoal.synthesis.privtree import Fill, privtree
 
 
-class AutoParameters(SynthesisParameters):
+class AutoParameters(DeltaParameters):
     """Parameters of the choice."""
 
     goal: Annotated[Goal, choice(Goal)] = Field(
@@ -42,7 +43,14 @@ class AutoParameters(SynthesisParameters):
 
 def _choose(task: SynthesisTask, setting: Setting[AutoParameters]) -> Synthesizer:
     goal = setting.parameters.goal
-    chosen = choose(task.domains, n=len(task.codes), epsilon=task.epsilon, goal=goal)
+    chosen = choose(
+        task.domains,
+        n=task.total.rows,
+        epsilon=task.price.amount,
+        neighbours=task.price.neighbours,
+        goal=goal,
+        concentrated=task.concentrated,
+    )
     plan = chosen.plan
     marginals = plan if isinstance(plan, MaxentPlan) else None
     if isinstance(plan, Fill):
@@ -57,7 +65,9 @@ def _choose(task: SynthesisTask, setting: Setting[AutoParameters]) -> Synthesize
         what = f"auto chose {chosen.mechanism} ({ran}) for the goal '{goal}'."
         return (what, *chosen.why, *chosen.warnings)
 
-    return Synthesizer(generate, notes, marginals)
+    return Synthesizer(
+        generate, notes, marginals, padded=isinstance(plan, Margins), price=chosen.price
+    )
 
 
 _HOW = {GROWN: "a tree instead of marginals", PairMarginals.NONE.value: "a one-way marginal"}
@@ -83,6 +93,12 @@ METHOD = synthetic_method(
         "the choice depends only on the columns' kinds and domain sizes, the number of rows, "
         "epsilon and the goal, which are all public; privtree, copula and maxent are each "
         "proved for the same epsilon"
+    ),
+    added=(
+        "the number of rows is measured with noise, and the choice follows from it, from the "
+        "columns' kinds and sizes, epsilon and the goal; privtree and maxent have a proof for a "
+        "record that comes or goes, and copula is shown as many records as the noisy number says, "
+        "of which such a record changes one"
     ),
     source=f"{PRIVTREE}; {COPULA}; {MARGINALS}",
     unsupported=(

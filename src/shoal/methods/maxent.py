@@ -1,7 +1,7 @@
 """Noisy marginals of the columns, and rows from the maximum-entropy distribution that fits them.
 
-Claim: epsilon, proved, for change-one neighbours; the theorem and the plan (which marginals, how
-many groups, which share of epsilon) are in `shoal.synthesis.maxent`, and
+Claim: epsilon, proved, for change-one and for add-remove neighbours; the theorem and the plan
+(which marginals, how many groups, which share of epsilon) are in `shoal.synthesis.maxent`, and
 `shoal.methods._shared.synthesis` says what happens around it.
 """
 
@@ -11,32 +11,40 @@ from shoal.methods._shared.synthesis import (
     COVERS,
     MARGINALS,
     PRIVTREE,
-    SynthesisParameters,
+    DeltaParameters,
     SynthesisTask,
     Synthesizer,
     anywhere,
     synthetic_method,
 )
 from shoal.methods.method import Setting
-from shoal.synthesis.maxent import maxent, maxent_plan
+from shoal.synthesis.maxent import better_plan, maxent
 
 
-def _choose(task: SynthesisTask, _setting: Setting[SynthesisParameters]) -> Synthesizer:
-    plan = maxent_plan(task.domains, n=len(task.codes), epsilon=task.epsilon)
-    return Synthesizer(partial(maxent, plan=plan), plan=plan)
+def _choose(task: SynthesisTask, _setting: Setting[DeltaParameters]) -> Synthesizer:
+    plan, price = better_plan(
+        task.domains, n=task.total.rows, price=task.price, concentrated=task.concentrated
+    )
+    return Synthesizer(partial(maxent, plan=plan), plan=plan, price=price)
 
 
 METHOD = synthetic_method(
     "maxent",
     "Measure noisy marginals, draw rows from the maximum-entropy fit (differential privacy).",
     _choose,
-    parameters=SynthesisParameters,
+    parameters=DeltaParameters,
     basis=(
         "a changed record moves the counts of each marginal by 2 in total, and the trees of "
         "numeric columns as in privtree; which marginals are measured is public, or selected by "
         "permute-and-flip, which is paid for; how values are grouped depends on noisy counts "
         "alone, and whether a tree replaces the marginals depends on a noisy answer that is "
         "paid for; rows are drawn from the noisy answers alone"
+    ),
+    added=(
+        "a record that comes or goes moves the counts of each marginal by 1, and the trees of "
+        "numeric columns as in privtree; the number of rows is measured with noise, and so is all "
+        "that follows from it; which marginals are measured follows from noisy answers, or is "
+        "selected by permute-and-flip, which is paid for; rows are drawn from noisy answers"
     ),
     source=f"{MARGINALS}; for covers of pairs {COVERS}; for numeric columns {PRIVTREE}",
     unsupported=(

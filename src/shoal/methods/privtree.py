@@ -1,6 +1,6 @@
 """PrivTree: space is halved where people are, boxes are counted with noise, rows drawn from them.
 
-Claim: epsilon, proved, for change-one neighbours; the theorem is in
+Claim: epsilon, proved, for change-one and for add-remove neighbours; the theorem is in
 `shoal.synthesis.adaptive_tree`, and `shoal.methods._shared.synthesis` says what happens around it.
 The depth is not bounded beforehand: a box is halved while its noisy count, less a penalty for its
 depth, exceeds `theta`.
@@ -52,6 +52,12 @@ METHOD = synthetic_method(
         "together cost at most 3.607 divided by the scale of their noise, at any depth; the "
         "leaf counts move by 2 in total, and the leaf sums by the leaves' widths; rows are "
         "drawn from the noisy answers alone"
+    ),
+    added=(
+        "a record that comes or goes moves counts on one path of the tree, whose splits together "
+        "cost 2.607 over the scale of their noise, however deep; counts of leaves move by 1, their "
+        "sums by half of their widths; the number of rows is measured with noise; rows are drawn "
+        "from noisy answers"
     ),
     source=PRIVTREE,
     unsupported=(

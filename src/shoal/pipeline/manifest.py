@@ -113,17 +113,19 @@ class PrivacyLossRecord(_Record):
     mechanism: str = Field(
         description="The mechanism that drew the noise: discrete-laplace, permute-and-flip for "
         "a private selection, or "
-        "randomised-response for a category of one record."
+        "randomised-response for a category of one record; "
+        "with a delta also discrete-gaussian, and exponential-mechanism for a selection."
     )
     target: str = Field(description="The column that it was drawn for.")
     sensitivity: Exact = Field(
         description="How far one record, or all rows of a person, can move all group sums "
         "together, in steps of the column's grid (2^20 for its width); for a selection in units "
-        "of the distance between categories."
+        "of the distance between categories; of Gaussian noise the square of the L2 distance."
     )
     scale: Exact = Field(description="The scale of the noise, in the units of the sensitivity.")
-    epsilon: Exact = Field(
-        description="The epsilon that the entry costs. Those of all entries add up to the claim."
+    epsilon: Exact | None = Field(
+        description="The epsilon that the entry costs. Those of all entries add up to the claim. "
+        "Null where the price is a rho."
     )
     neighbours: Annotated[Neighbours, choice(Neighbours)] = Field(
         description="The kind of neighbouring tables for which the sensitivity holds."
@@ -135,6 +137,11 @@ class PrivacyLossRecord(_Record):
     )
     part: str | None = Field(description="Which part of that division the entry reads.")
     fixed: bool = Field(description="Whether the parts of the division follow public facts only.")
+    rho: Exact | None = Field(
+        None,
+        description="The price in zero-concentrated differential privacy, where a delta is claimed "
+        "and prices add up to its rho. A pure epsilon counts as half its square.",
+    )
 
 
 class DrawRecord(_Record):

@@ -146,7 +146,19 @@ def plan(
         ):
             raise ClaimViolationError(_cannot(planned, guarantee))
     audiences.refuse(policy, planned.claims)
+    if policy.budget is not None and _has_delta(planned.claims):
+        raise InputError(
+            "[budget]: a budget file adds up pure epsilons, and a release with a delta cannot be "
+            "booked in it. Leave out delta under [protect], or leave out [budget]."
+        )
     return planned if rows is None else replace(with_rows(planned, rows), rows=rows)
+
+
+def _has_delta(claims: Iterable[Claim]) -> bool:
+    return any(
+        isinstance(claim.guarantee, DifferentialPrivacy) and claim.guarantee.delta > 0
+        for claim in claims
+    )
 
 
 def _refuse_contributions(method: Method[Any], setting: Setting[Any]) -> None:
@@ -236,9 +248,10 @@ def covers(claim: Claim, guarantee: Guarantee) -> bool:
     if isinstance(claimed, DifferentialPrivacy) and isinstance(guarantee, DifferentialPrivacy):
         # Changing a record is removing one and adding one.
         steps = 2 if claimed.neighbours is Neighbours.ADD_REMOVE else 1
+        pure = claimed.delta <= guarantee.delta
         if guarantee.neighbours is Neighbours.ADD_REMOVE:
-            return steps == 2 and claimed.epsilon <= guarantee.epsilon
-        return steps * claimed.epsilon <= guarantee.epsilon
+            return pure and steps == 2 and claimed.epsilon <= guarantee.epsilon
+        return pure and steps * claimed.epsilon <= guarantee.epsilon
     return isinstance(guarantee, StochasticTCloseness) and _as_close(claimed, guarantee)
 
 
@@ -261,6 +274,7 @@ def price(policy: Policy, claims: Iterable[Claim]) -> DifferentialPrivacy | None
         for claim in claims
         if isinstance(claim.guarantee, DifferentialPrivacy)
         and claim.status is Status.PROVED
+        and not claim.guarantee.delta
         and secret <= set(claim.guarantee.protects)
     ]
     return min(proved, key=lambda guarantee: guarantee.epsilon, default=None)
@@ -359,7 +373,10 @@ UNBOUNDED = (
 
 def cost(policy: Policy, claims: Iterable[Claim]) -> str:
     """What a release takes of the population's budget, in a sentence."""
+    claims = tuple(claims)
     spent = price(policy, claims)
+    if spent is None and _has_delta(claims):
+        return "Costs an epsilon with a delta, which a budget file cannot add up."
     return UNBOUNDED if spent is None else f"Costs epsilon {shown(spent.epsilon)}."
 
 
@@ -432,6 +449,8 @@ def _cannot(planned: Plan, guarantee: Foreseeable) -> str:
                 ", since changing a record is removing one and adding one" if steps == 2 else ""
             )
             move = f"lower its epsilon to {shown(guarantee.epsilon / steps)}{why_half}"
+            if getattr(claimed, "delta", 0) > guarantee.delta:
+                move = "leave out delta, which the requirement has not"
         if isinstance(guarantee, StochasticTCloseness):
             move = f"state t = {guarantee.t:g} under [protect], and no epsilon"
         why = f"it promises {wide[0].guarantee}; {move}"

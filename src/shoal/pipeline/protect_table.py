@@ -318,7 +318,12 @@ def _verify(
         guarantee = claim.guarantee
         if isinstance(guarantee, DifferentialPrivacy) and claim.status is not Status.REFUTED:
             accounting.verify(
-                privacy_losses, guarantee.epsilon, neighbours=guarantee.neighbours, drawn=drawn
+                privacy_losses,
+                guarantee.epsilon,
+                neighbours=guarantee.neighbours,
+                drawn=drawn,
+                delta=guarantee.delta,
+                rho=guarantee.rho,
             )
 
 
@@ -335,7 +340,12 @@ def accounting_faults(
     for guarantee in priced:
         try:
             accounting.verify(
-                entries, guarantee.epsilon, neighbours=guarantee.neighbours, drawn=drawn
+                entries,
+                guarantee.epsilon,
+                neighbours=guarantee.neighbours,
+                drawn=drawn,
+                delta=guarantee.delta,
+                rho=guarantee.rho,
             )
         except InternalError as error:
             faults.append(str(error))

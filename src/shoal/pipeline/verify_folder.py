@@ -476,9 +476,11 @@ def _priced(opened: _Folder) -> list[DifferentialPrivacy]:
         try:
             epsilon = Fraction(str(stated["epsilon"]))
             neighbours = Neighbours(stated["neighbours"])
+            delta = Fraction(str(stated.get("delta", 0)))
+            rho = Fraction(str(stated["rho"])) if delta else None
+            found.append(DifferentialPrivacy(epsilon, neighbours, (), delta=delta, rho=rho))
         except _ODD:
             continue  # named among the claims
-        found.append(DifferentialPrivacy(epsilon, neighbours, ()))
     return [replace(one, protects=(), invariants=()) for one in found]
 
 

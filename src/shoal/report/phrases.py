@@ -162,8 +162,9 @@ def title(guarantee: Mapping[str, Any]) -> str:
     """
     name = guarantee["name"]
     if name == "differential-privacy":
+        delta = f", delta = {guarantee['delta']}" if guarantee.get("delta") else ""
         return (
-            f"{name} with epsilon = {guarantee['epsilon']} ({guarantee['neighbours']}) of "
+            f"{name} with epsilon = {guarantee['epsilon']}{delta} ({guarantee['neighbours']}) of "
             f"{', '.join(guarantee['protects'])}"
         )
     of = f"of {', '.join(guarantee['columns'])}"
@@ -245,6 +246,11 @@ def _epsilon_meaning(guarantee: Mapping[str, Any]) -> str:
     )
     whom = "a person who has one row" if row else "one person"
     weak = " Such a factor hides little." if epsilon > 5 else ""
+    if guarantee.get("delta"):
+        weak = (
+            f"{weak} Delta is a probability: of {guarantee['delta']} at most, over the whole "
+            "release, that more becomes known than this factor says."
+        )
     return (
         f"For {listed(guarantee['protects'])}: {change}, no outcome of this release becomes more "
         f"than {factor} times as likely. So an attacker's odds for any guess about {whom} "

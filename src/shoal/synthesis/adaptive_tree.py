@@ -52,7 +52,8 @@ The noise is drawn at the least float >= s. D is computed from an upper bound of
 room for it.
 
 Given the tree, a changed record leaves one leaf and enters another: leaf counts move by at most 2
-in all. The price is for change-one neighbours; n is public.
+in all. One that comes or goes does so in one leaf: they move by 1. The proof uses n nowhere: for
+add-remove neighbours the root's count is one of those on the path.
 
 References:
     Zhang, Xiao, Xie, "PrivTree: a differentially private algorithm for hierarchical
@@ -60,7 +61,7 @@ References:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import ceil
@@ -69,17 +70,21 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import LAPLACE, Kind, Neighbours, Noise, PrivacyLoss, Progress, silent
+from shoal.core import LAPLACE, Kind, Neighbours, Noise, Price, PrivacyLoss, Progress, silent
 from shoal.core._arrays import Ints
+from shoal.core.concentrated import root_below
 from shoal.errors import InputError
 from shoal.mechanism.consistent_counts import apportion, project
-from shoal.mechanism.noisy_answers import noisy_answers
+from shoal.mechanism.noisy_answers import COUNTS, noise_variance, priced_answers
 from shoal.mechanism.records import Columns, Walk
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.kernels.adaptive_tree import descend
 
-PATH = Fraction(3607, 1000)
-"""An upper bound of 2 + E: what a changed record costs, in units of 1 / lam."""
+PATH = {
+    Neighbours.CHANGE_ONE: Fraction(3607, 1000),
+    Neighbours.ADD_REMOVE: Fraction(2607, 1000),
+}
+"""Upper bounds of 2 + E and 1 + E: what a record costs, in units of 1 / lam."""
 UNITS = 64
 """q: units that a record counts. The penalty is rounded up by less than 1/64 of a record."""
 _LN2 = Fraction(693_147_181, 1_000_000_000)  # above ln 2 by 4e-10
@@ -204,7 +209,7 @@ def grow(
     columns: Columns,
     space: Space,
     *,
-    epsilon: Fraction,
+    price: Price,
     noise: Noise,
     theta: int = 0,
     target: str = "splits of the tree",
@@ -214,13 +219,14 @@ def grow(
 
     The privacy loss's sensitivity is PATH in the units of a count: the noise of a split has scale
     lam, and all splits together cost PATH / lam. A node of a single code has no split and no draw.
-    Another is split where its noisy penalised count exceeds theta records. An epsilon above 2.5 is
-    too large for the proof, and refused. `target` is for the accounting.
+    Another is split where its noisy penalised count exceeds theta records. A price above that of
+    `structure_price` is too large for the proof, and refused. `target` is for the accounting.
     """
-    lam = PATH / epsilon
+    path, epsilon = PATH[price.neighbours], _pure(price)
+    lam = path / epsilon
     if lam < SHALLOWEST:
         raise InputError(
-            f"A private tree takes an epsilon of at most {float(PATH / SHALLOWEST):.4g} for its "
+            f"A private tree takes an epsilon of at most {float(path / SHALLOWEST):.4g} for its "
             f"splits; got {float(epsilon):.4g}."
         )
     scale, threshold = UNITS * lam, UNITS * theta
@@ -256,11 +262,12 @@ def grow(
     privacy_loss = PrivacyLoss(
         mechanism=LAPLACE,
         target=target,
-        sensitivity=UNITS * PATH,
+        sensitivity=UNITS * path,
         scale=scale,
-        epsilon=epsilon,
-        neighbours=Neighbours.CHANGE_ONE,
+        epsilon=price.epsilon,
+        neighbours=price.neighbours,
         draws=draws,
+        rho=price.rho,
     )
     return AdaptiveTree(
         lower=np.concatenate([low for low, _ in leaves]),
@@ -270,57 +277,88 @@ def grow(
     )
 
 
+def structure_price(price: Price, share: Fraction) -> Price:
+    """A share of a price for the splits of a tree, as far as they are proved."""
+    most = PATH[price.neighbours] / SHALLOWEST
+    if price.rho is not None:
+        most = most * most / 2
+    return replace(price, amount=min(share * price.amount, most))
+
+
+def _pure(price: Price) -> Fraction:
+    """The epsilon that a price buys where noise has a pure price: e^2 / 2 is a rho."""
+    return price.amount if price.rho is None else root_below(2 * price.rho)
+
+
 def leaf_counts(
-    tree: AdaptiveTree, *, epsilon: Fraction, noise: Noise, target: str = "counts in the leaves"
+    tree: AdaptiveTree, *, price: Price, noise: Noise, target: str = "counts in the leaves"
 ) -> tuple[Ints, PrivacyLoss]:
-    """Count the leaves with noise; a changed record moves the counts by at most 2 in all."""
+    """Count the leaves with noise; they divide the records."""
     counts = tree.walk.ask(partial(Descent.leaves, size=len(tree)))
-    return noisy_answers(counts, sensitivity=2, epsilon=epsilon, target=target, noise=noise)
+    return priced_answers(counts, reach=COUNTS, price=price, target=target, noise=noise)
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyHistogram:
-    """One numeric column as a private histogram over leaves of its own tree, in order.
+    """One column as a private histogram: of its codes, or over leaves of its own tree, in order.
 
     Attributes:
-        edges: first code of each leaf, and the size of the domain at the end.
+        edges: first code of each bin, and the size of the domain at the end.
         counts: with noise.
-        projected: non-negative whole numbers with sum n, nearest to them.
-        scale: of the counts' noise.
+        privacy_losses: the last is that of the counts.
     """
 
     edges: Ints
     counts: Ints
-    projected: Ints
-    scale: Fraction
     privacy_losses: tuple[PrivacyLoss, ...]
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the counts' noise."""
+        return self.privacy_losses[-1].scale
+
+    @property
+    def mechanism(self) -> str:
+        """Which noise the counts have."""
+        return self.privacy_losses[-1].mechanism
+
+    @property
+    def variance(self) -> Fraction:
+        """Of the noise of each count."""
+        return noise_variance(self.privacy_losses[-1])
+
+    def projected(self, n: int) -> Ints:
+        """Non-negative whole numbers with sum n, nearest to the counts."""
+        return apportion(project(self.counts, n), n)
+
+    @property
+    def total(self) -> tuple[float, float]:
+        """The sum of the counts, and its variance."""
+        return float(self.counts.sum()), float(self.counts.size * self.variance)
 
 
 def tree_histogram(
-    columns: Columns, member: int, domain: Domain, *, epsilon: Fraction, noise: Noise
+    columns: Columns, member: int, domain: Domain, *, price: Price, noise: Noise
 ) -> NoisyHistogram:
-    """The histogram of one ordered column by a tree of its own, half of epsilon for either part."""
-    structure = min(epsilon / 2, PATH / SHALLOWEST)
+    """The histogram of one ordered column by a tree of its own, half the price for either part."""
+    structure = structure_price(price, Fraction(1, 2))
     line = Domain(domain.name, Kind.NUMERIC, domain.size, gap=domain.gap)
     tree = grow(
         columns,
         AdaptiveAxis((line,), (member,)),
-        epsilon=structure,
+        price=structure,
         noise=noise,
         target=f"{domain.name}: splits of the private tree of this column",
     )
     counts, counted = leaf_counts(
         tree,
-        epsilon=epsilon - structure,
+        price=price - structure,
         noise=noise,
         target=f"{domain.name}: counts in the leaves of its tree",
     )
     order = np.argsort(tree.lower[:, 0])
-    n = len(columns)
     return NoisyHistogram(
         edges=np.append(tree.lower[order, 0], domain.size),
         counts=counts[order],
-        projected=apportion(project(counts[order], n), n),
-        scale=counted.scale,
         privacy_losses=(tree.privacy_loss, counted),
     )

@@ -30,11 +30,11 @@ from enum import StrEnum
 from fractions import Fraction
 from math import comb
 
-from shoal.core import figure
+from shoal.core import Neighbours, Price, figure
 from shoal.errors import InputError
 from shoal.synthesis.copula import Margins
 from shoal.synthesis.domain import Domain
-from shoal.synthesis.maxent import WEAK, MaxentPlan, PairMarginals, is_line, maxent_plan
+from shoal.synthesis.maxent import WEAK, WORTH, MaxentPlan, PairMarginals, better_plan, is_line
 from shoal.synthesis.privtree import Fill
 
 _FEW = 5000
@@ -57,32 +57,44 @@ class SynthesizerChoice:
         plan: how it is run: `Fill`, `Margins` or `MaxentPlan`.
         why: sentences for the report.
         warnings: what the user should know before spending epsilon.
+        price: that `maxent` pays: the pure one, or the one in rho.
     """
 
     mechanism: str
     plan: Fill | Margins | MaxentPlan
     why: tuple[str, ...]
     warnings: tuple[str, ...]
+    price: Price | None = None
 
 
 def choose(
-    domains: Sequence[Domain], *, n: int, epsilon: Fraction, goal: Goal = Goal.COUNTS
+    domains: Sequence[Domain],
+    *,
+    n: int,
+    epsilon: Fraction,
+    neighbours: Neighbours = Neighbours.CHANGE_ONE,
+    goal: Goal = Goal.COUNTS,
+    concentrated: Price | None = None,
 ) -> SynthesizerChoice:
-    """Choose a mechanism for n records, whose number is public, and epsilon for all of it.
+    """Choose a mechanism for n records, as far as that is known, and epsilon for all of it.
 
-    See the rule above.
+    See the rule above. For add-remove neighbours epsilon counts twice in it, because noise has half
+    the scale, if not that of copula. Where a price in rho may be paid instead, `maxent` takes the
+    one that has less noise for all pairs of columns.
     """
     if not domains or n < 1 or epsilon <= 0:
         raise InputError("Expected at least one column, at least one record and epsilon > 0.")
-    m, budget = len(domains), n * epsilon
+    m, budget = len(domains), n * epsilon * WORTH[neighbours]
     numeric = all(domain.numeric and not domain.gap for domain in domains)
-    weak = warnings(domains, n=n, epsilon=epsilon)
-    plan = maxent_plan(domains, n=n, epsilon=epsilon)
+    weak = warnings(domains, n=n, epsilon=epsilon, neighbours=neighbours)
+    plan, price = better_plan(
+        domains, n=n, price=Price(epsilon, neighbours), concentrated=concentrated
+    )
     if m == 1 and not is_line(domains[0]) and 2 * domains[0].size <= budget:
         alone = (
             "There is one column of categories: the count of each category is measured with noise."
         )
-        return SynthesizerChoice("maxent", plan, (alone,), weak)
+        return SynthesizerChoice("maxent", plan, (alone,), weak, price)
     if m == 1 or (m == 2 and not _whole(domains, plan)):
         return SynthesizerChoice("privtree", *_tree(budget, goal), weak)
     if numeric and goal is Goal.MEANS and budget < _FEW and n > 1:
@@ -95,13 +107,13 @@ def choose(
         )
         skewed = "Declare a log or square-root scale for skewed columns."
         return SynthesizerChoice("copula", Margins.BLOCKS, blocks, (*weak, skewed))
-    strength = figure(float(plan.strength))
+    strength = figure(float(budget / WORTH[neighbours] / comb(m, 2)))
     if m == 2:
         few = (
             "There are two columns with few categories: every cell of their two-way marginal is "
             "measured with noise."
         )
-        return SynthesizerChoice("maxent", plan, (few,), weak)
+        return SynthesizerChoice("maxent", plan, (few,), weak, price)
     tables = (
         "comes one three-way marginal"
         if plan.three_way == 1
@@ -117,12 +129,14 @@ def choose(
             f"{_REASONS[plan.marginals]}."
         ),
         f"In these marginals, the values of a column form at most {plan.groups} groups.",
+        *([_GAUSSIAN] if price.rho is not None else []),
         *([_COARSENESS] if plan.coarseness_share else []),
         *([f"Last {tables}, {_THREE_WAY}"] if plan.three_way else []),
     )
-    return SynthesizerChoice("maxent", plan, why, weak)
+    return SynthesizerChoice("maxent", plan, why, weak, price)
 
 
+_GAUSSIAN = "Noise is Gaussian: a delta is stated, and so many marginals have less noise that way."
 _THREE_WAY = "selected with noise where pairs of columns explain too little."
 _COARSENESS = (
     "A noisy test first checks how much dependence such groups lose; if they lose too much, a "
@@ -142,16 +156,23 @@ _REASONS = {
 }
 
 
-def warnings(domains: Sequence[Domain], *, n: int, epsilon: Fraction) -> tuple[str, ...]:
+def warnings(
+    domains: Sequence[Domain],
+    *,
+    n: int,
+    epsilon: Fraction,
+    neighbours: Neighbours = Neighbours.CHANGE_ONE,
+) -> tuple[str, ...]:
     """What to know before epsilon is spent, whichever mechanism draws the rows."""
     m = len(domains)
     strength = n * epsilon / max(comb(m, 2), 1)
     rows = f"With {n:,} {'row' if n == 1 else 'rows'}"
-    if strength < WEAK:
+    least = WEAK // WORTH[neighbours]
+    if strength < least:
         columns = "for each pair of columns" if m > 1 else "for the column"
         amount = (
             f"the number of rows n times epsilon is {figure(float(strength))} {columns}, below "
-            f"{WEAK}"
+            f"{least}"
         )
         left = (
             "little beyond the one-way marginals is preserved"

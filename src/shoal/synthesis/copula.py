@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Noise, PrivacyLoss, Progress, silent
+from shoal.core import Neighbours, Noise, Price, PrivacyLoss, Progress, silent
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, InternalError
 from shoal.mechanism.microaggregate_noise import isotonic
@@ -72,7 +72,7 @@ def copula(
     codes: Sequence[NDArray[Any]] | Columns,
     domains: Sequence[Domain],
     *,
-    epsilon: Fraction,
+    price: Price,
     noise: Noise,
     rng: np.random.Generator,
     margins: Margins = Margins.BLOCKS,
@@ -96,6 +96,9 @@ def copula(
         for column, domain in zip(checked(codes, domains), domains, strict=True)
     ]
     n, m = len(columns[0]), len(columns)
+    if price.neighbours is not Neighbours.CHANGE_ONE:
+        raise InternalError("A copula uses the number of records, and is proved for a change.")
+    epsilon = price.amount
     if m < 2 or n < 2:
         raise InputError("A copula needs at least two columns and at least two records.")
     own = (SHARES[margins] if share is None else share) * epsilon
@@ -106,8 +109,8 @@ def copula(
         progress("modelling columns", j, m)
         each = own / m
         if margins is Margins.TREE:
-            found = tree_histogram(HeldColumns(columns), j, domain, epsilon=each, noise=noise)
-            drawn = spread(found.edges, found.projected.astype(np.float64), n, rng)
+            found = tree_histogram(HeldColumns(columns), j, domain, price=Price(each), noise=noise)
+            drawn = spread(found.edges, found.projected(n).astype(np.float64), n, rng)
             lists.append(drawn.astype(np.float64))
             privacy_losses += found.privacy_losses
             measurements.append(Measurement((j,), (found.edges,), found.counts, found.scale))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Kind, PrivacyLoss
+from shoal.core import GAUSSIAN, LAPLACE, Kind, PrivacyLoss
 from shoal.core._arrays import Floats, Ints
 from shoal.errors import InputError, InternalError
 from shoal.mechanism.records import Columns, HeldColumns
@@ -118,7 +118,8 @@ class Measurement:
             their first ranks, and n. Concordances of every two columns, and what groups lose (of
             no column in particular): nothing.
         counts: the noisy answers; a table has one axis per column. They may be negative.
-        scale: of the discrete Laplace noise that they have.
+        scale: of the noise that they have.
+        mechanism: which noise that is: discrete Laplace, or Gaussian.
         sort: which of these it is.
     """
 
@@ -127,6 +128,17 @@ class Measurement:
     counts: Ints
     scale: Fraction
     sort: Sort = Sort.TABLE
+    mechanism: str = LAPLACE
+
+    @property
+    def variance(self) -> Fraction:
+        """Of the noise of each answer."""
+        return (1 if self.mechanism == GAUSSIAN else 2) * self.scale**2
+
+    @property
+    def total(self) -> tuple[float, float]:
+        """The sum of the counts, and its variance."""
+        return float(self.counts.sum()), float(self.counts.size * self.variance)
 
 
 @dataclass(frozen=True, eq=False)

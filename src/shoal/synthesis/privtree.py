@@ -4,11 +4,14 @@ The tree is that of `adaptive_tree`, over the public domain: a node is halved ac
 side, in the middle. Leaves get noisy counts and, if wanted, noisy sums. Rows are drawn from leaves:
 post-processing.
 
-Theorem (ours, unreviewed): epsilon, change-one neighbours, n public. Proof. The tree costs what
-`adaptive_tree` proves. Given the tree, leaf counts move by at most 2 in all if a record changes. A
-leaf's sums are taken in units of its own width, so they move by at most that width, which is
-far less than the column's (`_offsets`). Everything that chooses (the shares of epsilon, the axis to
-halve, where to halve it) is public, so the three prices add up. QED
+Theorem (ours, unreviewed): `privtree` costs its price, for change-one neighbours, n public, and for
+add-remove neighbours. Proof. The tree costs what `adaptive_tree` proves: 3.607 over the scale of
+its noise if a record changes, 2.607 if one comes or goes. Given the tree, leaf counts move by at
+most 2 in all, or by 1. A leaf's sums are taken in units of its own width, so they move by at
+most that width, which is far less than the column's, or by half of it (`_offsets`). Everything that
+chooses (the shares of the price, the axis to halve, where to halve it) is public, so the three
+prices add up. For add-remove neighbours the number of records is used nowhere but as an answer
+that was paid for (`shoal.mechanism.record_total`). QED
 
 References:
     Zhang, Xiao, Xie, "PrivTree: a differentially private algorithm for hierarchical
@@ -24,21 +27,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Noise, PrivacyLoss, Progress, silent
+from shoal.core import Neighbours, Noise, Price, PrivacyLoss, Progress, silent
 from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.consistent_counts import apportion, project
-from shoal.mechanism.noisy_answers import noisy_answers
+from shoal.mechanism.noisy_answers import noise_variance, priced_answers
+from shoal.mechanism.record_total import RecordTotal, permitted_total
 from shoal.mechanism.records import Columns
 from shoal.mechanism.systematic_sampling import strewn
 from shoal.synthesis.adaptive_tree import (
-    PATH,
-    SHALLOWEST,
     UNITS,
     AdaptiveAxis,
     AdaptiveTree,
     Descent,
     grow,
     leaf_counts,
+    structure_price,
 )
 from shoal.synthesis.domain import Domain, Measurement, Sort, SyntheticRows, records
 
@@ -61,17 +64,19 @@ def privtree(
     codes: Sequence[NDArray[Any]] | Columns,
     domains: Sequence[Domain],
     *,
-    epsilon: Fraction,
+    price: Price,
     noise: Noise,
     rng: np.random.Generator,
+    total: RecordTotal | None = None,
     fill: Fill = Fill.CENTROID,
     theta: int = 0,
     progress: Progress = silent,
 ) -> SyntheticRows:
     """Draw as many rows as there are records from the leaves of a private tree.
 
-    Of epsilon, 0.4 goes to the tree, 0.4 to the leaves' counts and 0.2 to their sums; without sums
-    0.5 and 0.5. What the tree cannot use, because lam must not fall below 1 / ln 2, goes to counts.
+    Of the price, 0.4 goes to the tree, 0.4 to the leaves' counts and 0.2 to their sums; without
+    sums 0.5 and 0.5. What the tree cannot use, because lam must not fall below 1 / ln 2, goes to
+    counts.
 
     Noisy counts are projected on non-negative numbers with sum n and rounded. A leaf's rows take
     its centroid in numeric columns, where the leaf is large enough that the centroid beats
@@ -86,22 +91,24 @@ def privtree(
     The other arguments are those of `maxent`.
     """
     columns = records(codes, domains)
-    n = len(columns)
+    total = permitted_total(columns, price, total)
     numeric = [j for j, domain in enumerate(domains) if domain.numeric]
     summed = numeric if fill is Fill.CENTROID else []
     share = Fraction(2, 5) if summed else Fraction(1, 2)
-    structure = min(share * epsilon, PATH / SHALLOWEST)
-    rest = epsilon - structure
-    sums = rest * Fraction(1, 3) if summed else Fraction(0)
+    structure = structure_price(price, share)
+    rest = price - structure
+    sums = rest * (Fraction(1, 3) if summed else Fraction(0))
     space = AdaptiveAxis(tuple(domains))
-    tree = grow(columns, space, epsilon=structure, theta=theta, noise=noise, progress=progress)
+    tree = grow(columns, space, price=structure, theta=theta, noise=noise, progress=progress)
     progress("counting leaves", 0, 1)
-    counts, counted = leaf_counts(tree, epsilon=rest - sums, noise=noise)
+    counts, counted = leaf_counts(tree, price=rest - sums, noise=noise)
+    spread = float(counts.size * noise_variance(counted))
+    n = total.refined([(float(counts.sum()), spread)]).rows
     privacy_losses = [tree.privacy_loss, counted]
     middles = (tree.lower + tree.upper - 1) / 2
     centres: Floats | None = None
     if summed:
-        offsets, privacy_loss = _offsets(tree, summed, epsilon=sums, noise=noise)
+        offsets, privacy_loss = _offsets(tree, summed, price=sums, noise=noise)
         privacy_losses.append(privacy_loss)
         limit = _TRUST * float(privacy_loss.scale) / (2 * _LOCAL)
         trusted = np.where(counts > limit, counts, np.inf)
@@ -119,6 +126,7 @@ def privtree(
         counts=counts,
         scale=counted.scale,
         sort=Sort.TREE,
+        mechanism=counted.mechanism,
     )
     facts = {"leaves": len(tree), "noise scale of a split": float(tree.privacy_loss.scale / UNITS)}
     return SyntheticRows(
@@ -130,7 +138,7 @@ def _offsets(
     tree: AdaptiveTree,
     summed: Sequence[int],
     *,
-    epsilon: Fraction,
+    price: Price,
     noise: Noise,
 ) -> tuple[Floats, PrivacyLoss]:
     """Noisy sums of distances from the middle of each leaf, in codes.
@@ -138,14 +146,20 @@ def _offsets(
     A cell becomes a whole number between -R and R by where it lies in its leaf, R = 2^16:
     a fixed function of the cell and of the published leaf. A changed record takes at most R
     from the sum of one leaf and brings at most R to another, or moves one by 2 R: 2 R a
-    column, and all columns have a share in one vector.
+    column, and all columns have a share in one vector. One that comes or goes moves it by R. In
+    squares that is at most (2 R)^2 a column, because 2 R^2 is less, or R^2.
     """
     exact = tree.walk.ask(partial(_sums, lower=tree.lower, upper=tree.upper, summed=tuple(summed)))
     reach = (tree.upper - 1 - tree.lower)[:, list(summed)] / (2 * _LOCAL)
-    noisy, privacy_loss = noisy_answers(
+    moved = _LOCAL * len(summed)
+    noisy, privacy_loss = priced_answers(
         exact,
-        sensitivity=2 * _LOCAL * len(summed),
-        epsilon=epsilon,
+        reach={Neighbours.CHANGE_ONE: 2 * moved, Neighbours.ADD_REMOVE: moved},
+        squared={
+            Neighbours.CHANGE_ONE: 4 * _LOCAL * moved,
+            Neighbours.ADD_REMOVE: _LOCAL * moved,
+        },
+        price=price,
         target="sums in the leaves",
         noise=noise,
     )

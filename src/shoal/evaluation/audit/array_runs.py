@@ -104,6 +104,15 @@ class Ahead:
 
         return self._next(_Pool(scores, (sensitivity, epsilon), draw))
 
+    def discrete_gaussian(self, values: Ints, *, scale: Fraction) -> Ints:
+        """Add discrete Gaussian noise."""
+        draw = partial(self._noise.discrete_gaussian, scale=scale)
+        return self._next(_Pool(values, (scale, scale), draw))
+
+    def select_by_weight(self, scores: Ints, *, scale: Fraction) -> int:
+        """Choose an index by the exponential mechanism, by itself."""
+        return self._noise.select_by_weight(scores, scale=scale)
+
     def respond(self, codes: Ints, *, categories: int, epsilon: Fraction) -> Ints:
         """Answer for each code by randomised response."""
         draw = partial(self._noise.respond, categories=categories, epsilon=epsilon)

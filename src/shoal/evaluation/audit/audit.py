@@ -251,7 +251,13 @@ def _audited(planned: Plan) -> Claim:
             f"Method '{planned.method.name}' claims no differential privacy, so there is nothing "
             "to audit. `shoal check` recomputes what it does claim."
         )
-    return next((c for c in claims if c.status is not Status.CONDITIONAL), claims[0])
+    found = next((c for c in claims if c.status is not Status.CONDITIONAL), claims[0])
+    if isinstance(found.guarantee, DifferentialPrivacy) and found.guarantee.delta:
+        raise InputError(
+            "[protect], delta: an audit looks for outcomes that break a pure epsilon, and a delta "
+            "allows for some. Leave it out: the same method is audited without."
+        )
+    return found
 
 
 def _chosen(

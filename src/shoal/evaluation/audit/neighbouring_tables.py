@@ -232,6 +232,13 @@ class _Exact:
         self.answers.append((values.astype(np.float64), scale))
         return np.asarray(values)
 
+    def discrete_gaussian(self, values: Ints, *, scale: Fraction) -> Ints:
+        return self.discrete_laplace(values, scale=scale)
+
+    def select_by_weight(self, scores: Ints, *, scale: Fraction) -> int:
+        self.answers.append((scores.astype(np.float64), scale))
+        return int(scores.argmax())
+
     def select(self, scores: Ints, *, sensitivity: Fraction, epsilon: Fraction) -> int:
         return int(self.select_many(scores[None, :], sensitivity=sensitivity, epsilon=epsilon)[0])
 

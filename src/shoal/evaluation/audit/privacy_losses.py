@@ -23,6 +23,12 @@ the entries of the accounting of that mechanism and scale: a part of a release t
 is found even where the others are far below their price. And it goes on to what either run returns:
 all that follows the last answer is post-processing, so both must be the same.
 
+Where prices are in rho no run has a largest loss. There the sharpest figure is the price of what
+moved: for Gaussian noise the sum of squared moves over 2 s^2, and for the exponential mechanism the
+square of the range of its log-ratios over 8. `replay` states these in place of losses, which are to
+be held against the rho of the entries; a loss of Laplace noise in such an account against
+sqrt(2 rho).
+
 Not seen by `loss`: what a mechanism publishes beside its answers. `shoal.audit` examines released
 tables.
 """
@@ -36,7 +42,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import LAPLACE, RESPONSE, SELECTION, Noise
+from shoal.core import EXPONENTIAL, GAUSSIAN, LAPLACE, RESPONSE, SELECTION, Noise
 from shoal.core._arrays import Floats, Ints
 
 Mechanism = Callable[[Any, Noise], Any]
@@ -112,6 +118,12 @@ class _Asked:
     def discrete_laplace(self, values: Ints, *, scale: Fraction) -> Ints:
         return self._answer((LAPLACE, scale), values)
 
+    def discrete_gaussian(self, values: Ints, *, scale: Fraction) -> Ints:
+        return self._answer((GAUSSIAN, scale), values)
+
+    def select_by_weight(self, scores: Ints, *, scale: Fraction) -> int:
+        return int(self._answer((EXPONENTIAL, scale), np.asarray(scores)[None, :])[0])
+
     def select(self, scores: Ints, *, sensitivity: Fraction, epsilon: Fraction) -> int:
         scale = 2 * sensitivity / epsilon
         return int(self._answer((SELECTION, scale), np.asarray(scores)[None, :])[0])
@@ -146,8 +158,12 @@ class _Recorder(_Asked):
     def _drawn(self, mechanism: str, values: Ints, categories: int, scale: Fraction) -> Ints:
         if mechanism == LAPLACE:
             return values if scale == 0 else self.noise.discrete_laplace(values, scale=scale)
+        if mechanism == GAUSSIAN:
+            return values if scale == 0 else self.noise.discrete_gaussian(values, scale=scale)
         if mechanism == RESPONSE:
             return self.noise.respond(values, categories=categories, epsilon=1 / scale)
+        if mechanism == EXPONENTIAL and scale > 0:
+            return np.array([self.noise.select_by_weight(values[0], scale=scale)])
         if scale == 0:
             return np.asarray(values.argmax(axis=1), dtype=np.int64)
         one = Fraction(1)
@@ -179,6 +195,8 @@ class _Replay(_Asked):
     def _loss(self, answer: _Answer, values: Ints) -> float:
         mechanism, asked = answer.draw
         scale = float(self.laws.actual(asked))
+        if mechanism in {EXPONENTIAL, GAUSSIAN}:
+            return self._concentrated(answer, values, scale)
         if mechanism == SELECTION:
             moved = np.flatnonzero((answer.values != values).any(axis=1))
             return sum(
@@ -202,6 +220,21 @@ class _Replay(_Asked):
         if scale == 0:
             return np.inf if moved.size else 0.0
         return float(np.sum(np.abs(drawn - new) - np.abs(drawn - old))) / scale
+
+    def _concentrated(self, answer: _Answer, values: Ints, scale: float) -> float:
+        """The loss of a mechanism that is priced in rho; for `replay`, the rho of what moved."""
+        if answer.draw[0] == EXPONENTIAL:
+            before, after = (log_weights(one[0], scale) for one in (answer.values, values))
+            width = float(np.ptp(before - after))
+            return width**2 / 8 if self.to_the_end else float((before - after)[answer.drawn[0]])
+        moves = (answer.values - values).astype(np.float64)
+        if scale == 0:
+            return np.inf if moves.any() else 0.0
+        half = 1 / (2 * scale**2)
+        if self.to_the_end:
+            return float(np.sum(moves**2)) * half
+        later, earlier = (answer.drawn - one for one in (values, answer.values))
+        return float(np.sum(later.astype(np.float64) ** 2 - earlier.astype(np.float64) ** 2)) * half
 
 
 def _decided(values: Ints, scale: float, *, above: NDArray[np.bool_]) -> Floats:
@@ -237,6 +270,20 @@ def chance(scores: Ints, chosen: int, scale: float) -> float:
     times = (times[:, None] + 1) / 2
     before = np.prod(1 - times * np.delete(coins, chosen), axis=1)
     return float(gaps[chosen] / scale + np.log((weights / 2 * before).sum()))
+
+
+def log_weights(scores: Ints, scale: float) -> Floats:
+    """Ln P(i) of the exponential mechanism, P(i) ~ exp(score / scale).
+
+    >>> np.exp(log_weights(np.array([3, 3]), 1.0)).round(12)
+    array([0.5, 0.5])
+    """
+    if scale == 0:
+        best: Floats = np.where(np.arange(scores.size) == int(np.argmax(scores)), 0.0, -np.inf)
+        return best
+    gaps = (scores - scores.max()) / scale
+    logs: Floats = gaps - np.log(np.exp(gaps).sum())
+    return logs
 
 
 @cache

@@ -35,11 +35,18 @@ so for the mixture. Both steps are a sequence. QED
 
 So M is run at e = (epsilon / r)(1 - share) and the number is measured at e0 = (epsilon / r) share,
 share = 1/20; the accounting states sensitivities and prices r times, which is what they are for a
-person. A tree that has a proof of its own for a record that comes or goes
-(`shoal.methods._shared.spatial_trees`) needs the first step only.
+person.
 
-Not promised: under add-remove M's prices are those of a change, which a proof of its own for each
-mechanism might nearly halve. Rows that are drawn evenly blur what is learnt, by about r / e0 rows.
+3.  Let M cost e for add-remove neighbours by a proof of its own (`shoal.methods._shared.
+    spatial_trees`, `shoal.synthesis.maxent`, `shoal.synthesis.privtree`). If a person comes or goes
+    with up to r rows, M on the table costs r e: there is a chain of at most r + 1 tables in which
+    neighbours differ by one record. Nothing is left out or added.
+
+Which of 2 and 3 is cheaper. For add-remove 3: counts move by 1, where those of a table that was
+brought to N move by 2. For a person whose rows become others 2: by 3 that is r removals and r
+additions, which cost 2 r e, as much for counts and more for the splits of a tree.
+
+Not promised: by 2, rows that are drawn evenly blur what is learnt, by about r / e0 rows.
 
 References:
     Dwork, McSherry, Nissim, Smith, "Calibrating noise to sensitivity in private data
@@ -54,10 +61,9 @@ from typing import Any
 
 import numpy as np
 
-from shoal.core import Neighbours, Noise, PrivacyLoss, ReleaseForm, Schema
+from shoal.core import GAUSSIAN, Neighbours, Noise, PrivacyLoss, ReleaseForm, Schema
 from shoal.core._arrays import Ints
 from shoal.errors import InputError
-from shoal.mechanism.noisy_answers import noisy_answers
 from shoal.methods.method import Setting
 from shoal.synthesis.domain import Domain
 
@@ -94,15 +100,20 @@ def row_epsilon(setting: Setting[Any]) -> Fraction:
 def restated(
     privacy_losses: Iterable[PrivacyLoss], setting: Setting[Any]
 ) -> tuple[PrivacyLoss, ...]:
-    """What a row costs as what a person costs: r times as much, the noise being the same."""
+    """What a row costs as what a person costs, the noise being the same.
+
+    That is r times the epsilon, or r^2 times the rho: divergence grows with the square of the
+    distance (Bun and Steinke 2016, Proposition 1.9). Gaussian noise states its distance squared.
+    """
     r = most(setting.schema)
     neighbours = setting.parameters.neighbours
     return tuple(
         replace(
             entry,
-            sensitivity=r * entry.sensitivity,
-            epsilon=r * entry.epsilon,
-            # Once the number of rows is fixed, a person that comes or goes changes r rows.
+            sensitivity=(r * r if entry.mechanism == GAUSSIAN else r) * entry.sensitivity,
+            epsilon=None if entry.epsilon is None else r * entry.epsilon,
+            rho=None if entry.rho is None else r * r * entry.rho,
+            # By 2, once the number of rows is fixed, a person that comes or goes changes r rows.
             neighbours=neighbours if adds(setting) else entry.neighbours,
         )
         for entry in privacy_losses
@@ -138,14 +149,6 @@ def refuse_shown(setting: Setting[Any], noisy: Collection[str], method: str) -> 
         f"one, because it releases {shown}. Bring the table to one row per person and drop "
         "max_contributions, or use auto."
     )
-
-
-def noisy_number(n: int, *, epsilon: Fraction, least: int, noise: Noise) -> tuple[int, PrivacyLoss]:
-    """The number of rows with noise, at least `least`; a row that comes or goes moves it by 1."""
-    noisy, privacy_loss = noisy_answers(
-        np.array([n]), sensitivity=1, epsilon=epsilon, target="the number of rows", noise=noise
-    )
-    return max(least, int(noisy[0])), privacy_loss
 
 
 def fitted(

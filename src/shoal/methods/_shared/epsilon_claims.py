@@ -12,7 +12,9 @@ from shoal.core import (
     Neighbours,
     ReleaseForm,
     Status,
+    shown,
 )
+from shoal.core.concentrated import rho_of
 from shoal.methods._shared import contributions
 from shoal.methods._shared.microaggregation import of_persons, one_row
 from shoal.methods._shared.noisy_microaggregation import EpsilonParameters, NoisyParameters, Origin
@@ -85,14 +87,26 @@ def privacy_claim(
         assumptions.append(
             f"the categories of {', '.join(observed)}, which were copied from the data, are public"
         )
+    wanted = Fraction(parameters.epsilon) if epsilon is None else epsilon
+    stated = getattr(parameters, "delta", None)
+    delta = Fraction(0) if stated is None else Fraction(stated)
+    rho = rho_of(wanted, delta) if delta else None
+    if rho is not None and status is not Status.REFUTED:
+        basis = (
+            f"{basis}; delta is a probability, {shown(delta)} at most over the whole release, with "
+            "which more than epsilon may become known; prices add up to epsilon, or in zero-"
+            f"concentrated differential privacy to rho = {shown(rho)}, which is epsilon at delta"
+        )
     return Claim(
         guarantee=DifferentialPrivacy(
-            epsilon=Fraction(parameters.epsilon) if epsilon is None else epsilon,
+            epsilon=wanted,
             neighbours=parameters.neighbours,
             protects=setting.columns,
             invariants=(*known, *invariants),
             privacy_unit="row" if schema.persons is None else "person",
             rows=most,
+            delta=delta,
+            rho=rho,
         ),
         status=status,
         basis=basis,

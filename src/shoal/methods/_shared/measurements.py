@@ -8,7 +8,8 @@ One row per answer. Columns:
                   discordant pairs of records, of two columns. loss: records that groups of
                   values misplace, over all pairs of columns (`shoal.synthesis.maxent.coarseness`)
     answer        with noise; a whole number, which may be negative
-    scale         of the two-sided geometric noise that it has
+    scale         of the two-sided geometric noise that it has, or of the noise that `noise` names
+    noise         which noise it has; only there where some of it is discrete Gaussian
     cell_NAME     for each released column which values were counted; empty where not counted
 
 Whoever fits a model of their own can weigh each answer by its scale, which drawn rows do not show.
@@ -21,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Kind
+from shoal.core import GAUSSIAN, Kind
 from shoal.core._arrays import Ints, Texts
 from shoal.methods._shared.spatial_encoding import MISSING, SpatialEncoding
 from shoal.synthesis.domain import Measurement, Sort
@@ -38,6 +39,9 @@ def tabulated(
         "answer": np.concatenate([measured.counts.ravel() for measured in measurements]),
         "scale": np.repeat([float(measured.scale) for measured in measurements], sizes),
     }
+    laws = [measured.mechanism for measured in measurements]
+    if GAUSSIAN in laws:
+        table["noise"] = _repeated(laws, sizes)
     described = [_cells(measured, space) for measured in measurements]
     for j, axis in enumerate(space):
         parts = [

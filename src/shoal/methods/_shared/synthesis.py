@@ -8,9 +8,12 @@ records; the proof stands beside each of them. What follows is post-processing: 
 again, rare combinations are merged on request (`min_cell`), and the noisy answers are published
 beside the rows, since they are paid for.
 
-The mechanisms are proved for change-one neighbours, and use the number of rows throughout. Where it
-is not public, because a record comes or goes or a person may have several rows, it is measured
-first, and the table brought to the noisy number (`shoal.methods._shared.contributions`). Public
+For change-one neighbours the number of rows is public, and used throughout. For add-remove
+neighbours it is measured first, for a hundredth of epsilon. `maxent` and `privtree` have a proof of
+their own for a record that comes or goes, and take the noisy number where they need one. `copula`
+has none: its table is brought to the noisy number, which is measured again for a twentieth, and so
+is every table where a person may have several rows and changes them
+(`shoal.methods._shared.contributions`). Public
 strata are learnt one by one (`shoal.methods._shared.strata`). A missing cell is a value of its own
 where the policy says `keep_missing`, and else a public constant.
 """
@@ -25,10 +28,23 @@ from typing import Any, cast
 import numpy as np
 from pydantic import Field
 
-from shoal.core import Claim, Kind, Noise, PrivacyLoss, ReleaseForm, Role, Status
+from shoal.core import (
+    Claim,
+    Kind,
+    Neighbours,
+    Noise,
+    Price,
+    PrivacyLoss,
+    PrivacyMeasure,
+    ReleaseForm,
+    Role,
+    Status,
+)
 from shoal.core._arrays import Floats, Ints
+from shoal.core.concentrated import rho_of
 from shoal.errors import InputError, InternalError
 from shoal.io.table import Table
+from shoal.mechanism.record_total import TOTAL_SHARE, RecordTotal, measured_total
 from shoal.mechanism.records import Columns, HeldColumns
 from shoal.methods._distributed.rows import Coded, CountableRows, Distributed
 from shoal.methods._shared import contributions, epsilon_claims, noisy_microaggregation, strata
@@ -49,7 +65,7 @@ from shoal.methods.method import (
     Setting,
     Tools,
 )
-from shoal.policy.values import Size
+from shoal.policy.values import Delta, Size
 from shoal.synthesis.auto import warnings
 from shoal.synthesis.domain import Domain, SyntheticRows
 from shoal.synthesis.maxent.plan import MaxentPlan, expected_errors
@@ -96,26 +112,62 @@ class SynthesisParameters(EpsilonParameters):
     )
 
 
+class DeltaParameters(SynthesisParameters):
+    """Parameters of the methods that may count in rho, where a delta is stated."""
+
+    delta: Delta | None = Field(
+        None,
+        description=(
+            "Probability with which more than epsilon may become known; none is the stronger "
+            "promise. Stated, noise may be Gaussian."
+        ),
+    )
+
+
 @dataclass(frozen=True)
 class SynthesisTask:
-    """What a synthesizer is given; `measured` pays for the number of records, if not public."""
+    """What a synthesizer is given.
+
+    Attributes:
+        codes: the records.
+        domains: of their columns.
+        price: of what is drawn.
+        total: the number of records as far as it may be known.
+        measured: what that cost, where it is not public.
+        concentrated: of what is drawn, in rho, where a delta is stated: either price may be paid.
+    """
 
     codes: Columns
     domains: Sequence[Domain]
-    epsilon: Fraction
+    price: Price
+    total: RecordTotal
     measured: tuple[PrivacyLoss, ...] = ()
+    concentrated: Price | None = None
+
+    def paid(self, epsilon: Fraction) -> Price | None:
+        """What is left in rho after a draw at a pure price, which is a rho of its square / 2."""
+        left = self.concentrated
+        return None if left is None else replace(left, amount=left.amount - epsilon * epsilon / 2)
 
 
 @dataclass(frozen=True)
 class Synthesizer:
     """`maxent`, `privtree` or `copula` with its parameters; and, by its facts, how it was run.
 
-    The plan says which marginals are measured, where it is marginals.
+    Attributes:
+        generate: the mechanism.
+        notes: sentences for the report.
+        plan: which marginals are measured, where it is marginals.
+        padded: it is proved for change-one neighbours alone, so a table whose number of rows
+            is not public is brought to a noisy number first.
+        price: that it is run at, if not the task's.
     """
 
     generate: Callable[..., SyntheticRows]
     notes: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _facts: ()
     plan: MaxentPlan | None = None
+    padded: bool = False
+    price: Price | None = None
 
 
 Choose = Callable[[SynthesisTask, Setting[Any]], Synthesizer]
@@ -129,6 +181,7 @@ def synthetic_method(
     *,
     parameters: type[SynthesisParameters],
     basis: str,
+    added: str | None = None,
     source: str,
     unsupported: Sequence[str],
     refuse: Callable[[Setting[Any]], None] = lambda _setting: None,
@@ -142,6 +195,8 @@ def synthetic_method(
         choose: the mechanism, with its parameters.
         parameters: of the method.
         basis: of its proof, in a sentence.
+        added: of its proof for a record that comes or goes; without one, the table is brought to a
+            noisy number of rows, and `basis` holds for it.
         source: whose idea it is.
         unsupported: sentences on uses for which the rows are not suited.
         refuse: what this method refuses beside what all do.
@@ -151,16 +206,20 @@ def synthetic_method(
     def claims(setting: Setting[SynthesisParameters]) -> tuple[Claim, ...]:
         credit = f"{source}; {COMBINATION}"
         divided = setting.parameters.strata
-        empty = (contributions.NOT_EMPTY,) if contributions.adds(setting) else ()
+        comes = contributions.adds(setting)
+        empty = (contributions.NOT_EMPTY,) if comes else ()
+        hidden = basis if contributions.rows_are_public(setting) else f"{HIDDEN}; {basis}"
         claim = epsilon_claims.privacy_claim(
             setting,
             Status.PROVED,
-            basis=basis if contributions.rows_are_public(setting) else f"{HIDDEN}; {basis}",
+            basis=added if added and comes else hidden,
             source=credit,
             assumes=(*empty, *strata.assumes(divided)),
             invariants=strata.invariants(setting, divided),
         )
         return (claim,)
+
+    run = partial(_run, choose=choose, native=added is not None)
 
     def refused(setting: Setting[SynthesisParameters]) -> None:
         _refuse(setting)
@@ -183,14 +242,14 @@ def synthetic_method(
             lambda setting: (*_not_claimed(setting), *unsupported, TAILS),
             ContributionProof.ANY,
         ),
-        run=partial(_run, choose=choose),
-        expect=partial(_expected, choose=choose),
+        run=run,
+        expect=partial(_expected, choose=choose, native=added is not None),
         refuse=refused,
         input=replace(noisy_microaggregation.UNSORTED, scaled=True, missing=True),
         distributed=None
         if refuse_distributed is None
         else DistributedRun(
-            lambda rows, setting, tools: _distributed(_run(rows, setting, tools, choose=choose)),
+            lambda rows, setting, tools: _distributed(run(rows, setting, tools)),
             refused_distributed,
         ),
     )
@@ -263,6 +322,7 @@ def _run(
     tools: Tools,
     *,
     choose: Choose,
+    native: bool,
 ) -> Masked:
     """Learn the table, or each stratum by itself, and draw rows."""
     space = [
@@ -271,15 +331,19 @@ def _run(
     domains = [domain_of(axis) for axis in space]
     learnt: list[_Learnt] = []
     for stratum, codes in _parts(rows, setting, space):
-        task = _task(codes, domains, setting, tools.noise)
+        task = _task(codes, domains, setting, tools.noise, native=native)
         synthesizer = choose(task, setting)
+        if synthesizer.padded and contributions.adds(setting):
+            task = _padded(task, setting, tools.noise, least=2)
+        known = {"total": task.total} if task.price.neighbours is Neighbours.ADD_REMOVE else {}
         drawn = synthesizer.generate(
             task.codes,
             domains,
-            epsilon=task.epsilon,
+            price=synthesizer.price or task.price,
             noise=tools.noise,
             rng=tools.rng,
             progress=tools.progress,
+            **known,
         )
         losses = contributions.restated((*task.measured, *drawn.privacy_losses), setting)
         notes = _notes(task, drawn.facts, synthesizer.notes(drawn.facts))
@@ -301,7 +365,9 @@ def _run(
     )
 
 
-def _expected(setting: Setting[SynthesisParameters], *, choose: Choose) -> tuple[Expectation, ...]:
+def _expected(
+    setting: Setting[SynthesisParameters], *, choose: Choose, native: bool
+) -> tuple[Expectation, ...]:
     """What noise is expected to do to marginals; of strata, whose sizes are not known, nothing."""
     n = setting.rows or 0
     if not n or setting.parameters.strata is not None:
@@ -310,9 +376,15 @@ def _expected(setting: Setting[SynthesisParameters], *, choose: Choose) -> tuple
     domains = [
         domain_of(spatial_encoding(setting.schema[name], scaled=True, gaps=True)) for name in names
     ]
-    epsilon = contributions.row_epsilon(setting)
+    price = Price(contributions.row_epsilon(setting), setting.parameters.neighbours)
+    rho = _row_rho(setting)
     if not contributions.rows_are_public(setting):
-        epsilon *= 1 - contributions.SHARE
+        drawn = native and contributions.adds(setting)
+        price *= 1 - (TOTAL_SHARE if drawn else contributions.SHARE)
+        if not drawn:
+            price = replace(price, neighbours=Neighbours.CHANGE_ONE)
+            rho = None if rho is None else replace(rho, neighbours=Neighbours.CHANGE_ONE)
+    epsilon = price.amount
     pairs = max(comb(len(names), 2), 1)
     per = "pair of columns" if len(names) > 1 else "column"
     strength = float(n * epsilon / pairs)
@@ -323,13 +395,17 @@ def _expected(setting: Setting[SynthesisParameters], *, choose: Choose) -> tuple
         )
     ]
     found += [
-        Expectation("warning", strength, text) for text in warnings(domains, n=n, epsilon=epsilon)
+        Expectation("warning", strength, text)
+        for text in warnings(domains, n=n, epsilon=epsilon, neighbours=price.neighbours)
     ]
     nobody = HeldColumns([np.broadcast_to(np.int64(0), n) for _ in domains])
-    plan = choose(SynthesisTask(nobody, domains, epsilon), setting).plan
+    public = RecordTotal(float(n))
+    task = SynthesisTask(nobody, domains, price, public, concentrated=rho)
+    chosen = choose(task, setting)
+    plan = chosen.plan
     if plan is None:
         return tuple(found)
-    one_way, two_way = expected_errors(domains, plan, n=n, epsilon=epsilon)
+    one_way, two_way = expected_errors(domains, plan, n=n, price=chosen.price or price)
     for name, error in zip(names, one_way, strict=True):
         text = f"Noise moves a share of '{name}' by {100 * error:.2g} percentage points."
         found.append(Expectation(f"one_way.{name}", error, text))
@@ -378,23 +454,62 @@ def _task(
     domains: Sequence[Domain],
     setting: Setting[SynthesisParameters],
     noise: Noise,
+    *,
+    native: bool,
 ) -> SynthesisTask:
-    """Measure the number of rows if it is not public, and bring the table to it."""
-    epsilon = contributions.row_epsilon(setting)
+    """Measure the number of rows if it is not public.
+
+    Without a proof for a record that comes or goes, the table is brought to it; and where a person
+    changes up to so many rows for as many others, because a change of one of the rows that are
+    shown costs less than a removal and an addition.
+    """
+    price = Price(contributions.row_epsilon(setting), setting.parameters.neighbours)
+    rho = _row_rho(setting)
     if contributions.rows_are_public(setting):
-        return SynthesisTask(codes, domains, epsilon)
-    total, number = contributions.noisy_number(
-        len(codes),
-        epsilon=epsilon * contributions.SHARE,
-        least=setting.parameters.min_cell or 1,
-        noise=noise,
-    )
-    if not isinstance(codes, HeldColumns):
-        raise InternalError(
-            "Records that lie in blocks cannot be brought to a noisy number of rows."
-        )
-    shown = contributions.fitted(codes.columns, domains, total=total, noise=noise)
-    return SynthesisTask(HeldColumns(shown), domains, epsilon - number.epsilon, (number,))
+        public = RecordTotal(float(len(codes)))
+        return SynthesisTask(codes, domains, price, public, concentrated=rho)
+    least = setting.parameters.min_cell or 1
+    if not native or not contributions.adds(setting):
+        whole = SynthesisTask(codes, domains, price, RecordTotal(0.0), concentrated=rho)
+        return _padded(whole, setting, noise, least=least)
+    own = price * TOTAL_SHARE
+    total, number = measured_total(len(codes), price=own, noise=noise, least=least)
+    found = SynthesisTask(codes, domains, price - own, total, (number,), rho)
+    return replace(found, concentrated=found.paid(own.amount))
+
+
+def _row_rho(setting: Setting[SynthesisParameters]) -> Price | None:
+    """What one row of a person may cost in rho, where a delta is stated: rho / r^2."""
+    delta = getattr(setting.parameters, "delta", None)
+    if delta is None:
+        return None
+    rho = rho_of(Fraction(setting.parameters.epsilon), Fraction(delta))
+    each = rho / contributions.most(setting.schema) ** 2
+    return Price(each, setting.parameters.neighbours, PrivacyMeasure.RHO)
+
+
+def _padded(
+    task: SynthesisTask, setting: Setting[SynthesisParameters], noise: Noise, *, least: int
+) -> SynthesisTask:
+    """Measure the number of rows, and bring the table to it; see `contributions`.
+
+    What was measured of it before goes into the mean.
+    """
+    own = task.price * contributions.SHARE
+    least = max(least, setting.parameters.min_cell or 1)
+    total, number = measured_total(len(task.codes), price=own, noise=noise, least=least)
+    if task.measured:
+        total = total.refined([(task.total.estimate, task.total.variance)])
+    if not isinstance(task.codes, HeldColumns):
+        raise InternalError("Records in blocks cannot be brought to a noisy number.")
+    shown = contributions.fitted(task.codes.columns, task.domains, total=total.rows, noise=noise)
+    rest = replace(task.price - own, neighbours=Neighbours.CHANGE_ONE)
+    public = RecordTotal(float(total.rows))
+    left = task.paid(own.amount)
+    if left is not None:
+        left = replace(left, neighbours=Neighbours.CHANGE_ONE)
+    measured = (*task.measured, number)
+    return SynthesisTask(HeldColumns(shown), task.domains, rest, public, measured, left)
 
 
 def _notes(
@@ -406,7 +521,12 @@ def _notes(
         for number in task.measured
     ]
     ran = "; ".join(f"{name}: {_shown(value)}" for name, value in facts.items())
-    warned = warnings(task.domains, n=len(task.codes), epsilon=task.epsilon)
+    warned = warnings(
+        task.domains,
+        n=task.total.rows,
+        epsilon=task.price.amount,
+        neighbours=task.price.neighbours,
+    )
     return (
         *sizes,
         *notes,

@@ -26,36 +26,40 @@ there are combinations of groups, never of codes, and numbers need no bins. Wher
 K marginals are K times noisier than one, and few coarse ones of many columns beat all pairs.
 
 Theorem (ours, unreviewed). `maxent` costs epsilon for change-one neighbours: two tables of n
-records, n public, that differ in one record.
+records, n public, that differ in one record. And it costs epsilon for add-remove neighbours: two
+tables of which one has a record more, if it is given a number of records that was measured with
+noise, which is paid for apart.
 
-Proof. These are all draws that see the records. D is how far a changed record can move the answer:
-in L1 for discrete Laplace noise, which costs D over its scale; the largest move of a score for
-permute-and-flip, which costs 2 D over its scale (`shoal.hazmat.noise` proves both).
+Proof. These are all draws that see the records. D is how far a changed record can move the answer,
+and A how far a record that comes or goes: in L1 for discrete Laplace noise, which costs D or A over
+its scale; the largest move of a score for permute-and-flip, which costs twice that
+(`shoal.hazmat.noise` proves both).
 
-    step  answer                                    D        price
-    2     counts of a column's categories           2        e_j
-    2     all splits of a number's tree             3.607    s_j = min(e_j / 2, S)
-    2     counts of the leaves of that tree         2        e_j - s_j
-    3     what groups lose, floored                 4 P      c
-    3     all splits of the tree of all columns     3.607    s = min(2 rest / 5, S)
-    3     counts of the leaves of that tree         2        rest - s
-    4     counts of marginal k of the cover         2        (rest - t) w_k / sum w
-    6     a score, in each of q selections          2        t / (10 q)
-    6     counts of each selected marginal          2        9 t / (10 q)
+    step  answer                                    D        A        price
+    2     counts of a column's categories           2        1        e_j
+    2     all splits of a number's tree             3.607    2.607    s_j = min(e_j / 2, S)
+    2     counts of the leaves of that tree         2        1        e_j - s_j
+    3     what groups lose, floored                 4 P      2 P      c
+    3     all splits of the tree of all columns     3.607    2.607    s = min(2 rest / 5, S)
+    3     counts of the leaves of that tree         2        1        rest - s
+    4     counts of marginal k of the cover         2        1        (rest - t) w_k / sum w
+    6     a score, in each of q selections          2        1        t / (10 q)
+    6     counts of each selected marginal          2        1        9 t / (10 q)
 
 Shares: e_j = one_way_share epsilon v_j / sum v for column j, v and w being the plan's weights of
 columns and of the cover's blocks; c = coarseness_share epsilon; t = three_way_share epsilon;
-rest = (1 - one_way_share) epsilon - c. P is the number of pairs of columns, and S = 2.500 the most
-for which the splits of a tree are proved (PATH / SHALLOWEST).
+rest = (1 - one_way_share) epsilon - c. P is the number of pairs of columns, and S the most for
+which the splits of a tree are proved (PATH / SHALLOWEST), 2.500 for D and 1.807 for A.
 
 Counts: the cells of a marginal, and the leaves of a given tree, divide the records. A changed
-record leaves one and enters another, by 1 each. Splits: a record changes counts along two paths,
-but only near the threshold is a split in doubt, and the penalty for depth keeps all but a few nodes
-of a path away from it; D is in records, of which entries count 64ths, whatever the depth (proved in
-`adaptive_tree`, for halves that do not depend on the records except by earlier answers). What
-groups lose: of each pair, the fine counts move by 2 in all, and what the groups say of them by 2
-(proved in `coarseness`). Scores: the floored distance of a marginal's counts from constants (proved
-in `select`).
+record leaves one and enters another, by 1 each; one that comes or goes does so in one. Splits: a
+record changes counts along two paths, or along one, but only near the threshold is a split in
+doubt, and the penalty for depth keeps all but a few nodes of a path away from it; D and A are in
+records, of which entries count 64ths, whatever the depth (proved in `adaptive_tree`, for halves
+that do not depend on the records except by earlier answers). What groups lose: of each pair, the
+fine counts move by 2 in all, or by 1, and what the groups say of them as much (proved in
+`coarseness`). Scores: the floored distance of a marginal's counts from constants (proved in
+`select`).
 
 Adaptive composition. What is asked follows from public quantities and earlier noisy answers alone:
 groups from one-way counts, tree or cover from the noisy loss, the constants of a score from the
@@ -66,13 +70,20 @@ column that stands alone has one_way_share = 1, and nothing is left.)
 
 Post-processing. The plan sees n, epsilon, and the kinds and sizes of public domains. All else
 (`one_way`, `posterior`, `fit`, `generate`, the facts) sees noisy answers, their scales, n and fresh
-randomness. QED
+randomness. For add-remove neighbours n is a noisy answer too: the plan follows the one that was
+measured first, so that it is the same for n and n + 1 records given equal answers, and what comes
+later follows its mean with the totals of the marginals (`shoal.mechanism.record_total`). The exact
+number is not looked at: a `Columns` is asked for counts alone. QED
 
-Corollary. For add-remove neighbours n is not public. It is measured first (D = 1), and `maxent` is
-shown as many records as the noisy number N says: some are left out by random priorities, or some
-are added from the public domain. For given N, priorities and added records, a record that comes or
-goes changes at most one of the N that are shown: each D above holds for add-remove too. A person
-with up to r rows multiplies D and price by r. `shoal.methods._shared.contributions` proves both.
+Corollary. For a price in rho the same draws cost it, in zero-concentrated differential privacy, by
+the same composition; shares are shares of rho. Counts, and what groups lose, get discrete Gaussian
+noise of scale sqrt(D2 / (2 rho)), rounded up, D2 being the square of how far they move in L2: 2 for
+counts, of which two move by 1, or 1 for a record that comes or goes; (4 P)^2 or (2 P)^2 for what
+groups lose. Selections are by the exponential mechanism, of scale D / sqrt(2 rho). Splits keep
+Laplace noise at the pure price sqrt(2 rho), rounded down, which is a rho of no more.
+
+A person with up to r rows multiplies D or A, and the price, by r, or a rho by r^2
+(`shoal.methods._shared.contributions`).
 
 Each draw is written down with its D, scale and price (`privacy_losses`).
 tests/synthesis/test_maxent.py holds these entries against the table above, and
@@ -95,7 +106,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Noise, Progress, silent
+from shoal.core import Noise, Price, Progress, silent
+from shoal.mechanism.record_total import RecordTotal, permitted_total
 from shoal.mechanism.records import Columns
 from shoal.synthesis.domain import Domain, Measurement, SyntheticRows, records
 from shoal.synthesis.maxent.coarseness import measure_coarseness
@@ -103,19 +115,32 @@ from shoal.synthesis.maxent.fit import Target, fit_distribution
 from shoal.synthesis.maxent.generate import generate_rows
 from shoal.synthesis.maxent.mass_tree import mass_tree
 from shoal.synthesis.maxent.measure import measure_cover, measure_one_way, measure_three_way
-from shoal.synthesis.maxent.one_way import OneWayMarginal, is_line
+from shoal.synthesis.maxent.one_way import believed_marginal, is_line
 from shoal.synthesis.maxent.plan import (
     SELECTION_SHARE,
     WEAK,
+    WORTH,
     MaxentPlan,
     PairMarginals,
+    better_plan,
+    concentrated_plan,
     maxent_plan,
     room,
 )
 from shoal.synthesis.maxent.posterior import believed_targets
 from shoal.synthesis.maxent.select import select_three_way
 
-__all__ = ["GROWN", "WEAK", "MaxentPlan", "PairMarginals", "is_line", "maxent", "maxent_plan"]
+__all__ = [
+    "GROWN",
+    "WEAK",
+    "WORTH",
+    "MaxentPlan",
+    "PairMarginals",
+    "better_plan",
+    "is_line",
+    "maxent",
+    "maxent_plan",
+]
 
 LOST = Fraction(1, 4)
 """Mean total variation that groups may lose on two-way marginals before a tree is grown."""
@@ -127,9 +152,10 @@ def maxent(
     codes: Sequence[NDArray[Any]] | Columns,
     domains: Sequence[Domain],
     *,
-    epsilon: Fraction,
+    price: Price,
     noise: Noise,
     rng: np.random.Generator,
+    total: RecordTotal | None = None,
     plan: MaxentPlan | None = None,
     progress: Progress = silent,
 ) -> SyntheticRows:
@@ -140,10 +166,11 @@ def maxent(
     Args:
         codes: one array of codes per column, or records that answer for them.
         domains: their public domains.
-        epsilon: for all of it; change-one neighbours, n public.
+        price: for all of it.
         noise: where draws come from.
         rng: for fitting and for drawing rows.
-        plan: by default `maxent_plan`; another one must not depend on the data.
+        total: what was measured of the number of records, for add-remove neighbours.
+        plan: by default `maxent_plan` of the total; another one must not depend on the data.
         progress: called with each stage.
 
     Raises:
@@ -153,38 +180,43 @@ def maxent(
     Cost: O(n) per marginal; the fit takes seconds for up to twelve columns, whatever n.
     """
     columns = records(codes, domains)
-    n = len(columns)
-    plan = plan or maxent_plan(domains, n=n, epsilon=epsilon)
+    total = permitted_total(columns, price, total)
+    plan = plan or _default_plan(domains, total.rows, price)
+
+    worth = 1 if price.rho is not None else WORTH[price.neighbours]
 
     # Measure one-way marginals.
-    each = plan.one_way_share * epsilon / sum(plan.weights)
-    one_way: list[OneWayMarginal] = []
+    each = price * plan.one_way_share / sum(plan.weights)
+    counted = []
     for j, (domain, weight) in enumerate(zip(domains, plan.weights, strict=True)):
         progress("measuring one-way marginals", j, len(domains))
-        price = each * weight
-        one_way.append(
-            measure_one_way(columns, j, domain, most=plan.groups, epsilon=price, noise=noise)
-        )
+        counted.append(measure_one_way(columns, j, domain, price=each * weight, noise=noise))
+    total = total.refined(histogram.total for histogram in counted)
+    n = total.rows
+    one_way = [
+        believed_marginal(histogram, domain, n=n, most=plan.groups)
+        for histogram, domain in zip(counted, domains, strict=True)
+    ]
     privacy_losses = [loss for marginal in one_way for loss in marginal.privacy_losses]
     measurements = [
-        Measurement((j,), (marginal.edges,), marginal.counts, marginal.scale)
-        for j, marginal in enumerate(one_way)
+        Measurement((j,), (m.edges,), m.counts, m.scale, mechanism=m.mechanism)
+        for j, m in enumerate(one_way)
     ]
     if plan.marginals is PairMarginals.NONE:
         rows = tuple(marginal.rows(n, rng) for marginal in one_way)
-        alone = {"n epsilon": float(plan.strength), "marginals": plan.marginals.value}
+        alone = {"n epsilon": float(plan.strength / worth), "marginals": plan.marginals.value}
         return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), alone)
     facts: dict[str, Any] = {
-        "number of rows n times epsilon, per pair of columns": float(plan.strength),
+        "number of rows n times epsilon, per pair of columns": float(plan.strength / worth),
         "share of epsilon for one-way marginals": float(plan.one_way_share),
     }
 
     # Measure what groups lose; if that is much, a tree takes the place of marginals.
-    rest = (1 - plan.one_way_share - plan.coarseness_share) * epsilon
+    rest = price * (1 - plan.one_way_share - plan.coarseness_share)
     if plan.coarseness_share:
         progress("testing what grouping values loses", 0, 1)
-        price = plan.coarseness_share * epsilon
-        lost, answer, loss = measure_coarseness(columns, one_way, epsilon=price, noise=noise)
+        own = price * plan.coarseness_share
+        lost, answer, loss = measure_coarseness(columns, one_way, n=n, price=own, noise=noise)
         privacy_losses.append(loss)
         measurements.append(answer)
         facts |= {
@@ -193,7 +225,14 @@ def maxent(
         }
         if lost > LOST:
             grown = mass_tree(
-                columns, domains, one_way, epsilon=rest, noise=noise, rng=rng, progress=progress
+                columns,
+                domains,
+                one_way,
+                total=total,
+                price=rest,
+                noise=noise,
+                rng=rng,
+                progress=progress,
             )
             return SyntheticRows(
                 grown.rows,
@@ -203,15 +242,15 @@ def maxent(
             )
 
     # Measure the marginals of the plan's cover, and fit.
-    three = plan.three_way_share * epsilon
-    price = rest - three
+    three = price * plan.three_way_share
     measured, losses = measure_cover(
-        columns, domains, one_way, plan.cover, epsilon=price, noise=noise, progress=progress
+        columns, domains, one_way, plan.cover, price=rest - three, noise=noise, progress=progress
     )
     privacy_losses += losses
     measurements += measured
+    n_rows = total.refined(marginal.total for marginal in measured).rows
     priors = [marginal.prior(n) for marginal in one_way]
-    believed, taus = believed_targets(measured, priors, n=n, tau=plan.tau, learns=plan.learns)
+    believed, taus = believed_targets(measured, priors, n=n_rows, tau=plan.tau, learns=plan.learns)
     targets = [*(marginal.target(j, n) for j, marginal in enumerate(one_way)), *believed]
     sizes = [marginal.size for marginal in one_way]
     particles = min(max(2 * n, 100_000), 300_000)
@@ -220,24 +259,25 @@ def maxent(
 
     # Select three-way marginals that the fit misses, measure them, and fit again.
     if plan.three_way:
-        price = three * SELECTION_SHARE
+        own = three * SELECTION_SHARE
         selected, losses = select_three_way(
             columns,
             domains,
             one_way,
             fitted,
+            n=n_rows,
             marginals=plan.three_way,
             cells=room(n, three, plan.three_way),
-            epsilon=price,
+            price=own,
             noise=noise,
             progress=progress,
         )
         privacy_losses += losses
-        found, losses = measure_three_way(selected, epsilon=three - price, noise=noise)
+        found, losses = measure_three_way(selected, price=three - own, noise=noise)
         privacy_losses += losses
         measurements += found
         targets += [
-            Target.of(marginal, n, tuple(axis.codes for axis in one.axes))
+            Target.of(marginal, n_rows, tuple(axis.codes for axis in one.axes))
             for marginal, one in zip(found, selected, strict=True)
         ]
         first, fitted = fitted, fit(targets, tau=fitted.tau, start=fitted)
@@ -251,7 +291,7 @@ def maxent(
 
     # Generate rows.
     progress("drawing rows", 0, 1)
-    rows = generate_rows(fitted, one_way, n, rng)
+    rows = generate_rows(fitted, one_way, n_rows, rng)
     facts |= {
         "marginals": plan.marginals.value,
         "number of marginals": len(measured),
@@ -268,3 +308,9 @@ def maxent(
             max(taus),
         ]
     return SyntheticRows(rows, tuple(privacy_losses), tuple(measurements), facts)
+
+
+def _default_plan(domains: Sequence[Domain], n: int, price: Price) -> MaxentPlan:
+    if price.rho is not None:
+        return concentrated_plan(domains, n=n, rho=price.rho, neighbours=price.neighbours)
+    return maxent_plan(domains, n=n, epsilon=price.amount, neighbours=price.neighbours)

@@ -10,10 +10,11 @@ marginals have them. The groups say C u v of a cell. The loss is
 
     K = sum over pairs and cells of |c - C u v|,      and K / (2 n P) the mean total variation.
 
-Theorem (ours, unreviewed): K, floored, moves by at most 4 P if a record changes. Proof. For a
-pair, c moves by 1 in two cells. C moves by 1 in two cells, and since u and v sum to 1 within
-groups, C u v moves by 2 in all: a pair's sum moves by at most 4. Shares are whole multiples of
-2^-10, so 2^20 K is whole and moves by at most 4 P 2^20, which floor(K) follows. QED
+Theorem (ours, unreviewed): K, floored, moves by at most 4 P if a record changes, and by at most 2 P
+if one comes or goes. Proof. For a pair, a record that comes or goes moves c by 1 in one cell, and C
+by 1 in one cell. Since u and v sum to 1 within groups, C u v moves by 1 in all: a pair's sum moves
+by at most 2. Shares are whole multiples of 2^-10, so 2^20 K is whole and moves by at most
+2 P 2^20, which floor(K) follows. A change is a removal and an addition. QED
 
 A table without any loss still has K > 0, because people are few. Its expectation, if cells were
 Poisson numbers around the product of the one-way marginals, is taken off: E|X - a| for such a
@@ -23,17 +24,16 @@ each other fewer cells are filled and that is too much: the answer errs towards 
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import combinations
 from math import comb
 
 import numpy as np
 from scipy.special import gammaln
 
-from shoal.core import Noise, PrivacyLoss
+from shoal.core import Neighbours, Noise, Price, PrivacyLoss
 from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.consistent_counts import apportion
-from shoal.mechanism.noisy_answers import noisy_answers
+from shoal.mechanism.noisy_answers import priced_answers
 from shoal.mechanism.records import Columns
 from shoal.synthesis.domain import Measurement, Sort
 from shoal.synthesis.maxent.measure import exact_marginals
@@ -45,13 +45,14 @@ _UNIT = 1 << 10
 
 
 def measure_coarseness(
-    columns: Columns, one_way: Sequence[OneWayMarginal], *, epsilon: Fraction, noise: Noise
+    columns: Columns, one_way: Sequence[OneWayMarginal], *, n: int, price: Price, noise: Noise
 ) -> tuple[float, Measurement, PrivacyLoss]:
     """Mean total variation that groups lose on two-way marginals, the answer, and its price.
 
-    The noise of the mean has scale 2 / (n epsilon).
+    n is the number of records, or what is known of it. The noise of the mean has scale
+    2 / (n epsilon), or half of that for a record that comes or goes.
     """
-    n, pairs = len(columns), comb(len(one_way), 2)
+    pairs = comb(len(one_way), 2)
     fine = [_finer(marginal) for marginal in one_way]
     believed = [
         np.bincount(labels, marginal.projected + 1e-9).astype(np.float64)
@@ -69,14 +70,18 @@ def measure_coarseness(
         lost += _lost(table, nests[a], nests[b])
         means = np.outer(believed[a] / believed[a].sum(), believed[b] / believed[b].sum()) * n
         expected += float(mean_deviation(means).sum())
-    answer, privacy_loss = noisy_answers(
+    answer, privacy_loss = priced_answers(
         np.array([lost // _UNIT**2]),
-        sensitivity=4 * pairs,
-        epsilon=epsilon,
+        reach={Neighbours.CHANGE_ONE: 4 * pairs, Neighbours.ADD_REMOVE: 2 * pairs},
+        squared={
+            Neighbours.CHANGE_ONE: 16 * pairs**2,
+            Neighbours.ADD_REMOVE: 4 * pairs**2,
+        },
+        price=price,
         target="dependence lost by grouping values",
         noise=noise,
     )
-    measurement = Measurement((), (), answer, privacy_loss.scale, Sort.LOSS)
+    measurement = Measurement((), (), answer, privacy_loss.scale, Sort.LOSS, privacy_loss.mechanism)
     return (float(answer[0]) - expected) / (2 * n * pairs), measurement, privacy_loss
 
 

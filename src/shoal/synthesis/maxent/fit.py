@@ -68,7 +68,7 @@ class Target:
     @classmethod
     def of(cls, measured: Measurement, n: int, joined: tuple[Ints, ...] | None = None) -> Self:
         """What was measured of n records, as what a fit has to meet."""
-        weight = precision_of(n, measured.scale)
+        weight = precision_of(n, measured.variance)
         return cls(measured.columns, measured.counts.ravel() / n, weight, joined)
 
     def codes(self, sizes: Sequence[int]) -> list[Ints]:
@@ -78,9 +78,9 @@ class Target:
         return list(self.joined)
 
 
-def precision_of(n: int, scale: Fraction) -> float:
-    """n^2 over the variance of the noise, which is that of Laplace noise, 2 scale^2."""
-    return float(n * n / (2 * scale * scale))
+def precision_of(n: int, variance: Fraction) -> float:
+    """n^2 over the variance of the noise."""
+    return float(n * n / variance)
 
 
 @dataclass(frozen=True, eq=False)

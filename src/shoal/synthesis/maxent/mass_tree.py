@@ -8,8 +8,8 @@ empty space, and a leaf says only what one-way marginals do not: how columns go 
 Theorem (ours, unreviewed): the price is that of `adaptive_tree`. Proof. Where a node is halved
 follows from one-way marginals that are published already, and the theorem of `adaptive_tree` holds
 for any halves that do not depend on the records otherwise (adaptive composition). Given the tree, a
-changed record moves its leaves' counts by at most 2 in all. Filling leaves sees noisy counts and
-fresh randomness. QED
+changed record moves its leaves' counts by at most 2 in all, one that comes or goes by 1. Filling
+leaves sees noisy counts and fresh randomness. QED
 
 Leaves' counts are drawn towards what independent columns would have, as far as their noise asks
 (`consistent_counts.shrink`). Fitting the drawn rows to the one-way marginals afterwards was no
@@ -24,12 +24,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core import Noise, Progress, silent
+from shoal.core import Noise, Price, Progress, silent
 from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.consistent_counts import apportion, shrink
+from shoal.mechanism.noisy_answers import noise_variance
+from shoal.mechanism.record_total import RecordTotal
 from shoal.mechanism.records import Columns
 from shoal.mechanism.systematic_sampling import strewn
-from shoal.synthesis.adaptive_tree import PATH, SHALLOWEST, Descent, grow, leaf_counts
+from shoal.synthesis.adaptive_tree import Descent, grow, leaf_counts, structure_price
 from shoal.synthesis.domain import Domain, Measurement, Sort, SyntheticRows
 from shoal.synthesis.maxent.one_way import OneWayMarginal
 
@@ -136,7 +138,8 @@ def mass_tree(
     domains: Sequence[Domain],
     one_way: Sequence[OneWayMarginal],
     *,
-    epsilon: Fraction,
+    total: RecordTotal,
+    price: Price,
     noise: Noise,
     rng: np.random.Generator,
     progress: Progress = silent,
@@ -145,22 +148,23 @@ def mass_tree(
 
     Cost: O(m) per record and level.
     """
-    n = len(columns)
     axes = tuple(BinnedAxis.of(*pair) for pair in zip(one_way, domains, strict=True))
     space = Masses(axes)
-    structure = min(STRUCTURE * epsilon, PATH / SHALLOWEST)
-    tree = grow(columns, space, epsilon=structure, noise=noise, progress=progress)
+    structure = structure_price(price, STRUCTURE)
+    tree = grow(columns, space, price=structure, noise=noise, progress=progress)
     progress("counting leaves", 0, 1)
-    counts, counted = leaf_counts(tree, epsilon=epsilon - structure, noise=noise)
+    counts, counted = leaf_counts(tree, price=price - structure, noise=noise)
+    variance = float(noise_variance(counted))
+    n = total.refined([(float(counts.sum()), counts.size * variance)]).rows
     alone = space.sides(tree.lower, tree.upper).prod(axis=1)
-    believed = shrink(counts, n, float(2 * counted.scale**2), towards=alone)
+    believed = shrink(counts, n, variance, towards=alone)
     rows = _rows(axes, tree.lower, tree.upper, apportion(believed, n), rng)
     ends = tuple(
         np.column_stack([axis.edges[end[:, j]] for j, axis in enumerate(axes)])
         for end in (tree.lower, tree.upper)
     )
     every = tuple(range(len(axes)))
-    measurement = Measurement(every, ends, counts, counted.scale, sort=Sort.TREE)
+    measurement = Measurement(every, ends, counts, counted.scale, Sort.TREE, counted.mechanism)
     facts = {"leaves": counts.size}
     return SyntheticRows(rows, (tree.privacy_loss, counted), (measurement,), facts)
 

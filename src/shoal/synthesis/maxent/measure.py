@@ -1,8 +1,9 @@
 """Noisy marginals: counts of records by the codes, or groups of codes, of one or more columns.
 
 A changed record leaves one cell of a marginal and enters another, so its counts move by at
-most 2 in all: noise of scale 2 / e costs e (`noisy_table`). A column that is a line is counted over
-the leaves of a private tree of its own, which costs what `adaptive_tree` proves.
+most 2 in all: noise of scale 2 / e costs e (`noisy_table`). One that comes or goes moves them by 1,
+and noise of half that scale costs as much. A column that is a line is counted over the leaves of a
+private tree of its own, which costs what `adaptive_tree` proves.
 """
 
 from collections.abc import Sequence
@@ -13,17 +14,15 @@ from math import prod
 
 import numpy as np
 
-from shoal.core import Noise, PrivacyLoss, Progress
+from shoal.core import Noise, Price, PrivacyLoss, Progress
 from shoal.core._arrays import Ints
 from shoal.mechanism.noisy_answers import noisy_table, table_counts
 from shoal.mechanism.records import Columns
-from shoal.synthesis.adaptive_tree import tree_histogram
+from shoal.synthesis.adaptive_tree import NoisyHistogram, tree_histogram
 from shoal.synthesis.domain import Domain, Measurement
 from shoal.synthesis.maxent.one_way import (
     JoinedCodes,
     OneWayMarginal,
-    from_counts,
-    from_histogram,
     is_line,
 )
 from shoal.synthesis.maxent.pair_covers import Cover
@@ -34,19 +33,17 @@ def measure_one_way(
     member: int,
     domain: Domain,
     *,
-    most: int,
-    epsilon: Fraction,
+    price: Price,
     noise: Noise,
-) -> OneWayMarginal:
-    """Count a column with noise, and put its codes into at most so many groups."""
-    n = len(columns)
+) -> NoisyHistogram:
+    """Count a column with noise: its categories, or the leaves of its tree."""
     if is_line(domain):
-        found = tree_histogram(columns, member, domain, epsilon=epsilon, noise=noise)
-        return from_histogram(found, n, most)
+        return tree_histogram(columns, member, domain, price=price, noise=noise)
     exact = columns.total(partial(_counts, member=member, size=domain.size))
     name = f"{domain.name}: counts of categories"
-    counts, privacy_loss = noisy_table(exact, target=name, epsilon=epsilon, noise=noise)
-    return from_counts(counts, privacy_loss, domain, n, most)
+    counts, privacy_loss = noisy_table(exact, target=name, price=price, noise=noise)
+    edges = np.arange(domain.size + 1)
+    return NoisyHistogram(edges, counts, (privacy_loss,))
 
 
 def measure_cover(
@@ -55,11 +52,11 @@ def measure_cover(
     one_way: Sequence[OneWayMarginal],
     cover: Cover,
     *,
-    epsilon: Fraction,
+    price: Price,
     noise: Noise,
     progress: Progress,
 ) -> tuple[list[Measurement], list[PrivacyLoss]]:
-    """The marginals of a cover over groups, with noise; each takes its part of epsilon."""
+    """The marginals of a cover over groups, with noise; each takes its part of the price."""
     found: list[Measurement] = []
     privacy_losses: list[PrivacyLoss] = []
     progress("measuring marginals", 0, len(cover.blocks))
@@ -68,10 +65,10 @@ def measure_cover(
     for members, part, exact in zip(cover.blocks, cover.weights, counts, strict=True):
         progress("measuring marginals", len(found), len(cover.blocks))
         name = f"marginal of {' x '.join(domains[j].name for j in members)}"
-        price = epsilon * part / parts
-        noisy, privacy_loss = noisy_table(exact, target=name, epsilon=price, noise=noise)
+        own = price * Fraction(part, parts)
+        noisy, privacy_loss = noisy_table(exact, target=name, price=own, noise=noise)
         groups = tuple(one_way[j].groups for j in members)
-        found.append(Measurement(members, groups, noisy, privacy_loss.scale))
+        found.append(_measured(members, groups, noisy, privacy_loss))
         privacy_losses.append(privacy_loss)
     return found, privacy_losses
 
@@ -86,19 +83,25 @@ class CandidateMarginal:
 
 
 def measure_three_way(
-    selected: Sequence[CandidateMarginal], *, epsilon: Fraction, noise: Noise
+    selected: Sequence[CandidateMarginal], *, price: Price, noise: Noise
 ) -> tuple[list[Measurement], list[PrivacyLoss]]:
-    """Count the selected marginals with noise, each for an equal part of epsilon."""
+    """Count the selected marginals with noise, each for an equal part of the price."""
     found: list[Measurement] = []
     privacy_losses: list[PrivacyLoss] = []
-    price = epsilon / len(selected)
+    each = price / len(selected)
     for number, one in enumerate(selected, 1):
         name = f"selected three-way marginal {number}"
-        noisy, privacy_loss = noisy_table(one.exact, target=name, epsilon=price, noise=noise)
+        noisy, privacy_loss = noisy_table(one.exact, target=name, price=each, noise=noise)
         groups = tuple(axis.marginal.groups for axis in one.axes)
-        found.append(Measurement(one.columns, groups, noisy, privacy_loss.scale))
+        found.append(_measured(one.columns, groups, noisy, privacy_loss))
         privacy_losses.append(privacy_loss)
     return found, privacy_losses
+
+
+def _measured(
+    columns: tuple[int, ...], groups: tuple[Ints, ...], noisy: Ints, paid: PrivacyLoss
+) -> Measurement:
+    return Measurement(columns, groups, noisy, paid.scale, mechanism=paid.mechanism)
 
 
 def exact_marginals(

@@ -11,7 +11,7 @@ from math import sqrt
 
 import numpy as np
 
-from shoal.core import Kind, PrivacyLoss
+from shoal.core import GAUSSIAN, Kind, PrivacyLoss
 from shoal.core._arrays import Floats, Ints
 from shoal.mechanism.systematic_sampling import spread, systematic
 from shoal.synthesis.adaptive_tree import NoisyHistogram
@@ -34,7 +34,6 @@ class OneWayMarginal:
         members: group of each bin.
         summed: what is believed of each group's count.
         precision: n^2 over the variance of that, before tau.
-        scale: of the counts' noise.
         line: whether bins are runs of ordered codes.
     """
 
@@ -44,9 +43,18 @@ class OneWayMarginal:
     members: Ints
     summed: Floats
     precision: float
-    scale: Fraction
     line: bool
     privacy_losses: tuple[PrivacyLoss, ...]
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the counts' noise."""
+        return self.privacy_losses[-1].scale
+
+    @property
+    def mechanism(self) -> str:
+        """Which noise the counts have."""
+        return self.privacy_losses[-1].mechanism
 
     @property
     def size(self) -> int:
@@ -121,42 +129,46 @@ def is_line(domain: Domain) -> bool:
     return domain.numeric or (domain.kind is Kind.ORDINAL and domain.size > LINE)
 
 
-def from_histogram(found: NoisyHistogram, n: int, most: int) -> OneWayMarginal:
+def believed_marginal(
+    found: NoisyHistogram, domain: Domain, *, n: int, most: int
+) -> OneWayMarginal:
+    """What is believed of a column's noisy counts, its codes in at most so many groups."""
+    return (_over_leaves if is_line(domain) else _by_category)(found, domain, n, most)
+
+
+def _over_leaves(found: NoisyHistogram, _domain: Domain, n: int, most: int) -> OneWayMarginal:
     """A number over the leaves of its tree; groups are runs of leaves."""
-    members = quantiles(found.projected, most)
+    projected = found.projected(n)
+    members = quantiles(projected, most)
     # Leaves that are empty but for noise were set to zero, which helps where many make a group.
-    summed = np.bincount(members, found.projected).astype(np.float64)
+    summed = np.bincount(members, projected).astype(np.float64)
     a_group = max(members.size / summed.size, 1.0)
     return OneWayMarginal(
         edges=found.edges,
         counts=found.counts,
-        projected=found.projected.astype(np.float64),
+        projected=projected.astype(np.float64),
         members=members,
         summed=summed,
-        precision=precision_of(n, found.scale) / (2 * a_group),
-        scale=found.scale,
+        precision=precision_of(n, found.variance) / (2 * a_group),
         line=True,
         privacy_losses=found.privacy_losses,
     )
 
 
-def from_counts(
-    counts: Ints, privacy_loss: PrivacyLoss, domain: Domain, n: int, most: int
-) -> OneWayMarginal:
+def _by_category(found: NoisyHistogram, domain: Domain, n: int, most: int) -> OneWayMarginal:
     """Every category of the public domain, those that no record has too."""
-    projected = expected(counts, n, float(privacy_loss.scale))
+    projected = expected(found.counts, n, float(found.scale), gaussian=found.mechanism == GAUSSIAN)
     members = _grouping(domain)(projected, most)
     summed = np.bincount(members, projected).astype(np.float64)
     return OneWayMarginal(
-        edges=np.arange(domain.size + 1),
-        counts=counts,
+        edges=found.edges,
+        counts=found.counts,
         projected=projected,
         members=members,
         summed=summed,
-        precision=precision_of(n, privacy_loss.scale) * summed.size / domain.size,
-        scale=privacy_loss.scale,
+        precision=precision_of(n, found.variance) * summed.size / domain.size,
         line=False,
-        privacy_losses=(privacy_loss,),
+        privacy_losses=found.privacy_losses,
     )
 
 

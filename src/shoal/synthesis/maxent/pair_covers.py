@@ -19,6 +19,12 @@ is least for s_k in proportion to sqrt(A_k) (Cauchy and Schwarz), and is then
 
     2 sqrt(2) / epsilon cost,    cost = (sum_k sqrt(A_k))^2.
 
+Where prices are in rho, noise of a block has standard deviation 1 / sqrt(s_k rho), and all pairs
+together have noise sum_k A_k / sqrt(s_k rho): least for s_k in proportion to A_k^(2/3) (Hoelder),
+and then cost / sqrt(rho) with cost = (sum_k A_k^(2/3))^(3/2). Both are (sum_k A_k^p)^(1/p), with
+p = 1/2 for epsilon and p = 2/3 for rho, and shares in proportion to A_k^p. In rho many blocks cost
+less, and covers have more of them.
+
 So a cover with the least cost is wanted. Nobody needs the very best: `cover` is greedy.
 
 References:
@@ -27,11 +33,14 @@ References:
     binary columns. Ours are the sizes, the shares and the search.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from math import prod, sqrt
 
+PURE, CONCENTRATED = 1 / 2, 2 / 3
+"""p of the module, for epsilon and for rho."""
 _UNITS = 10_000  # a share of epsilon is a whole number of ten-thousandths, and one at least
 _FAINT = 1e-9  # less than that share of a sum is rounding
 
@@ -43,7 +52,8 @@ class Cover:
     Attributes:
         blocks: the columns of each, by index, in increasing order.
         weights: shares of epsilon, in proportion to these whole numbers.
-        cost: noise of all pairs, in units of 2 sqrt(2) / epsilon; see the module.
+        cost: noise of all pairs, in units of 2 sqrt(2) / epsilon, or of 1 / sqrt(rho); see the
+            module.
     """
 
     blocks: tuple[tuple[int, ...], ...]
@@ -51,12 +61,13 @@ class Cover:
     cost: float
 
 
-def cover(sizes: Sequence[int]) -> Cover:
+def cover(sizes: Sequence[int], *, power: float = PURE) -> Cover:
     """Cover all pairs of columns, of these sizes as far as public, with little noise for tables.
 
     It begins with a block for each pair. A move adds a column to a block, which takes over all
     pairs inside it; a block without pairs disappears. The move that lowers the cost most is
-    made, the first of equals, until none lowers it. One block of all columns is tried too.
+    made, the first of equals, until none lowers it. One block of all columns is tried too. `power`
+    is p of the module.
 
     With m columns, a move examines O(m^3) blocks. It takes some 20 ms for twelve columns and
     a quarter of a second for twenty.
@@ -66,19 +77,26 @@ def cover(sizes: Sequence[int]) -> Cover:
     >>> cover([40, 40, 2, 2]).blocks
     ((0, 1), (0, 2, 3), (1, 2, 3))
     """
-    blocks, amounts = _greedy([sqrt(size) for size in sizes])
-    cost = sum(map(sqrt, amounts)) ** 2
+    grow = sqrt if power == PURE else partial(_powered, power=power)
+    blocks, amounts = _greedy([sqrt(size) for size in sizes], grow)
+    cost = sum(map(grow, amounts)) ** (1 / power)
     pairs = combinations(range(len(sizes)), 2)
     whole = sum(sqrt(prod(sizes) * sizes[a] * sizes[b]) for a, b in pairs)
     if whole <= cost * (1 + _FAINT):
         return Cover((tuple(range(len(sizes))),), (1,), whole)
-    total = sum(map(sqrt, amounts))
-    weights = [max(1, round(_UNITS * sqrt(amount) / total)) for amount in amounts]
+    total = sum(map(grow, amounts))
+    weights = [max(1, round(_UNITS * grow(amount) / total)) for amount in amounts]
     ordered = sorted(zip(blocks, weights, strict=True))
     return Cover(tuple(b for b, _ in ordered), tuple(w for _, w in ordered), cost)
 
 
-def _greedy(roots: Sequence[float]) -> tuple[list[tuple[int, ...]], list[float]]:
+def _powered(amount: float, power: float) -> float:
+    return float(amount**power)
+
+
+def _greedy(
+    roots: Sequence[float], grow: Callable[[float], float]
+) -> tuple[list[tuple[int, ...]], list[float]]:
     """Blocks that own a pair, and A_k of each. `roots` are the roots of the columns' sizes."""
     columns = range(len(roots))
     blocks: list[tuple[int, ...]] = list(combinations(columns, 2))
@@ -86,15 +104,15 @@ def _greedy(roots: Sequence[float]) -> tuple[list[tuple[int, ...]], list[float]]
     volumes = [roots[a] * roots[b] for a, b in owner]  # roots of the numbers of cells
     amounts = [volume**2 for volume in volumes]
     while True:
-        best, move = -_FAINT * sum(map(sqrt, amounts)), None
+        best, move = -_FAINT * sum(map(grow, amounts)), None
         for k, block in enumerate(blocks):
             for j in columns:
                 if amounts[k] and j not in block:
                     wider = tuple(sorted((*block, j)))
                     own = volumes[k] * roots[j] * _inside(wider, roots)
                     # By how much the root of the cost changes, where others lose what is taken.
-                    change = sqrt(own) - sum(
-                        sqrt(amounts[other]) - sqrt(_rest(amounts[other], lost))
+                    change = grow(own) - sum(
+                        grow(amounts[other]) - grow(_rest(amounts[other], lost))
                         for other, lost in _taken(wider, roots, owner, volumes).items()
                     )
                     if change < best:

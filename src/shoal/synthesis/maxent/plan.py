@@ -6,17 +6,18 @@ noise a marginal may have, and what is done for r < 700, on generated tables
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from itertools import combinations
-from math import comb, prod
+from math import comb, prod, sqrt
 
+from shoal.core import Neighbours, Price, PrivacyMeasure
 from shoal.errors import InputError
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.fit import DENSE
 from shoal.synthesis.maxent.one_way import is_line
-from shoal.synthesis.maxent.pair_covers import Cover, cover
+from shoal.synthesis.maxent.pair_covers import CONCENTRATED, PURE, Cover, cover
 
 MOST_GROUPS = 32
 WEAK = 50
@@ -25,6 +26,8 @@ COARSENESS = 60
 """Measuring what groups lose costs that over n: the answer's noise then has scale 1/30."""
 NOISE = Fraction(1, 10)
 """Mean total variation that noise alone may give to a two-way marginal."""
+WORTH = {Neighbours.CHANGE_ONE: 1, Neighbours.ADD_REMOVE: 2}
+"""How many times an epsilon counts: a record that comes or goes needs half the noise."""
 SELECTION_SHARE = Fraction(1, 10)
 """Part of the price of three-way marginals for selecting them; the rest is for measuring them."""
 
@@ -49,7 +52,8 @@ class MaxentPlan:
         one_way_share: of epsilon, for one-way marginals.
         weights: of the columns within that share.
         tau: how many times the fit overstates the noise's variance.
-        strength: r = n epsilon / P, P the number of pairs: what is there for each pair.
+        strength: r = n epsilon / P, P the number of pairs: what is there for each pair; for
+            add-remove neighbours epsilon counts twice.
         cover: the columns of each marginal of step 4, and its part of what is left of epsilon.
         coarseness_share: of epsilon, for measuring what groups lose; 0 if that is not measured.
         learns: whether two-way marginals say themselves how far they are believed.
@@ -96,8 +100,18 @@ class MaxentPlan:
             )
 
 
-def maxent_plan(domains: Sequence[Domain], *, n: int, epsilon: Fraction) -> MaxentPlan:
+def maxent_plan(
+    domains: Sequence[Domain],
+    *,
+    n: int,
+    epsilon: Fraction,
+    neighbours: Neighbours = Neighbours.CHANGE_ONE,
+) -> MaxentPlan:
     """Choose marginals, groups and shares from public quantities alone.
+
+    The rule below is written for change-one neighbours. For add-remove neighbours all noise has
+    half the scale, so that epsilon counts twice in it; and n is what was measured of it, the same
+    for two neighbours.
 
     The marginal of a column that stands alone takes all of epsilon. With m > 1 columns,
     P = m (m - 1) / 2 and r = n epsilon / P:
@@ -126,10 +140,112 @@ def maxent_plan(domains: Sequence[Domain], *, n: int, epsilon: Fraction) -> Maxe
     variation of 0.1 from noise (`room`), at most m; and none where that is fewer than three
     (m > 3): one of many is not worth its price.
     """
+    worth = WORTH[neighbours] * epsilon
+    return _planned(domains, _Terms(n, Price(epsilon, neighbours), worth))
+
+
+def concentrated_plan(
+    domains: Sequence[Domain], *, n: int, rho: Fraction, neighbours: Neighbours
+) -> MaxentPlan:
+    """The plan where prices are in rho: its shares are those of rho.
+
+    Gaussian noise of many marginals is that of a larger epsilon. The rule of `maxent_plan` follows
+    the epsilon whose pure cover, over at most 16 groups a column, has as much noise for all pairs
+    as the cover in rho (`pair_covers`): 2 sqrt(2) C / epsilon = C' / sqrt(rho) for change-one
+    neighbours, and C' / sqrt(2 rho) for add-remove. Of one column that is the epsilon of one
+    marginal.
+
+    A share s of epsilon gives one-way marginals a noise of 1 / s, one of rho 1 / sqrt(s). With x =
+    s / (1 - s) and K blocks, x' = K x^2 / m keeps the ratio of their noise to that of the cover;
+    the share is that of x', or s if that is less. What groups lose is measured with as much noise
+    as for epsilon.
+    """
+    price = Price(rho, neighbours, PrivacyMeasure.RHO)
+    terms = _Terms(n, price, Fraction(0))
+    if len(domains) < 2:
+        return _planned(domains, replace(terms, worth=_rounded(2 * sqrt(2) * terms.root)))
+    sizes = [min(domain.size, 16) for domain in domains]
+    mixed = cover(sizes, power=CONCENTRATED)
+    worth = _rounded(2 * sqrt(2) * terms.root * cover(sizes).cost / mixed.cost)
+    return _planned(domains, replace(terms, worth=worth, blocks=len(mixed.blocks)))
+
+
+def better_plan(
+    domains: Sequence[Domain], *, n: int, price: Price, concentrated: Price | None
+) -> tuple[MaxentPlan, Price]:
+    """The plan for a pure price, or for one in rho where that has less noise for all pairs.
+
+    Both follow from public quantities, and so does which one is better.
+    """
+    pure = maxent_plan(domains, n=n, epsilon=price.amount, neighbours=price.neighbours)
+    if concentrated is None:
+        return pure, price
+    other = concentrated_plan(
+        domains, n=n, rho=concentrated.amount, neighbours=concentrated.neighbours
+    )
+    return (other, concentrated) if other.strength > pure.strength else (pure, price)
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """What a plan depends on, and how, beside the domains.
+
+    Attributes:
+        n: the number of records, as far as it is known.
+        price: of all.
+        worth: the epsilon for change-one neighbours that has as much noise.
+        blocks: how many marginals a cover has, for a price in rho.
+    """
+
+    n: int
+    price: Price
+    worth: Fraction
+    blocks: int = 0
+
+    @property
+    def pure(self) -> bool:
+        return self.price.rho is None
+
+    @property
+    def root(self) -> float:
+        """1 over the standard deviation of a marginal's noise, for a price in rho."""
+        return sqrt(float(self.price.amount) * WORTH[self.price.neighbours])
+
+    def one_way(self, share: Fraction, m: int) -> Fraction:
+        """The share of one-way marginals, which would be this one of epsilon."""
+        if self.pure:
+            return share
+        odds = self.blocks * (share / (1 - share)) ** 2 / m
+        return min(share, odds / (1 + odds))
+
+    def coarseness(self) -> Fraction:
+        """The share for what groups lose: an answer whose noise has scale 1/30.
+
+        In rho D^2 / (2 sigma^2), with D = 4 P and a mean of sigma / (2 n P) = sqrt(2) / 30.
+        """
+        if self.pure:
+            return Fraction(COARSENESS, self.n) / self.worth
+        asked = Fraction(COARSENESS, 2 * self.n * WORTH[self.price.neighbours])
+        return asked * asked / self.price.amount
+
+    def dearest(self, share: Fraction, pairs: int) -> float:
+        """The largest cost of a cover of which noise can be borne, if one-way have that share."""
+        if self.pure:
+            return float(NOISE * pairs * (1 - share) * self.n * self.worth) / 1.1
+        return float(NOISE) * pairs * self.n * self.root * sqrt(float(1 - share)) / 0.4
+
+
+def _rounded(number: float) -> Fraction:
+    return Fraction(number).limit_denominator(10**6)
+
+
+def _planned(domains: Sequence[Domain], terms: _Terms) -> MaxentPlan:
+    """The rule of `maxent_plan`, for the epsilon that a price is worth."""
     m = len(domains)
     if m < 1:
         raise InputError("maxent needs at least one column; found none.")
-    budget = n * epsilon
+    n = terms.n
+    budget = n * terms.worth
     tau = float(budget) / 100
     if m == 1:
         return MaxentPlan(PairMarginals.NONE, 2, Fraction(1), (1,), tau, budget, Cover((), (), 0.0))
@@ -141,17 +257,18 @@ def maxent_plan(domains: Sequence[Domain], *, n: int, epsilon: Fraction) -> Maxe
         one_way = max(one_way, Fraction(3, 10))
     if all(lines):
         one_way = max(one_way, Fraction(3, 5))
+    one_way = terms.one_way(one_way, m)
     cells = prod(min(size, 16) for size in sizes)
     if 3 <= m <= 5 and strength >= 10_000 and cells <= DENSE:
         sets = tuple(combinations(range(m), 3))
         marginals, groups, chosen = PairMarginals.TRIPLES, 16, Cover(sets, (1,) * len(sets), 0.0)
     else:
-        most = float(NOISE * comb(m, 2) * (1 - one_way) * budget) / 1.1
-        groups, chosen = _finest(sizes, most)
+        most = terms.dearest(one_way, comb(m, 2))
+        groups, chosen = _finest(sizes, most, PURE if terms.pure else CONCENTRATED)
         marginals = _named(chosen)
     finer = any(lines) or max(sizes) > groups
     coarse = m > 2 and marginals is not PairMarginals.TRIPLES and finer and strength >= WEAK
-    coarseness = Fraction(COARSENESS, n) / epsilon if coarse else Fraction(0)
+    coarseness = terms.coarseness() if coarse else Fraction(0)
     if coarseness > Fraction(1, 10):
         coarseness = Fraction(0)
     fine = prod(min(size, groups) for size in sizes) > DENSE
@@ -161,7 +278,7 @@ def maxent_plan(domains: Sequence[Domain], *, n: int, epsilon: Fraction) -> Maxe
         and strength >= _MUCH
         and marginals in {PairMarginals.PAIRS, PairMarginals.BLOCKS}
     ):
-        three_way = min(room(n, three_way_share * epsilon, 1) // 6**3, m, comb(m, 3))
+        three_way = min(room(n, terms.price * three_way_share, 1) // 6**3, m, comb(m, 3))
     if three_way < min(_FEWEST, comb(m, 3)) or not three_way:
         three_way, three_way_share = 0, Fraction(0)
     return MaxentPlan(
@@ -180,7 +297,7 @@ def maxent_plan(domains: Sequence[Domain], *, n: int, epsilon: Fraction) -> Maxe
 
 
 def expected_errors(
-    domains: Sequence[Domain], plan: MaxentPlan, *, n: int, epsilon: Fraction
+    domains: Sequence[Domain], plan: MaxentPlan, *, n: int, price: Price
 ) -> tuple[tuple[float, ...], dict[tuple[int, int], float]]:
     """What noise alone is expected to do to one-way and two-way marginals, by formula.
 
@@ -193,15 +310,21 @@ def expected_errors(
     are weighted by the inverse. With s the standard deviation of what comes of it, and 0.8 s its
     mean absolute value, that is 0.4 A B s / n, at most 1.
 
+    For a record that comes or goes the scale is half of that. A price of rho gives Gaussian noise
+    of variance 1 / rho, or half of that, and 0.8 of its standard deviation; a tree's counts have
+    half the column's price.
+
     Neither counts what groups lose, nor what the fit gains by knowing that counts are not negative.
     """
-    budget = float(epsilon)
+    budget, pure = float(price.amount), price.rho is None
+    worth = WORTH[price.neighbours]
     prices = [float(plan.one_way_share) * budget * w / sum(plan.weights) for w in plan.weights]
     counted = [
-        price - min(price / 2, 2.5) if is_line(domain) else price
-        for domain, price in zip(domains, prices, strict=True)
+        (own - min(own / 2, 2.5) if pure else own / 2) if is_line(domain) else own
+        for domain, own in zip(domains, prices, strict=True)
     ]
-    one_way = tuple(min(2 / (n * price), 1.0) for price in counted)
+    means = [2 / (worth * own) if pure else 0.8 / sqrt(worth * own) for own in counted]
+    one_way = tuple(min(mean / n, 1.0) for mean in means)
     left = 1 - plan.one_way_share - plan.coarseness_share - plan.three_way_share
     sizes = [min(domain.size, plan.groups) for domain in domains]
     pairs = {}
@@ -209,22 +332,27 @@ def expected_errors(
         precision = 0.0
         for block, weight in zip(plan.cover.blocks, plan.cover.weights, strict=True):
             if a in block and b in block:
-                price = float(left) * budget * weight / sum(plan.cover.weights)
-                precision += price**2 / (8 * prod(sizes[j] for j in block if j not in (a, b)))
+                own = float(left) * budget * weight / sum(plan.cover.weights)
+                cells = prod(sizes[j] for j in block if j not in (a, b))
+                precision += ((worth * own) ** 2 / 8 if pure else worth * own) / cells
         pairs[a, b] = min(0.4 * sizes[a] * sizes[b] / (n * precision**0.5), 1.0)
     return one_way, pairs
 
 
-def room(n: int, epsilon: Fraction, marginals: int) -> int:
-    """Cells that a three-way marginal may have, of so many that share epsilon and their selection.
+def room(n: int, price: Price, marginals: int) -> int:
+    """Cells that a three-way marginal may have, of so many that share a price and their selection.
 
-    The mean of the noise's absolute value is its scale, 2 / e, so a marginal of c cells has a
-    total variation of c / (n e) from noise alone, which must not exceed `NOISE`.
+    The mean of Laplace noise's absolute value is its scale, 2 / e, so a marginal of c cells
+    has a total variation of c / (n e) from noise alone, which must not exceed `NOISE`. For a record
+    that comes or goes the scale is half of that. Gaussian noise has 0.8 of its standard deviation.
 
-    >>> room(12_000, Fraction(17, 20), 4)
+    >>> room(12_000, Price(Fraction(17, 20)), 4)
     229
     """
-    return int(NOISE * n * epsilon * (1 - SELECTION_SHARE) / marginals)
+    own = price * (1 - SELECTION_SHARE) / marginals
+    if price.rho is None:
+        return int(NOISE * n * own.amount * WORTH[price.neighbours])
+    return int(float(NOISE) * n * sqrt(float(own.amount) * WORTH[price.neighbours]) / 0.4)
 
 
 _LITTLE, _MUCH = 700, 1000
@@ -238,16 +366,16 @@ _SHARES = (
 )
 
 
-def _finest(sizes: Sequence[int], most: float) -> tuple[int, Cover]:
+def _finest(sizes: Sequence[int], most: float, power: float) -> tuple[int, Cover]:
     """The largest number of groups whose cover costs at most so much, and that cover.
 
     More groups cost more, so halving finds it.
     """
     low, high = 2, max(min(max(sizes), MOST_GROUPS), 2)
-    best = cover([min(size, low) for size in sizes])
+    best = cover([min(size, low) for size in sizes], power=power)
     while low < high:
         middle = (low + high + 1) // 2
-        found = cover([min(size, middle) for size in sizes])
+        found = cover([min(size, middle) for size in sizes], power=power)
         if found.cost <= most:
             low, best = middle, found
         else:

@@ -49,7 +49,7 @@ _LEAST, _MOST = 1e-2, 1e7
 """Of tau: a table with the largest is not believed at all."""
 
 
-def expected(counts: NDArray[Any], total: float, scale: float) -> Floats:
+def expected(counts: NDArray[Any], total: float, scale: float, *, gaussian: bool = False) -> Floats:
     """The mean of the true counts given noisy ones; positive, with a given sum.
 
     With d noisy counts y, noise of Laplace's law with scale s, m = total / d, and each shape a of
@@ -58,9 +58,10 @@ def expected(counts: NDArray[Any], total: float, scale: float) -> Floats:
         sum over a of the product over i of (0.98 g_a(x_i) + 0.02 g_0.1(x_i)) e^(-|x_i - y_i| / s)
         with g_a(x) = (a / m)^a / Gamma(a) x^(a-1) e^(-a x / m),
 
-    normalised. That their sum is known is met by a further factor e^(-b sum x), with b such that
-    the means have it. A count's law is summed over steps around y_i and near zero. Noisy counts
-    are whole numbers, and are rounded to 1/32 of s, so few of them are distinct.
+    normalised; Gaussian noise has e^(-(x_i - y_i)^2 / (2 s^2)) there. That their sum is known is
+    met by a further factor e^(-b sum x), with b such that the means have it. A count's law is
+    summed over steps around y_i and near zero. Noisy counts are whole numbers, and are rounded to
+    1/32 of s, so that few of them are distinct.
 
     Cost: O(d log d), and some thousand numbers for each distinct count.
 
@@ -86,7 +87,8 @@ def expected(counts: NDArray[Any], total: float, scale: float) -> Floats:
         _gamma(edges, middles, _SHAPES, mean) + log(1 - _OTHERS),
         _gamma(edges, middles, _WIDE, mean) + log(_OTHERS),
     )
-    laws = common - np.abs(noisy[:, None] - middles) / scale
+    off = np.abs(noisy[:, None] - middles) / scale
+    laws = common - (off * off / 2 if gaussian else off)
     tops = laws.max(axis=2, keepdims=True)
     laws = np.exp(laws - tops)
     sums = laws.sum(axis=2, keepdims=True)

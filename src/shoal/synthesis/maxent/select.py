@@ -10,10 +10,11 @@ are compared with what the fit says of them, e. The score is
 
 So many as the plan says are selected, one after the other, by permute-and-flip.
 
-Lemma (ours, unreviewed): a changed record moves a score by at most 2. Proof. e and what is taken
-off follow from noisy answers and fresh randomness: given these they are constants. The record moves
-c by 1 in two cells and the sum by at most 2; e is in whole units of 2^-10, so 2^10 times the
-sum is a whole number that moves by at most 2^11, which its floor follows. QED
+Lemma (ours, unreviewed): a changed record moves a score by at most 2, one that comes or goes by at
+most 1. Proof. e and what is taken off follow from noisy answers and fresh randomness: given these
+they are constants. A changed record moves c by 1 in two cells and the sum by at most 2; one that
+comes or goes in one cell, and by at most 1. e is in whole units of 2^-10, so that 2^10 times the
+sum is a whole number that moves by at most 2^11, or 2^10, which its floor follows. QED
 
 References:
     McKenna, Mullins, Sheldon, Miklau, "AIM: an adaptive and iterative mechanism for differentially
@@ -22,15 +23,14 @@ References:
 """
 
 from collections.abc import Sequence
-from fractions import Fraction
 from itertools import combinations
 from math import prod
 
 import numpy as np
 
-from shoal.core import Noise, PrivacyLoss, Progress, silent
+from shoal.core import Noise, Price, PrivacyLoss, Progress, silent
 from shoal.core._arrays import Floats, Ints
-from shoal.mechanism.noisy_answers import noisy_choice
+from shoal.mechanism.noisy_answers import COUNTS, noisy_choice
 from shoal.mechanism.records import Columns
 from shoal.synthesis.domain import Domain
 from shoal.synthesis.maxent.coarseness import mean_deviation
@@ -50,35 +50,36 @@ def select_three_way(
     one_way: Sequence[OneWayMarginal],
     fitted: Fitted,
     *,
+    n: int,
     marginals: int,
     cells: int,
-    epsilon: Fraction,
+    price: Price,
     noise: Noise,
     progress: Progress = silent,
 ) -> tuple[list[CandidateMarginal], list[PrivacyLoss]]:
     """Select so many three-way marginals by what a fit misses; they come in the order of columns.
 
     Each has at most so many cells, unless two groups per column are too many. Together the
-    selections cost epsilon. Cost in time: O(n m^3) for the scores.
+    selections cost the price. n is the number of records, or what is known of it.
+
+    Cost in time: O(n m^3) for the scores.
     """
     progress("selecting three-way marginals", 0, marginals)
     candidates = _candidates(columns, domains, one_way, cells)
     # With a column of one group, a marginal shows two columns, which were measured before.
     scores = np.array(
         [
-            score(one.exact, len(columns) * _expected(fitted, one))
-            if min(one.exact.shape) > 1
-            else -2 * len(columns)
+            score(one.exact, n * _expected(fitted, one)) if min(one.exact.shape) > 1 else -2 * n
             for one in candidates
         ]
     )
-    price = epsilon / marginals
+    each = price / marginals
     left = list(range(len(candidates)))
     selected, privacy_losses = [], []
     for number in range(marginals):
         progress("selecting three-way marginals", number, marginals)
         best, privacy_loss = noisy_choice(
-            scores[left], sensitivity=2, epsilon=price, target=_WHICH, noise=noise
+            scores[left], reach=COUNTS, price=each, target=_WHICH, noise=noise
         )
         selected.append(left.pop(best))
         privacy_losses.append(privacy_loss)

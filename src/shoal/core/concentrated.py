@@ -1,0 +1,93 @@
+"""Zero-concentrated differential privacy: what a rho is worth as epsilon and delta.
+
+A mechanism has rho if for every order a > 1 the Renyi divergence of order a between its outputs on
+neighbours is at most rho a. Then for every delta it has the epsilon
+
+    min over a > 1 of    rho a + ln(1 / (a delta)) / (a - 1) + ln(1 - 1 / a),
+
+which is the tightest conversion that is known for a given order (Canonne, Kamath and Steinke,
+Proposition 12). Prices in rho add up, also where a later question depends on earlier answers. A
+pure price of e is a rho of e^2 / 2 (Bun and Steinke, Proposition 1.4). Between tables that differ
+in r records, a rho is r^2 rho (Proposition 1.9).
+
+What a release claims is compared with OpenDP's conversion before it leaves
+(`shoal.hazmat.accounting`).
+
+References:
+    Bun, Steinke, "Concentrated differential privacy: simplifications, extensions, and lower
+    bounds", TCC 2016. arXiv:1605.02065
+    Canonne, Kamath, Steinke, "The discrete Gaussian for differential privacy", NeurIPS 2020.
+    arXiv:2004.00010
+"""
+
+from fractions import Fraction
+from math import exp, floor, isqrt, log, log1p, log10
+
+from shoal.errors import InputError
+
+_DIGITS = 10**6  # of a root, and of a rho: both are rounded down by less than a millionth
+_SAFE = 1 - 1e-7  # what floating-point arithmetic may be off by, and far more
+
+
+def epsilon_of(rho: float, delta: float) -> float:
+    """The epsilon that a rho has at a delta, by the formula above.
+
+    >>> round(epsilon_of(0.02, 1e-9), 4)
+    1.1633
+    """
+    low, high = -20.0, 25.0  # of ln(a - 1): the function falls and then rises
+    for _ in range(200):
+        third = (high - low) / 3
+        if _at(rho, delta, low + third) < _at(rho, delta, high - third):
+            high -= third
+        else:
+            low += third
+    return max(_at(rho, delta, (low + high) / 2), 0.0)
+
+
+def _at(rho: float, delta: float, x: float) -> float:
+    beyond = exp(x)
+    order = 1 + beyond
+    return rho * order - (log(delta) + log(order)) / beyond - log1p(1 / beyond)
+
+
+def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest rho that has this epsilon at this delta, rounded down to six digits.
+
+    >>> float(rho_of(Fraction(1), Fraction(1, 10**9)))
+    0.014973
+
+    Raises:
+        InputError: if no rho has it that numbers can hold.
+    """
+    low, high = 0.0, float(epsilon) + 1
+    while epsilon_of(high, float(delta)) < epsilon:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        if epsilon_of(middle, float(delta)) <= float(epsilon) * _SAFE:
+            low = middle
+        else:
+            high = middle
+    if low <= 0:
+        raise InputError("The epsilon is too small for this delta: no rho has it.")
+    unit = Fraction(10) ** (floor(log10(low)) - 5)
+    return floor(Fraction(low) / unit) * unit
+
+
+def root_below(square: Fraction) -> Fraction:
+    """A fraction whose square is not above this, by less than a millionth of it.
+
+    >>> root_below(Fraction(1, 4))
+    Fraction(1, 2)
+    """
+    grain = _DIGITS * square.denominator
+    return Fraction(isqrt(square.numerator * square.denominator * _DIGITS**2), grain)
+
+
+def root_above(square: Fraction) -> Fraction:
+    """A fraction whose square is not below this, by less than a millionth of it."""
+    below = root_below(square)
+    if below * below == square:
+        return below
+    return below + Fraction(1, _DIGITS * square.denominator)
