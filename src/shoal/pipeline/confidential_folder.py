@@ -167,6 +167,9 @@ def report(
                  None)  # fmt: skip
     if table is None or not table.is_file():
         raise InputError(f"'{out}' lacks its table, or has it in parts; expected one file.")
+    facts = evidence.facts(
+        data, policy, out, evaluation, alone=planned.method.noisy, **vars(reading)
+    )
     made = Release(io.read(table).frame, (), (), (), manifest)
     if evaluation.evaluate is not False:
         booking.record_inspection(stated, what="evaluate", note=out.name)
@@ -182,7 +185,7 @@ def report(
             planned=planned,
             release=made,
             manifest=manifest,
-            facts={"budget": None, **evidence.facts(data, policy, out, evaluation)},
+            facts={"budget": None, **facts},
             evaluate=evaluation.evaluate,
             control=control,
             progress=progress,
