@@ -55,8 +55,11 @@ COMMANDS_HEAD = """\
 {help}
 
 Results go to standard output; progress and errors go to standard error. What the exit codes
-mean is on [a page of its own](exit-codes.md). Every command answers to `--help`, and
-`shoal --version` says which version it is.
+mean is on [a page of its own](exit-codes.md). Every command answers to `-h`.
+
+These stand before the command, as in `shoal --quiet protect ...`:
+
+{options}
 """
 
 
@@ -64,7 +67,8 @@ def commands_page() -> str:
     """Write the reference of all commands as Markdown."""
     group: Any = get_command(app)
     sections = [text for name, command in group.commands.items() for text in _texts(name, command)]
-    return "\n".join([COMMANDS_HEAD.format(help=group.help), *sections])
+    options = _parameters_table(group)
+    return "\n".join([COMMANDS_HEAD.format(help=group.help, options=options), *sections])
 
 
 def _texts(name: str, command: Any) -> list[str]:
@@ -76,14 +80,13 @@ def _texts(name: str, command: Any) -> list[str]:
 
 
 def _section(name: str, command: Any) -> str:
-    shown = [parameter for parameter in command.params if "--help" not in parameter.opts]
-    rows = [_row(parameter) for parameter in shown]
-    lines = [f"## `shoal {name}`", "", command.help, ""]
-    if rows:
-        lines += ["| argument or option | | meaning |", "|---|---|---|", *rows, ""]
-    else:
-        lines += ["It takes no argument and no option.", ""]
-    return "\n".join(lines)
+    table = _parameters_table(command) or "It takes no argument and no option."
+    return "\n".join([f"## `shoal {name}`", "", command.help, "", table, ""])
+
+
+def _parameters_table(command: Any) -> str:
+    rows = [_row(parameter) for parameter in command.params if "--help" not in parameter.opts]
+    return "\n".join(["| argument or option | | meaning |", "|---|---|---|", *rows] if rows else [])
 
 
 def _row(parameter: Any) -> str:

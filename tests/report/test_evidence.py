@@ -1,15 +1,20 @@
+import gzip
 import hashlib
 import json
+import shlex
 from pathlib import Path
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 from shoal import io
+from shoal.cli.commands import app
 from shoal.errors import InputError
 from shoal.pipeline import protect_file, protect_table
-from shoal.pipeline.options import EvaluationOptions
+from shoal.pipeline.options import EvaluationOptions, OutputOptions, ReadingOptions
 from shoal.pipeline.planning import plan
+from shoal.pipeline.verify_folder import verify
 from shoal.policy.load import load
 from shoal.report import evidence
 
@@ -140,7 +145,8 @@ def test_the_lines_to_do_it_again_name_files_and_no_folder():
         "shoal protect 'my data.csv' --policy p.toml --out out --file-format csv --keep-order "
         "--delimiter ';' --control o.csv"
     )
-    assert "polars.read_csv('my data.csv', separator=';')" in again["python"]
+    assert "shoal.read('my data.csv', delimiter=';')" in again["python"]
+    assert "release.write('out', file_format='csv')" in again["python"]
     assert "keep_order=True" in again["python"]
     assert "secret" not in again["python"] + again["command"]
     compile(again["python"], "again", "exec")
@@ -159,6 +165,75 @@ def test_the_python_lines_run(files, monkeypatch, capsys):
     exec(evidence.again(data, Path("p.toml"), Path("o"), {})["python"], {})  # noqa: S102
 
     assert policy.method in capsys.readouterr().out
+
+
+PEOPLE = pl.DataFrame(
+    {"name": [f"P{i}" for i in range(60)], "age": [20.5 + i % 10 for i in range(60)],
+     "region": ["north", "s\u00fcd"] * 30}
+)  # fmt: skip
+METHODS = {False: "method = 'mdav'\nk = 3", True: "method = 'laplace'\nepsilon = 1"}
+
+
+def semicolons(path):
+    PEOPLE.with_columns(
+        pl.col("age").cast(pl.String).str.replace(".", ",", literal=True)
+    ).write_csv(path, separator=";")
+    return "decimal = ','\n", {}
+
+
+def packed(path):
+    path.write_bytes(gzip.compress(PEOPLE.write_csv(separator="|").encode("cp1252")))
+    return "", {"delimiter": "|", "encoding": "cp1252"}
+
+
+def spss(path):
+    io.write(PEOPLE, path, labels={})
+    return "", {}
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [("my people.csv", semicolons), ("people.csv.gz", packed), ("people.sav", spss)],
+)
+def test_what_the_report_prints_runs_as_printed(tmp_path, monkeypatch, capsys, name, make, noisy):
+    if name.endswith("sav"):
+        pytest.importorskip("pyreadstat")
+    there, here = tmp_path / "there", tmp_path / "here"
+    there.mkdir()
+    here.mkdir()
+    decimal, options = make(there / name)
+    (there / "p.toml").write_text(
+        "version = 1\none_row_per_person = true\n[columns]\nname = 'identifier'\n"
+        "age = { role = 'quasi-identifier', kind = 'numeric', bounds = [0, 99] }\n"
+        "region = { role = 'quasi-identifier', kind = 'nominal',"
+        " categories = ['north', 's\u00fcd'] }\n"
+        f"[reading]\n{decimal}[protect]\n{METHODS[noisy]}\n"
+    )
+    done = protect_file.protect(
+        there / name,
+        there / "p.toml",
+        there / "out",
+        reading=ReadingOptions(**options),
+        output=OutputOptions(file_format="csv"),
+        evaluation=EvaluationOptions(evaluate=False),
+    )
+    again = json.loads((done.internal / "figures.json").read_text())["again"]
+    for file in (name, "p.toml"):
+        (here / file).write_bytes((there / file).read_bytes())
+    monkeypatch.chdir(here)
+
+    program, *words = shlex.split(again["command"])
+    ended = CliRunner().invoke(app, words)
+    Path("out").rename("by-command")
+    Path("out.internal").rename("by-command.internal")
+    exec(again["python"], {})  # noqa: S102
+
+    assert program == "shoal"
+    assert ended.exit_code == 0, ended.output
+    assert verify("by-command").holds
+    assert verify("out").holds
+    assert METHODS[noisy].split("'")[1] in capsys.readouterr().out
 
 
 def test_a_comparison_is_shown_to_the_officer_alone(files, tmp_path):

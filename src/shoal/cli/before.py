@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.console import Command, say, showing_progress, tell
+from shoal.cli.console import Command, note, say, showing_progress, tell
 from shoal.cli.options import (
     AsJson,
     Audience,
@@ -70,7 +70,7 @@ def inspect(
     from shoal.partition import compile_notice
     from shoal.pipeline import inspect_table, options
 
-    with showing_progress() as progress, compile_notice(tell):
+    with showing_progress() as progress, compile_notice(note):
         found = inspect_table.inspect(
             data,
             options.BudgetOptions(budget, source).stated(policy),

@@ -15,8 +15,18 @@ from typing import Annotated, Any
 import typer
 
 from shoal.cli import standard_input
+from shoal.cli.about import about
 from shoal.cli.before import before
-from shoal.cli.console import Command, say, showing_progress, tell
+from shoal.cli.console import (
+    Command,
+    Group,
+    note,
+    notes_shown,
+    say,
+    showing_progress,
+    tell,
+    telling,
+)
 from shoal.cli.hierarchies import hierarchy
 from shoal.cli.options import (
     AsJson,
@@ -30,23 +40,27 @@ from shoal.cli.options import (
     Page,
     Passphrase,
     PolicyFile,
+    Quiet,
     ReleaseFolder,
     ReplacePage,
     ReplaceRelease,
     Sheet,
     Source,
+    Verbose,
     Version,
 )
 from shoal.cli.subcommands import budget, keys
 
 app = typer.Typer(
+    cls=Group,
     help="Protect tables of people for publication, and say exactly what the result promises.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 app.add_typer(before)
+app.add_typer(about)
 app.add_typer(budget, name="budget")
 app.add_typer(keys, name="keys")
 app.add_typer(hierarchy, name="hierarchy")
@@ -74,8 +88,14 @@ def main() -> None:
 
 
 @app.callback()
-def _whole(*, version: Version = False) -> None:
-    """Handle the options before a command; `--version` prints and exits."""
+def _whole(
+    *,
+    version: Version = False,  # noqa: ARG001 (its callback prints and exits)
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Handle the options before a command."""
+    telling(quiet=quiet, verbose=verbose)
 
 
 @command()
@@ -85,23 +105,28 @@ def init(
         "policy.toml"
     ),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    as_json: AsJson = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
 ) -> None:
     """Read a table and draft a commented policy for you to correct."""
-    from shoal import io
-    from shoal.io.folders import write_text
+    import json
+
     from shoal.policy.draft import draft
 
     with showing_progress() as progress:
         progress("reading the file", 0, 1)
-        raw = io.read(data, delimiter=delimiter, encoding=encoding, sheet=sheet)
-        drafted = draft(raw, source=data.name)
-    if out == standard_input.STDIN:
+        drafted = draft(data, delimiter=delimiter, encoding=encoding, sheet=sheet)
+    printed = out == standard_input.STDIN
+    if not printed:
+        drafted.write(out, force=force)
+    if as_json:
+        say(json.dumps({"file": None if printed else str(out), **drafted.facts()}, indent=2))
+        return
+    if printed:
         say(drafted.text.rstrip("\n"))
         return
-    write_text(out, drafted.text, force=force)
     for question in drafted.questions:
         say(f"Question: {question}")
     say(f"Wrote {out}. Correct its guesses, then: "
@@ -155,13 +180,14 @@ def protect(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Spark setting, e.g. spark.master=local[8]."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Protect a table as its policy says; write the release, its manifest and reports."""
     from shoal.partition import compile_notice
     from shoal.pipeline import options, protect_file
     from shoal.report import terminal
 
-    with showing_progress() as progress, compile_notice(tell):
+    with showing_progress() as progress, compile_notice(note):
         published = protect_file.protect(
             data,
             policy,
@@ -173,7 +199,10 @@ def protect(
             engine=options.EngineOptions(engine, _pairs(spark_conf, "--spark-conf KEY=VALUE")),
             progress=progress,
         )
-    say(terminal.release_text(published.release, published.notes))
+    if as_json:
+        say(terminal.published_json(published))
+        return
+    say(terminal.release_text(published.release, notes_shown(published.notes)))
     say(f"To publish: {published.folder}  Confidential: {published.internal}")
 
 
@@ -199,7 +228,7 @@ def report(
     from shoal.partition import compile_notice
     from shoal.pipeline import confidential_folder, options
 
-    with showing_progress() as progress, compile_notice(tell):
+    with showing_progress() as progress, compile_notice(note):
         confidential_folder.report(
             release,
             data,
@@ -322,7 +351,7 @@ def evaluate(
     from shoal.partition import compile_notice
     from shoal.pipeline import evaluate_files, options
 
-    with showing_progress() as progress, compile_notice(tell):
+    with showing_progress() as progress, compile_notice(note):
         found = evaluate_files.evaluate(
             original,
             released,
@@ -418,14 +447,14 @@ def compare(
     if private_epsilon is not None:
         if on_sample is not None:
             raise InputError("Expected --on-sample or --private-epsilon, found both.")
-        with showing_progress() as progress, compile_notice(tell):
+        with showing_progress() as progress, compile_notice(note):
             chosen = evaluate_files.select(
                 data, policy, out, epsilon=private_epsilon, progress=progress, **where
             )
         say(str(chosen))
         return
     try:
-        with showing_progress() as progress, compile_notice(tell):
+        with showing_progress() as progress, compile_notice(note):
             found = evaluate_files.compare(
                 data,
                 policy,
@@ -490,12 +519,16 @@ def audit(
             help="Exit with code 3 if the runs or a known counterexample refute the claim.",
         ),
     ] = False,
+    as_json: AsJson = False,
     out: Page = None,
     force: ReplacePage = False,
     budget: Budget = None,
     source: Source = None,
 ) -> None:
     """Try to refute the differential privacy that a policy claims, on pairs of tables."""
+    import json
+
+    from shoal.core.serialise import plain
     from shoal.evaluation.audit import audit as auditing
     from shoal.io.folders import check_text, write_text
     from shoal.partition import compile_notice
@@ -504,7 +537,7 @@ def audit(
     from shoal.report import html
 
     check_text(out, force=force)
-    with showing_progress() as progress, compile_notice(tell):
+    with showing_progress() as progress, compile_notice(note):
         found = auditing.audit(
             booking.with_budget(load(policy), budget, source),
             pair=pair,
@@ -515,10 +548,10 @@ def audit(
             tell=tell,
             progress=progress,
         )
-    say(str(found))
+    say(json.dumps(plain(found.facts()), indent=2) if as_json else str(found))
     if out is not None:
         write_text(out, html.audit_report(found.facts()), force=force, confidential=True)
-        say(f"Report, confidential: {out}")
+        say(f"Report, confidential: {out}", err=True)
     if fail_on_violation and found.fails:
         raise typer.Exit(3)
 
@@ -533,7 +566,7 @@ def demo(
     from shoal import demo as story
     from shoal.partition import compile_notice
 
-    with showing_progress() as progress, compile_notice(tell):
+    with showing_progress() as progress, compile_notice(note):
         story.run(out, say=say, progress=progress)
 
 
@@ -578,42 +611,3 @@ def studio(
         )
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-
-
-@command()
-def warmup() -> None:
-    """Compile all kernels once on this machine, so no later run has to wait."""
-    from shoal.metrics.warmup import warmup as measures
-    from shoal.partition import warmup as partition
-    from shoal.synthesis.warmup import warmup as mechanism
-
-    with showing_progress() as progress:
-        rooms = (partition, mechanism, measures)
-        for done, compile_room in enumerate(rooms):
-            progress("compiling kernels", done, len(rooms))
-            compile_room()
-    say("The kernels are compiled.")
-
-
-@command()
-def methods() -> None:
-    """List every method with its parameters, its promises and its reference."""
-    from shoal.report import terminal
-
-    say(terminal.methods_text())
-
-
-@command()
-def schema(
-    of_manifest: Annotated[
-        bool, typer.Option("--manifest", help="Print the schema of manifest.json instead.")
-    ] = False,
-) -> None:
-    """Print a JSON schema of the policy file, for editors."""
-    import json
-
-    from shoal import policy
-    from shoal.pipeline import manifest
-
-    room = manifest if of_manifest else policy
-    say(json.dumps(room.json_schema(), indent=2))

@@ -5,14 +5,16 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from enum import StrEnum
 from threading import Timer
+from time import monotonic
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, Self
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from shoal.cli import standard_input
 from shoal.errors import ShoalError, lacks_memory, visible, withheld
@@ -49,14 +51,35 @@ def door() -> Iterator[None]:
         raise typer.Exit(130)
 
 
+class Group(TyperGroup):
+    """A family of commands."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        _without_types(self.get_params(ctx))
+        super().format_help(ctx, formatter)
+
+
 class Command(TyperCommand):
     """A command behind the door."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        _without_types(self.get_params(ctx))
+        super().format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         metavars = {param.name: param.metavar or "" for param in self.params if param.name}
         with door(), standard_input.given(ctx.params, metavars):
             return super().invoke(ctx)
+
+
+def _without_types(params: Iterable[Any]) -> None:
+    """Show flags as flags: a flag takes no value, whose type typer would name."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.display_type_rich = lambda ctx: None  # noqa: ARG005 (by this name)
 
 
 class Interrupts:
@@ -142,10 +165,62 @@ def tell(sentence: str) -> None:
         say(f"shoal: {sentence}", err=True)
 
 
+class Loudness(StrEnum):
+    """How much is said beside a result: `--quiet`, as usual, `--verbose`."""
+
+    QUIET = "quiet"
+    USUAL = "usual"
+    VERBOSE = "verbose"
+
+
+_said = {"beside": Loudness.USUAL}
+
+
+def telling(*, quiet: bool, verbose: bool) -> None:
+    """Settle for this command how much is said beside its result."""
+    if quiet and verbose:
+        raise typer.BadParameter("Expected --quiet or --verbose, found both.")
+    usual = Loudness.VERBOSE if verbose else Loudness.USUAL
+    _said["beside"] = Loudness.QUIET if quiet else usual
+
+
+def note(sentence: str) -> None:
+    """Say what is good to know, unless `--quiet` was asked for."""
+    if _said["beside"] is not Loudness.QUIET:
+        tell(sentence)
+
+
+def notes_shown(notes: Iterable[str]) -> tuple[str, ...]:
+    """The notes of a release; none if `--quiet` was asked for."""
+    return () if _said["beside"] is Loudness.QUIET else tuple(notes)
+
+
+def _steps() -> "Progress":
+    """Print each step as it begins, with the seconds since the start; at most one each second."""
+    begun = monotonic()
+    last = {"stage": "", "at": -1.0}
+
+    def report(stage: str, _done: int, _total: int) -> None:
+        now = monotonic() - begun
+        if stage != last["stage"] and (now - float(last["at"]) >= 1 or not _time_left(stage)):
+            last.update(stage=stage, at=now)
+            tell(f"{now:.1f} s: {stage}")
+
+    return report
+
+
+def _time_left(stage: str) -> bool:
+    """Whether a stage counts down, and so has another name at every call."""
+    return any(mark.isdigit() for mark in stage)
+
+
 @contextmanager
 def showing_progress() -> "Iterator[Progress]":
     """Show a bar on stderr while something runs, where stderr is a terminal."""
-    if not sys.stderr.isatty():
+    if _said["beside"] is Loudness.VERBOSE:
+        yield _steps()
+        return
+    if _said["beside"] is Loudness.QUIET or not sys.stderr.isatty():
         yield lambda _stage, _done, _total: None
         return
     from rich.console import Console

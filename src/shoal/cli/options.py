@@ -67,6 +67,12 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 (typer hands it over by
         raise typer.Exit
 
 
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print no progress and no notes: results and errors.")
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print each step to standard error, with its time.")
+]
 Version = Annotated[
     bool,
     typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.console import Command, say
-from shoal.cli.options import BudgetFile, Passphrase
+from shoal.cli.console import Command, Group, say
+from shoal.cli.options import AsJson, BudgetFile, Passphrase
 
 budget = typer.Typer(
-    help="Grant and show the privacy budgets of populations.", no_args_is_help=True
+    cls=Group, help="Grant and show the privacy budgets of populations.", no_args_is_help=True
 )
-keys = typer.Typer(help="Make keys for signing releases.", no_args_is_help=True)
+keys = typer.Typer(cls=Group, help="Make keys for signing releases.", no_args_is_help=True)
 
 
 @budget.command("init", cls=Command)
@@ -31,10 +31,15 @@ def budget_init(
 
 
 @budget.command("show", cls=Command)
-def budget_show(file: BudgetFile) -> None:
+def budget_show(file: BudgetFile, as_json: AsJson = False) -> None:
     """Show the epsilon granted, spent and left for each population."""
+    import json
+
     from shoal.pipeline import booking
 
+    if as_json:
+        say(json.dumps(booking.budget_facts(file), indent=2))
+        return
     say(booking.show_budget(file))
 
 

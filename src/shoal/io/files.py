@@ -97,8 +97,7 @@ def take(data: Any, *, policy: Policy | None = None, alone: bool = False) -> Raw
     if isinstance(data, Raw) and alone and not data.alone:
         raise InputError(
             "For a release with an epsilon each cell is read by itself, but this table was read as "
-            "a whole. Hand over the path of the file instead, and state under [reading] how it is "
-            "written."
+            "a whole. Hand over the path of the file, or read it with alone=True."
         )
     return from_native(data, alone=alone)
 

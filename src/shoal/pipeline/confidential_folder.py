@@ -173,6 +173,9 @@ def report(
         raise InputError(
             f"'{out}' lacks the released table, or has it in parts; expected one file."
         )
+    facts = evidence.facts(
+        data, policy, out, evaluation, alone=planned.method.noisy, **vars(reading)
+    )
     made = Release(io.read(table).frame, (), (), (), manifest)
     if evaluation.evaluate is not False:
         booking.record_inspection(stated, what="evaluate", note=out.name)
@@ -188,7 +191,7 @@ def report(
             planned=planned,
             release=made,
             manifest=manifest,
-            facts={"budget": None, **evidence.facts(data, policy, out, evaluation)},
+            facts={"budget": None, **facts},
             evaluate=evaluation.evaluate,
             control=control,
             progress=progress,

@@ -94,7 +94,7 @@ def protect(
     control = None if evaluation.control is None else io.read(evaluation.control, **marks)
     evidence.check_control(control, planned.policy)
     options = _stated(reading, output, budget, evaluation, engine)
-    facts = evidence.facts(data, policy, out, evaluation, **options)
+    facts = evidence.facts(data, policy, out, evaluation, alone=planned.method.noisy, **options)
     # All that can fail for reasons of the place comes before the release is paid for.
     if evaluation.evaluate is not False and not engine.distributed:
         import_module("shoal.evaluation.evaluate")

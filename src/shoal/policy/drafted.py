@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shoal.io import folders
 
@@ -39,6 +39,15 @@ class DraftedPolicy:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
+
+    def facts(self) -> "dict[str, Any]":
+        """The same as plain values."""
+        columns = {
+            name: {"role": one.role.value, "kind": one.kind.value, "reason": one.reason,
+                   "question": one.question or None}
+            for name, one in self.guesses.items()
+        }  # fmt: skip
+        return {"columns": columns, "questions": list(self.questions), "policy": self.text}
 
     def write(self, path: str | Path, *, force: bool = False) -> Path:
         """Write it as a policy file, for an editor; replace an existing file only if forced."""

@@ -32,17 +32,6 @@ ON_SPARK = (
     "of both tables for attacks and utility."
 )
 _LIBRARIES = (*PUBLIC_VERSIONS, "numba", "scikit-learn", "pyspark")
-_READERS = {
-    "csv": "polars.read_csv",
-    "parquet": "polars.read_parquet",
-    "arrow": "polars.read_ipc",
-    "feather": "polars.read_ipc",
-    "xlsx": "polars.read_excel",
-    "xlsm": "polars.read_excel",
-    "sav": "pandas.read_spss",
-    "dta": "pandas.read_stata",
-    "sas7bdat": "pandas.read_sas",
-}
 
 
 def measured(
@@ -106,7 +95,13 @@ def check_control(control: io.Raw | None, policy: Policy) -> None:
 
 
 def facts(
-    data: Path, policy: Policy | Path, out: Path, evaluation: EvaluationOptions, **options: Any
+    data: Path,
+    policy: Policy | Path,
+    out: Path,
+    evaluation: EvaluationOptions,
+    *,
+    alone: bool,
+    **options: Any,
 ) -> dict[str, Any]:
     """What else the officer is shown: a comparison, files that went in, versions, commands."""
     named = None if isinstance(policy, Policy) else policy
@@ -114,7 +109,7 @@ def facts(
         "comparison": compared(evaluation.comparison),
         "inputs": inputs(data=data, policy=named, control=evaluation.control),
         "versions": installed(_LIBRARIES),
-        "again": again(data, named, out, options),
+        "again": again(data, named, out, options, alone=alone),
     }
 
 
@@ -146,16 +141,22 @@ def inputs(**paths: Path | None) -> dict[str, dict[str, Any]]:
 
 
 def again(
-    data: Path, policy: Path | None, out: Path, options: Mapping[str, str | bool | None]
+    data: Path,
+    policy: Path | None,
+    out: Path,
+    options: Mapping[str, str | bool | None],
+    *,
+    alone: bool = False,
 ) -> dict[str, str]:
-    """Write the command, and the same in Python, without the folders of this machine."""
+    """Write the command, and the same in Python, without the folders of this machine.
+
+    `alone` is as `shoal.read` has it: so beside an epsilon.
+    """
     stated = "policy.toml" if policy is None else policy.name
     words = ["shoal", "protect", data.name, "--policy", stated, "--out", out.name]
     for option, value in options.items():
         if value:
             words += [f"--{option}"] if value is True else [f"--{option}", value]
-    suffix = data.suffix.removeprefix(".").lower()
-    reader = _READERS["parquet"] if data.is_dir() else _READERS.get(suffix, "polars.read_csv")
     whom = f", audience={options['audience']!r}" if options.get("audience") else ""
     if options.get("engine") == "spark":
         python = (
@@ -163,20 +164,26 @@ def again(
             f"release = shoal.protect(people, {stated!r}{whom})\nprint(release)"
         )
         return {"command": shlex.join(words), "python": python}
-    mark = options.get("delimiter")
-    separator = f", separator={mark!r}" if suffix == "csv" and isinstance(mark, str) else ""
-    sheet = options.get("sheet")
-    separator += f", sheet_name={sheet!r}" if reader == "polars.read_excel" and sheet else ""
+    marks = "".join(
+        f", {mark}={options[mark]!r}"
+        for mark in ("delimiter", "encoding", "sheet")
+        if options.get(mark)
+    )
     order = ", keep_order=True" if options.get("keep-order") else ""
     control = options.get("control")
-    others = f", control={reader}({control!r}{separator})" if control else ""
+    others = f", control=shoal.read({control!r}{marks})" if control else ""
+    # What nothing more is said about is read when it is protected, as the policy says.
+    by_itself = ", alone=True" if alone else ""
+    table = f"shoal.read({data.name!r}{marks}{by_itself})" if marks else repr(data.name)
+    written = f", file_format={options['file-format']!r}" if options.get("file-format") else ""
+    written += ", guard_formulas=False" if options.get("no-guard-formulas") else ""
     lines = [
-        f"import {reader.partition('.')[0]}",
         "import shoal",
         "",
-        f"people = {reader}({data.name!r}{separator})",
+        f"people = {table}",
         f"release = shoal.protect(people, {stated!r}{order}{whom})",
         "print(release)",
+        f"release.write({out.name!r}{written})",
         f"print(shoal.evaluate(people, release, {stated!r}{others}))",
     ]
     return {"command": shlex.join(words), "python": "\n".join(lines)}

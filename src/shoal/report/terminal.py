@@ -8,9 +8,19 @@ from typing import Any, cast
 
 from pydantic.fields import FieldInfo
 
-from shoal.core import Check, Column, KAnonymity, Kind, Release, Role, Schema, figure
+from shoal.core import (
+    Check,
+    Column,
+    KAnonymity,
+    Kind,
+    Release,
+    ReleaseForm,
+    Role,
+    Schema,
+    figure,
+)
 from shoal.core.serialise import plain
-from shoal.errors import InputError, counted
+from shoal.errors import InputError, counted, did_you_mean
 from shoal.io.text_files import check_options
 from shoal.methods import REGISTRY, Method, Setting
 from shoal.methods._shared.recordwise import least_t
@@ -51,18 +61,81 @@ def checks_json(checks: Iterable[Check]) -> str:
     return json.dumps(verdict, indent=2)
 
 
+def published_json(published: Any) -> str:
+    """What was written and what it promises, as JSON; for `protect_file.Published`."""
+    release = published.release
+    facts = {
+        "public": str(published.folder),
+        "confidential": str(published.internal),
+        "method": release.manifest["method"],
+        "rows": release.manifest["rows"],
+        "columns": list(release.manifest["columns"]),
+        "claims": [plain(claim) for claim in release.claims],
+        "not_claimed": list(release.manifest["not_claimed"]),
+        "checks": [plain(check) for check in release.checks],
+        "notes": list(published.notes),
+    }
+    return json.dumps(facts, indent=2)
+
+
 def methods_text() -> str:
     """Every registered method: what it does, its parameters, forms and reference."""
-    paragraphs = []
-    for method in REGISTRY.values():
-        lines = [method.name, f"  {method.summary}"]
-        for name, field in method.parameters.model_fields.items():
-            lines.append(f"  {name}: {field.description} ({_default(field)})")
-        lines.append(f"  release forms: {', '.join(method.forms.offered)}")
-        lines += [f"  {line}" for line in _promises(method)]
-        lines.append(f"  reference: {method.reference}")
-        paragraphs.append("\n".join(lines))
-    return "\n\n".join(paragraphs)
+    return "\n\n".join(_paragraph(method) for method in REGISTRY.values())
+
+
+def method_text(name: str) -> str:
+    """One method in full: in each release form, why it claims something and what that assumes."""
+    method = _method(name)
+    lines = [_paragraph(method), "", "  claims in full, for the same example:"]
+    for form in method.forms.offered:
+        for claim in method.promises.claims(_example(method, form)):
+            lines.append(f"  {form}: {claim.guarantee} ({claim.status})")
+            lines += [f"    assumes {text}" for text in claim.assumes]
+            lines.append(f"    because: {claim.basis}")
+    return "\n".join(lines)
+
+
+def methods_facts(name: str | None = None) -> list[dict[str, Any]]:
+    """Methods as plain values: all, or the one of this name."""
+    chosen = REGISTRY.values() if name is None else [_method(name)]
+    return [_facts(method) for method in chosen]
+
+
+def _method(name: str) -> Method[Any]:
+    if name not in REGISTRY:
+        guess = did_you_mean(name, list(REGISTRY)) or " `shoal methods` lists them."
+        raise InputError(f"Expected the name of a method, found '{name}'.{guess}")
+    return REGISTRY[name]
+
+
+def _facts(method: Method[Any]) -> dict[str, Any]:
+    fields = method.parameters.model_fields
+    return {
+        "name": method.name,
+        "summary": method.summary,
+        "parameters": {
+            name: {"description": field.description, "required": field.is_required(),
+                   "default": None if field.is_required() else plain(field.get_default())}
+            for name, field in fields.items()
+        },
+        "example": plain(dict(method.example.parameters)),
+        "release_forms": {
+            form.value: [plain(one) for one in method.promises.claims(_example(method, form))]
+            for form in method.forms.offered
+        },
+        "not_claimed": _not_claimed(method),
+        "reference": method.reference,
+    }  # fmt: skip
+
+
+def _paragraph(method: Method[Any]) -> str:
+    lines = [method.name, f"  {method.summary}"]
+    for name, field in method.parameters.model_fields.items():
+        lines.append(f"  {name}: {field.description} ({_default(field)})")
+    lines.append(f"  release forms: {', '.join(method.forms.offered)}")
+    lines += [f"  {line}" for line in _promises(method)]
+    lines.append(f"  reference: {method.reference}")
+    return "\n".join(lines)
 
 
 def _default(field: FieldInfo) -> str:
@@ -148,20 +221,29 @@ def _digits(value: float, rounding: str) -> str:
     return f"{Context(prec=3, rounding=rounding).create_decimal(near).normalize():f}"
 
 
-def _promises(method: Method[Any]) -> list[str]:
-    """What a method claims for its two example columns, in each of its release forms."""
+def _example(method: Method[Any], form: ReleaseForm) -> Setting[Any]:
+    """A method's two example columns beside a public one, one row per person."""
     columns = (*method.example.columns, Column("c", Role.OTHER, Kind.NUMERIC, public=True))
     parameters = method.parameters.model_validate(dict(method.example.parameters))
+    stated = Schema(columns, one_row_per_person=True)
+    return Setting(stated, ("a", "b"), parameters, form)
+
+
+def _promises(method: Method[Any]) -> list[str]:
+    """What a method claims for its two example columns, in each of its release forms."""
     given = ", ".join(f"{name} = {value}" for name, value in method.example.parameters.items())
     lines = [f"promises, for {_described(method)} beside a public column c, with {given}:"]
     for form in method.forms.offered:
-        stated = Schema(columns, one_row_per_person=True)
-        setting = Setting(stated, ("a", "b"), parameters, form)
         claims = [
-            f"{claim.guarantee} ({claim.status})" for claim in method.promises.claims(setting)
+            f"{claim.guarantee} ({claim.status})"
+            for claim in method.promises.claims(_example(method, form))
         ]
         lines.append(f"  {form}: {'; '.join(claims)}")
-    return [*lines, *(f"  {text}" for text in method.promises.not_claimed(setting))]
+    return [*lines, *(f"  {text}" for text in _not_claimed(method))]
+
+
+def _not_claimed(method: Method[Any]) -> list[str]:
+    return list(method.promises.not_claimed(_example(method, method.forms.offered[-1])))
 
 
 def _described(method: Method[Any]) -> str:

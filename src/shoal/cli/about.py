@@ -1,0 +1,61 @@
+"""Commands about Shoal itself: its methods, its schemas, its kernels."""
+
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from shoal.cli.console import Command, say, showing_progress
+from shoal.cli.options import AsJson
+
+about = typer.Typer()
+command = partial(about.command, cls=Command)
+
+
+@command()
+def methods(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="One method, with all it says of claims.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List every method, or one, with its parameters, its promises and its reference."""
+    import json
+
+    from shoal.report import terminal
+
+    if as_json:
+        say(json.dumps(terminal.methods_facts(name), indent=2))
+        return
+    say(terminal.methods_text() if name is None else terminal.method_text(name))
+
+
+@command()
+def schema(
+    of_manifest: Annotated[
+        bool, typer.Option("--manifest", help="The schema of manifest.json instead.")
+    ] = False,
+) -> None:
+    """Print a JSON schema of the policy file, for editors."""
+    import json
+
+    from shoal import policy
+    from shoal.pipeline import manifest
+
+    room = manifest if of_manifest else policy
+    say(json.dumps(room.json_schema(), indent=2))
+
+
+@command()
+def warmup() -> None:
+    """Compile all kernels once on this machine, so no later run has to wait."""
+    from shoal.metrics.warmup import warmup as measures
+    from shoal.partition import warmup as partition
+    from shoal.synthesis.warmup import warmup as mechanism
+
+    with showing_progress() as progress:
+        rooms = (partition, mechanism, measures)
+        for done, compile_room in enumerate(rooms):
+            progress("compiling kernels", done, len(rooms))
+            compile_room()
+    say("The kernels are compiled.")
