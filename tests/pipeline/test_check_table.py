@@ -99,7 +99,10 @@ def test_a_requirement_that_the_method_does_not_steer_to_is_checked_and_stops():
     [
         ({"l_diversity": {"l": 2, "column": "age"}}, "expected a confidential column, found 'age'"),
         ({"l_diversity": {"l": 2, "column": "il"}}, "Did you mean 'ill'"),
-        ({"l_diversity": {"l": 2, "column": "ill", "kind": "recursive"}}, "expected 'c'"),
+        (
+            {"l_diversity": {"l": 2, "column": "ill", "kind": "recursive"}},
+            "expected the factor 'c'",
+        ),
         ({"l_diversity": {"l": 2, "column": "ill", "kind": "many"}}, "expected one of distinct"),
         ({"t_closeness": {"t": 0.5, "column": "ill", "distance": "ratio"}}, "at least 1"),
         ({"t_closeness": {"column": "ill"}}, "expected a value for 't'"),
