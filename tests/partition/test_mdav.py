@@ -11,7 +11,10 @@ from shoal.partition import mdav
 from shoal.partition._exact_scale import unit_scaled
 from shoal.partition.mdav import _rounds
 
-SHAPE = "The argument X must be a matrix of records by columns, with at least one column; found the shape "
+SHAPE = (
+    "The argument X must be a matrix of records by columns, with at least one column; found the "
+    "shape "
+)
 CENSUS_4 = ["FICA", "FEDTAX", "INTVAL", "POTHVAL"]
 CENSUS_13 = [
     *("AFNLWGT", "AGI", "EMCONTRB", "FEDTAX", "PTOTVAL", "STATETAX", "TAXINC", "POTHVAL"),

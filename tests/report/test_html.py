@@ -69,7 +69,7 @@ def test_the_public_report_has_a_codebook_of_public_facts(people, policy):
 
     page = html.public_report(shoal.protect(people, policy).manifest)
 
-    assert "from 0 to 110; rounded to multiples of 5; values below 0 were set to it" in page
+    assert "from 0 to 110; rounded to multiples of 5; values below 0 were set to 0" in page
     assert "&lt;/script&gt;" in page
     assert "r38 and 21 more" in page
     assert HOSTILE not in page
