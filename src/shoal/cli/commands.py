@@ -291,7 +291,10 @@ def sign(
 def evaluate(
     original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The confidential table.")],
     released: Annotated[
-        Path, typer.Argument(metavar="RELEASED", help="Its release, made by any tool.")
+        Path,
+        typer.Argument(
+            metavar="RELEASED", help="The release of the confidential table, made by any tool."
+        ),
     ],
     policy: PolicyFile,
     control: Annotated[

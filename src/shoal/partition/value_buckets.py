@@ -88,9 +88,7 @@ def joint_buckets(
     for number, places in enumerate(columns):
         place = column(places, "columns")
         if len(place) != len(found):
-            raise InputError(
-                "The columns whose values are cut into buckets must be equally long."
-            )
+            raise InputError("The columns whose values are cut into buckets must be equally long.")
         parts = _parts(left, len(columns) - number)
         left //= parts
         found = _cut(found, place, parts, tall.get(number))

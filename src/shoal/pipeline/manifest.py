@@ -115,7 +115,7 @@ class PrivacyLossRecord(_Record):
         "a private selection, or "
         "randomised-response for a category of one record."
     )
-    target: str = Field(description="The column that it was drawn for.")
+    target: str = Field(description="The column that the noise was drawn for.")
     sensitivity: Exact = Field(
         description="How far one record, or all rows of a person, can move all group sums "
         "together, in steps of the column's grid (2^20 for its width); for a selection in units "
