@@ -65,5 +65,5 @@ def test_a_spending_states_no_less_than_its_noise_costs():
     more = {"neighbours": Neighbours.CHANGE_ONE, "draws": 1}
 
     assert PrivacyLoss(**terms, epsilon=Fraction(1, 2), **more).epsilon == Fraction(1, 2)
-    with pytest.raises(InternalError, match="states less epsilon than its noise costs"):
+    with pytest.raises(InternalError, match="must not state less epsilon than its noise costs"):
         PrivacyLoss(**terms, epsilon=Fraction(1, 3), **more)

@@ -280,12 +280,26 @@ def collected():
     return rooms
 
 
+def is_label(text):
+    """Whether a text is a name or a word that is filled in, which stands in no sentence itself."""
+    return len(text.split()) < 4 and not re.search(r"[.?!:;{\[]", text)
+
+
+def listed(texts):
+    """The sentences of a file, one per line; after them its labels, all in one."""
+    labels = " | ".join(filter(is_label, texts))
+    return [
+        *(text for text in texts if not is_label(text)),
+        *([f"Labels: {labels}"] if labels else []),
+    ]
+
+
 @cache
 def pages():
     """The content of every file, by its name."""
     return {
         f"{room}.txt": "\n\n".join(
-            "\n".join([f"## {name}", *texts]) for name, texts in files.items()
+            "\n".join([f"## {name}", *listed(texts)]) for name, texts in files.items()
         )
         + "\n"
         for room, files in collected().items()

@@ -110,7 +110,7 @@ def test_two_tables_do_not_come_from_one_pipe(rules):
     done = shoal("evaluate", "-", "-", "--policy", rules, given=b"age,pay\n1,2\n")
 
     assert done.exit_code == 2
-    assert "Expected - for one table at most" in done.output
+    assert "Expected - (what is piped in) for one table at most" in done.output
 
 
 def test_the_next_command_names_the_pipe(tmp_path):

@@ -141,9 +141,9 @@ def test_a_division_whose_entries_disagree_is_refused(odd):
 
 
 def test_a_division_needs_a_part_and_a_part_a_division():
-    with pytest.raises(InternalError, match="division and its part"):
+    with pytest.raises(InternalError, match="a division of the records and its part"):
         privacy_loss(1, parallel="strata")
-    with pytest.raises(InternalError, match="division and its part"):
+    with pytest.raises(InternalError, match="a division of the records and its part"):
         privacy_loss(1, part="a")
 
 

@@ -603,7 +603,9 @@ def test_uniform_numbers_stay_below_their_bound_and_are_in_no_budget(noise):
     assert noise.uniform(1 << 62, size=3).max() < 1 << 62
     assert noise.uniform(5, size=0).size == 0
     assert not noise.drawn
-    with pytest.raises(InternalError, match="numbers to draw from"):
+    with pytest.raises(
+        InternalError, match="whole numbers for the random number generator to draw from"
+    ):
         noise.uniform(0, size=1)
 
 

@@ -926,9 +926,7 @@ def test_a_tree_of_ours_is_read_as_boxes_from_parquet_and_from_text():
         assert (reading.upper == boxes.upper).all()
         assert (reading.tree.counts == boxes.counts).all()
         assert reading.how == (
-            (
-                "The release is a tree: 2 boxes with counts by 'ill', which are evaluated in place of rows."
-            ),
+            "The release is a tree: 2 boxes with counts by 'ill'; the boxes stand in for rows.",
         )
     with pytest.raises(
         shoal.InputError, match="of the tree: expected numbers, found something else in 2 rows"

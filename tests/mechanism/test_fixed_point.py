@@ -78,5 +78,5 @@ def test_a_missing_cell_has_no_place_on_the_grid():
     (1, 1, 20), (2, 1, 20), (0, 1, 0), (0, 1, 41), (0, 1e-310, 20), (-1.5e308, 1.5e308, 20),
 ])  # fmt: skip
 def test_impossible_grids_are_refused(low, high, bits):
-    with pytest.raises(InputError, match=r"bounds must|bits must lie"):
+    with pytest.raises(InputError, match=r"bounds of a column must|bits of a grid must lie"):
         FixedPointGrid(low, high, bits)

@@ -34,5 +34,5 @@ def test_the_logarithmic_scale_gives_small_numbers_room():
 
 
 def test_impossible_bounds_are_refused():
-    with pytest.raises(InputError, match="bounds must be"):
+    with pytest.raises(InputError, match="bounds of a column must be"):
         SkewedGrid(1, 1)

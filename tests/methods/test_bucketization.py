@@ -200,7 +200,9 @@ def test_one_class_is_called_trivial(hierarchy):
     halves = shoal.protect(people(), policy(hierarchy, k=12))
     same = shoal.protect(people().with_columns(ill=pl.lit("flu")), policy(hierarchy, t=1))
 
-    assert whole.manifest["notes"][-1].startswith("Trivial: the whole table became one class")
+    assert whole.manifest["notes"][-1].startswith(
+        "The release is trivial: the whole table became one class"
+    )
     assert halves.manifest["notes"] == []
     assert same.manifest["notes"] == []
     assert same.checks[0].remarks["classes"] == 6

@@ -308,7 +308,7 @@ def test_a_tree_goes_through_files_and_is_checked_there(tmp_path):
         assert shoal.check(read, rules) == done.release.checks[:1]
         assert read.select(pl.col("^ill=.*$").cast(pl.Int64)).to_numpy().sum() == 300
     pytest.importorskip("pyreadstat")
-    with pytest.raises(InputError, match="Boxes have columns that SPSS"):
+    with pytest.raises(InputError, match="column names that SPSS"):
         protect_file.protect(
             tmp_path / "people.csv",
             rules,

@@ -126,5 +126,5 @@ def test_empty_unknown_one_row_and_constant_releases_have_a_defined_guess(rng, r
 def test_what_cannot_be_measured_is_said():
     with pytest.raises(InputError, match="nothing to guess"):
         number_attack(np.zeros(1), np.array([np.nan]), tolerance=1)
-    with pytest.raises(InputError, match="tolerance must not be negative"):
+    with pytest.raises(InputError, match="tolerance of a guess must not be negative"):
         number_attack(np.zeros(1), np.zeros(1), tolerance=-1)

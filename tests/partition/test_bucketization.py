@@ -366,11 +366,11 @@ def test_many_records_with_many_ties_keep_the_promise():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"t": Fraction(1, 2)}, "t must be at least 1, a ratio of shares; found 1/2"),
-        ({"t": 1.5}, "t must be exact"),
+        ({"t": Fraction(1, 2)}, "must be at least 1, because it is a ratio of shares; found 1/2"),
+        ({"t": 1.5}, "t of t-closeness must be exact"),
         ({"k": 1}, "k must be at least 2"),
         ({"k": 7}, "Cannot form one group of k=7 from 6 records"),
-        ({"bucket": [0, 0, 0, 2, 2, 2]}, "bucket must hold whole numbers from 0 without gaps"),
+        ({"bucket": [0, 0, 0, 2, 2, 2]}, "bucket must number the bucket of each record from 0"),
         ({"bucket": [0, 1]}, "found 2 for 6 records"),
     ],
 )

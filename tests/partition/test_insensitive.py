@@ -144,7 +144,11 @@ def test_one_column_is_ordered_by_value_in_all_orders():
                 "outside."
             ),
         ),
-        ([[0.5], [0.5]], "hilbrt", "No order named 'hilbrt'. Did you mean 'hilbert'?"),
+        (
+            [[0.5], [0.5]],
+            "hilbrt",
+            "There is no order of records named 'hilbrt'. Did you mean 'hilbert'?",
+        ),
     ],
 )
 def test_other_boxes_and_orders_are_refused(X, order, message):

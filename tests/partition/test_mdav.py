@@ -11,7 +11,10 @@ from shoal.partition import mdav
 from shoal.partition._exact_scale import unit_scaled
 from shoal.partition.mdav import _rounds
 
-SHAPE = "X must be a matrix of records by columns, with at least one column; found the shape "
+SHAPE = (
+    "The argument X must be a matrix of records by columns, with at least one column; found the "
+    "shape "
+)
 CENSUS_4 = ["FICA", "FEDTAX", "INTVAL", "POTHVAL"]
 CENSUS_13 = [
     *("AFNLWGT", "AGI", "EMCONTRB", "FEDTAX", "PTOTVAL", "STATETAX", "TAXINC", "POTHVAL"),
@@ -214,8 +217,8 @@ def test_a_single_column_is_not_overwritten():
             np.zeros((9, 2)),
             1,
             (
-                "The smallest group size k must be at least 2, because a group of one hides nobody; "
-                "found 1."
+                "The smallest group size k must be at least 2, because a group of one hides "
+                "nobody; found 1."
             ),
         ),
         (
@@ -236,16 +239,24 @@ def test_a_single_column_is_not_overwritten():
         (
             [[1.0, np.nan], [np.inf, 2.0]],
             2,
-            "X must be finite; 2 of its 4 cells are missing or infinite.",
+            "The argument X must be finite; 2 of its 4 cells are missing or infinite.",
         ),
-        (np.full((4, 1), "secret", object), 2, "X must hold numbers; found the type object."),
+        (
+            np.full((4, 1), "secret", object),
+            2,
+            "The argument X must hold numbers; found the type object.",
+        ),
         (
             np.ma.masked_equal([[1.0], [2.0]], 2.0),
             2,
-            "X must have a number in every cell; some are masked.",
+            "The argument X must have a number in every cell; some are masked.",
         ),
-        ([[1, 2], [3]], 2, "X must be a rectangular array of numbers."),
-        (np.zeros((4, 1), complex), 2, "X must hold numbers; found the type complex128."),
+        ([[1, 2], [3]], 2, "The argument X must be a rectangular array of numbers."),
+        (
+            np.zeros((4, 1), complex),
+            2,
+            "The argument X must hold numbers; found the type complex128.",
+        ),
     ],
 )
 def test_what_cannot_be_grouped_is_refused_in_one_sentence(X, k, message):

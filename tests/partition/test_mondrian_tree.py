@@ -515,11 +515,14 @@ def adult():
                 "group, must be at least 0; found -1."
             ),
         ),
-        ({"units": [0, 1]}, "units must have one entry for each of 10 records; found 2."),
+        (
+            {"units": [0, 1]},
+            "The argument units must have one entry for each of 10 records; found 2.",
+        ),
         ({"units": [0] * 10}, "Cannot form one group of k=2 persons from 1."),
         (
             {"borders": {1: [1]}},
-            "borders name column 1; expected one below 1, the number of columns.",
+            "The argument borders names column 1; expected one below 1, the number of columns.",
         ),
         ({"borders": {0: [1, 1]}}, "A column with 2 borders must hold codes from 0 to 2."),
         (
@@ -538,7 +541,7 @@ def adult():
         ),
         (
             {"require": [Requirement(diverse(2, Diversity.DISTINCT), np.arange(9))]},
-            "codes must have one entry for each of 10 records; found 9.",
+            "The argument codes must have one entry for each of 10 records; found 9.",
         ),
     ],
 )
@@ -554,15 +557,18 @@ def test_what_cannot_be_cut_is_refused(options, message):
     [
         (
             lambda: Requirement(close(1, Distance.EQUAL), np.array([0.5])),
-            "codes must be a one-dimensional array of whole numbers.",
+            "The argument codes must be a one-dimensional array of whole numbers.",
         ),
         (
             lambda: Requirement(close(1, Distance.EQUAL), np.array([-1])),
-            "codes must not be negative.",
+            "The argument codes must not have negative numbers.",
         ),
         (
             lambda: Requirement(close(1, Distance.EQUAL), np.array([3]), width=3),
-            "width must be at least 4, to cover all values that occur; found 3.",
+            (
+                "The argument width, the number of different values, must be at least 4, to cover "
+                "all values that occur; found 3."
+            ),
         ),
         (
             lambda: Requirement(close(1, Distance.HIERARCHICAL), np.array([1])),

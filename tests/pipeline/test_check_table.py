@@ -99,7 +99,10 @@ def test_a_requirement_that_the_method_does_not_steer_to_is_checked_and_stops():
     [
         ({"l_diversity": {"l": 2, "column": "age"}}, "expected a confidential column, found 'age'"),
         ({"l_diversity": {"l": 2, "column": "il"}}, "Did you mean 'ill'"),
-        ({"l_diversity": {"l": 2, "column": "ill", "kind": "recursive"}}, "expected 'c'"),
+        (
+            {"l_diversity": {"l": 2, "column": "ill", "kind": "recursive"}},
+            "expected the factor 'c'",
+        ),
         ({"l_diversity": {"l": 2, "column": "ill", "kind": "many"}}, "expected one of distinct"),
         ({"t_closeness": {"t": 0.5, "column": "ill", "distance": "ratio"}}, "at least 1"),
         ({"t_closeness": {"column": "ill"}}, "expected a value for 't'"),
@@ -209,7 +212,7 @@ def test_values_of_boxes_have_the_order_of_those_of_rows():
     [
         (BOXES, {"l_diversity": {"l": 2, "column": "pay"}}, "lacks the column 'pay'"),
         (BOXES * 0.5, {"k_anonymity": 2}, "negative or fractional counts: they are noisy"),
-        (BOXES * -1, {"k_anonymity": 2}, "lower < upper"),
+        (BOXES * -1, {"k_anonymity": 2}, "lower ends are below the upper ends"),
         (BOXES.with_columns(pl.lit(-1).alias("ill=")), {"k_anonymity": 2}, "they are noisy"),
         (BOXES.with_columns(pl.col("^ill=.*$") * 0), {"k_anonymity": 2}, "hold no records"),
         (BOXES.with_columns(x=1), {"k_anonymity": 2}, "a column 'count', or one for each"),

@@ -89,7 +89,7 @@ def test_a_requirement_that_the_method_cannot_promise_stops_at_planning(policy):
         shoal.plan(policy)
 
     assert "individual-ranking" in str(stopped.value)
-    assert "These can: " in str(stopped.value)
+    assert "These methods can promise it: " in str(stopped.value)
     assert "mdav" in str(stopped.value)
 
 

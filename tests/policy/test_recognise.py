@@ -148,7 +148,7 @@ def test_numbers_of_persons_that_repeat_are_proposed_as_the_privacy_unit():
     made = guess("customer_id", [1000 + i % 669 for i in range(20_000)])
 
     assert made.flags == ("privacy_unit",)
-    assert made.reason == "it numbers persons: 669 of them in 20,000 rows"
+    assert made.reason == "the column numbers persons: 669 of them in 20,000 rows"
 
 
 def test_a_copy_of_a_column_is_as_strict_as_the_column():

@@ -33,7 +33,7 @@ def test_attacks_stand_under_their_question_and_the_one_that_gains_most_is_first
 @pytest.mark.parametrize(
     ("control", "ends", "said"),
     [
-        (0.1, (0.08, 0.12), "Being in the table adds 20 of 100"),
+        (0.1, (0.08, 0.12), "succeeds more often for people in the table, by 20 of 100"),
         (0.29, (0.2, 0.38), "No difference between people in the table"),
         (0.6, (0.55, 0.65), "succeeds less often for people in the table"),
     ],
@@ -50,9 +50,11 @@ def test_a_gain_is_told_against_people_not_in_the_table(control, ends, said):
 
 
 def test_without_them_it_is_told_against_a_blind_guess_and_what_is_not_known_is_said():
-    assert "20 of 100 more than a blind guess" in officer.gain(row("inference", 0.3, baseline=0.1))
+    assert "20 of 100 tries more than a blind guess" in officer.gain(
+        row("inference", 0.3, baseline=0.1)
+    )
     assert "is not known" in officer.gain(row("inference", 0.3, baseline=0.1))
-    assert "no more than a blind guess" in officer.gain(row("inference", 0.1, baseline=0.3))
+    assert "no more often than a blind guess" in officer.gain(row("inference", 0.1, baseline=0.3))
     assert officer.gain(row("inference", 0.3)) == ""
 
 

@@ -137,12 +137,9 @@ def init(
 def protect(
     data: Data,
     policy: PolicyFile,
-    out: Annotated[Path, typer.Option(help="Folder to write, for what may be published.")],
+    out: Annotated[Path, typer.Option(help="Folder for what may be published.")],
     file_format: Annotated[
-        str,
-        typer.Option(
-            "--file-format", help="Format of the released table: parquet, csv, sav, dta or xpt."
-        ),
+        str, typer.Option("--file-format", help="Table format: parquet, csv, sav, dta or xpt.")
     ] = "parquet",
     force: ReplaceRelease = False,
     keep_order: Annotated[
@@ -173,8 +170,7 @@ def protect(
     control: Control = None,
     comparison: Comparison = None,
     engine: Annotated[
-        str,
-        typer.Option(help="Where to run: local, or spark for tables too large for one machine."),
+        str, typer.Option(help="Where to run: local, or spark for tables beyond one machine.")
     ] = "local",
     spark_conf: Annotated[
         list[str] | None,
@@ -208,9 +204,7 @@ def protect(
 
 @command()
 def report(
-    release: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The public folder of the release.")
-    ],
+    release: Annotated[Path, typer.Argument(metavar="DIR", help="Public folder of the release.")],
     data: Data,
     policy: PolicyFile,
     measured: Annotated[
@@ -242,14 +236,10 @@ def report(
 
 @command()
 def finish(
-    out: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder to write, for what may be published.")
-    ],
+    out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for what may be published.")],
     kept: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Folder that keeps the unfinished release; by default, beside DIR."
-        ),
+        typer.Option(metavar="DIR", help="Folder that keeps the release; by default, beside DIR."),
     ] = None,
     force: ReplaceRelease = False,
 ) -> None:
@@ -286,8 +276,7 @@ def check(
 def verify(
     folder: ReleaseFolder,
     key: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Public key of the signer."),
+        Path | None, typer.Option(metavar="FILE", help="Public key of the signer.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -320,16 +309,14 @@ def sign(
 def evaluate(
     original: Annotated[Path, typer.Argument(metavar="ORIGINAL", help="The confidential table.")],
     released: Annotated[
-        Path, typer.Argument(metavar="RELEASED", help="Its release, made by any tool.")
+        Path, typer.Argument(metavar="RELEASED", help="Release of that table, made by any tool.")
     ],
     policy: PolicyFile,
     control: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="People of the same population who are not in ORIGINAL."),
     ] = None,
-    only: Annotated[
-        str | None, typer.Option(help="What to evaluate: utility or risk; by default, both.")
-    ] = None,
+    only: Annotated[str | None, typer.Option(help="Only utility or risk; default: both.")] = None,
     aligned: Annotated[
         bool, typer.Option("--aligned", help="Row i of the release is about row i of the original.")
     ] = False,
@@ -384,9 +371,7 @@ def compare(
     ] = None,
     on_sample: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="File of other people to inspect, so DATA is not inspected."
-        ),
+        typer.Option(metavar="FILE", help="File of other people to inspect in place of DATA."),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(help="Number of processes at a time; by default, one per core.")
@@ -401,10 +386,7 @@ def compare(
         int, typer.Option(help="Number of releases per candidate; up to 4 times as many if needed.")
     ] = 3,
     max_risk: Annotated[
-        float,
-        typer.Option(
-            help="Largest risk of a method to recommend, by the upper end of its interval."
-        ),
+        float, typer.Option(help="Largest risk to recommend, by the upper end of its interval.")
     ] = 0.1,
     any_claim: Annotated[
         bool, typer.Option("--any-claim", help="Recommend methods without a proved claim, too.")
@@ -412,12 +394,7 @@ def compare(
     rows: Annotated[
         int, typer.Option(help="Compare on a random sample of a table with more rows than this.")
     ] = 20_000,
-    seed: Annotated[
-        int,
-        typer.Option(
-            help="Seed that decides which people are held out and which queries are asked."
-        ),
-    ] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of who is held out and of the queries.")] = 0,
     axes: Annotated[
         str,
         typer.Option(
@@ -496,15 +473,11 @@ def audit(
     ] = None,
     table: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="A table; search for its most different neighbouring table."
-        ),
+        typer.Option(metavar="FILE", help="A table; search for its most different neighbour."),
     ] = None,
     trials: Annotated[
         int | None,
-        typer.Option(
-            help="Number of runs on each table; by default 20,000, or 200 for --level files."
-        ),
+        typer.Option(help="Runs on each table; by default 20,000, or 200 for --level files."),
     ] = None,
     confidence: Annotated[
         float, typer.Option(help="Confidence that all lower bounds of epsilon hold together.")
@@ -558,9 +531,7 @@ def audit(
 
 @command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the files of the demonstration.")] = Path(
-        "demo"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder to write the example into.")] = Path("demo"),
 ) -> None:
     """Protect the shipped sample of invented people, step by step."""
     from shoal import demo as story

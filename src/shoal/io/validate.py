@@ -464,7 +464,10 @@ def _outside(values: pl.Series, column: Column) -> Iterator[Misfit]:
     outside = ~days.is_between(limit(low), limit(high)).fill_null(value=True)
     move = "Widen the bounds, or correct the rows: top and bottom coding come after this check."
     if column.kind is Kind.NUMERIC and values.filter(outside).cast(float).is_in(MARKS).all():
-        move = "They look like marks of missing cells, as -99 or 999: list them under 'missing'."
+        move = (
+            "The values look like marks of missing cells, such as -99 or 999: list them under "
+            "'missing'."
+        )
     yield _misfit(outside, f"expected values within the bounds [{low}, {high}], found others", move)
 
 

@@ -33,7 +33,7 @@ class PrivTreeParameters(SynthesisParameters):
         "(centroid), which costs a third of what the splits leave.",
     )
     theta: Annotated[int, Field(ge=0, le=10**9)] = Field(
-        0, description="Halve a box whose noisy penalised count exceeds this."
+        0, description="Halve a box whose noisy penalised count exceeds this threshold."
     )
 
 

@@ -85,7 +85,7 @@ def _numbers(values: ArrayLike, name: str) -> Floats:
     bad = array.size - int(np.count_nonzero(np.isfinite(array)))
     if bad:
         raise InputError(
-            f"The argument {name} must have finite numbers only; {bad} of its {array.size} "
+            f"The argument {name} must be finite; {bad} of its {array.size} "
             f"cells are missing or infinite."
         )
     return array

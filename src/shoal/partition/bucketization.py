@@ -183,7 +183,7 @@ def class_sizes(totals: ArrayLike, k: int, t: Number, *, most: int | None = None
     limit = n if most is None else most
     if limit < 1:
         raise InputError(
-            f"The argument most, the largest number of buckets, must be a whole "
+            f"The argument most, the largest number of classes, must be a whole "
             f"number of at least 1; found {most}."
         )
     even = min(parts // -(-k // unit), limit)

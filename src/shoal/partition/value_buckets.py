@@ -80,7 +80,7 @@ def joint_buckets(
     """
     _at_least_one(b)
     if not columns:
-        raise InputError("The confidential columns to be cut into buckets must be at least one.")
+        raise InputError("Cutting values into buckets needs at least one column; found none.")
     tall = heights or {}
     found = np.zeros(len(column(columns[0], "columns")), np.int64)
     left = b
@@ -88,9 +88,7 @@ def joint_buckets(
     for number, places in enumerate(columns):
         place = column(places, "columns")
         if len(place) != len(found):
-            raise InputError(
-                "The confidential columns to be cut into buckets must be equally long."
-            )
+            raise InputError("The columns whose values are cut into buckets must be equally long.")
         parts = _parts(left, len(columns) - number)
         left //= parts
         found = _cut(found, place, parts, tall.get(number))

@@ -32,7 +32,8 @@ RULES = {
     ),
     Audience.SCIENTIFIC_USE: AudienceRule(
         "Named recipients under contract",
-        "They promise not to re-identify anybody. A claim may depend on stated conditions.",
+        "The recipients promise not to re-identify anybody. A claim may depend on stated "
+        "conditions.",
         frozenset({Status.PROVED, Status.CONDITIONAL}),
     ),
     Audience.SECURE_USE: AudienceRule(

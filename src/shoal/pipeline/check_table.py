@@ -75,7 +75,7 @@ def check(released: Any, policy: policies.PolicySource) -> tuple[Check, ...]:
     if policy.required and not any(isinstance(g, Testable) for g in policy.required):
         raise InputError(
             f"The policy requires only {' and '.join(sorted({g.name for g in policy.required}))}. "
-            "That is about how a table was made; no table can be checked for it."
+            "Such a promise is about how a table was made; no table can be checked for it."
         )
     keys = schema.with_role(Role.QUASI_IDENTIFIER)
     wanted = [g for g in policy.required if isinstance(g, Testable)] or [KAnonymity(2, keys)]

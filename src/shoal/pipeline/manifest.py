@@ -116,7 +116,7 @@ class PrivacyLossRecord(_Record):
         "randomised-response for a category of one record; "
         "with a delta also discrete-gaussian, and exponential-mechanism for a selection."
     )
-    target: str = Field(description="The column that it was drawn for.")
+    target: str = Field(description="The column that the noise was drawn for.")
     sensitivity: Exact = Field(
         description="How far one record, or all rows of a person, can move all group sums "
         "together, in steps of the column's grid (2^20 for its width); for a selection in units "

@@ -464,7 +464,7 @@ def _cannot(planned: Plan, guarantee: Foreseeable) -> str:
         why = f"in the form {planned.setting.release_form} its claim is {wide[0].status}: {reason}"
     else:
         fixable = False
-        why = " ".join(planned.not_claimed).rstrip(".") or "it makes no such promise"
+        why = " ".join(planned.not_claimed).rstrip(".") or "the method makes no such promise"
     offer = "" if fixable else able(planned, guarantee)
     return (
         f"The policy requires {guarantee}, but method '{planned.method.name}' as set up cannot "
@@ -503,7 +503,7 @@ def able(planned: Plan, guarantee: Guarantee) -> str:
             if any(covers(claim, guarantee) for claim in method.promises.claims(setting)):
                 names.append(f"{method.name} ({form})" if method.forms.must_choose else method.name)
                 break
-    return f" These can: {', '.join(names)}." if names else ""
+    return f" These methods can promise it: {', '.join(names)}." if names else ""
 
 
 def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[str, ...]:
@@ -586,7 +586,7 @@ def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
             if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
                 first = column.other or (column.all_categories or ("",))[0]
                 unknown = f" unknown values count as '{first}',"
-            notes.append(f"'{name}':{unknown} missing is a value of its own.")
+            notes.append(f"'{name}':{unknown} a missing cell is a value of its own.")
             continue
         if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
             other = column.other or (column.all_categories or ("",))[0]

@@ -518,7 +518,9 @@ def _versions(opened: _Folder) -> VerifiedPart:
     if other:
         return VerifiedPart("versions", PartStatus.OPEN, ("made with", *other))
     made = ", ".join(f"{name} {number}" for name, number in here.items())
-    return VerifiedPart("versions", PartStatus.VERIFIED, (f"made with {made}, as here.",))
+    return VerifiedPart(
+        "versions", PartStatus.VERIFIED, (f"made with {made}, the versions in use here.",)
+    )
 
 
 def _signature(opened: _Folder, key: str | Path | None) -> VerifiedPart:

@@ -196,7 +196,7 @@ def _dropped(reason: str, *flags: str) -> Guess:
 
 
 def _empty(column: _Column) -> Guess | None:
-    return None if column.values.distinct else _dropped("it is empty")
+    return None if column.values.distinct else _dropped("the column is empty")
 
 
 def _named(column: _Column) -> Guess | None:
@@ -221,7 +221,7 @@ def _household(column: _Column) -> Guess | None:
     alone = values.whole and not means & {"quantity", "confidential", "code"}
     many = values.distinct > max(20, 0.02 * values.present)
     if "household" in means and (_is_number(column) or (alone and many)):
-        return _dropped("it numbers households", "household")
+        return _dropped("the column numbers households", "household")
     return None
 
 
@@ -231,7 +231,7 @@ def _person(column: _Column) -> Guess | None:
     if "person" not in means or not (_is_number(column) or alone) or date_forms(values):
         return None
     if values.distinct > max(20, 0.01 * values.present) or values.names_rows:
-        return _dropped("it numbers persons", "privacy_unit")
+        return _dropped("the column numbers persons", "privacy_unit")
     return None
 
 

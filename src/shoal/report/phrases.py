@@ -54,7 +54,7 @@ REMARK_WORDS = {
     "classes": "Number of equivalence classes",
     "failing_classes": "Equivalence classes that fail the check",
     "homogeneous_classes": "Equivalence classes in which all share a value",
-    "counted": "Counted in",
+    "counted": "Unit that is counted",
     "k_if_missing_matches_anything": "k, if a missing cell is taken to match any value",
     "patterns_of_missing_cells": "Number of patterns of missing cells, too many to match rows by",
 }
@@ -164,8 +164,8 @@ def title(guarantee: Mapping[str, Any]) -> str:
     if name == "differential-privacy":
         delta = f", delta = {guarantee['delta']}" if guarantee.get("delta") else ""
         return (
-            f"{name} with epsilon = {guarantee['epsilon']}{delta} ({guarantee['neighbours']}) of "
-            f"{', '.join(guarantee['protects'])}"
+            f"{name} with epsilon = {guarantee['epsilon']}{delta} ({guarantee['neighbours']} "
+            f"neighbours) of {', '.join(guarantee['protects'])}"
         )
     of = f"of {', '.join(guarantee['columns'])}"
     if name == "k-anonymity":
@@ -385,7 +385,7 @@ def _facts(spec: Mapping[str, Any]) -> list[str]:
         "other": "unknown categories became {}",
         "max_contributions": "rows per person that an epsilon release uses at most: {}",
         "exact_contributions": "rows that every person has: {}",
-        "transform": "compared on a {} scale",
+        "transform": "distances are taken on a {} scale",
     }
     facts += [text.format(spec[key]) for key, text in words.items() if spec.get(key) is not None]
     flags = {
@@ -394,7 +394,7 @@ def _facts(spec: Mapping[str, Any]) -> list[str]:
         "public": "public knowledge",
         "privacy_unit": "numbers the persons",
         "household": "numbers the households",
-        "keep_missing": "missing is a value of its own",
+        "keep_missing": "a missing cell is a value of its own",
         "observed": "categories as observed in the table, not stated",
     }
     return facts + [text for key, text in flags.items() if spec.get(key)]

@@ -130,7 +130,10 @@ class Audit:
                 "other tables. The counterexample holds all the same."
             )
         elif not self.violated:
-            lines.append("  This does not support the claim; only its proof does, if it has one.")
+            lines.append(
+                "  That no violation was found does not support the claim; only its "
+                "proof does, if it has one."
+            )
         return "\n".join(lines)
 
     @property

@@ -301,11 +301,7 @@ def _read_tree(
         domains=domains,
         discrete=tuple(scale.discrete for scale in scales),
         aligned=False,
-        how=(
-            (
-                f"The release is a tree: {number} with counts{column}, which are evaluated in place of rows."
-            ),
-        ),
+        how=(f"The release is a tree: {number} with counts{column}; the boxes stand in for rows.",),
         findings=tuple(f"The tree says nothing about '{name}'." for name in lost),
         tree=boxes,
         weights=_weights(original, policy, decimal),

@@ -194,8 +194,8 @@ def _looks(policy: Policy, *, others: bool) -> list[dict[str, str]]:
 def _grid(form: Mapping[str, str]) -> dict[str, Any] | None:
     if form.get("grid") != "own":
         return None
-    content = text_files.parse_toml(form.get("grid_text", ""), "The list")
-    grid.of(content, where="The list")
+    content = text_files.parse_toml(form.get("grid_text", ""), "The list of methods")
+    grid.of(content, where="The list of methods")
     return content
 
 

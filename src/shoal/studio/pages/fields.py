@@ -38,8 +38,8 @@ TITLES = {
     "other": "Category for unknown values",
     "missing_as": "Value for missing cells",
     "public": "Public knowledge",
-    "privacy_unit": "Numbers the persons",
-    "household": "Numbers the households",
+    "privacy_unit": "This column numbers the persons",
+    "household": "This column numbers the households",
     "sampling_weight": "Sampling weight",
     "stratum": "Sampling stratum",
 }

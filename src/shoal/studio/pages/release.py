@@ -181,7 +181,7 @@ def checklist(
         _line_of("Context", "todo" if missing else "done",
                  [f"Not stated: {phrases.listed(missing).lower()}."] if missing
                  else ["Everything that the confidential report quotes is stated."],
-                 ("#context-title", "State it") if missing else None),
+                 ("#context-title", "State the context") if missing else None),
     ]  # fmt: skip
 
 
