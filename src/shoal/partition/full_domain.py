@@ -374,6 +374,8 @@ class _Search:
         best, chosen = _Best(math.inf, -1.0), None
         flat_closed, flat_bound, flat_height = closed.ravel(), bound.ravel(), heights.ravel()
         for done, flat in enumerate(order.tolist()):
+            if self.costs.mean and flat_bound[flat] > best.loss:
+                break  # nodes come by their bounds: none that follows is better
             while not flat_closed[flat] and (flat_bound[flat], flat_height[flat]) < best:
                 progress("searching the lattice", done, len(order))
                 start = tuple(map(int, np.unravel_index(flat, shape)))
