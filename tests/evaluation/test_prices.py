@@ -30,6 +30,7 @@ from shoal.synthesis.maxent import maxent, maxent_plan
 from shoal.synthesis.privtree import Fill, privtree
 
 WHOLE = Price(Fraction(1))
+RHO = PrivacyMeasure.RHO
 CHANGE, ADD = Neighbours.CHANGE_ONE, Neighbours.ADD_REMOVE
 N, K = 12, 3
 TAXONOMY = "a,ab,all\nb,ab,all\nc,cd,all\nd,cd,all\n"
@@ -424,6 +425,16 @@ def test_a_tree_costs_the_rho_that_its_entries_state(fill, neighbours):
     pair = gone(GAPS, 40) if neighbours is ADD else corners(GAPS, 40)
 
     assert holds(run, *pair, neighbours) > 0.9
+
+
+@pytest.mark.parametrize("price", [Price(Fraction(1)), Price(Fraction(1, 10), CHANGE, RHO)],
+                         ids=["epsilon", "rho"])  # fmt: skip
+def test_a_sum_moves_by_the_whole_width_of_its_leaf(price):
+    """Nothing is split, so one leaf has all, and a record goes from one end of it to the other."""
+    run = partial(drawn, mechanism=privtree, attributes=FOUR, fill=Fill.CENTROID, price=price,
+                  theta=10**6)  # fmt: skip
+
+    assert holds(run, *corners(FOUR, 40)) > 0.9
 
 
 MANY = {f"c{j}": nominal(**LEVELS) for j in range(10)}

@@ -609,10 +609,12 @@ def test_a_required_epsilon_names_the_nearest_that_can_give_it():
         shoal.plan(rules)
 
     assert "the claim is conditional" in str(stopped.value)
-    assert "These can: laplace, ir-laplace (column-shuffled)" in str(stopped.value)
+    assert "These methods can promise it: laplace, ir-laplace (column-shuffled)" in str(
+        stopped.value
+    )
 
     other_form = policy("ir-laplace", k=3, release_form="row-aligned")
-    nearest = r"These can: ir-laplace \(column-shuffled\)"
+    nearest = r"These methods can promise it: ir-laplace \(column-shuffled\)"
     with pytest.raises(ClaimViolationError, match=nearest):
         shoal.plan(other_form | {"require": {"differential-privacy": 1.0}})
 

@@ -225,10 +225,14 @@ def test_stochastic_closeness_is_required_jointly_and_column_by_column():
 def test_stochastic_closeness_is_refused_where_it_is_conditional_or_not_there():
     wanted = {"stochastic-t-closeness": {"t": 3, "column": "job"}}
 
-    with pytest.raises(ClaimViolationError, match=r"share of each value.* These can: .*kanon"):
+    with pytest.raises(
+        ClaimViolationError, match=r"share of each value.* These methods can promise it: .*kanon"
+    ):
         shoal.plan(asking("pram", t=2, require=wanted))
     bare = asking("mdav", require=wanted)
-    with pytest.raises(ClaimViolationError, match=r"These can: bucketization, kanon-dp"):
+    with pytest.raises(
+        ClaimViolationError, match=r"These methods can promise it: bucketization, kanon-dp"
+    ):
         shoal.plan(bare)
     bare["protect"] = {"method": "bucketization", "k": 4, "t": 3}
     assert shoal.plan(bare)

@@ -247,7 +247,7 @@ def test_a_check_says_that_it_counted_rows_where_the_persons_are_not_in_the_tabl
 
     said = "rows; 'person', which numbers the persons, is not in the table"
     assert check.remarks["counted"] == said
-    assert f"  counted in: {said}" in terminal.checks_text([check]).splitlines()
+    assert f"  unit that is counted: {said}" in terminal.checks_text([check]).splitlines()
 
 
 def test_persons_are_counted_by_how_they_may_be_spelled():

@@ -53,8 +53,7 @@ def test_a_one_way_marginal_has_the_error_that_its_formula_expects():
                 HeldColumns(codes),
                 j,
                 domain,
-                most=plan.groups,
-                epsilon=plan.one_way_share * epsilon / 3,
+                price=Price(plan.one_way_share * epsilon / 3),
                 noise=SeededNoise(seed),
             )
             off.append(np.abs(measured.counts - exact[j]).mean())

@@ -210,7 +210,9 @@ def test_an_l_diversity_that_fails_names_the_methods_that_steer_towards_it(peopl
     same = people.with_columns(income=pl.lit(1000))
     required = {"l-diversity": {"l": 2, "column": "income"}}
 
-    with pytest.raises(ClaimViolationError, match=r"\(achieved 1\)\. These can: mondrian\."):
+    with pytest.raises(
+        ClaimViolationError, match=r"\(achieved 1\)\. These methods can promise it: mondrian\."
+    ):
         shoal.protect(same, {**policy, "require": required})
 
 
