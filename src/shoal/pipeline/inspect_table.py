@@ -92,8 +92,15 @@ class InspectedTable:
         alone = counted(self.unique or 0, "record is", "records are")
         classes = f"in equivalence classes of fewer than {self.k:,} records"
         lines = [f"quasi-identifiers, as they are: {few} {classes}; {alone} unique"]
-        for name, number in sorted(self.resolved.items(), key=lambda one: -one[1]):
-            lines.append(f"  without '{name}', {number:,} of these records would not be unique")
+        telling = {name: number for name, number in self.resolved.items() if number}
+        for name, number in sorted(telling.items(), key=lambda one: -one[1]):
+            would = counted(number, "unique record", "unique records")
+            lines.append(f"  without '{name}', {would} would share their values with others")
+        if self.unique and not telling:
+            lines.append(
+                f"  leaving out one of the {len(self.resolved):,} quasi-identifiers makes none of "
+                "them less unique: round several columns, or protect fewer"
+            )
         return lines
 
     def _persons(self) -> list[str]:

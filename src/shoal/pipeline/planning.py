@@ -19,7 +19,6 @@ from shoal.core import (
     Distance,
     Guarantee,
     KAnonymity,
-    Kind,
     LDiversity,
     Neighbours,
     Policy,
@@ -37,12 +36,11 @@ from shoal.methods import REGISTRY, Method, Setting, find
 from shoal.methods._shared import contributions
 from shoal.methods.method import ContributionProof, Expectation
 from shoal.pipeline import audiences, forecast
+from shoal.pipeline.plan_notes import notes
 from shoal.policy.misfits import sentence
 
 Foreseeable = KAnonymity | DifferentialPrivacy | StochasticTCloseness
 """Guarantees that a plan must promise; the others are checked on the finished table."""
-NO_PERSON = "Rows were drawn from a noisy model: no row is a person."
-"""What the manifest, and the file itself where its format has room, say of drawn rows."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ def plan(
         required=policy.required,
         not_claimed=method.promises.not_claimed(setting),
         notes=(
-            *_notes(policy, method, setting),
+            *notes(policy, method, setting),
             *filter(None, [method.approximate(distributed=distributed)]),
         ),
         distributed=distributed,
@@ -504,102 +502,3 @@ def able(planned: Plan, guarantee: Guarantee) -> str:
                 names.append(f"{method.name} ({form})" if method.forms.must_choose else method.name)
                 break
     return f" These methods can promise it: {', '.join(names)}." if names else ""
-
-
-def _notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[str, ...]:
-    """Say which keys of the policy this method carries along without using them."""
-    schema = policy.schema
-    notes = []
-    weight = schema.flagged("sampling_weight")
-    boxes = setting.release_form is ReleaseForm.TREE
-    if weight in schema.released and weight not in setting.columns and not boxes:
-        notes.append(
-            f"The sampling weight in column '{weight}' is released as it is; centres of groups "
-            f"are unweighted."
-        )
-    stratum = schema.flagged("stratum")
-    if stratum:
-        notes.append(
-            f"The sampling stratum in column '{stratum}' is not used: groups may span strata."
-        )
-    household = schema.flagged("household")
-    if household:
-        notes.append(
-            f"Column '{household}', which numbers the households, is not used: a group may hold "
-            f"several members of one "
-            "household."
-        )
-    observed = [column.name for column in schema.columns if column.observed]
-    if observed:
-        notes.append(
-            f"Categories of {', '.join(observed)} were copied from the data and are not "
-            "confirmed as public."
-        )
-    if setting.release_form is ReleaseForm.SYNTHETIC:
-        notes.append(NO_PERSON)
-    if boxes:
-        notes.append(
-            "A released row is a box, that is a range of each quasi-identifier, with counts."
-        )
-    if method.noisy:
-        persons_note = _persons_note(setting)
-        return (*notes, *persons_note, *_clamping_notes(setting, method))
-    public = [column.name for column in schema.columns if column.public]
-    if public:
-        notes.append(
-            f"This method does not use that these columns are declared public: {', '.join(public)}."
-        )
-    untouched = [
-        column.name
-        for column in schema.columns
-        if column.role is Role.OTHER and column.name not in setting.columns
-    ]
-    if untouched and not boxes:
-        notes.append(
-            f"Columns released unchanged, because their role is 'other': {', '.join(untouched)}."
-        )
-    return tuple(notes)
-
-
-def _persons_note(setting: Setting[Any]) -> tuple[str, ...]:
-    """Say how many rows of a person count, where it is not one."""
-    stated = setting.schema.persons
-    if stated is None or not stated.dropped:
-        return ()
-    used = counted(stated.most, "row of a person is", "rows of a person are")
-    return (
-        (
-            f"Column '{stated.column}' numbers the persons: at most {used} used, and epsilon is "
-            f"per person."
-        ),
-    )
-
-
-def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
-    """Say what happens silently to cells outside their public domains."""
-    columns, scaled = method.clamps(setting), method.input.scaled
-    notes = ["Cells outside their bounds are clamped silently, record by record."]
-    for name in columns:
-        column = setting.schema[name]
-        if method.input.missing and column.keep_missing:
-            unknown = ""
-            if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-                first = column.other or (column.all_categories or ("",))[0]
-                unknown = f" unknown values count as '{first}',"
-            notes.append(f"'{name}':{unknown} a missing cell is a value of its own.")
-            continue
-        if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
-            other = column.other or (column.all_categories or ("",))[0]
-            missing = other if column.missing_as is None else column.missing_as
-            notes.append(f"'{name}': unknown values count as '{other}', missing as '{missing}'.")
-        else:
-            notes.append(f"'{name}': missing cells count as {clamp.constant(column)}.")
-    unused = [name for name in columns if setting.schema[name].transform and not scaled]
-    if unused:
-        notes.append(f"This method does not use the transform of {', '.join(unused)}.")
-    if setting.release_form is ReleaseForm.COLUMN_SHUFFLED:
-        notes.append(
-            "Columns are permuted independently: the table holds no joint information, and no "
-            "row is a person."
-        )
-    return notes

@@ -19,7 +19,7 @@ from shoal.io.folders import digest
 from shoal.io.text_files import read_bytes
 from shoal.pipeline.manifest import MANIFEST, SIGNATURE
 from shoal.pipeline.options import OutputOptions
-from shoal.pipeline.planning import NO_PERSON
+from shoal.pipeline.plan_notes import NO_PERSON
 from shoal.report import html
 from shoal.report.html import REPORT
 

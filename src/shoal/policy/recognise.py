@@ -43,6 +43,12 @@ AMOUNTS = frozenset({"quantity", "confidential", "percent", "sampling_weight", "
 """Meanings of names whose numbers are amounts."""
 ISO = frozenset({"%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"})
 """Forms of dates that need no word in the policy."""
+NUMBERED = re.compile(
+    r"(?i)[a-z]{3,}(?<!pa)(?<!val)(?<!vo)(?<!gr)(?<!sol)(?<!flu)(?<!ro)(?<!cov)id$"
+)
+"""How a name ends that has an id joined to it: utilityid, and not farepaid."""
+ENDS = re.compile(r"(?i)(nbr|number|nummer|num|nr|no|seq|id|key)\W*$")
+"""How a name ends that numbers something, whatever it says before."""
 UNKNOWN = "not recognised"
 """How the reason begins of a column whose name says nothing."""
 
@@ -212,7 +218,7 @@ def _named(column: _Column) -> Guess | None:
 def _is_number(column: _Column) -> bool:
     """Whether a column numbers something: whole numbers or texts, by its name."""
     values = column.values
-    named = "number" in column.means or re.search(r"(?i)[a-z]{3,}id$", column.name)
+    named = "number" in column.means or NUMBERED.search(column.name)
     return bool(named) and values.unbroken and values.distinct > 2
 
 
@@ -237,7 +243,7 @@ def _person(column: _Column) -> Guess | None:
 
 def _numbered(column: _Column) -> Guess | None:
     values, means = column.values, column.means
-    if not _is_number(column) or column.counted:
+    if not _is_number(column) or (column.counted and not ENDS.search(column.name)):
         return None
     if values.distinct <= 0.5 * values.present and means & {"quasi", "code"}:
         return None  # it numbers places or things
@@ -281,12 +287,17 @@ def _text(column: _Column) -> Guess | None:
 
 
 def _many(column: _Column) -> Guess | None:
-    """Texts and codes of which there are many, by a name that says nothing: they may be names."""
+    """Texts and codes of which there are many: they may be names, or single people out."""
     values, known = column.values, {"quasi", "confidential", "code", "public", "calendar"}
     many = values.distinct > max(MOST_CATEGORIES, 0.05 * values.present)
-    if column.means & known or not many or _kind(column)[0] is not Kind.NOMINAL:
+    if not many or _kind(column)[0] is not Kind.NOMINAL:
         return None
-    return _dropped(f"{UNKNOWN}, and it has many different values")
+    if not column.means & known:
+        return _dropped(f"{UNKNOWN}, and it has many different values")
+    if "confidential" in column.means or values.counts.median() >= 5:  # type: ignore[operator]
+        return None
+    return _dropped("most of its values are rare; to keep it, name a hierarchy that joins them "
+                    "(`shoal hierarchy codes`)")  # fmt: skip
 
 
 def _rows(column: _Column) -> Guess | None:

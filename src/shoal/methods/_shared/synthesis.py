@@ -12,10 +12,9 @@ For change-one neighbours the number of rows is public, and used throughout. For
 neighbours it is measured first, for a hundredth of epsilon. `maxent` and `privtree` have a proof of
 their own for a record that comes or goes, and take the noisy number where they need one. `copula`
 has none: its table is brought to the noisy number, which is measured again for a twentieth, and so
-is every table where a person may have several rows and changes them
-(`shoal.methods._shared.contributions`). Public
-strata are learnt one by one (`shoal.methods._shared.strata`). A missing cell is a value of its own
-where the policy says `keep_missing`, and else a public constant.
+is every table where a person may have several rows and changes them (`contributions`). Public
+strata are learnt one by one (`strata`). A missing cell is a value of its own where the policy says
+`keep_missing`, and else a public constant.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,0 +1,110 @@
+"""Notes of a plan: keys of the policy that a method does not use, and what happens silently."""
+
+from typing import Any
+
+from shoal.core import Kind, Policy, ReleaseForm, Role
+from shoal.errors import counted
+from shoal.io import clamp
+from shoal.methods import Method, Setting
+
+NO_PERSON = "Rows were drawn from a noisy model: no row is a person."
+"""What the manifest, and the file itself where its format has room, say of drawn rows."""
+
+
+def notes(policy: Policy, method: Method[Any], setting: Setting[Any]) -> tuple[str, ...]:
+    """Say which keys of the policy this method carries along without using them."""
+    schema = policy.schema
+    said = []
+    weight = schema.flagged("sampling_weight")
+    boxes = setting.release_form is ReleaseForm.TREE
+    if weight in schema.released and weight not in setting.columns and not boxes:
+        said.append(
+            f"The sampling weight in column '{weight}' is released as it is; centres of groups "
+            f"are unweighted."
+        )
+    stratum = schema.flagged("stratum")
+    if stratum:
+        said.append(
+            f"The sampling stratum in column '{stratum}' is not used: groups may span strata."
+        )
+    household = schema.flagged("household")
+    if household:
+        said.append(
+            f"Column '{household}', which numbers the households, is not used: a group may hold "
+            f"several members of one "
+            "household."
+        )
+    observed = [column.name for column in schema.columns if column.observed]
+    if observed:
+        said.append(
+            f"Categories of {', '.join(observed)} were copied from the data and are not "
+            "confirmed as public."
+        )
+    if setting.release_form is ReleaseForm.SYNTHETIC:
+        said.append(NO_PERSON)
+    if boxes:
+        said.append(
+            "A released row is a box, that is a range of each quasi-identifier, with counts."
+        )
+    if method.noisy:
+        persons_note = _persons_note(setting)
+        return (*said, *persons_note, *_clamping_notes(setting, method))
+    public = [column.name for column in schema.columns if column.public]
+    if public:
+        said.append(
+            f"This method does not use that these columns are declared public: {', '.join(public)}."
+        )
+    untouched = [
+        column.name
+        for column in schema.columns
+        if column.role is Role.OTHER and column.name not in setting.columns
+    ]
+    if untouched and not boxes:
+        said.append(
+            f"Columns released unchanged, because their role is 'other': {', '.join(untouched)}."
+        )
+    return tuple(said)
+
+
+def _persons_note(setting: Setting[Any]) -> tuple[str, ...]:
+    """Say how many rows of a person count, where it is not one."""
+    stated = setting.schema.persons
+    if stated is None or not stated.dropped:
+        return ()
+    used = counted(stated.most, "row of a person is", "rows of a person are")
+    return (
+        (
+            f"Column '{stated.column}' numbers the persons: at most {used} used, and epsilon is "
+            f"per person."
+        ),
+    )
+
+
+def _clamping_notes(setting: Setting[Any], method: Method[Any]) -> list[str]:
+    """Say what happens silently to cells outside their public domains."""
+    columns, scaled = method.clamps(setting), method.input.scaled
+    notes = ["Cells outside their bounds are clamped silently, record by record."]
+    for name in columns:
+        column = setting.schema[name]
+        if method.input.missing and column.keep_missing:
+            unknown = ""
+            if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+                first = column.other or (column.all_categories or ("",))[0]
+                unknown = f" unknown values count as '{first}',"
+            notes.append(f"'{name}':{unknown} a missing cell is a value of its own.")
+            continue
+        if column.kind in {Kind.ORDINAL, Kind.NOMINAL}:
+            other = column.other or (column.all_categories or ("",))[0]
+            missing = other if column.missing_as is None else column.missing_as
+            notes.append(f"'{name}': unknown values count as '{other}', missing as '{missing}'.")
+        else:
+            notes.append(f"'{name}': missing cells count as {clamp.constant(column)}.")
+    unused = [name for name in columns if setting.schema[name].transform and not scaled]
+    if unused:
+        notes.append(f"This method does not use the transform of {', '.join(unused)}.")
+    if setting.release_form is ReleaseForm.COLUMN_SHUFFLED:
+        notes.append(
+            "Columns are permuted independently: the table holds no joint information, and no "
+            "row is a person."
+        )
+    return notes
