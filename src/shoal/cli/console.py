@@ -198,12 +198,13 @@ def notes_shown(notes: Iterable[str]) -> tuple[str, ...]:
 def _steps() -> "Progress":
     """Print each step as it begins, with the seconds since the start; at most one each second."""
     begun = monotonic()
-    last: dict[str, Any] = {"stage": "", "at": -1.0}
+    last, at = "", -1.0
 
     def report(stage: str, _done: int, _total: int) -> None:
+        nonlocal last, at
         now = monotonic() - begun
-        if stage != last["stage"] and (now - last["at"] >= 1 or not _time_left(stage)):
-            last.update(stage=stage, at=now)
+        if stage != last and (now - at >= 1 or not _time_left(stage)):
+            last, at = stage, now
             tell(f"{now:.1f} s: {stage}")
 
     return report
