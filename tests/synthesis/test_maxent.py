@@ -18,6 +18,7 @@ from shoal.core import (
     Price,
     PrivacyMeasure,
 )
+from shoal.core.concentrated import rho_of
 from shoal.errors import InputError, InternalError
 from shoal.hazmat import accounting
 from shoal.hazmat.fakes import RecordingNoise, SeededNoise
@@ -25,7 +26,15 @@ from shoal.mechanism.noisy_answers import table_counts
 from shoal.mechanism.record_total import RecordTotal
 from shoal.synthesis.adaptive_tree import PATH, SHALLOWEST, UNITS
 from shoal.synthesis.domain import Domain, Sort
-from shoal.synthesis.maxent import GROWN, MaxentPlan, PairMarginals, is_line, maxent, maxent_plan
+from shoal.synthesis.maxent import (
+    GROWN,
+    MaxentPlan,
+    PairMarginals,
+    better_plan,
+    is_line,
+    maxent,
+    maxent_plan,
+)
 from shoal.synthesis.maxent.fit import Target, fit_distribution
 from shoal.synthesis.maxent.pair_covers import Cover, cover
 from shoal.synthesis.maxent.posterior import two_way_targets
@@ -525,6 +534,26 @@ def price_list(chosen, domains, price, *, grown):
             yield counts, part * three / (10 * chosen.three_way)
 
 
+def test_a_number_takes_less_of_one_way_marginals_where_noise_is_less():
+    def share(neighbours):
+        plan = maxent_plan(MIXED, n=20_000, epsilon=Fraction(1), neighbours=neighbours)
+        return plan.one_way_share
+
+    assert share(CHANGE) == Fraction(3, 10)
+    assert share(ADD) == Fraction(15, 100)
+
+
+def test_the_plan_in_rho_takes_over_where_marginals_are_many():
+    """Of two columns one marginal is all there is; of twelve there are tens."""
+    columns = [Domain(str(j), Kind.NOMINAL, 8) for j in range(12)]
+    pure = Price(Fraction(1), ADD)
+    rho = Price(rho_of(Fraction(1), Fraction(1, 10**9)), ADD, PrivacyMeasure.RHO)
+
+    assert better_plan(columns, n=20_000, price=pure, concentrated=rho)[1] is rho
+    assert better_plan(columns[:2], n=20_000, price=pure, concentrated=rho)[1] is pure
+    assert better_plan(columns, n=20_000, price=pure, concentrated=None)[1] is pure
+
+
 @pytest.mark.parametrize("neighbours", [CHANGE, ADD])
 @pytest.mark.parametrize("path", ["asked", "three-way"])
 def test_entries_in_rho_are_those_of_the_proof(path, neighbours):
@@ -546,7 +575,7 @@ def test_entries_in_rho_are_those_of_the_proof(path, neighbours):
     lost = (2 * moved * comb(len(MIXED), 2)) ** 2
     for entry in drawn.privacy_losses:
         assert entry.neighbours is neighbours
-        if "lose" in entry.target:
+        if "lost" in entry.target:
             assert entry.sensitivity == lost
         elif entry.mechanism in {GAUSSIAN, EXPONENTIAL}:
             assert entry.sensitivity == moved
