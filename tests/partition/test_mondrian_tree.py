@@ -283,7 +283,7 @@ def test_leaves_have_k_persons_where_units_are_given(table, k, seed):
     k = min(k, len(X))
     units = np.random.default_rng(seed).integers(0, max(len(X) // 2, 1), size=len(X))
     if len(set(units.tolist())) < k:
-        with pytest.raises(InputError, match=f"Cannot form one group of k={k} from"):
+        with pytest.raises(InputError, match=f"Cannot form one group of k={k} persons from"):
             mondrian(X, k, units=units)
         return
 

@@ -85,10 +85,10 @@ def test_the_reference_losses_of_ranking_are_met_to_four_decimals(reference, nam
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        (np.zeros((3, 2)), "x must be one column of numbers; found the shape (3, 2)."),
-        ([1.0, np.nan], "x must be finite; 1 of its 2 cells are missing or infinite."),
+        (np.zeros((3, 2)), "The argument x must be one column of numbers; found the shape (3, 2)."),
+        ([1.0, np.nan], "The argument x must be finite; 1 of its 2 cells are missing or infinite."),
         ([1.0], "Cannot form one group of k=2 from 1 record."),
-        (["a", "b"], "x must hold numbers; found the type <U1."),
+        (["a", "b"], "The argument x must hold numbers; found the type <U1."),
     ],
 )
 def test_what_is_no_column_of_numbers_is_refused(x, message):

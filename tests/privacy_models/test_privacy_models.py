@@ -479,12 +479,12 @@ def test_a_guarantee_is_decided_by_its_own_model():
         ),
         (
             lambda: Counts.of([0.5], [0]),
-            "The labels of the classes must be a one-dimensional array of whole numbers.",
+            "The argument labels must be a one-dimensional array of whole numbers.",
         ),
-        (lambda: Counts.of([0], [-1]), "codes must not be negative."),
+        (lambda: Counts.of([0], [-1]), "The argument codes must not have negative numbers."),
         (
             lambda: Counts.of([0, 2], [0, 0], groups=2),
-            "groups must be at least 3, to cover all that occur; found 2.",
+            "The argument groups must be at least 3, to cover all that occur; found 2.",
         ),
         (
             lambda: Counts.of([0, 2], [0, 0], units=[1]),
@@ -515,7 +515,7 @@ def test_a_guarantee_is_decided_by_its_own_model():
         ),
         (
             lambda: t_closeness(counted([(0, 1)]), 0, distance=Distance.EQUAL, whole=[1]),
-            "whole must count 2 values; found 1.",
+            "The argument whole, the counts of the whole table, must count 2 values; found 1.",
         ),
         (
             lambda: t_closeness(counted([(0, 1)]), 0, distance=Distance.EQUAL, whole=[0, 0]),

@@ -160,8 +160,8 @@ def test_a_constant_number_that_is_changed_has_a_sentence_of_its_own():
         ([2, 2], [2, 2], True, 0.0, ""),
         ([2, 2], [2, 3], False, None, "all its numbers in the original are equal"),
         ([None, None], [None, None], True, 0.0, ""),
-        ([1, 2], [None, None], True, None, "it has no number in the release"),
-        ([None], [1], False, None, "it has no number in the original"),
+        ([1, 2], [None, None], True, None, "it has no numbers in the release"),
+        ([None], [1], False, None, "it has no numbers in the original"),
         ([1, None], [None, 1], True, None, "no row has a number in both tables"),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_control_is_checked_before_anything_is_run(files, tmp_path):
     data, policy, out = files
     pl.DataFrame({"age": [1]}).write_csv(tmp_path / "others.csv")
 
-    with pytest.raises(InputError, match="no 'region'"):
+    with pytest.raises(InputError, match="it lacks 'region'"):
         protect_file.protect(
             data, policy, out, evaluation=EvaluationOptions(control=tmp_path / "others.csv")
         )
@@ -251,7 +251,7 @@ def test_a_comparison_is_shown_to_the_officer_alone(files, tmp_path):
     page = (done.internal / "report.html").read_text()
     assert "Take &lt;i&gt;mdav&lt;/i&gt;." in page
     assert "(this release)" in page
-    assert "25.0%" in page
+    assert "25%" in page
     assert "Take" not in (done.folder / "report.html").read_text()
 
 

@@ -198,6 +198,7 @@ def unexpected(planned: Plan, outcome: Outcome) -> tuple[str, ...]:
         for name in outcome.distinct
         if name not in (*policy.accept_distinct, *planned.setting.columns)
         and (schema[name].role is Role.OTHER or schema[name].kind not in {Kind.NUMERIC, Kind.DATE})
+        and not schema[name].sampling_weight  # whoever states it asks for it
     ]
     found = []
     if constant:

@@ -189,7 +189,7 @@ def closeness(
 
 
 def closeness_text(facts: Mapping[str, float], *, columns: int) -> str:
-    """The same in sentences; the third digit is rounded to the safe side."""
+    """The same in sentences; the third digit is rounded so no promise grows."""
     t, epsilon = _digits(facts["t"], ROUND_CEILING), _digits(facts["epsilon"], ROUND_FLOOR)
     first = (
         f"kanon-dp: epsilon {epsilon} per record gives stochastic t-closeness with t = {t} of the "
