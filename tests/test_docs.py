@@ -250,8 +250,8 @@ def test_the_generated_parts_of_pages_are_those_of_the_code():
         assert len(generate.PART.findall(text)) == text.count("<!-- generated: ")
 
 
-LIMITS = {"tutorials": 3500, "how-to": 8000, "reference": 8500, "explanation": 5000}
-"""Words by hand of each section: 25,000 in all, with index.md. Research and papers have none."""
+LIMITS = {"tutorials": 2400, "how-to": 8400, "reference": 9000, "explanation": 5000}
+"""Words by hand of each section: 25,000 with the 200 of index.md. Research and papers: no limit."""
 LONGEST = 2500
 """Words of a page, its generated parts included."""
 LONGEST_METHOD = 500
@@ -307,7 +307,7 @@ def test_the_manual_has_at_most_25_000_words_by_hand():
     }
     counts["index"] = words((DOCS / "index.md").read_text("utf-8"))
 
-    assert sum(LIMITS.values()) == 25_000
+    assert sum(LIMITS.values()) + counts["index"] <= 25_000
     assert sum(counts.values()) <= 25_000, f"{sum(counts.values()):,} words: {counts}"
 
 
