@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli.console import Command, say
+from shoal.cli.console import Command, Group, say
 from shoal.cli.options import Delimiter, Encoding
 
 if TYPE_CHECKING:
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from shoal.core import Hierarchy
 
 hierarchy = typer.Typer(
-    help="Build the hierarchy of a column, so nobody writes it by hand.", no_args_is_help=True
+    cls=Group,
+    help="Build the hierarchy of a column, so nobody writes it by hand.",
+    no_args_is_help=True,
 )
 
 Out = Annotated[Path, typer.Option(metavar="FILE", help="CSV file to write.")]
