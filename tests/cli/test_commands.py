@@ -50,15 +50,15 @@ def test_closeness_converts_t_and_epsilon_and_rounds_against_the_asker():
     facts = json.loads(shoal("closeness", "--t", 3, *asked, "--json").stdout)
     back = json.loads(shoal("closeness", "--epsilon", facts["epsilon"], *asked, "--json").stdout)
 
-    assert "epsilon 1.09 per record gives stochastic t-closeness with t = 3," in told.output
-    assert "Each of the 2 columns by itself has epsilon 0.549, and t = 1.74." in told.output
+    assert "epsilon 1.09 per record gives stochastic t-closeness with t = 3 of" in told.output
+    assert "Each of the 2 columns by itself has epsilon 0.549 and t = 1.74." in told.output
     assert (
         "t = 3 bounds what an intruder learns about a person by a factor of exp(2.2)" in told.output
     )
     assert "It is not differential privacy." in told.output
     assert back["t"] == pytest.approx(3)
     assert back["t_for_a_view"] == pytest.approx(1.7322, abs=1e-4)
-    assert "t = 2.72," in shoal("closeness", "--epsilon", 1).output
+    assert "t = 2.72 of" in shoal("closeness", "--epsilon", 1).output
     assert "t = 1.64 bounds" in shoal("closeness", "--epsilon", 1).output
 
 

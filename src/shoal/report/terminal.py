@@ -115,7 +115,7 @@ def _facts(method: Method[Any]) -> dict[str, Any]:
         "summary": method.summary,
         "parameters": {
             name: {"description": field.description, "required": field.is_required(),
-                   "default": None if field.is_required() else plain(field.get_default())}
+                   "default": None if field.is_required() else plain(field.get_default(call_default_factory=True))}
             for name, field in fields.items()
         },
         "example": plain(dict(method.example.parameters)),
