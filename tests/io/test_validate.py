@@ -192,7 +192,7 @@ def test_coding_comes_before_rounding():
 def test_marks_of_missing_cells_outside_the_bounds_are_named_as_such():
     bounds = {"kind": "numeric", "bounds": [0, 9]}
 
-    assert "found others in 2 rows (1, 3). They look like marks of missing cells" in refusal(
+    assert "found others in 2 rows (1, 3). The values look like marks of missing cells" in refusal(
         [-99, 5, 999], **bounds
     )
     assert "Widen the bounds" in refusal([-99, 5, 10], **bounds)

@@ -608,7 +608,7 @@ def test_a_required_epsilon_names_the_nearest_that_can_give_it():
     with pytest.raises(ClaimViolationError) as stopped:
         shoal.plan(rules)
 
-    assert "the claim is conditional" in str(stopped.value)
+    assert "its claim is conditional" in str(stopped.value)
     assert "These methods can promise it: laplace, ir-laplace (column-shuffled)" in str(
         stopped.value
     )

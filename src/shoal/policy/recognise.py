@@ -160,7 +160,7 @@ def meanings(name: str) -> frozenset[str]:
     """What the words of a column's name may mean: the keys of `column_words.toml`.
 
     >>> sorted(meanings("PatientenNr"))
-    ['number', 'person']
+    ['body', 'number', 'person']
     """
     for letter, plain in (("ä", "ae"), ("ö", "oe"), ("ü", "ue"), ("ß", "ss")):
         name = name.replace(letter, plain).replace(letter.upper(), plain.title())

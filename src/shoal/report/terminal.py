@@ -114,8 +114,13 @@ def _facts(method: Method[Any]) -> dict[str, Any]:
         "name": method.name,
         "summary": method.summary,
         "parameters": {
-            name: {"description": field.description, "required": field.is_required(),
-                   "default": None if field.is_required() else plain(field.get_default(call_default_factory=True))}
+            name: {
+                "description": field.description,
+                "required": field.is_required(),
+                "default": None
+                if field.is_required()
+                else plain(field.get_default(call_default_factory=True)),
+            }
             for name, field in fields.items()
         },
         "example": plain(dict(method.example.parameters)),
