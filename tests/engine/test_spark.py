@@ -37,7 +37,8 @@ from shoal.hazmat.fakes import RecordingNoise
 from shoal.methods import insensitive_laplace
 from shoal.pipeline import protect_file
 from shoal.pipeline.options import EngineOptions, EvaluationOptions, OutputOptions
-from shoal.pipeline.plan_notes import NO_PERSON, with_rows
+from shoal.pipeline.plan_notes import NO_PERSON
+from shoal.pipeline.planning import with_rows
 from shoal.policy.load import load
 
 SPARK = EngineOptions("spark")

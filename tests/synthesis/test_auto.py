@@ -56,7 +56,7 @@ def test_little_data_for_many_columns_is_warned_about():
 
     (text,) = weak.warnings
     assert text == (
-        "With 1,000 rows and epsilon 1, n epsilon is 15.15 for each pair of columns, below 50: "
+        "With 1,000 rows and epsilon 1, the number of rows n times epsilon is 15.2 for each pair of columns, below 50: "
         "little beyond the one-way marginals is preserved. Use fewer columns or a larger "
         "epsilon."
     )
@@ -67,7 +67,9 @@ def test_few_rows_are_warned_about_whatever_epsilon():
     (one,) = choose([NUMBER], n=1, epsilon=Fraction(1)).warnings
     (few,) = choose([NUMBER], n=49, epsilon=Fraction(10)).warnings
 
-    assert one.startswith("With 1 row and epsilon 1, n epsilon is 1 for the column, below 50")
+    assert one.startswith(
+        "With 1 row and epsilon 1, the number of rows n times epsilon is 1 for the column, below 50"
+    )
     assert few == "With 49 rows, fewer than 50, one record is a large part of every count."
 
 

@@ -83,7 +83,7 @@ class Hierarchy:
         if not self.paths or any(len(path) < 2 for path in self.paths):
             raise InputError("A hierarchy needs rows of at least two cells: a leaf and the root.")
         if len({path[-1] for path in self.paths}) > 1:
-            raise InputError("Every row of a hierarchy must end in the same root; it has several.")
+            raise InputError("A hierarchy must end in the same root in every row; it has several.")
         if len(set(self.leaves)) < len(self.leaves):
             raise InputError("A hierarchy must list each leaf once; it lists a leaf twice.")
         parents: dict[str, str] = {}
