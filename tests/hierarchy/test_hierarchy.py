@@ -209,7 +209,10 @@ def test_a_file_is_read_as_it_was_written_and_as_a_policy_reads_it(tmp_path, lab
         (lambda: hierarchy.ordered(["a"]), "two categories or more"),
         (lambda: hierarchy.mapping({"a": "b", "b": "a"}), "goes round in a circle"),
         (lambda: hierarchy.mapping({"x": "a", "a": "b", "b": "a"}), "goes round in a circle"),
-        (lambda: hierarchy.mapping({"a": "x", "b": "y"}), "the same root; it has several"),
+        (
+            lambda: hierarchy.mapping({"a": "x", "b": "y"}),
+            "the same root in every row; it has several",
+        ),
     ],
 )
 def test_what_cannot_be_built_is_refused_in_a_sentence(build, message):

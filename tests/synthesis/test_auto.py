@@ -56,7 +56,8 @@ def test_little_data_for_many_columns_is_warned_about():
 
     (text,) = weak.warnings
     assert text == (
-        "With 1,000 rows and epsilon 1, the number of rows n times epsilon is 15.2 for each pair of columns, below 50: "
+        "With 1,000 rows and epsilon 1, the number of rows n times epsilon is 15.2 for each pair "
+        "of columns, below 50: "
         "little beyond the one-way marginals is preserved. Use fewer columns or a larger "
         "epsilon."
     )
