@@ -137,7 +137,7 @@ def test_a_table_that_lacks_what_is_required_stops(hierarchy):
             {"record_suppression": Decimal("0.1"), "release_form": "row-aligned"},
             "cannot be row-aligned",
         ),
-        ({"release_form": "tree"}, "expected 'tree' if and only if the release form 'tree'"),
+        ({"release_form": "tree"}, "expected 'tree' if and only if the release form is 'tree'"),
         ({"output": "tree", "release_form": "canonical"}, "has the release form 'tree'"),
         ({"output": "tree"}, "'team': expected categories or a hierarchy"),
         ({"output": "tree", "relaxed": True}, "boxes of relaxed cuts overlap"),
@@ -273,7 +273,7 @@ def test_a_tree_counts_the_column_that_is_named():
     assert release.data.select("^pay=.*$").rows() == [(0, 2, 0), (1, 0, 1)]
     assert "note" not in str(release.manifest["notes"])
     rules["require"] = {"l-diversity": {"l": 1, "column": "ill"}}
-    with pytest.raises(InputError, match="cannot be seen in a tree that counts pay"):
+    with pytest.raises(InputError, match="cannot be checked in a tree that counts pay"):
         shoal.plan(rules)
 
 
