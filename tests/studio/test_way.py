@@ -275,7 +275,7 @@ def test_the_sample_comes_with_a_policy_and_cards_and_audiences_change_what_woul
     tab.click("#summary-5")
     assert "region.csv" in tab.inner_text("#column-5")
     assert 'method = "mondrian"\nk = 7' in tab.input_value("#toml")
-    assert "# in a week" in tab.input_value("#toml"), "comments of the policy stay"
+    assert "# per week" in tab.input_value("#toml"), "comments of the policy stay"
 
 
 def test_a_requirement_that_is_refused_stops_the_release_and_stays_typed(tab, tmp_path):
