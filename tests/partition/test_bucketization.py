@@ -302,7 +302,7 @@ def test_one_value_one_class_and_k_of_the_whole_table():
     assert bucketization(X, rank_buckets(X[:, 0], 2), 10, 1).trivial
     assert bucketization(X, rank_buckets(X[:, 0], 2), 5, 1).trivial  # halves of 5 cannot be even
     assert len(bucketization(X, rank_buckets(X[:, 0], 2), 4, 1).partition) == 2  # 4 and 6 can
-    with pytest.raises(InputError, match="Cannot form one group of k=2 from 1 record[.]"):
+    with pytest.raises(InputError, match="Cannot form one group of k=2 from 1 record"):
         bucketization(X[:1], [0], 2, 2)
 
 
