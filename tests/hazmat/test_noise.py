@@ -348,8 +348,8 @@ def test_one_level_and_no_record_are_responses_too(noise):
         ([-1], 3, Fraction(1), "none of the 3 categories"),
         ([0.5], 3, Fraction(1), "not whole"),
         ([0], 0, Fraction(1), "1 to 2\\^31 categories"),
-        ([0], 3, Fraction(0), "epsilon must be a fraction > 0"),
-        ([0], 3, 0.5, "epsilon must be a fraction > 0"),
+        ([0], 3, Fraction(0), "epsilon must be a Fraction above 0"),
+        ([0], 3, 0.5, "epsilon must be a Fraction above 0"),
     ],
 )
 def test_what_no_response_can_be_given_for_is_refused(noise, codes, categories, epsilon, words):
@@ -491,11 +491,11 @@ def test_numbers_that_noise_cannot_protect_are_refused(noise, values, words):
 def test_scale_sensitivity_and_epsilon_are_exact_and_positive(noise, bad):
     values = np.zeros(2, np.int64)
 
-    with pytest.raises(InternalError, match="scale must be a fraction > 0"):
+    with pytest.raises(InternalError, match="scale must be a Fraction above 0"):
         noise.discrete_laplace(values, scale=bad)
-    with pytest.raises(InternalError, match="sensitivity must be a fraction > 0"):
+    with pytest.raises(InternalError, match="sensitivity must be a Fraction above 0"):
         noise.select(values, sensitivity=bad, epsilon=Fraction(1))
-    with pytest.raises(InternalError, match="epsilon must be a fraction > 0"):
+    with pytest.raises(InternalError, match="epsilon must be a Fraction above 0"):
         noise.select_many(values[None], sensitivity=Fraction(1), epsilon=bad)
 
 

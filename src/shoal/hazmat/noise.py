@@ -434,7 +434,7 @@ def _codes(codes: NDArray[Any], categories: int) -> NDArray[np.int64]:
 
 def _positive(number: Any, name: str) -> None:
     if not isinstance(number, Fraction | int) or number <= 0:  # A float is not exact.
-        raise InternalError(f"{name} must be a fraction > 0; got {number!r}.")
+        raise InternalError(f"{name} must be a Fraction above 0; got {number!r}.")
 
 
 def _whole(values: NDArray[Any], limit: int) -> NDArray[np.int64]:

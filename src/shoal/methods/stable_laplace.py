@@ -60,8 +60,8 @@ def _claims(setting: Setting[StableLaplaceParameters]) -> tuple[Claim, ...]:
     claims = two_readings(
         setting,
         epsilon=stated * len(setting.columns) if per_attribute else stated,
-        basis="Definition 3.1: at most two groups differ, in one record each, so noise of scale "
-        "2 Delta / (k epsilon) suffices for the pair of tables",
+        basis="the paper's Definition 3.1: between two neighbouring tables at most two groups "
+        "differ, in one record each, so noise of scale 2 Delta / (k epsilon) suffices for them",
         source=SOURCE,
         refutation="counterexample, for the original records: a mechanism sees one table only, "
         f"and groups it as MDAV does; {counterexample(2).event} (here, for 4 / k)",

@@ -29,7 +29,10 @@ CONFIDENTIAL = "CONFIDENTIAL: computed from the table; not for publication"
 BEGINS = (
     "This is an inspection: it reads the confidential table, and what it prints is confidential."
 )
-PUBLIC = "The file is said to be public, or a sample that may be seen: nothing is recorded."
+PUBLIC = (
+    "You said that the file is public, or a sample that may be seen. So this inspection is "
+    "not recorded."
+)
 
 
 @dataclass(frozen=True)
