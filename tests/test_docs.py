@@ -45,6 +45,7 @@ from shoal.policy import spec
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+SITE = DOCS.parent / "site"
 FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
 PAGES = [*FRONT, *sorted(DOCS.rglob("*.md"))]
 
@@ -679,16 +680,11 @@ def test_links_of_the_front_pages_lead_somewhere(page):
     assert not gone
 
 
-def test_the_documentation_builds_without_a_warning_and_asks_nothing_of_another_host(tmp_path):
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
-    command += ["-d", str(tmp_path / "cache"), str(DOCS), str(tmp_path / "site")]
-
-    built = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, encoding="utf-8", check=False
-    )
-
-    assert built.returncode == 0, built.stderr
-    pages = list((tmp_path / "site").rglob("*.html"))
+def test_the_manual_asks_nothing_of_another_host():
+    """Of the pages that `make docs`, which `make test` calls, has built without a warning."""
+    if not SITE.is_dir():
+        pytest.skip("the manual is not built: make docs")
+    pages = list(SITE.rglob("*.html"))
     foreign = re.compile(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="?(?:https?:)?//')
     assert len(pages) > len(list(DOCS.rglob("*.md")))
     assert not [page.name for page in pages if foreign.search(page.read_text("utf-8"))]

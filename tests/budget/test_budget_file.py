@@ -442,18 +442,12 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 @forks
 def test_eight_spenders_killed_at_random_never_overspend_and_never_release_unbooked():
-    met = spenders(20)
+    """Each commit waits for the disk, so 20 rounds; `make fuzz` plays 200."""
+    rounds = 200 if os.environ.get("SHOAL_EXAMPLES") == "fuzz" else 20
+    met = spenders(rounds)
 
-    assert met["rounds"] == 20
-    assert met["killed"] > 0
-
-
-@forks
-@pytest.mark.slow
-def test_two_hundred_rounds_of_killed_spenders():
-    met = spenders(200)
-
-    assert met["killed"] > 200
+    assert met["rounds"] == rounds
+    assert met["killed"] > rounds
     assert met["unsettled"] > 0
 
 

@@ -469,9 +469,7 @@ def test_audits_find_nothing(method, output, neighbours):
     """False alarms: below 1e-6, the confidence of the bounds."""
     rules = policy(method, LINE, output=output, neighbours=neighbours.value, height=1)
 
-    trials = 20_000 if output == "tree" else 8000  # rows say less than boxes
-
-    found = shoal.audit(rules, pair=ENDS[neighbours], trials=trials, confidence=SURE)
+    found = shoal.audit(rules, pair=ENDS[neighbours], trials=4000, confidence=SURE)
 
     assert found.verdict == "no violation found"
     assert found.worst.claim.status is Status.PROVED
@@ -483,7 +481,7 @@ def test_audits_of_built_in_pairs_find_nothing(method):
     """False alarms: below 1e-6, the confidence of the bounds."""
     columns = {**LINE, "y": LINE["x"], "job": COLUMNS["job"]}
 
-    found = shoal.audit(policy(method, columns, height=2), trials=6000, confidence=SURE)
+    found = shoal.audit(policy(method, columns, height=2), trials=2000, confidence=SURE)
 
     assert len(found.findings) == 2
     assert not found.violated

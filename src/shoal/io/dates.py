@@ -19,7 +19,7 @@ _DIRECTIVES = {
     "yyyy": "%Y", "yy": "%y", "mmmm": "%B", "mmm": "%b", "mm": "%m", "m": "%m", "dd": "%d",
     "d": "%d", "hh": "%H", "h": "%H", "ss": "%S", "s": "%S",
 }  # fmt: skip
-_PROBE = pl.Series([datetime(2001, 12, 31, 22, 58, 59)])  # noqa: DTZ001 (dates have no zone)
+_PROBE = datetime(2001, 12, 31, 22, 58, 59)  # noqa: DTZ001 (dates have no zone)
 
 
 def strptime_format(pattern: str) -> str:
@@ -49,11 +49,12 @@ def days(value: Any) -> Any:
 
 def is_format(form: str) -> bool:
     """Whether a date that is written by a format can be read by it; months may do for days."""
+    probe = pl.Series([_PROBE])
     try:
-        back = read_days(_PROBE.dt.to_string(form), form)
+        back = read_days(probe.dt.to_string(form), form)
     except PolarsError:
         return False
-    return bool((back.dt.truncate("1mo") == _PROBE.cast(pl.Date).dt.truncate("1mo")).all()) and (
+    return bool((back.dt.truncate("1mo") == probe.cast(pl.Date).dt.truncate("1mo")).all()) and (
         back.null_count() == 0
     )
 
