@@ -153,7 +153,9 @@ def test_numbers_in_text_are_read_as_the_whole_column_and_errors_count_all_block
         shoal.protect(broken, policy)
     with pytest.raises(InputError) as there:
         shoal.protect(on_spark(spark, broken, 3), policy)
-    assert str(there.value) == str(here.value)
+    numbered = "in 20 rows (2, 4, 6, 8, 10, ...)"  # on Spark rows have no numbers
+    assert str(there.value) == str(here.value).replace(numbered, "in 20 rows")
+    assert numbered in str(here.value)
     assert "secret" not in str(there.value)
 
 

@@ -117,7 +117,7 @@ def test_a_pair_that_differs_in_a_quasi_identifier_is_no_pair_for_record_wise_no
     before = pl.DataFrame({"a": [0.0, 0.5, 1.0], "b": [0.0, 0.5, 1.0]})
     after = pl.DataFrame({"a": [0.0, 0.5, 0.9], "b": [0.0, 0.5, 1.0]})
 
-    with pytest.raises(InputError, match="'a' is not covered by the claim, and differs"):
+    with pytest.raises(InputError, match="'a' is not covered by the claim, but it differs"):
         neighbouring_tables.given(planned, before, after)
 
 
@@ -354,7 +354,7 @@ def test_a_policy_without_epsilon_has_nothing_to_audit():
 
 
 def test_wrong_arguments_are_told():
-    with pytest.raises(InputError, match="level among arrays, files"):
+    with pytest.raises(InputError, match="level of the audit to be arrays or files"):
         shoal.audit(policy("laplace"), level="moon")
     with pytest.raises(InputError, match="found both"):
         shoal.audit(policy("laplace"), pair=(FRAME, FRAME), table=FRAME)
@@ -560,5 +560,5 @@ def test_the_page_shows_event_probabilities_and_both_tables():
     assert "violated" in text
     assert str(bound.event).replace("'", "&#39;").replace("<", "&lt;").replace(">", "&gt;") in text
     assert f"in {bound.before} of 100 runs" in text
-    assert "of which 100 are shown" in text
+    assert "; 100 of them are shown" in text
     assert "proved" not in text

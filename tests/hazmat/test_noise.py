@@ -344,8 +344,8 @@ def test_one_level_and_no_record_are_responses_too(noise):
 @pytest.mark.parametrize(
     ("codes", "categories", "epsilon", "words"),
     [
-        ([0, 3], 3, Fraction(1), "none of the 3 categories"),
-        ([-1], 3, Fraction(1), "none of the 3 categories"),
+        ([0, 3], 3, Fraction(1), "outside the 3 categories"),
+        ([-1], 3, Fraction(1), "outside the 3 categories"),
         ([0.5], 3, Fraction(1), "not whole"),
         ([0], 0, Fraction(1), "1 to 2\\^31 categories"),
         ([0], 3, Fraction(0), "epsilon must be a Fraction above 0"),

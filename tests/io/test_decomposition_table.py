@@ -158,7 +158,7 @@ def test_ends_within_a_category_are_moved_to_its_end():
         ({"age_lower": [1], "age_upper": [2]}, "a column 'count', or one for each"),
         ({"age_lower": [1], "age_upper": [2], "count": ["x"]}, "a number in every cell"),
         ({"age_lower": ["x"], "age_upper": [2], "count": [1]}, "end is not a number"),
-        ({"age_lower": [2], "age_upper": [2], "count": [1]}, "lower < upper"),
+        ({"age_lower": [2], "age_upper": [2], "count": [1]}, "lower ends are below"),
         ({"rank_lower": ["new"], "rank_upper": ["mid"], "count": [1]}, "end is not a category"),
         ({"ill_lower": ["a"], "ill_upper": ["b"], "count": [1]}, "categories or a hierarchy"),
     ],

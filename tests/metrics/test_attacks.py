@@ -362,7 +362,7 @@ def test_what_cannot_be_measured_is_said(rng):
         singling_out(one, one, one, discrete=kinds, rng=rng)
     with pytest.raises(InputError, match="whole domain"):
         singling_out(one * np.nan, one, one, discrete=kinds, rng=rng)
-    with pytest.raises(InputError, match="its kind"):
+    with pytest.raises(InputError, match="the kind of each axis"):
         singling_out(one, one, one, discrete=[False], rng=rng)
     with pytest.raises(InputError, match="no axis may be in both"):
         linkability(one, one, one, discrete=kinds, first=[0], second=[0], rng=rng)

@@ -147,7 +147,7 @@ def test_too_few_runs_and_nothing_to_look_at_are_refused():
         lower_bound(np.zeros, np.ones, scores={"output": identity}, trials=4)
     with pytest.raises(InputError, match="at least one score"):
         lower_bound(np.zeros, np.ones, scores={}, trials=40)
-    with pytest.raises(InputError, match="confidence must lie"):
+    with pytest.raises(InputError, match="confidence of an interval must lie"):
         lower_bound(np.zeros, np.ones, scores={"output": identity}, confidence=1.0)
 
 
