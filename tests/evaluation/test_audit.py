@@ -78,9 +78,9 @@ class HalfNoise(OpenDPNoise):
 )
 def test_a_refuted_form_is_caught(rules, least):
     """On the method's own counterexample. The events found have probabilities of 0.9 or more
-    on one table, and below 1e-4 on the other, so that a bound below the asked one would need
-    some 100 runs of 10,000 against it: probability below 1e-6."""
-    found = shoal.audit(rules, trials=20_000, most=1)
+    on one table, and below 1e-4 on the other. A bound below the asked one would need some 20
+    runs of 3,000 against it: probability below 1e-6."""
+    found = shoal.audit(rules, trials=6000, most=1)
 
     assert found.violated
     assert found.worst.claim.status is Status.REFUTED
@@ -134,7 +134,7 @@ def test_a_pair_that_differs_in_a_quasi_identifier_is_no_pair_for_record_wise_no
 )
 def test_a_proved_form_shows_no_violation(rules):
     """False alarms: below 1e-6, the confidence of the bounds, for each of the four."""
-    found = shoal.audit(rules, confidence=SURE, trials=20_000)
+    found = shoal.audit(rules, confidence=SURE, trials=4000)
 
     assert len(found.findings) == 2
     assert found.verdict == "no violation found"

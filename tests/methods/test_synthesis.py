@@ -617,7 +617,7 @@ def test_audits_find_nothing(name, options):
     rules = policy(name, PAIR, **options)
 
     found = shoal.audit(
-        rules, pair=(corner(12, moved=False), corner(12, moved=True)), trials=3000, confidence=SURE
+        rules, pair=(corner(12, moved=False), corner(12, moved=True)), trials=1000, confidence=SURE
     )
 
     assert found.verdict == "no violation found"
