@@ -18,24 +18,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 HERE = Path(__file__).parent
-GRID = """
-[[candidate]]
-method = "mdav"
-k = [5, 15, 50]
-
-[[candidate]]
-method = "mondrian"
-k = [5, 15, 50]
-
-[[candidate]]
-method = "insensitive"
-k = [5, 15]
-
-[[candidate]]
-method = "bucketization"
-k = 10
-t = [2, 4]
-"""
+METHODS = ("mdav", "mondrian", "insensitive", "full-domain")
 SIZES = {"wide": (1280, 900), "narrow": (400, 860)}
 FOCUS = {"compare": "#frontier-title"}
 QUALITY = 74
@@ -75,13 +58,15 @@ def go(tab: Page) -> None:
     base = tab.url.rpartition("/")[0]
     tab.goto(f"{base}/compare")
     tab.check("#grid-own")
-    tab.fill("#grid-text", GRID)
+    for method in METHODS:
+        tab.check(f"#grid-{method}")
+    tab.fill("#grid-k", "5, 15, 50")
     tab.click("text=Details")
     tab.fill("#c-repeats", "2")
     tab.fill("#c-rows", "2000")
     tab.check("#understood")
     tab.click("#compare-now")
-    tab.wait_for_selector("#frontier .main-svg >> nth=0")
+    tab.wait_for_selector("#frontier svg >> nth=0")
     tab.click("button[data-place='1']")
     tab.wait_for_selector("#candidate h3")
     tab.click("#choose")
@@ -100,8 +85,7 @@ def shoot(tab: Page, name: str) -> None:
             tab.click("#column-3 .shape")
             tab.wait_for_selector("#inspector[data-place='3']")
         if screen == "compare":
-            tab.wait_for_selector("#frontier .main-svg >> nth=0")
-            tab.wait_for_timeout(300)
+            tab.wait_for_selector("#frontier svg >> nth=0")
         if screen in FOCUS:
             tab.evaluate("at => document.querySelector(at).scrollIntoView()", FOCUS[screen])
         else:

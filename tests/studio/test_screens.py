@@ -69,7 +69,7 @@ def tab(open_tab, tmp_path_factory):
     tab.fill("#c-repeats", "1")
     tab.check("#understood")
     tab.click("#compare-now")
-    tab.wait_for_selector("#frontier svg", timeout=120_000)
+    tab.wait_for_selector("#frontier svg >> nth=0", timeout=120_000)
     tab.goto(f"{tab.base}/release")
     tab.click("#run-now")
     tab.wait_for_selector("#download", timeout=120_000)
@@ -89,7 +89,7 @@ def show(tab, name):
     tab.set_viewport_size({"width": 1280, "height": 900})
     tab.goto(f"{tab.base}/{name}")
     if name == "compare":
-        tab.wait_for_selector("#frontier svg")
+        tab.wait_for_selector("#frontier svg >> nth=0")
         tab.click("button[data-place='0']")
         tab.wait_for_selector("#candidate h3")
     tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true; })")

@@ -83,7 +83,7 @@ def walked(open_tab, tmp_path_factory):
     confirm_all(tab)
     seen["rail"] = tab.inner_text("#rail")
     start_comparison(tab, GRID)
-    tab.wait_for_selector("#frontier svg", timeout=120_000)
+    tab.wait_for_selector("#frontier svg >> nth=0", timeout=120_000)
     seen["compare"] = tab.inner_text("main")
     tab.click("tr:has-text('k=15') button[data-place] >> text=Groups of similar people (MDAV)")
     tab.wait_for_selector("#candidate h3")

@@ -9,7 +9,8 @@ function mark(place) {
 
 for (const name of ["pointerover", "focusin"]) {
   document.addEventListener(name, (event) => {
-    const target = event.target.closest?.("circle[data-place], tr[data-place]");
+    const wanted = "circle[data-place], tr[data-place]";
+    const target = event.target.closest?.(wanted) || document.activeElement.closest(wanted);
     mark(target?.dataset.place);
   });
 }
