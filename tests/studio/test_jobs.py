@@ -108,6 +108,11 @@ def test_from_a_file_to_a_release_that_passes_the_check(served, client, workspac
     assert "verified</span> All that could be derived again" in page.text
     saved = client.get(f"/api/releases/{job}/internal.html", params={"save": True})
     assert "attachment" in saved.headers["content-disposition"]
+    file = client.get(f"/api/workspaces/{workspace}").json()["data"]
+    assert file["label"] == "people.csv"
+    assert "shoal protect people.csv" in saved.text  # as the user knows it
+    assert file["id"] not in saved.text
+    assert str(served.studio.temporary) not in saved.text
 
     measured = start(client, workspace, kind="evaluate", release=job)
     status = tools.ended(client, measured)
@@ -207,7 +212,9 @@ def test_a_job_that_the_system_ends_fails_in_a_sentence(served, client, workspac
     assert not (served.studio.jobs.folder(job) / "out").exists()
 
 
-def test_an_error_is_one_sentence_and_no_cell(client, workspace, tools):
+def test_an_error_is_one_sentence_and_no_cell_and_names_the_file_as_its_user_does(
+    served, client, workspace, tools
+):
     tools.with_people(client, workspace)
     bad = tools.policy.replace('categories = ["male", "female"]', 'categories = ["man", "woman"]')
     client.put(f"/api/workspaces/{workspace}/policy", json={"toml": bad})
@@ -218,6 +225,14 @@ def test_an_error_is_one_sentence_and_no_cell(client, workspace, tools):
     assert "Traceback" not in status["error"]
     assert "person 1" not in status["error"]
     assert client.get("/api/history").json()[0]["sentence"] == status["error"]
+    assert "Some cells of &#39;sex&#39; are not among" in client.get(f"/w/{workspace}/protect").text
+    (path,) = (served.studio.temporary / workspace).rglob("people.csv")
+    path.write_bytes(b"PK\x03\x04 an archive")
+    for kind in ("protect", "compare"):
+        status = tools.ended(client, start(client, workspace, kind=kind))
+        assert status["state"] == "failed"
+        assert "'people.csv'" in status["error"]
+        assert str(served.studio.temporary) not in status["error"]
 
 
 def test_a_job_waits_for_room_and_is_cancelled_while_it_waits(tmp_path, tools):

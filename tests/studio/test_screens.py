@@ -118,6 +118,7 @@ def test_pointing_at_the_frontier_finds_the_list_and_a_click_opens_a_candidate(t
     show(tab, "compare")
     assert tab.locator(".picked").count() == 2  # a row and its point
     point = tab.locator("#frontier .zoomed:visible circle[data-place='0']")
+    tab.evaluate("document.activeElement.blur()")
     point.hover()
     assert "pointed" in tab.get_attribute("#row-0", "class")
     tab.hover("h1")
