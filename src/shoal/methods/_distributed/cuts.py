@@ -9,7 +9,7 @@ from shoal.core._arrays import Floats, Ints
 
 
 class Cut(NamedTuple):
-    """x < value goes low, with so many records; 0 of them: there is no such cut."""
+    """x < value goes low, with `fewer` records; 0 means that there is no such cut."""
 
     value: float
     fewer: int

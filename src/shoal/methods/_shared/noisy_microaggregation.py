@@ -60,7 +60,7 @@ from shoal.policy.values import Epsilon, Size, choice
 
 LINKED = ReleaseForms[Any]((ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED))
 BY_COLUMN = ReleaseForms[Any]((ReleaseForm.COLUMN_SHUFFLED, *LINKED.offered), must_choose=True)
-"""Of methods whose proof holds only where columns are shuffled apart."""
+"""Of methods whose proof holds only if each column is shuffled by itself."""
 
 
 class Origin(StrEnum):
@@ -133,7 +133,7 @@ class ProtectedColumn:
         distances: between categories, for a nominal that is not ranked.
         embedding: places of such categories in a public box, squared distance in proportion
             to path length and 1 at most.
-        order: category at each place of the grid, where a nominal is not ranked as declared.
+        order: category at each place of the grid, if a nominal is not ranked as declared.
     """
 
     name: str
@@ -205,7 +205,7 @@ def change_one_only(setting: Setting[EpsilonParameters]) -> None:
 
 
 def nobody_beside(setting: Setting[EpsilonParameters]) -> None:
-    """Refuse public columns where rows or boxes stand for nobody."""
+    """Refuse public columns beside synthetic rows or boxes."""
     strata = getattr(setting.parameters, "strata", None)
     public = [name for name in setting.schema.released if name not in {*setting.columns, strata}]
     if public:
@@ -298,7 +298,7 @@ def protected_axis(
         )
     values = table.numbers(name)
     if origin is Origin.FROM_DATA:
-        # As the papers: [0, 1.5 max]; a negative value extends it downwards alike.
+        # As the papers: [0, 1.5 max]; a negative value extends it downwards in the same way.
         low, high = min(1.5 * float(values.min()), 0.0), max(1.5 * float(values.max()), 0.0)
         grid = FixedPointGrid(Fraction(low), Fraction(high if high > low else low + 1.0))
     else:
@@ -453,7 +453,7 @@ def _put_units(table: Table, units: Floats, one: ProtectedColumn) -> Table:
 
 
 def public_only(setting: Setting[NoisyParameters]) -> None:
-    """Refuse what is read off all records, and refutes the claim anyway, where they lie in blocks.
+    """Refuse, for records in blocks, what is read off all of them; it refutes the claim anyway.
 
     Raises:
         InputError: bounds or scale come from the data.
