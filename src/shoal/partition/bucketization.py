@@ -170,7 +170,7 @@ def class_sizes(totals: ArrayLike, k: int, t: Number, *, most: int | None = None
     Sizes(small=4, step=19, smaller=245, larger=1)
     """
     ratio = _ratio(t)
-    whole = np.array(totals, np.int64)  # a copy: kernels would be compiled anew for read-only ones
+    whole = np.array(totals, np.int64)  # a copy: kernels would be compiled again for read-only ones
     if whole.ndim != 1 or not whole.size or whole.min() < 1:
         raise InputError(
             "The argument totals must be whole numbers of at least 1, the number "
@@ -296,7 +296,7 @@ def _counted(bucket: ArrayLike, n: int) -> tuple[Ints, Ints]:
             f"{len(buckets.labels)} for {n} "
             "records."
         )
-    # A copy, because kernels would be compiled anew for read-only arrays.
+    # A copy, because kernels would be compiled again for read-only arrays.
     return buckets.labels.copy(), buckets.sizes.copy()
 
 

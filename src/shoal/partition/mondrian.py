@@ -363,7 +363,7 @@ def _of_records(values: ArrayLike, name: str, n: int) -> Ints:
         raise InputError(
             f"The argument {name} must have one entry for each of {n} records; found {len(array)}."
         )
-    # A copy, because kernels would be compiled anew for read-only or strided arrays.
+    # A copy, because kernels would be compiled again for read-only or strided arrays.
     return array.copy()
 
 

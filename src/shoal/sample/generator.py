@@ -34,7 +34,7 @@ from shoal.sample.world import (
 )
 
 LARGEST: Final = 90_000_000
-"""The most rows that `people` draws: there are so many household numbers of eight digits."""
+"""The most rows that `people` draws: as many as household numbers of eight digits."""
 
 COLUMNS: Final = (
     *("name", "person", "household", "age", "sex", "region", "education", "marital", "hours"),
