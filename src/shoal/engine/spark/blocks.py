@@ -157,10 +157,9 @@ class Blocks:
     ) -> Any:
         """Ask each block and combine the answers: in each task first, and then here.
 
-        Args:
-            ask: gets the number of a block and its records.
-            add: combines two answers; must not depend on order or grouping.
-            tasks: how many ask. If more than a few, other tasks combine the answers first.
+        `ask` gets the number of a block and its records; `add` combines two answers and must not
+        depend on order or grouping. More than a few `tasks` leave the combining to other tasks
+        first.
         """
         reader, steps = self._reader or read, self._steps
 

@@ -109,8 +109,7 @@ def compare(
 
     Args:
         data: the confidential table: a path, or pandas, Polars or PyArrow. With `on_sample` it may
-            be None; otherwise nothing is done with it but to refuse a sample that is the table
-            itself.
+            be None; it then only serves to refuse a sample that is the table itself.
         policy: a path to a policy file, the same content as a mapping, or a `Policy`.
         candidates: a path to a grid file, the same content as a mapping, or `Candidate`s; by
             default every method with a few sizes and prices.
@@ -122,8 +121,8 @@ def compare(
             four times as often.
         jobs: processes at a time. More than one needs the guard `if __name__ == "__main__":` in
             a program.
-        max_risk: of what is recommended, by the upper end of its interval.
-        any_claim: recommend candidates too that have no proved claim for the quasi-identifiers
+        max_risk: largest risk of what is recommended, by the upper end of its interval.
+        any_claim: also recommend candidates without a proved claim for the quasi-identifiers
             together.
         rows: the most rows to compare; a larger table is sampled at random.
         seed: of who is held out and which queries are asked; not of the noise.

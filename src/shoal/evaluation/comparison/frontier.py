@@ -96,12 +96,7 @@ def worst(
     Each of m attacks gets an interval of confidence 1 - (1 - confidence) / m, so all hold
     together. Then the largest true gain lies between the largest lower and the largest upper end.
 
-    Args:
-        attacks: gains by attack, one per repeat.
-        confidence: of the interval.
-
-    Returns:
-        The attack, the first of equals; and the estimate.
+    `attacks` has the gains of each attack, one per repeat. Of equal attacks the first is returned.
     """
     each = 1 - (1 - confidence) / len(attacks)
     estimates = {name: combined(gains, each) for name, gains in attacks.items()}
@@ -216,10 +211,6 @@ def like_a_sample(error: float, samples: Mapping[float, float]) -> str:
 
     Errors of samples fall with the size about as a power, so sizes between those measured
     are read off a line through their logarithms.
-
-    Args:
-        error: of a candidate.
-        samples: error of each share that was measured.
 
     >>> like_a_sample(0.1, {0.01: 0.2, 0.25: 0.05})
     'about as good as a 5% sample'

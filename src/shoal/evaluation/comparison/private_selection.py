@@ -94,17 +94,9 @@ def select(
     """Choose one candidate by random stopping, and charge the budget file before the first draw.
 
     Every candidate is tried with the same epsilon, whatever the grid says: a larger one is always
-    more useful, so a choice between epsilons would say nothing. Which method is best may be
-    another at another epsilon.
-
-    Args:
-        frame: the confidential table.
-        policy: with a `[budget]`.
-        candidates: the grid.
-        epsilon: of the whole selection. A sixth of a third of it goes to each score.
-        note: public words for the budget file.
-        noise: another source of noise, for experiments; it is charged all the same.
-        progress: called once per run.
+    more useful, so a choice between epsilons would say nothing. Which method is best may depend on
+    the epsilon. `epsilon` is that of the whole selection; a sixth of a third of it goes to each
+    score. `noise` is another source of noise, for experiments; it is charged all the same.
 
     Raises:
         InputError: no candidate has a proved epsilon for all columns, or there is no budget file.

@@ -126,16 +126,8 @@ def run(
 ) -> list[dict[str, Any]]:
     """Do all jobs, or read what an earlier run has kept of them.
 
-    Args:
-        frame: the table.
-        jobs: what to do.
-        folder: where results are kept; None to keep nothing.
-        processes: how many at a time. More than one starts new interpreters, so a
-            program needs the usual guard around its main part.
-        progress: called with the time left and how many jobs are done.
-
-    Returns:
-        One result per job, in order. An interrupt leaves the folder with what is done.
+    Results are kept in `folder`, unless it is None; an interrupt leaves there what is done. More
+    than one process starts new interpreters: a program then needs the usual guard.
     """
     results: dict[str, dict[str, Any]] = {}
     for job in jobs:

@@ -116,9 +116,8 @@ class DistributedRows(CountableRows, Protocol):
     def fold(self, ask: Callable[[Table, Ints], Any], add: Callable[[Any, Any], Any]) -> Any:
         """Ask each block, and combine the answers two by two, in any order.
 
-        Args:
-            ask: gets a block, and the places of its records in the canonical order.
-            add: must not depend on order or grouping: sums of whole numbers, unions.
+        `ask` gets a block, and the places of its records in the canonical order. `add` must not
+        depend on order or grouping: sums of whole numbers, unions.
         """
 
     def within(
@@ -131,11 +130,9 @@ class DistributedRows(CountableRows, Protocol):
     ) -> "ReplacedColumns":
         """Bring the records of each cell together, in canonical order, and change columns there.
 
-        Args:
-            columns: that are changed.
-            route: from a block, and the places of its records, to their cells.
-            change: gets the number of a cell and its records: all of them.
-            needs: the columns that it reads, where these are more.
+        `route` gives the cells of a block's records, given their places too; `change` gets the
+        number of a cell and all its records. `needs` are the columns that it reads, if more than it
+        changes.
         """
 
 

@@ -131,13 +131,7 @@ def refuse_many_rows(setting: Setting[Any]) -> None:
 
 
 def refuse_shown(setting: Setting[Any], noisy: Collection[str], method: str) -> None:
-    """Refuse to leave out rows of a person if a release shows which one stayed.
-
-    Args:
-        setting: with persons who keep one row.
-        noisy: the columns that are released with noise alone.
-        method: for the error.
-    """
+    """Refuse to leave out rows of a person if columns without noise show which one stayed."""
     schema = setting.schema
     public = next((name for name in schema.released if name not in noisy), None)
     if public is None and setting.release_form is not ReleaseForm.ROW_ALIGNED:

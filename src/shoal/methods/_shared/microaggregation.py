@@ -135,14 +135,9 @@ def column_method(
     source: str,
     cut: Cut | None = None,
 ) -> Method[Any]:
-    """A method that groups each column by itself: k-anonymity per column.
+    """A method that groups each column by itself, with `rank`: k-anonymity per column.
 
-    Args:
-        name: as written in the policy.
-        summary: one line.
-        rank: groups a column of numbers.
-        source: whose idea it is.
-        cut: where groups begin in a sorted column, if not after every k values.
+    `cut` says where groups begin in a sorted column, if not after every k values.
     """
     return Method(
         name=name,
@@ -191,12 +186,7 @@ def of_persons(schema: Schema, status: Status = Status.PROVED) -> Status:
 def bare_columns(
     setting: Setting[MicroaggregationParameters], besides: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Say what joint k-anonymity leaves open: the confidential columns that go unprotected.
-
-    Args:
-        setting: names what is protected.
-        besides: columns about which something else is promised.
-    """
+    """Say which confidential columns joint k-anonymity leaves unprotected, except `besides`."""
     confidential = setting.schema.with_role(Role.CONFIDENTIAL)
     bare = [name for name in confidential if name not in {*setting.columns, *besides}]
     if not bare:
@@ -364,10 +354,7 @@ def ranks(table: Table, name: str, *, counts: Ints | None = None) -> Floats:
     by semantic marginality, from the most central category to the most marginal one; without
     one, in the declared order of its categories.
 
-    Args:
-        table: the records, or a block of them.
-        name: the column.
-        counts: how often each category occurs among all records; by default, in the table.
+    `counts` says how often each category occurs among all records; by default, in the table.
     """
     kind = table.schema[name].kind
     if kind in {Kind.ORDINAL, Kind.NOMINAL}:

@@ -265,13 +265,7 @@ def no_public_columns(setting: Setting[NoisyParameters]) -> None:
 def protected_axes(
     table: Table, setting: Setting[NoisyParameters], *, ranked: NominalOrder | None = None
 ) -> tuple[ProtectedColumn, ...]:
-    """Put the protected columns on their grids.
-
-    Args:
-        table: with all cells in their public domains.
-        setting: says where bounds come from.
-        ranked: give nominals a grid of ranks as well, in this order.
-    """
+    """Put the protected columns on their grids; with `ranked`, nominals by ranks in that order."""
     return tuple(protected_axis(table, name, setting.parameters.bounds, ranked=ranked)
                  for name in setting.columns)  # fmt: skip
 
@@ -328,10 +322,7 @@ def _embedded(edges: Ints) -> Floats:
 def matrix(given: Sequence[ProtectedColumn], scale: Origin, *, codes: Mapping[str, Ints]) -> Floats:
     """Records for grouping: in the public unit box, or standardised by the data.
 
-    Args:
-        given: the columns.
-        scale: where the scale comes from.
-        codes: categories of the records, for nominals that are placed by their hierarchy.
+    `codes` has the categories of the records, for nominals that are placed by their hierarchy.
     """
     blocks = [
         axis.places[:, None]
@@ -361,11 +352,8 @@ def perturbed(
 ) -> tuple[Table, tuple[PrivacyLoss, ...]]:
     """Replace each column by its noisy group values.
 
-    Args:
-        table: the records.
-        tools: the noise.
-        parts: each column with its groups and what is bought for it.
-        monotone: groups are blocks by rank, and the fit may use that.
+    `parts` has each column with its groups and what is bought for it; if `monotone`, groups are
+    blocks by rank, and the fit may use that.
     """
     privacy_losses = []
     for axis, partition, purchase in parts:

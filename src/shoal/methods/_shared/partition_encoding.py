@@ -58,11 +58,8 @@ class Encoding:
 def encoding(table: Table, name: str, *, largest: float, gone: bool) -> Encoding:
     """Make the encoding of a column.
 
-    Args:
-        table: has the column's categories; its rows are not used.
-        name: of the column.
-        largest: number in the whole table, or 0 if that is larger.
-        gone: whether cells are missing in the whole table.
+    `table` gives the column's categories; its rows are not used. `largest` is the largest number in
+    the whole table, or 0; `gone` says whether the whole table lacks cells.
     """
     column = table.schema[name]
     if column.kind not in {Kind.ORDINAL, Kind.NOMINAL}:
@@ -97,9 +94,8 @@ class Values:
     def of(cls, raws: Sequence[NDArray[np.float64]], categories: Sequence[int | None]) -> "Values":
         """Number the values of some columns together.
 
-        Args:
-            raws: the columns, as `Table.raw` gives them; each combination once is enough.
-            categories: for each column, how many categories it has, None for numbers.
+        The columns come as `Table.raw` gives them; each combination once is enough. `categories`
+        is how many each column has, None for numbers.
         """
         present = tuple(
             np.unique(raw[~np.isnan(raw)]) if count is None else None

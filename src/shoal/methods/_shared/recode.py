@@ -237,10 +237,7 @@ def central_category(codes: Ints, partition: Partition, edges: Ints | None) -> I
     edges, the most frequent category. Only categories that occur in the group compete.
     Cost O(n times depth).
 
-    Args:
-        codes: positions in the categories, -1 where missing.
-        partition: the groups.
-        edges: edges between each category and the root, padded with -1.
+    Codes are -1 where missing; edges are those between each category and the root, padded with -1.
     """
     present = codes >= 0
     labels, kept = partition.labels[present], codes[present]

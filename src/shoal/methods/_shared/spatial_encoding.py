@@ -157,10 +157,8 @@ def spatial_encoding(
 ) -> SpatialEncoding:
     """The public axis of a column that has bounds or categories.
 
-    Args:
-        column: what the policy says of it.
-        scaled: follow its transform.
-        gaps: a missing cell is one more cell, if the policy says so.
+    If `scaled`, it follows the column's transform; with `gaps`, a missing cell is one more cell, if
+    the policy says so.
     """
     axis = _places(column, scaled=scaled)
     if not (gaps and column.keep_missing):
@@ -193,9 +191,7 @@ def _places(column: Column, *, scaled: bool) -> SpatialEncoding:
 def redrawn(table: Table, columns: Sequence[tuple[SpatialEncoding, Ints | Floats]]) -> Table:
     """A table of drawn rows, which keeps nothing but the columns' names and types.
 
-    Args:
-        table: the original.
-        columns: every column of it, with the new cells; whole ones, except on a grid.
+    The columns are those of the table, with the new cells: whole ones, except on a grid.
     """
     made = table.take(np.zeros(len(columns[0][1]), dtype=np.int64))
     for axis, cells in columns:

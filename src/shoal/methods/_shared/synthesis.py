@@ -188,18 +188,10 @@ def synthetic_method(
 ) -> Method[Any]:
     """A method that draws rows from a noisy model of all released columns.
 
-    Args:
-        name: as written in the policy.
-        summary: one line.
-        choose: the mechanism, with its parameters.
-        parameters: of the method.
-        basis: of its proof, in a sentence.
-        added: of its proof for a record that comes or goes; without one, the table is brought to a
-            noisy number of rows, and `basis` holds for it.
-        source: whose idea it is.
-        unsupported: sentences on uses for which the rows are not suited.
-        refuse: what this method refuses beside what all do.
-        refuse_distributed: what it refuses on Spark; None if the mechanism must see the records.
+    `basis` is that of the proof, in a sentence, and `added` that of the proof for a record that
+    comes or goes; without one, the table is brought to a noisy number of rows, and `basis` holds
+    for it. `refuse_distributed` is what it refuses on Spark; None if the mechanism must see the
+    records.
     """
 
     def claims(setting: Setting[SynthesisParameters]) -> tuple[Claim, ...]:

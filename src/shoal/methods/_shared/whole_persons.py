@@ -106,11 +106,6 @@ def persons_in(labels: Ints, persons: Ints) -> Ints:
 def merged(X: Floats, partition: Partition, failing: NDArray[np.bool_]) -> Partition:
     """Merge each failing group with the group whose centre is nearest.
 
-    Args:
-        X: records by columns, finite.
-        partition: two groups or more.
-        failing: which of them.
-
     >>> three = Partition(np.array([0, 0, 1, 2]))
     >>> merged(np.array([[0.0], [1.0], [5.0], [8.0]]), three, np.array([False, True, False])).labels
     array([0, 0, 1, 1])
