@@ -1,4 +1,4 @@
-"""Between a command and the terminal: interrupts, lost output, words that are no text."""
+"""Between a command and the terminal: interrupts, lost output, arguments that are not text."""
 
 import os
 import signal

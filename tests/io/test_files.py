@@ -1,4 +1,4 @@
-"""Files and foreign frames: what is found out, what is kept, and what is refused."""
+"""Files and frames of other libraries: what is detected, kept and refused."""
 
 import csv
 import gzip

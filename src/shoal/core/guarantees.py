@@ -9,7 +9,7 @@ from typing import ClassVar
 from shoal.errors import InputError, visible
 
 OMITTED: Mapping[str, bool] = {"omitted": True}
-"""Marks a field that is written only where it has another value than by default."""
+"""Marks a field that is written only if it differs from its default."""
 
 
 class Neighbours(StrEnum):
@@ -129,12 +129,12 @@ class TCloseness:
 class DifferentialPrivacy:
     """One record changes the probability of any output by a factor of at most exp(epsilon).
 
-    With a delta, that holds but for outcomes of a total probability of delta.
+    With a delta, it holds except for outcomes of total probability delta.
 
     Attributes:
         protects: the columns whose values may change.
         invariants: what is published exactly, and so is the same in both tables.
-        privacy_unit: whose record may change: a row, or where a column numbers them a person.
+        privacy_unit: whose record may change: a row's, or a person's if a column numbers them.
         rows: how many rows a person may have.
         delta: probability with which the factor may be exceeded; 0 by default, which is pure.
         rho: the zero-concentrated differential privacy that epsilon and delta follow from, if delta

@@ -68,7 +68,7 @@ def public_scale_stated(setting: Setting[InsensitiveParameters]) -> None:
 
 
 def sorted_once(setting: Setting[Any]) -> None:
-    """Refuse, where the records lie in blocks, the order that is another for each group."""
+    """Refuse, for records in blocks, the order that differs from group to group."""
     if setting.parameters.order is RecordOrder.CORNERS:
         raise InputError(
             "[protect], order: expected reference, lexicographic or hilbert on Spark, because "

@@ -40,7 +40,7 @@ from shoal.errors import InputError
 from shoal.metrics.intervals import least, most
 
 Sampler = Callable[[int], Any]
-"""Runs a mechanism on one fixed table so many times; what it returns only scores look into."""
+"""Runs a mechanism on one fixed table that many times; only scores read what it returns."""
 Score = Callable[[Any], Floats]
 """One number per run, from a batch of outputs."""
 Learner = Callable[[Any, Any], Score]
@@ -126,7 +126,7 @@ def lower_bound(
         learners: scores that are fitted on the pilot, by name.
         trials: runs on each table; half of them choose the events.
         confidence: that the bound holds, together with those of the family.
-        finalists: at most so many events, of different scores, go to the second half.
+        finalists: the most events, of different scores, that go to the second half.
         family: how many audits share the confidence.
         progress: called with the stage and how many runs are done.
 
@@ -264,7 +264,7 @@ def low_bits(outputs: Floats) -> Floats:
 
 
 # Scores of tables: outputs are runs x rows x columns. Where rows come shuffled, the sampler
-# sorts them, which says as much as all orders do.
+# sorts them, which loses nothing.
 
 
 def distinct_rows(outputs: Floats) -> Floats:
@@ -298,7 +298,7 @@ def alike(row: int, column: int | None = None) -> Score:
 
 
 def within(columns: list[int], score: Score) -> Score:
-    """A score that sees some columns of the table only."""
+    """A score of some columns of the table only."""
     return lambda outputs: score(outputs[:, :, columns])
 
 
@@ -424,6 +424,6 @@ def _run_lengths(starts: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def _numbered(pattern: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """One number for each row of a pattern; different ones collide by chance of 2^-64."""
+    """One number for each row of a pattern; different ones collide with probability 2^-64."""
     weights = np.random.default_rng(1934).integers(-(2**62), 2**62, pattern.shape[1])
     return np.asarray(pattern @ weights, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Release and measure every candidate, in processes of their own, and keep what is done.
+"""Release and evaluate every candidate, in processes of their own, and keep what is done.
 
 A third of the people is held out of every candidate release: they are the people not in the table
 that attacks are compared with. Who that is depends on the repeat alone, so candidates are
@@ -41,7 +41,7 @@ from shoal.pipeline import protect_table
 from shoal.pipeline.planning import plan
 
 CONTROL_SHARE = 3
-"""One in so many people is held out."""
+"""One in this many people is held out."""
 ATTACKS = ("naive Bayes", "linkability", "inference", "uniques")
 METRICS = (
     "losses by column",
@@ -53,7 +53,7 @@ METRICS = (
     "own regression",
     "edit rules",
 )
-"""What is measured of each candidate: the axes, and what is quick beside them."""
+"""What is computed for each candidate: the axes, and what else is quick."""
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
             "POLARS_MAX_THREADS")  # fmt: skip
@@ -61,14 +61,14 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA
 
 @dataclass(frozen=True)
 class Job:
-    """One release to be made and measured.
+    """One release to be made and evaluated.
 
     Attributes:
         policy: the candidate's; of a baseline, the policy as it is.
         share: of a baseline, the share of the rows that are published as they are.
         repeat: its number, which says who is held out and which queries are asked.
         key: digest of all that the result depends on; the name of its file.
-        strict: a release that does not keep what is required is none.
+        strict: a release that does not keep what is required counts as failed.
     """
 
     policy: Policy
@@ -126,30 +126,22 @@ def run(
 ) -> list[dict[str, Any]]:
     """Do all jobs, or read what an earlier run has kept of them.
 
-    Args:
-        frame: the table.
-        jobs: what to do.
-        folder: where results are kept; none to keep nothing.
-        processes: how many at a time. More than one starts new interpreters, so a
-            program needs the usual guard around its main part.
-        progress: called with the time left and how many jobs are done.
-
-    Returns:
-        One result a job, in their order. An interrupt leaves the folder with what is done.
+    Results are kept in `folder`, unless it is None; an interrupt leaves there what is done. More
+    than one process starts new interpreters: a program then needs the usual guard.
     """
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for job in jobs:
         if (kept := _kept(folder, job)) is not None:
-            found[job.key] = kept
-    pending = list({job.key: job for job in jobs if job.key not in found}.values())
-    started, already, total = time.monotonic(), len(found), len({job.key for job in jobs})
+            results[job.key] = kept
+    pending = list({job.key: job for job in jobs if job.key not in results}.values())
+    started, already, total = time.monotonic(), len(results), len({job.key for job in jobs})
     progress("comparing", already, total)
     for key, result in _results(frame, pending, folder, processes):
-        found[key] = result
-        done = len(found) - already
+        results[key] = result
+        done = len(results) - already
         left = (time.monotonic() - started) / done * (len(pending) - done)
-        progress(f"comparing, {_words(left)} left", len(found), total)
-    return [found[job.key] for job in jobs]
+        progress(f"comparing, {_words(left)} left", len(results), total)
+    return [results[job.key] for job in jobs]
 
 
 def _results(
@@ -196,7 +188,7 @@ def _work(job: Job) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Let no interrupt reach a process before it can ignore it: it would show a traceback.
+    """Keep interrupts from a process until it can ignore them: it would show a traceback.
 
     A process inherits what is blocked. Here another thread may take the signal all the same; it is
     noted, and raised again once all processes have what they need to start.
@@ -219,7 +211,7 @@ def _interrupts_wait() -> Iterator[None]:
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Let each process use one thread: several at once would only get in each other's way."""
+    """Let each process use one thread: more would only slow one another down."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
@@ -263,7 +255,7 @@ def _measured(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
         if job.strict:
             raise InputError(unmet) from None
         done = protect_table.run(plan(without_requirements(job.policy)), raw)
-    found = evaluate.evaluate(
+    evaluation = evaluate.evaluate(
         inside,
         done.release,
         job.policy,
@@ -272,8 +264,8 @@ def _measured(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
         seed=_seed(job),
     )
     return {
-        "figures": found.facts()["figures"],
-        "skipped": list(found.skipped),
+        "figures": evaluation.facts()["figures"],
+        "skipped": list(evaluation.skipped),
         "claims": plain(done.release.claims),
         "checks": plain(done.release.checks),
         "unmet": unmet,
@@ -297,10 +289,10 @@ def _baseline(
     repeated = inside.select(names)[chosen[np.arange(inside.height) % size]]
     figures: list[Any] = []
     for rows, which in ((sampled, ATTACKS), (repeated, METRICS)):
-        found = evaluate.evaluate(
+        evaluation = evaluate.evaluate(
             inside, rows, job.policy, control=outside, which=which, aligned=False, seed=_seed(job)
         )
-        figures += found.facts()["figures"]
+        figures += evaluation.facts()["figures"]
     return {"figures": figures, "claims": [], "checks": [], "unmet": None, "suppressed": 0}
 
 
@@ -315,12 +307,12 @@ def held_out(
     """Rows that are released, and those of a third of the people, who are held out.
 
     Households stay together where the policy names them, and persons with several rows too: a
-    relative would else stand in for a person who is held out.
+    relative would otherwise stand in for a person who is held out.
     """
     name = schema.flagged("household") or schema.flagged("privacy_unit")
     if name in frame.columns:
         groups = frame[name].rank("dense").fill_null(0).to_numpy().astype(np.int64)
-        alone = groups == 0  # Who has no number shares no household.
+        alone = groups == 0  # People without a number share no household.
         groups = np.where(alone, groups.max() + 1 + np.arange(frame.height), groups)
         _, groups = np.unique(groups, return_inverse=True)
     else:

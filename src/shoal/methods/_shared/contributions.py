@@ -77,7 +77,7 @@ NOT_EMPTY = "both tables have at least one row, because an empty table is refuse
 
 
 def most(schema: Schema) -> int:
-    """How many rows of a person a release may use; one, if nothing is said of persons."""
+    """How many rows of a person a release may use; one, if nothing is said about persons."""
     return 1 if schema.persons is None else schema.persons.most
 
 
@@ -131,13 +131,7 @@ def refuse_many_rows(setting: Setting[Any]) -> None:
 
 
 def refuse_shown(setting: Setting[Any], noisy: Collection[str], method: str) -> None:
-    """Refuse to leave out rows of a person where a release shows which one stayed.
-
-    Args:
-        setting: with persons of whom one row stays.
-        noisy: the columns that are released with noise alone.
-        method: for the error.
-    """
+    """Refuse to leave out rows of a person if columns without noise show which one stayed."""
     schema = setting.schema
     public = next((name for name in schema.released if name not in noisy), None)
     if public is None and setting.release_form is not ReleaseForm.ROW_ALIGNED:

@@ -55,7 +55,7 @@ def privacy_claim(
     if setting.release_form is ReleaseForm.ROW_ALIGNED:
         assumptions.append(FILE_ORDER)
     strata = getattr(parameters, "strata", None)
-    # The list of strata is released too: of add-remove neighbours every one of it has rows.
+    # The list of strata is released too: under add-remove, every stratum listed has rows.
     listed = (*setting.columns, *([strata] if strata else []))
     observed = [name for name in listed if schema[name].observed]
     measured = any(schema[name].kind in {Kind.NUMERIC, Kind.DATE} for name in setting.columns)
@@ -121,7 +121,7 @@ def fixed_blocks(rows: int, k: int) -> bool:
 
     It takes k values from the lower and the upper end in turn. If k divides the number of rows,
     or floor(rows / k) is odd, what is left in the middle is one group, or two of k; otherwise
-    the larger of the last two lies on the side that the data says.
+    the larger of the last two lies on the side that the data decides.
     """
     return rows % k == 0 or (rows // k) % 2 == 1
 
@@ -157,7 +157,7 @@ def shared_rows(
 ) -> Claim:
     """Claim k-anonymity: noise is drawn once per group, so its records stay alike.
 
-    It is of all protected columns together, unless groups are of some columns.
+    It covers all protected columns together, unless groups are of some columns.
     """
     return Claim(
         guarantee=KAnonymity(k, columns or setting.columns),

@@ -60,7 +60,7 @@ from shoal.policy.values import Epsilon, Size, choice
 
 LINKED = ReleaseForms[Any]((ReleaseForm.LINKED_SHUFFLED, ReleaseForm.ROW_ALIGNED))
 BY_COLUMN = ReleaseForms[Any]((ReleaseForm.COLUMN_SHUFFLED, *LINKED.offered), must_choose=True)
-"""Of methods whose proof holds only where columns are shuffled apart."""
+"""Of methods whose proof holds only if each column is shuffled by itself."""
 
 
 class Origin(StrEnum):
@@ -133,7 +133,7 @@ class ProtectedColumn:
         distances: between categories, for a nominal that is not ranked.
         embedding: places of such categories in a public box, squared distance in proportion
             to path length and 1 at most.
-        order: category at each place of the grid, where a nominal is not ranked as declared.
+        order: category at each place of the grid, if a nominal is not ranked as declared.
     """
 
     name: str
@@ -205,7 +205,7 @@ def change_one_only(setting: Setting[EpsilonParameters]) -> None:
 
 
 def nobody_beside(setting: Setting[EpsilonParameters]) -> None:
-    """Refuse public columns where rows or boxes stand for nobody."""
+    """Refuse public columns beside synthetic rows or boxes."""
     strata = getattr(setting.parameters, "strata", None)
     public = [name for name in setting.schema.released if name not in {*setting.columns, strata}]
     if public:
@@ -265,13 +265,7 @@ def no_public_columns(setting: Setting[NoisyParameters]) -> None:
 def protected_axes(
     table: Table, setting: Setting[NoisyParameters], *, ranked: NominalOrder | None = None
 ) -> tuple[ProtectedColumn, ...]:
-    """Put the protected columns on their grids.
-
-    Args:
-        table: with all cells in their public domains.
-        setting: says where bounds come from.
-        ranked: give nominals a grid of ranks as well, in this order.
-    """
+    """Put the protected columns on their grids; with `ranked`, nominals by ranks in that order."""
     return tuple(protected_axis(table, name, setting.parameters.bounds, ranked=ranked)
                  for name in setting.columns)  # fmt: skip
 
@@ -298,7 +292,7 @@ def protected_axis(
         )
     values = table.numbers(name)
     if origin is Origin.FROM_DATA:
-        # As the papers: [0, 1.5 max]; a negative value extends it downwards alike.
+        # As the papers: [0, 1.5 max]; a negative value extends it downwards in the same way.
         low, high = min(1.5 * float(values.min()), 0.0), max(1.5 * float(values.max()), 0.0)
         grid = FixedPointGrid(Fraction(low), Fraction(high if high > low else low + 1.0))
     else:
@@ -328,10 +322,7 @@ def _embedded(edges: Ints) -> Floats:
 def matrix(given: Sequence[ProtectedColumn], scale: Origin, *, codes: Mapping[str, Ints]) -> Floats:
     """Records for grouping: in the public unit box, or standardised by the data.
 
-    Args:
-        given: the columns.
-        scale: where the scale comes from.
-        codes: categories of the records, for nominals that are placed by their hierarchy.
+    `codes` has the categories of the records, for nominals that are placed by their hierarchy.
     """
     blocks = [
         axis.places[:, None]
@@ -361,11 +352,8 @@ def perturbed(
 ) -> tuple[Table, tuple[PrivacyLoss, ...]]:
     """Replace each column by its noisy group values.
 
-    Args:
-        table: the records.
-        tools: the noise.
-        parts: each column with its groups and what is bought for it.
-        monotone: groups are blocks by rank, and the fit may use that.
+    `parts` has each column with its groups and what is bought for it; if `monotone`, groups are
+    blocks by rank, and the fit may use that.
     """
     privacy_losses = []
     for axis, partition, purchase in parts:
@@ -453,7 +441,7 @@ def _put_units(table: Table, units: Floats, one: ProtectedColumn) -> Table:
 
 
 def public_only(setting: Setting[NoisyParameters]) -> None:
-    """Refuse what is read off all records, and refutes the claim anyway, where they lie in blocks.
+    """Refuse, for records in blocks, what is read off all of them; it refutes the claim anyway.
 
     Raises:
         InputError: bounds or scale come from the data.

@@ -88,8 +88,8 @@ def name_buckets(table: Table, name: str, partition: Partition) -> Table:
     """Replace a column's values by what names their bucket.
 
     Numbers, dates and ordinals become "[low, high]", the least and the largest value of the
-    bucket. Of a nominal's hierarchy the largest branches are named that lie in the bucket
-    with all their leaves that occur, "{South, Lille}"; without a hierarchy the categories. A single
+    bucket. Of a nominal's hierarchy the largest branches are named whose occurring leaves all lie
+    in the bucket, "{South, Lille}"; without a hierarchy the categories. A single
     value or branch is written as it is, and "or missing" is added where the bucket holds missing
     cells too. A column in which every bucket is one value is left as it is. Buckets that share no
     value read differently.
@@ -237,10 +237,7 @@ def central_category(codes: Ints, partition: Partition, edges: Ints | None) -> I
     edges, the most frequent category. Only categories that occur in the group compete.
     Cost O(n times depth).
 
-    Args:
-        codes: positions in the categories, -1 where missing.
-        partition: the groups.
-        edges: edges between each category and the root, padded with -1.
+    Codes are -1 where missing; edges are those between each category and the root, padded with -1.
     """
     present = codes >= 0
     labels, kept = partition.labels[present], codes[present]

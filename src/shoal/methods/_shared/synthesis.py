@@ -131,7 +131,7 @@ class SynthesisTask:
         codes: the records.
         domains: of their columns.
         price: of what is drawn.
-        total: the number of records as far as it may be known.
+        total: the number of records as far as it is public.
         measured: what that cost, where it is not public.
         concentrated: of what is drawn, in rho, where a delta is stated: either price may be paid.
     """
@@ -188,18 +188,10 @@ def synthetic_method(
 ) -> Method[Any]:
     """A method that draws rows from a noisy model of all released columns.
 
-    Args:
-        name: as written in the policy.
-        summary: one line.
-        choose: the mechanism, with its parameters.
-        parameters: of the method.
-        basis: of its proof, in a sentence.
-        added: of its proof for a record that comes or goes; without one, the table is brought to a
-            noisy number of rows, and `basis` holds for it.
-        source: whose idea it is.
-        unsupported: sentences on uses for which the rows are not suited.
-        refuse: what this method refuses beside what all do.
-        refuse_distributed: what it refuses on Spark; none where the mechanism must see the records.
+    `basis` is that of the proof, in a sentence, and `added` that of the proof for a record that
+    comes or goes; without one, the table is brought to a noisy number of rows, and `basis` holds
+    for it. `refuse_distributed` is what it refuses on Spark; None if the mechanism must see the
+    records.
     """
 
     def claims(setting: Setting[SynthesisParameters]) -> tuple[Claim, ...]:
@@ -425,7 +417,7 @@ def _expected(
 
 
 def _distributed(done: Masked) -> Distributed:
-    """What was made of counts, as a method on many machines gives it."""
+    """The result of counts, in the form of a run on many machines."""
     return Distributed(
         data=done.data, privacy_losses=done.privacy_losses, notes=done.notes, extras=done.extras
     )
@@ -458,9 +450,9 @@ def _task(
 ) -> SynthesisTask:
     """Measure the number of rows if it is not public.
 
-    Without a proof for a record that comes or goes, the table is brought to it; and where a person
-    changes up to so many rows for as many others, because a change of one of the rows that are
-    shown costs less than a removal and an addition.
+    Without a proof for a record that comes or goes, the table is brought to it. So it is if a
+    person may change several rows, because changing one of the rows that are used costs less than a
+    removal and an addition.
     """
     price = Price(contributions.row_epsilon(setting), setting.parameters.neighbours)
     rho = _row_rho(setting)
@@ -473,8 +465,8 @@ def _task(
         return _padded(whole, setting, noise, least=least)
     own = price * TOTAL_SHARE
     total, number = measured_total(len(codes), price=own, noise=noise, least=least)
-    found = SynthesisTask(codes, domains, price - own, total, (number,), rho)
-    return replace(found, concentrated=found.paid(own.amount))
+    task = SynthesisTask(codes, domains, price - own, total, (number,), rho)
+    return replace(task, concentrated=task.paid(own.amount))
 
 
 def _row_rho(setting: Setting[SynthesisParameters]) -> Price | None:
@@ -492,7 +484,7 @@ def _padded(
 ) -> SynthesisTask:
     """Measure the number of rows, and bring the table to it; see `contributions`.
 
-    What was measured of it before goes into the mean.
+    An earlier measurement of it goes into the mean.
     """
     own = task.price * contributions.SHARE
     least = max(least, setting.parameters.min_cell or 1)
@@ -577,7 +569,7 @@ def domain_of(axis: SpatialEncoding) -> Domain:
 
 
 def _settled(axis: SpatialEncoding, cells: Ints | Floats) -> Ints | Floats:
-    """Whole cells, but on a grid: a mean of codes is a value there."""
+    """Whole cells, except on a grid, where a mean of codes is a value."""
     return cells if axis.grid is not None else np.rint(cells).astype(np.int64)
 
 
