@@ -558,12 +558,16 @@ def studio(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the address without opening a browser.")
     ] = False,
+    reconnect: Annotated[
+        bool,
+        typer.Option("--reconnect", help="Print a new address of the studio that runs already."),
+    ] = False,
 ) -> None:
     """Open a local page in the browser, to protect tables without writing code."""
     from shoal.errors import InputError
 
     try:
-        from shoal.studio.server import launch
+        from shoal.studio import server
         from shoal.studio.settings import default_home
     except ModuleNotFoundError as error:
         if error.name not in {"fastapi", "starlette", "uvicorn", "python_multipart"}:
@@ -571,9 +575,13 @@ def studio(
         raise InputError(
             "The studio needs the extra 'studio': pip install 'shoal[studio]'."
         ) from None
+    home = default_home() if data is None else data
+    if reconnect:
+        server.reconnect(home=home, browser=not no_browser, say=say)
+        return
     try:
-        launch(
-            home=default_home() if data is None else data,
+        server.launch(
+            home=home,
             host=host,
             port=port,
             browser=not no_browser,

@@ -41,6 +41,7 @@ def _environment() -> Environment:
     made = html.environment("shoal.studio")
     made.filters |= {
         "clipped": clipped,
+        "code": code,
         "duration": duration,
         "full": full,
         "moment": moment,
@@ -85,6 +86,17 @@ def clipped(text: str | None, longest: int = LONGEST_NAME) -> str:
     """
     text = text or ""
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def code(text: str) -> Markup:
+    """Set what stands between backticks as code.
+
+    >>> code("run `a < b`.")
+    Markup('run <code>a &lt; b</code>.')
+    """
+    parts = [Markup("<code>{}</code>" if at % 2 else "{}").format(part)
+             for at, part in enumerate(text.split("`"))]  # fmt: skip
+    return Markup("").join(parts)
 
 
 def duration(seconds: float) -> str:
