@@ -16,7 +16,8 @@ from starlette.exceptions import HTTPException
 from shoal import sample
 from shoal.core import Policy
 from shoal.errors import InputError, visible
-from shoal.pipeline import booking, protect_table
+from shoal.methods import find
+from shoal.pipeline import booking, forecast, planning, protect_table
 from shoal.report import evidence
 from shoal.studio import (
     invalid_input,
@@ -246,7 +247,8 @@ class Studio:
         self._settled(workspace)
         policy = self.judged(workspace)
         audience = method_cards.audience_of(workspace.policy)
-        protect_table.foreseen(replace(self.booked(workspace, policy), audience=audience))
+        planned = protect_table.foreseen(replace(self.booked(workspace, policy), audience=audience))
+        seen = self.profile(workspace)
         id_ = new_id()
         others = self.path(workspace, workspace.others)
         compared = self.comparison(workspace)
@@ -262,6 +264,7 @@ class Studio:
             comparison=None if compared is None else str(compared / "comparison.json"),
             choices=release_binding.choices(workspace),
             again=self.again(workspace),
+            expected=forecast.seconds(planning.foreseen_rows(planned, seen and seen.rows)),
         )
         self.history.begin(
             id_,
@@ -298,6 +301,36 @@ class Studio:
             options={name: value for name, value in options.items() if value is not None},
         )
         return self._start(workspace, JobKind.COMPARE, arguments, id_=id_)
+
+    def start_preview(self, workspace: Workspace) -> str:
+        """Try the policy on a few rows, in a job: nothing is spent, recorded or kept.
+
+        The rows are those of other people, where the workspace has some. Else they are of the
+        table itself where neither the method nor a budget knows an epsilon, and invented where one
+        does.
+        """
+        self._settled(workspace)
+        policy = self.judged(workspace)
+        others = self.path(workspace, workspace.others)
+        private = find(policy.method).noisy or self.booked(workspace, policy).budget is not None
+        own = None if private else self.path(workspace, workspace.data)
+        for one in self.jobs.of(workspace.id):
+            if one.kind is JobKind.PREVIEW:
+                self.jobs.cancel(one.id)
+        id_ = new_id()
+        rows_of = others or own
+        arguments = {
+            "policy": self._policy(workspace, id_),
+            "rows_of": None if rows_of is None else str(rows_of),
+            "source_words": "others" if others else "table" if own else "invented",
+            "out": str(self.preview_file(workspace)),
+            "names": self._names(workspace),
+        }
+        return self._start(workspace, JobKind.PREVIEW, arguments, id_=id_)
+
+    def preview_file(self, workspace: Workspace) -> Path:
+        """Where the last preview is while the server runs: it may hold rows of the table."""
+        return self.folder(workspace) / "preview.json"
 
     def start_select(
         self, workspace: Workspace, *, epsilon: str, candidates: Mapping[str, Any] | None = None
@@ -442,18 +475,28 @@ class Studio:
         data = self._data(workspace)
         if any(one.kind is kind for one in self.jobs.of(workspace.id)):
             raise InputError("This task is already under way. Wait for it, or cancel it first.")
-        folder = private_folder(self.jobs.folder(id_))
         self.booked(workspace, self.judged(workspace))
-        (folder / "policy.toml").write_text(workspace.policy, encoding="utf-8")
-        for path in self.store.files(workspace.id).iterdir():
-            shutil.copyfile(path, folder / path.name)
         return {
             **given,
             "data": str(data),
-            "policy": str(folder / "policy.toml"),
+            "policy": self._policy(workspace, id_),
+            "names": self._names(workspace),
             "budget": str(self.settings.budget) if workspace.source else None,
             "source": workspace.source or None,
         }
+
+    def _policy(self, workspace: Workspace, id_: str) -> str:
+        """Write the policy as it is now, and what it names, to the folder of a job."""
+        folder = private_folder(self.jobs.folder(id_))
+        (folder / "policy.toml").write_text(workspace.policy, encoding="utf-8")
+        for path in self.store.files(workspace.id).iterdir():
+            shutil.copyfile(path, folder / path.name)
+        return str(folder / "policy.toml")
+
+    def _names(self, workspace: Workspace) -> dict[str, str]:
+        """What the steward calls the files of a workspace, by where they are."""
+        files = filter(None, (workspace.data, workspace.others))
+        return {str(uploads.path_of(one, self.folder(workspace))): one.label for one in files}
 
     def _grid(self, id_: str, candidates: Mapping[str, Any] | None) -> str | None:
         if candidates is None:

@@ -10,7 +10,11 @@ holds afterwards:
   labels.
 - `compare`: data, policy, out, on_sample, budget, source, options -> costs.
 - `select`: data, policy, out, epsilon, budget, source -> chosen, epsilon.
-- `measure`: data, released, policy, control, out, budget, source -> sentence.
+- `evaluate`: data, released, policy, control, out, budget, source -> sentence.
+- `preview`: rows_of, source_words, policy, out -> digest; the rows themselves are written to `out`,
+  which is in the temporary folder.
+
+An error names a file as its user does: `names` has the names of the files at their places.
 """
 
 import os
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
 EVERY = 0.2
 """Seconds between two notes of how far it is."""
 PATHS = ("data", "policy", "out", "released", "control", "comparison", "candidates", "on_sample",
-         "budget")  # fmt: skip
+         "budget", "rows_of")  # fmt: skip
 """Arguments that name a file."""
 NICE = 10
 """The server comes first."""
@@ -61,7 +65,7 @@ def main(folder: Path) -> None:
         write_json(folder / "result.json", result)
         status.end(JobState.DONE)
     except ShoalError as error:
-        status.end(JobState.FAILED, str(error))
+        status.end(JobState.FAILED, named(str(error), job["arguments"].get("names", {})))
     except KeyboardInterrupt:
         sys.exit(130)  # The server says why.
     except MemoryError:
@@ -71,6 +75,17 @@ def main(folder: Path) -> None:
         status.end(JobState.FAILED, sentence[0].upper() + sentence[1:])
     finally:
         held.close()
+
+
+def named(sentence: str, names: Mapping[str, str]) -> str:
+    """A sentence that names files as their user does, and not where the studio keeps them.
+
+    >>> named("'/tmp/x/1.csv' is empty.", {"/tmp/x/1.csv": "people.csv"})
+    "'people.csv' is empty."
+    """
+    for place, name in sorted(names.items(), key=lambda one: -len(one[0])):
+        sentence = sentence.replace(place, name).replace(Path(place).name, name)
+    return sentence
 
 
 class ProgressNote:
@@ -198,12 +213,39 @@ def _measure(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     return {"figures": len(found.figures), "skipped": list(found.skipped)}
 
 
+def _preview(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
+    from shoal import io, policy
+    from shoal.pipeline import preview
+    from shoal.pipeline.options import ReadingOptions
+
+    stated = policy.load(given["policy"])
+    status("reading a few rows", 0, 1)
+    if given["rows_of"] is None:
+        rows = preview.invented(stated, preview.rows_to_try(stated))
+    else:
+        whole = io.read(given["rows_of"], **ReadingOptions().marks(stated)).frame
+        rows = preview.sampled(whole, preview.rows_to_try(stated))
+    status("protecting them", 0, 1)
+    tried = preview.preview(stated, rows, progress=status)
+    content = {
+        "digest": stated.digest,
+        "rows": rows.height,
+        "source": given["source_words"],
+        "columns": tried.columns,
+        "shown": tried.shown,
+        "unmet": tried.unmet,
+    }
+    write_json(given["out"], content, durable=False)
+    return {"digest": stated.digest}
+
+
 DO = {
     JobKind.PROFILE: _profile,
     JobKind.PROTECT: _protect,
     JobKind.COMPARE: _compare,
     JobKind.SELECT: _select,
     JobKind.EVALUATE: _measure,
+    JobKind.PREVIEW: _preview,
 }
 
 

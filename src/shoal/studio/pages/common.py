@@ -12,7 +12,9 @@ from starlette.requests import ClientDisconnect
 
 from shoal.core import Audience, Claim, Policy
 from shoal.errors import ShoalError, counted
+from shoal.methods import TITLES
 from shoal.pipeline import planning, protect_table
+from shoal.pipeline.doubts import SeenColumn, SeenTable
 from shoal.pipeline.planning import Plan
 from shoal.studio import invalid_input, method_cards, policy_document, release_binding
 from shoal.studio.context import Current, TheStudio
@@ -73,7 +75,7 @@ class Here:
         if self.policy is None:
             return None, "There is no policy yet. Choose a file first."
         try:
-            return planning.plan(replace(self.policy, audience=None)), ""
+            return self._with_rows(planning.plan(replace(self.policy, audience=None))), ""
         except ShoalError as error:
             return None, str(error)
 
@@ -83,9 +85,22 @@ class Here:
         if self.policy is None or self.planned[0] is None:
             return self.planned
         try:
-            return protect_table.foreseen(self.studio.booked(self.workspace, self.policy)), ""
+            booked = self.studio.booked(self.workspace, self.policy)
+            return self._with_rows(protect_table.foreseen(booked)), ""
         except ShoalError as error:
             return None, str(error)
+
+    def _with_rows(self, plan: Plan) -> Plan:
+        return planning.foreseen_rows(plan, self.profile.rows if self.profile else None)
+
+    @cached_property
+    def seen(self) -> SeenTable | None:
+        """What was seen of the table, for what may stop a run."""
+        if self.profile is None:
+            return None
+        columns = {one.name: SeenColumn(one.distinct, one.unique, tuple(one.values))
+                   for one in self.profile.columns}  # fmt: skip
+        return SeenTable(self.profile.rows, columns)
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -193,7 +208,7 @@ class Here:
             return "todo", "the method cannot run as set up"
         if self.foreseen[1]:
             return "todo", "the settings stop the release"
-        return "done", self.policy.method
+        return "done", TITLES[self.policy.method]
 
     def _compare_state(self) -> tuple[str, str]:
         job = self.job(JobKind.COMPARE, JobKind.SELECT)

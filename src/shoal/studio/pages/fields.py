@@ -12,12 +12,9 @@ from typing import Any
 
 from shoal.errors import visible
 from shoal.io.dates import in_words, strptime_format
-from shoal.methods import Method
-from shoal.policy.spec import FLAGS, RequireSpec
+from shoal.policy.spec import FLAGS
 from shoal.studio.policy_document import as_toml
 
-PLACES = ("release_form",)
-"""Keys of `[protect]` beside the method's own parameters that the page asks for."""
 MORE = (
     "missing",
     "step",
@@ -75,97 +72,6 @@ _SUITS = {
     "other": {"ordinal", "nominal"},
     "missing_as": {"numeric", "date", "ordinal", "nominal"},
 }
-
-
-def parameters(method: Method[Any], stated: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What a page asks for a method, beside what `[protect]` states: parameters, release form."""
-    schema = method.parameters.model_json_schema(mode="validation")
-    found = [
-        _parameter(name, schema, name in schema.get("required", ()), stated.get(name))
-        for name in schema["properties"]
-    ]
-    forms = [form.value for form in method.forms.offered]
-    if len(forms) > 1:
-        found.append(
-            {
-                "name": "release_form",
-                "words": "How the rows of the release relate to those of the original.",
-                "required": method.forms.must_choose,
-                "default": f"{forms[0]} by default",
-                "value": str(stated.get("release_form", "")),
-                "choices": forms,
-                "number": False,
-            }
-        )
-    return found
-
-
-def _parameter(name: str, schema: Mapping[str, Any], required: Any, value: Any) -> dict[str, Any]:
-    stated = schema["properties"][name]
-    meant = _resolved(stated, schema)
-    kind = meant.get("type", "string")
-    default = stated.get("default")
-    shown = "none" if default is None else str(default).lower() if kind == "boolean" else default
-    return {
-        "name": name,
-        "words": stated.get("description", ""),
-        "required": bool(required),
-        "default": "" if required else f"{shown} by default",
-        "value": as_text(value),
-        "choices": ["true", "false"]
-        if kind == "boolean"
-        else [str(one) for one in meant.get("enum", ())],
-        "number": kind in {"integer", "number"},
-    }
-
-
-def read_parameters(method: Method[Any], given: Mapping[str, str]) -> dict[str, Any]:
-    """The values that a form states for a method's parameters; empty ones are not stated."""
-    schema = method.parameters.model_json_schema(mode="validation")
-    found: dict[str, Any] = {}
-    for name in (*schema["properties"], *PLACES):
-        text = given.get(name, "").strip()
-        if text:
-            stated = schema["properties"].get(name)
-            kind = _resolved(stated or {}, schema).get("type", "string")
-            found[name] = as_value(text, kind)
-    return found
-
-
-REQUIRED = {
-    "k-anonymity": "for example 5",
-    "differential-privacy": "for example 1",
-    "l-diversity": '{ l = 2, column = "..." }',
-    "t-closeness": '{ t = 0.5, column = "..." }',
-    "stochastic-t-closeness": '{ t = 3, column = "..." }',
-}
-"""Requirements that the page asks for, each with an example."""
-
-
-def requirements(stated: Mapping[str, Any]) -> list[dict[str, str]]:
-    """What a page asks for what must be promised."""
-    models = {field.alias: field.description for field in RequireSpec.model_fields.values()}
-    return [
-        {"key": key, "value": as_text(stated.get(key)), "example": example,
-         "words": models[key] or ""}
-        for key, example in REQUIRED.items()
-    ]  # fmt: skip
-
-
-def read_requirements(given: Mapping[str, str]) -> dict[str, Any]:
-    """The requirements that a form states; empty ones are not stated."""
-    found = {key: given.get(key, "").strip() for key in REQUIRED}
-    return {key: as_value(text, "array") for key, text in found.items() if text}
-
-
-def _resolved(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a property is, its null aside."""
-    if "$ref" in stated:
-        stated = schema["$defs"][stated["$ref"].rpartition("/")[2]]
-    for one in stated.get("anyOf", ()):
-        if one.get("type") != "null":
-            return _resolved(one, schema)
-    return stated
 
 
 def as_text(value: Any) -> str:

@@ -23,6 +23,7 @@ DOING = {
     JobKind.COMPARE: "Comparing methods",
     JobKind.SELECT: "Choosing privately",
     JobKind.EVALUATE: "Evaluating the release",
+    JobKind.PREVIEW: "Making a preview",
 }
 DONE = {
     JobKind.PROFILE: "The table was read.",
@@ -31,6 +32,7 @@ DONE = {
     JobKind.COMPARE: "The comparison is done.",
     JobKind.SELECT: "A method was chosen privately.",
     JobKind.EVALUATE: "The release was evaluated.",
+    JobKind.PREVIEW: "The preview is made.",
 }
 
 
@@ -78,15 +80,6 @@ def redo(here: Present, form: Form) -> Response:
     """Do again what was taken back."""
     here.studio.store.redo(here.workspace.id)
     return back_to(here, form.get("back", ""))
-
-
-@router.get("/w/{id}/jobs/{job}/panel")
-def panel(here: Present, job: str) -> Response:
-    """How a job stands; once it has ended, the page is asked to load itself again."""
-    status = here.studio.jobs.status(job)
-    if status.final:
-        return Response(status_code=204, headers={"HX-Refresh": "true"})
-    return HTMLResponse(rendering.page("job.html", base=here.base, **job_values(status)))
 
 
 @router.post("/w/{id}/jobs/{job}/cancel")

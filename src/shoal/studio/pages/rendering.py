@@ -94,9 +94,9 @@ def code(text: str) -> Markup:
     >>> code("run `a < b`.")
     Markup('run <code>a &lt; b</code>.')
     """
-    parts = [Markup("<code>{}</code>" if at % 2 else "{}").format(part)
-             for at, part in enumerate(text.split("`"))]  # fmt: skip
-    return Markup("").join(parts)
+    outside, inside = Markup("{}"), Markup("<code>{}</code>")
+    parts = enumerate(text.split("`"))
+    return Markup("").join((inside if at % 2 else outside).format(part) for at, part in parts)
 
 
 def duration(seconds: float) -> str:
