@@ -29,6 +29,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from shoal.errors import InputError
+from shoal.methods import REGISTRY
 from shoal.studio import way_back
 from shoal.studio.app import create_app
 from shoal.studio.private_files import alone_in
@@ -82,6 +83,8 @@ def launch(
         say("The address works once. Press Enter for a new one, and Ctrl-C to end the studio.")
         app = create_app(settings)
         serving = server(app, settings)
+        # Methods load when they are first asked for, which takes seconds: before somebody asks.
+        Thread(target=lambda: [*REGISTRY.values()], daemon=True).start()
 
         def again() -> None:
             say(f"Shoal studio: {settings.address}/?token={app.state.sessions.renew()}")

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from shoal.core import Policy
+from shoal.core import Policy, Role
 from shoal.core.serialise import plain
 from shoal.errors import InputError, ShoalError
 from shoal.methods import TITLES, find
@@ -27,6 +27,8 @@ CHANGED = (
     "The policy has changed since this page was shown, perhaps in another tab. Look at it again "
     "before you release."
 )
+FEW = 2
+"""Sets of columns that a card lists."""
 FITS = {
     "fits": "These methods fit",
     "may fail": "These methods may fail once the table is read",
@@ -236,18 +238,36 @@ def _offer(one: Offer, policy: Policy) -> dict[str, Any]:
         "summary": one.method.summary,
         "chosen": one.method.name == policy.method,
         "cost": one.cost if one.method.noisy and not one.refused else "",
-        "claims": _short_claims(one),
+        "claims": _short_claims(one, policy),
     }
 
 
-def _short_claims(one: Offer) -> list[dict[str, str]]:
+def _short_claims(one: Offer, policy: Policy) -> list[dict[str, str]]:
     """Claims of a card; those that differ only in their columns are listed once."""
     found: dict[tuple[str, str], list[str]] = {}
     for claim in one.claims:
         facts = plain(claim.guarantee)
-        name = phrases.short(facts)
-        found.setdefault((claim.status.value, name), []).append(phrases.of_columns(facts))
+        columns = _short_columns(claim.guarantee.columns, policy) or phrases.of_columns(facts)
+        found.setdefault((claim.status.value, phrases.short(facts)), []).append(columns)
     return [
-        {"status": status, "text": f"{name} of {'; of '.join(columns)}"}
+        {"status": status, "text": f"{name} of {_listed(columns)}"}
         for (status, name), columns in found.items()
     ]
+
+
+def _short_columns(columns: Collection[str], policy: Policy) -> str:
+    """What columns are together, where there is a word for them."""
+    schema, named = policy.schema, {*columns}
+    if named == {*schema.released}:
+        return "all columns"
+    if named == {name for name in schema.released if not schema[name].public}:
+        return "all columns that are not public"
+    if named == {*schema.with_role(Role.QUASI_IDENTIFIER)}:
+        return "the quasi-identifiers together"
+    return ""
+
+
+def _listed(columns: list[str]) -> str:
+    """Sets of columns, or how many they are where a card has no room for them."""
+    few = len(columns) <= FEW
+    return "; of ".join(columns) if few else f"each of {len(columns)} columns by itself"
