@@ -82,6 +82,7 @@ def write(
             **facts,
             "measured": None if measured is None else measured.facts(),
             "unmeasured": unmeasured,
+            "pictures": {} if measured is None else measured.pictures,
         }
         dump(folder / FIGURES, figures)
         page = html.internal_report(manifest, figures, asdict(planned.policy.context))

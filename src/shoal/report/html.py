@@ -1,16 +1,14 @@
 """Self-contained HTML reports, from the manifest and the confidential figures.
 
 The public report is a function of the manifest alone, so nothing of the original can reach it.
-Every text is escaped. The two reports of a release hold no script at all, and forbid scripts and
-requests by a content security policy: bars are SVG, drawn here, and print as they are. Other pages
-draw with the Plotly bundle that is pasted into them.
+Every text is escaped. No report holds a script, and all forbid scripts and
+requests by a content security policy: pictures are SVG and print as they are.
 """
 
 import json
 from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from math import isfinite
 from typing import Any
 
@@ -20,7 +18,7 @@ from markupsafe import Markup, escape
 from shoal.core.serialise import plain
 from shoal.errors import counted, visible
 from shoal.methods import REGISTRY
-from shoal.report import officer, phrases
+from shoal.report import officer, phrases, pictures
 
 CONFIDENTIAL = "CONFIDENTIAL: computed from the original table; not for publication"
 REPORT = "report.html"
@@ -58,6 +56,7 @@ def internal_report(
     """Render the officer's report, which compares the release with the original."""
     measured = figures.get("measured")
     asked = officer.questions(measured) if measured else []
+    scales = officer.losses(figures)
     return _page(
         "internal.html",
         manifest=manifest,
@@ -66,17 +65,18 @@ def internal_report(
         confidential=CONFIDENTIAL,
         summary=_summary(manifest),
         measured=measured,
+        verdict=officer.verdict(manifest, figures, asked, scales),
+        drawn=pictures.drawn(figures.get("pictures") or {}),
         controlled=any(rate["control"] is not None for one in asked for rate in one["rates"]),
         questions=asked,
-        attacks=officer.short_attacks(asked),
-        losses=officer.losses(figures),
+        losses=scales,
         utility=officer.utility(measured) if measured else [],
         groups=officer.groups(measured, manifest["columns"]) if measured else None,
         rules=[r for r in measured["figures"] if r["metric"] == "edit rules"] if measured else [],
         glossary=phrases.GLOSSARY,
         frontier=officer.frontier(figures.get("comparison"), manifest),
-        keys=phrases.with_role(manifest, "quasi-identifier"),
         requirements=officer.requirements(manifest),
+        roles=officer.roles(manifest),
         codebook=phrases.codebook(manifest),
     )
 
@@ -91,14 +91,24 @@ def audit_report(audit: Mapping[str, Any]) -> str:
     return _page("audit.html", audit=audit, confidential=AUDIT_CONFIDENTIAL)
 
 
-def evaluation_report(facts: Mapping[str, Any], plots: Mapping[str, Any], difference: str) -> str:
-    """Render what an evaluation found, for the steward and the officer."""
-    return _page("evaluation.html", facts=facts, plots=plots, difference=difference)
+def evaluation_report(
+    facts: Mapping[str, Any], compared: Mapping[str, Any], difference: str
+) -> str:
+    """Render what an evaluation found, with its pictures, for the steward and the officer."""
+    parts = {row["part"] for row in facts["figures"]}
+    return _page(
+        "evaluation.html",
+        facts=facts,
+        drawn=pictures.drawn(compared),
+        questions=officer.questions(facts) if "risk" in parts else [],
+        utility=officer.utility(facts, most=None),
+        difference=difference,
+    )
 
 
-def comparison_report(facts: Mapping[str, Any], plots: Mapping[str, Any]) -> str:
+def comparison_report(facts: Mapping[str, Any]) -> str:
     """Render a comparison of methods: the frontier, the recommendation, and the cost."""
-    return _page("comparison.html", facts=facts, plots=plots)
+    return _page("comparison.html", facts=facts, drawn=pictures.frontier(facts))
 
 
 def _summary(manifest: Mapping[str, Any]) -> str:
@@ -135,7 +145,6 @@ def environment(package: str) -> Environment:
     environment.globals["remark_words"] = phrases.REMARK_WORDS
     environment.globals["judgement"] = phrases.JUDGEMENT
     environment.globals["limits"] = phrases.LIMITS
-    environment.globals["plotly"] = _plotly
     environment.globals["zip"] = zip
     return environment
 
@@ -176,9 +185,3 @@ def _seen(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _seen(item) for key, item in value.items()}
     return [_seen(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-@cache
-def _plotly() -> Markup:
-    bundle = files("shoal.report").joinpath("vendor", "plotly-cartesian.min.js").read_text("utf-8")
-    return Markup(bundle)  # noqa: S704 (our own vendored file)

@@ -175,8 +175,11 @@ class Comparison:
         return {"frontier": frontier_plot(self.facts())}
 
     def plot(self) -> Any:
-        """Draw the frontier, risk against error of counts: a figure of Matplotlib, confidential."""
-        return import_module("shoal.report.plots").frontier(self.facts())
+        """Draw the frontier, risk against error of counts: confidential.
+
+        A `shoal.report.pictures.Drawing`, which a notebook shows and `save` writes as SVG.
+        """
+        return import_module("shoal.report.pictures").comparison(self.facts())
 
     def __str__(self) -> str:
         lines = [CONFIDENTIAL, *self.costs, "", self.recommendation, ""]
