@@ -290,16 +290,18 @@ def association(values: Mapping[str, Any]) -> Markup:
     return _svg(side, side, parts, words)
 
 
-FRONTIER = (560, 330)
+FRONTIER, LINE = (560, 330), 11
 _STANDINGS = {"frontier": (SEA, "p-sea"), "tied": (SEA, "p-sea"), "beaten": (SOFT, "p-soft")}
 
 
 def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
     """Risk (across) against error (up) of candidates and baselines, with intervals.
 
-    Zoomed to the candidates: a baseline beyond them is left out. A ring marks one of them.
+    Zoomed to the candidates: a baseline beyond them is left out. A ring marks one of them, or those
+    that cannot be told apart. `data-place` is a candidate's place in the list, for a page's script.
     """
-    candidates = [row for row in facts["candidates"] if _placed(row)]
+    listed = [{"place": place, **row} for place, row in enumerate(facts["candidates"])]
+    candidates = [row for row in listed if _placed(row)]
     most = [
         1.15 * max((row[axis]["value"] for row in candidates), default=0.0) or 1.0
         for axis in ("risk", "error")
@@ -333,7 +335,10 @@ def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
         parts.append(Markup('<path class="p-line" fill="none" stroke="{}" stroke-width="1" '
                             'stroke-dasharray="4 3" d="M{}"/>').format(INK, line))  # fmt: skip
     chosen = this or facts.get("recommended")
-    for row in rows:
+    ringed = [chosen] if chosen else facts.get("ties", [])
+    labels: list[tuple[float, float, float]] = []
+    # What has a ring is labelled first, and a label that has no room is left to the pointer.
+    for row in sorted(rows, key=lambda row: row["label"] not in ringed):
         x, y = at(row["risk"]["value"], row["error"]["value"])
         (x0, y0), (x1, y1) = (at(row["risk"][e], row["error"][e]) for e in ("low", "high"))
         parts += [_line(x0, y, x1, y, faint=True), _line(x, y0, x, y1, faint=True)]
@@ -341,16 +346,24 @@ def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
         hollow = row["standing"] not in _STANDINGS
         said = (f"{row['label']}: risk {percent(row['risk']['value'])}, error "
                 f"{percent(row['error']['value'])}")  # fmt: skip
-        mark = Markup('<circle class="{}" fill="{}" stroke="{}" cx="{}" cy="{}" r="4.5"><title>{}')
+        mark = Markup(
+            '<circle class="{}"{} fill="{}" stroke="{}" cx="{}" cy="{}" r="4.5"><title>{}'
+        )
         inner = "none" if hollow else colour
-        parts.append(mark.format(cls, inner, colour, _n(x), _n(y), visible(said)))
+        place = Markup(' data-place="{}"').format(row["place"]) if "place" in row else ""
+        parts.append(mark.format(cls, place, inner, colour, _n(x), _n(y), visible(said)))
         parts.append(Markup("</title></circle>"))
-        if row["label"] == chosen:
+        if row["label"] in ringed:
             parts.append(Markup('<circle class="p-ring" fill="none" stroke="{}" stroke-width="2.5" '
                                 'cx="{}" cy="{}" r="9"/>').format(ALARM, _n(x), _n(y)))  # fmt: skip
-        if row["standing"] == "frontier" or row["label"] == chosen or hollow:
-            end = x > (left + right) / 2
-            parts.append(_text(x - 9 if end else x + 9, y - 6, _short(row["label"], 34),
+        if row["standing"] == "frontier" or row["label"] in ringed or hollow:
+            end, name = x > (left + right) / 2, _short(row["label"], 34)
+            wide = 5.6 * len(name)
+            first, last = (x - 9 - wide, x - 9) if end else (x + 9, x + 9 + wide)
+            if any(a < last and first < b and abs(y - at_y) < LINE for a, b, at_y in labels):
+                continue
+            labels.append((first, last, y))
+            parts.append(_text(x - 9 if end else x + 9, y - 6, name,
                                anchor="end" if end else "start", size=10))  # fmt: skip
     return _svg(*FRONTIER, parts, f"Risk and error of {len(candidates)} candidates.")
 

@@ -55,8 +55,6 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.sessions = sessions
     app.mount("/static", StaticFiles(directory=Path(str(files("shoal.studio"))) / "static"))
-    vendor = Path(str(files("shoal.report"))) / "vendor"
-    app.mount("/vendor", StaticFiles(directory=vendor))
     app.include_router(api.router)
     app.include_router(downloads.router)
     app.include_router(pages.router)

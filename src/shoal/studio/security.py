@@ -63,7 +63,9 @@ ONWARD = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>Shoal studio</title>'
     '<meta http-equiv="refresh" content="0; url=/"><p><a href="/">To the studio</a></p></html>'
 )
-OUTSIDE = frozenset({"/static/studio.css", "/static/theme.js", "/static/icon.svg"})
+OUTSIDE = frozenset(
+    f"/static/{name}" for name in ("studio.css", "work.css", "theme.js", "icon.svg")
+)
 """What the page looks like that is shown without a session."""
 HOW = (
     "For a new address, press Enter in the terminal in which the studio runs, or run `shoal studio "

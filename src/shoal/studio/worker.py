@@ -215,6 +215,7 @@ def _measure(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
 
 def _preview(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
     from shoal import io, policy
+    from shoal.evaluation import evaluate
     from shoal.pipeline import preview
     from shoal.pipeline.options import ReadingOptions
 
@@ -227,6 +228,7 @@ def _preview(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         rows = preview.sampled(whole, preview.rows_to_try(stated))
     status("protecting them", 0, 1)
     tried = preview.preview(stated, rows, progress=status)
+    compared = evaluate.evaluate(rows, tried.release, stated, which=("marginals",))
     content = {
         "digest": stated.digest,
         "rows": rows.height,
@@ -234,6 +236,7 @@ def _preview(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         "columns": tried.columns,
         "shown": tried.shown,
         "unmet": tried.unmet,
+        "pictures": list(compared.pictures.get("columns", ())),
     }
     write_json(given["out"], content, durable=False)
     return {"digest": stated.digest}

@@ -274,6 +274,7 @@ def _measured(frame: pl.DataFrame, job: Job) -> dict[str, Any]:
     return {
         "figures": found.facts()["figures"],
         "skipped": list(found.skipped),
+        "pictures": [] if job.repeat else list(found.pictures.get("columns", ())),
         "claims": plain(done.release.claims),
         "checks": plain(done.release.checks),
         "unmet": unmet,

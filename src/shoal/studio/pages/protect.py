@@ -12,7 +12,7 @@ from shoal.errors import InputError, ShoalError
 from shoal.methods import TITLES, find
 from shoal.pipeline import audiences, forecast, planning
 from shoal.pipeline.planning import Offer, Plan
-from shoal.report import phrases
+from shoal.report import phrases, pictures
 from shoal.studio import invalid_input, policy_document
 from shoal.studio.jobs import JobKind
 from shoal.studio.pages import editing, protect_fields
@@ -181,6 +181,7 @@ def _preview(here: Here, policy: Policy) -> dict[str, Any]:
         "running": job is not None and not job.final,
         "found": found,
         "current": found is not None and found["digest"] == policy.digest,
+        "drawn": [] if found is None else [pictures.column(one) for one in found["pictures"]],
         "words": "" if found is None else TRIED[found["source"]].format(rows=f"{found['rows']:,}"),
     }
 
