@@ -303,6 +303,7 @@ class Jobs:
         else:
             try:
                 if not running.stopped:
+                    _write_status(running.folder, JobState.WAITING, "starting")
                     running.begin()
                 running.wait()
             finally:

@@ -1,7 +1,7 @@
 """What a comparison gives: candidates on two axes, baselines, and one recommendation."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from html import escape
