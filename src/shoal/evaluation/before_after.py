@@ -113,7 +113,7 @@ def _column(sides: AlignedArrays, axis: int) -> dict[str, Any]:
     span, edges = _axis(sides, axis, categories=CATEGORIES, bins=BINS)
     counts, missing = [], []
     for boxes, gone in _tables(sides):
-        there = ~gone[:, axis]
+        there: Bools = ~gone[:, axis]
         (mass,) = marginal_masses(_some(boxes, [axis], there), [edges])
         counts.append(_folded(mass, span))
         missing.append(float(boxes.weights[~there].sum()))
@@ -141,7 +141,7 @@ def _map(
     )
     tables = []
     for boxes, gone in _tables(sides):
-        there = ~gone[:, list(pair)].any(axis=1)
+        there: Bools = ~(gone[:, pair[0]] | gone[:, pair[1]])
         *_, mass = marginal_masses(_some(boxes, list(pair), there), edges)
         table = mass.reshape([len(edge) + 1 for edge in edges])
         rows = np.array([_folded(line, spans[1]) for line in table])

@@ -42,7 +42,7 @@ def round_edges(*columns: ArrayLike, bins: int = BINS) -> Floats:
     least = 1.0 if whole else max(abs(low), abs(high), 1e-12) * 1e-9
     step = _round_step(max((high - low) / bins, least))
     first, last = floor(low / step), floor(high / step) + 1
-    return np.arange(first, last + 1) * step
+    return np.asarray(np.arange(first, last + 1) * step, dtype=np.float64)
 
 
 def _round_step(width: float) -> float:

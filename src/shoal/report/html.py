@@ -1,12 +1,13 @@
 """Self-contained HTML reports, from the manifest and the confidential figures.
 
-The public report is a function of the manifest alone, so nothing of the original can reach it.
+The public report is a function of the manifest and of the released table alone, so nothing else of
+the original can reach it.
 Every text is escaped. No report holds a script, and all forbid scripts and
 requests by a content security policy: pictures are SVG and print as they are.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from math import isfinite
@@ -28,8 +29,13 @@ AUDIT_CONFIDENTIAL = (
 )
 
 
-def public_report(manifest: Mapping[str, Any]) -> str:
-    """Render what may be published beside the table: a function of the manifest alone.
+def public_report(
+    manifest: Mapping[str, Any], columns: Sequence[Mapping[str, Any]] | None = None
+) -> str:
+    """Render what may be published beside the table: a function of manifest and table alone.
+
+    The columns are the counts of the released table, see `released_columns.columns`; none where it
+    is not drawn.
 
     The manifest has the digest of this report, which cannot be in it. The report has a digest of
     all the rest, so no field of a manifest changes without its report.
@@ -46,6 +52,8 @@ def public_report(manifest: Mapping[str, Any]) -> str:
         do=do,
         dont=dont,
         codebook=phrases.codebook(manifest),
+        columns=[pictures.column(one) for one in columns or ()],
+        with_margins=[one["name"] for one in columns or () if one["answers"]],
         glossary=phrases.PUBLIC_GLOSSARY,
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from shoal import io
-from shoal.core import Release
+from shoal.core import Release, ReleaseForm
 from shoal.errors import InputError, visible
 from shoal.report import released_columns
 from shoal.report.phrases import number, percent
@@ -53,13 +53,22 @@ class Drawing:
 
 def release(made: Release) -> Drawing:
     """Draw how each released column is distributed; all of it is in the released table."""
-    if not hasattr(made.data, "shape"):
+    found = released(made)
+    if found is None:
         raise InputError(
-            "This table lies on Spark. Draw a sample of it with a library of your own."
+            "Only rows on this machine are drawn; this table lies on Spark, or its rows are boxes. "
+            "Draw a sample of it with a library of your own."
         )
-    frames = [io.from_native(t).frame for t in (made.data, *made.extras.values())]
-    found = released_columns.columns(*frames[:2])
     return _sheet([(column(one), WIDE, HIGH) for one in found])
+
+
+def released(made: Release) -> list[dict[str, Any]] | None:
+    """The counts of a release's columns; none where its rows are boxes or lie on Spark."""
+    if made.manifest.get("release_form") == ReleaseForm.TREE or not hasattr(made.data, "shape"):
+        return None
+    tables = (made.data, made.extras.get("measurements"))
+    frame, measured = (None if one is None else io.from_native(one).frame for one in tables)
+    return None if frame is None else released_columns.columns(frame, measured)
 
 
 def evaluation(pictures: Mapping[str, Any]) -> Drawing:
@@ -317,10 +326,12 @@ def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
         x, y = (min(max(v / m, 0.0), 1.0) for v, m in zip((risk, error), most, strict=True))
         return left + (right - left) * x, floor - (floor - top) * y
 
+    beta = facts.get("settings", {}).get("axes") == "alpha-beta"
+    risk = "increase in prediction accuracy" if beta else "advantage of the worst attack"
     parts = [_line(left, top, left, floor), _line(left, floor, right, floor)]
     parts += [
-        _text((left + right) / 2, floor + 32, "risk: what the worst attack gains", anchor="middle"),
-        _text(6, top - 4, "error of counts", size=11),
+        _text((left + right) / 2, floor + 32, f"risk: {risk}", anchor="middle"),
+        _text(6, top - 4, "median relative error of counts", size=11),
         _text(left, floor + 15, "0", anchor="middle", soft=True, size=10),
         _text(right, floor + 15, percent(most[0]), anchor="end", soft=True, size=10),
         _text(left - 4, top + 10, percent(most[1]), anchor="end", soft=True, size=10),
@@ -334,8 +345,8 @@ def frontier(facts: Mapping[str, Any], this: str | None = None) -> Markup:
         line = "L".join(f"{_n(x)} {_n(y)}" for x, y in (at(*point) for point in best))
         parts.append(Markup('<path class="p-line" fill="none" stroke="{}" stroke-width="1" '
                             'stroke-dasharray="4 3" d="M{}"/>').format(INK, line))  # fmt: skip
-    chosen = this or facts.get("recommended")
-    ringed = [chosen] if chosen else facts.get("ties", [])
+    best_one = this or facts.get("recommended")
+    ringed = {best_one} if best_one else set(facts.get("ties", ()))
     labels: list[tuple[float, float, float]] = []
     # What has a ring is labelled first, and a label that has no room is left to the pointer.
     for row in sorted(rows, key=lambda row: row["label"] not in ringed):

@@ -5,7 +5,7 @@ drawn from, each count comes with the margin of its noise.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import exp, log, sqrt
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core import GAUSSIAN
+from shoal.core._arrays import Floats
 from shoal.metrics.histograms import round_edges
 
 CATEGORIES = 8
@@ -74,7 +75,7 @@ def _column(series: pl.Series, measured: Sequence[tuple[str, float, float]]) -> 
             "missing": missing, "answers": answers}  # fmt: skip
 
 
-def _numbers(cells: pl.Series) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _numbers(cells: pl.Series) -> Floats:
     """Numbers as they are, dates and times as days since 1970."""
     if cells.dtype == pl.Date:
         cells = cells.cast(pl.Int32)
@@ -82,7 +83,7 @@ def _numbers(cells: pl.Series) -> np.ndarray[Any, np.dtype[np.float64]]:
         cells = cells.cast(pl.Datetime("us")).cast(pl.Int64) / 86_400_000_000
     elif cells.dtype.is_temporal():
         cells = cells.cast(pl.Int64)
-    values = cells.cast(pl.Float64).to_numpy()
+    values: Floats = cells.cast(pl.Float64).to_numpy()
     return values[np.isfinite(values)]
 
 
@@ -148,8 +149,3 @@ def _spans(
         (group[0][0], group[-1][1], sum(one[2] for one in group), group[0][3] * sqrt(len(group)))
         for group in groups
     ]
-
-
-def margins_drawn(found: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Names of the columns whose counts come with a margin."""
-    return [one["name"] for one in found if one["answers"]]
