@@ -170,6 +170,10 @@ def test_a_margin_is_that_of_the_noise_by_its_published_scale(law):
         "f": [39, half],
     }
     assert "p-line" in pictures.column(sex)
+    days = pl.DataFrame({"age": [date(1970, 1, 3), date(1970, 1, 12)]})
+    cells = pl.Series("cell_age", ["[1970-01-01, 1970-01-11)", "[1970-01-11, 1970-01-21]"])
+    (day,) = released_columns.columns(days, measurements().head(2).with_columns(cells))
+    assert (day["kind"], day["edges"], day["after"]) == ("dates", [0, 10, 20], [1, 1])
 
 
 @settings(max_examples=20)

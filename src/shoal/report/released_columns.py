@@ -6,6 +6,7 @@ drawn from, each count comes with the margin of its noise.
 
 import re
 from collections.abc import Iterable, Sequence
+from datetime import date
 from itertools import pairwise
 from math import exp, log, sqrt
 from typing import Any
@@ -87,6 +88,13 @@ def _numbers(cells: pl.Series) -> Floats:
     return values[np.isfinite(values)]
 
 
+def _place(text: str) -> float:
+    """A number, or a day as days since 1970."""
+    if text.count("-") < 2 or "e" in text:
+        return float(text)
+    return float((date.fromisoformat(text) - date(1970, 1, 1)).days)
+
+
 def _measured(table: pl.DataFrame | None, name: str) -> list[tuple[str, float, float]]:
     """The cells of a column's own measurement: what was counted, the answer, and its margin.
 
@@ -136,7 +144,7 @@ def _spans(
         ends = _RANGE.fullmatch(cell)
         if ends is None:
             return []
-        found.append((float(ends[1]), float(ends[2]), answer, half))
+        found.append((_place(ends[1]), _place(ends[2]), answer, half))
     found.sort()
     if not found or any(one[1] != other[0] for one, other in pairwise(found)):
         return []
