@@ -102,7 +102,7 @@ def walked(open_tab, tmp_path_factory):
     with tab.expect_download() as download:
         tab.click("text=The policy of this release")
     download.value.save_as(folder / "policy.toml")
-    command = tab.inner_text("#again-command")
+    command = tab.text_content("#again-command")
     tried = list(tab.tried)
     tab.close()
     with zipfile.ZipFile(folder / "release.zip") as archive:

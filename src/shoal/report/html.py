@@ -13,7 +13,7 @@ from hashlib import sha256
 from math import isfinite
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from shoal.core.serialise import plain
@@ -64,7 +64,6 @@ def internal_report(
     """Render the officer's report, which compares the release with the original."""
     measured = figures.get("measured")
     asked = officer.questions(measured) if measured else []
-    scales = officer.losses(figures)
     return _page(
         "internal.html",
         manifest=manifest,
@@ -73,11 +72,10 @@ def internal_report(
         confidential=CONFIDENTIAL,
         summary=_summary(manifest),
         measured=measured,
-        verdict=officer.verdict(manifest, figures, asked, scales),
-        drawn=pictures.drawn(figures.get("pictures") or {}),
+        **decided_by(manifest, figures),
         controlled=any(rate["control"] is not None for one in asked for rate in one["rates"]),
         questions=asked,
-        losses=scales,
+        losses=officer.losses(figures),
         utility=officer.utility(measured) if measured else [],
         groups=officer.groups(measured, manifest["columns"]) if measured else None,
         rules=[r for r in measured["figures"] if r["metric"] == "edit rules"] if measured else [],
@@ -85,8 +83,34 @@ def internal_report(
         frontier=officer.frontier(figures.get("comparison"), manifest),
         requirements=officer.requirements(manifest),
         roles=officer.roles(manifest),
-        codebook=phrases.codebook(manifest),
     )
+
+
+def decided_by(manifest: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands in front, for the officer and the steward alone.
+
+    verdict: promises, risks and losses. drawn: pictures that compare with the original, if the
+    release was evaluated. bare: the columns that are published unprotected. Figures that could not
+    be made are none.
+    """
+    known = {"columns": [], "unique_on_quasi_identifiers": {"released": None}, **figures}
+    known["unmeasured"] = figures.get("failed") or figures.get("unmeasured")
+    asked = officer.questions(known["measured"]) if known.get("measured") else []
+    bare = [
+        one["name"]
+        for one in phrases.codebook(manifest)
+        if not one["protected"] and one["role"] != "of a box"
+    ]
+    return {
+        "verdict": officer.verdict(manifest, known, asked, officer.losses(known)),
+        "drawn": pictures.drawn(known.get("pictures") or {}),
+        "bare": bare,
+    }
+
+
+def stylesheet() -> str:
+    """The style of the verdict and of pictures, for pages with the shades of the reports."""
+    return _page("pictures.css")
 
 
 def failed_report(reason: str) -> str:
@@ -133,7 +157,7 @@ def _page(template: str, **values: Any) -> str:
 def environment(package: str) -> Environment:
     """The templates of a package, with the filters and the words that all pages share."""
     environment = Environment(
-        loader=PackageLoader(package),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("shoal.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

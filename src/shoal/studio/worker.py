@@ -149,7 +149,9 @@ def _protect(given: Mapping[str, Any], status: ProgressNote) -> dict[str, Any]:
         given["out"],
         output=OutputOptions(given["file_format"], audience=given["audience"]),
         budget=_budget(given),
-        evaluation=EvaluationOptions(given["evaluate"], given["control"], given["comparison"]),
+        evaluation=EvaluationOptions(
+            given["evaluate"], given["control"], given["comparison"], given.get("names", {})
+        ),
         progress=status,
     )
     return {"rows": done.release.manifest["rows"], "notes": list(done.notes)}
